@@ -1,0 +1,475 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests to backing containers: the seam to Swift.
+
+What reaches into Swift's less public parts lies here and nowhere else: the
+info cache's keys, the info that stands in for a backing container's, the
+environment of a pre-authorized request, and concurrency.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from typing import NamedTuple
+
+from swift.common.header_key_dict import HeaderKeyDict
+from swift.common.http import HTTP_NOT_FOUND, is_success
+from swift.common.memcached import MemcacheConnectionError
+from swift.common.request_helpers import get_sys_meta_prefix
+from swift.common.swob import (
+    HTTPServiceUnavailable,
+    Request,
+    str_to_wsgi,
+    wsgi_quote,
+    wsgi_to_str,
+)
+from swift.common.utils import StreamingPile, cache_from_env
+from swift.common.wsgi import make_pre_authed_env
+from swift.proxy.controllers.base import (
+    get_account_info,
+    get_cache_key,
+    get_container_info,
+    headers_to_container_info,
+)
+
+try:
+    from swift.common.concurrency import Timeout, sleep
+except ImportError:  # before Swift 2.38
+    from eventlet import Timeout, sleep
+
+from shardmw.layout import Layout, LayoutError, parse_record
+from shardmw.placement import backing_container, backing_object
+
+__all__ = ['sleep']
+
+SWIFT_SOURCE = 'SMW'
+SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
+RECORD_NAME = 'shardmw-layout'
+RECORD_HEADER = get_sys_meta_prefix('container') + RECORD_NAME
+RESERVED_NAMES_HEADER = 'X-Backend-Allow-Reserved-Names'
+POLICY_INDEX_ENV = 'HTTP_X_BACKEND_STORAGE_POLICY_INDEX'
+RESERVED_NAMES_ENV = 'HTTP_X_BACKEND_ALLOW_RESERVED_NAMES'
+
+
+class BackendError(Exception):
+    """A request to a backing container that was not answered as it must be.
+
+    :param shard: the shard, None for the root
+    :param status: what it answered
+    """
+
+    def __init__(self, shard: int | None, status: int) -> None:
+        place = 'the root' if shard is None else f'shard {shard}'
+        super().__init__(f'{place} answered {status}')
+        self.shard = shard
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalContainer:
+    """A sharded container, as one client request sees it.
+
+    :param version: the API version in the path, such as ``v1``
+    :param account: the account, a native string
+    :param container: the container, a native string
+    :param info: what Swift knows of its root
+    :param layout: how its objects are spread
+    """
+
+    version: str
+    account: str
+    container: str
+    info: dict
+    layout: Layout
+
+    @property
+    def path(self) -> str:
+        """The path for log lines."""
+        return f'/{self.account}/{self.container}'
+
+    def shards(self) -> range:
+        """The shards that may hold objects."""
+        return range(max(self.layout.shards, self.layout.previous or 0))
+
+    def root_holds_rows(self) -> bool:
+        """Whether objects may lie in the root, other than by rule."""
+        return self.info['object_count'] > 0
+
+
+class Answer(NamedTuple):
+    """A whole response of a container server, by way of the proxy.
+
+    :param shard: who was asked, None for the root
+    :param status_line: such as ``'200 OK'``
+    """
+
+    shard: int | None
+    status_line: str
+    headers: HeaderKeyDict
+    body: bytes
+
+    @property
+    def status(self) -> int:
+        """The status code."""
+        return int(self.status_line.split(' ', 1)[0])
+
+    @property
+    def is_success(self) -> bool:
+        """Whether it is a 2xx."""
+        return is_success(self.status)
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether it says that there is no such container."""
+        return self.status == HTTP_NOT_FOUND
+
+    @property
+    def object_count(self) -> int:
+        """The container's number of objects."""
+        return int(self.headers.get('X-Container-Object-Count', 0))
+
+    @property
+    def bytes_used(self) -> int:
+        """The container's size in bytes."""
+        return int(self.headers.get('X-Container-Bytes-Used', 0))
+
+
+class Backend:
+    """Sends what the filter asks of Swift.
+
+    :param app: the rest of the pipeline
+    :param logger: the filter's logger
+    :param concurrency: requests at once on behalf of one request
+    """
+
+    def __init__(self, app: Callable, logger, concurrency: int) -> None:
+        self.app = app
+        self.logger = logger
+        self.concurrency = concurrency
+
+    def container_info(self, env: dict) -> dict:
+        """Swift's cached info of the container that a request names."""
+        return get_container_info(env, self.app, swift_source=SWIFT_SOURCE)
+
+    def logical_container(self, req: Request) -> LogicalContainer | None:
+        """The sharded container that a request names, None if it is plain.
+
+        :raises LayoutError: if its record can't be read
+        """
+        info = self.container_info(req.environ)
+        return self.described_by(req, info)
+
+    def described_by(
+        self, req: Request, info: dict
+    ) -> LogicalContainer | None:
+        """Like :meth:`logical_container`, of an info that is at hand.
+
+        :raises LayoutError: if the record can't be read
+        """
+        if not is_success(info['status']):
+            return None
+        record = info['sysmeta'].get(RECORD_NAME)
+        if record is None:
+            return None
+        version, account, container, _obj = req.split_path(3, 4, True)
+        return LogicalContainer(
+            version,
+            wsgi_to_str(account),
+            wsgi_to_str(container),
+            info,
+            parse_record(record),
+        )
+
+    def head_root(self, req: Request) -> Answer:
+        """HEAD a container past every cache, at all its replicas."""
+        version, account, container = req.split_path(3, 3)
+        return self.send(
+            self.owner_env(req.environ, uncached=True),
+            'HEAD',
+            f'/{version}/{account}/{container}',
+            headers={'X-Newest': 'true'},
+        )
+
+    def object_env(
+        self, env: dict, target: LogicalContainer, shard: int, name: str
+    ) -> dict:
+        """A client's object request, sent to where the object lies.
+
+        :param env: the client's environment, left as it is
+        :param name: the object's name, a native string
+        """
+        backing = backing_container(target.container, shard)
+        path = '/'.join(
+            (target.version, target.account, backing, backing_object(name))
+        )
+        copy = with_info(
+            env, target.account, backing, backing_info(target.info)
+        )
+        copy.pop('swift.authorize', None)
+        copy['PATH_INFO'] = '/' + str_to_wsgi(path)
+        copy[RESERVED_NAMES_ENV] = 'true'
+        return copy
+
+    def owner_env(self, env: dict, uncached: bool = False) -> dict:
+        """The base of pre-authorized requests on behalf of a request.
+
+        :param uncached: whether to leave memcached alone. The account's info
+                         is then looked up here, once for all requests.
+        """
+        base = make_pre_authed_env(env, swift_source=SWIFT_SOURCE)
+        base.pop('HTTP_ORIGIN', None)
+        base['swift_owner'] = True
+        base['swift.proxy_access_log_made'] = True
+        base[RESERVED_NAMES_ENV] = 'true'
+        if uncached:
+            get_account_info(env, self.app, swift_source=SWIFT_SOURCE)
+            base.pop('swift.cache', None)
+            base['swift.infocache'] = dict(env.get('swift.infocache', {}))
+        return base
+
+    def send(
+        self,
+        base: dict,
+        method: str,
+        path: str,
+        query: str = '',
+        headers: Mapping[str, str] | None = None,
+        shard: int | None = None,
+    ) -> Answer:
+        """Send one request and read its whole answer.
+
+        :param base: an environment of :meth:`owner_env`
+        :param path: the unquoted path, a WSGI string
+        :param query: the query string, quoted
+        """
+        env = dict(
+            base,
+            REQUEST_METHOD=method,
+            PATH_INFO=path,
+            QUERY_STRING=query,
+            CONTENT_LENGTH='0',
+        )
+        env['wsgi.input'] = BytesIO()
+        req = Request(env)
+        req.headers.update(headers or {})
+        status, response_headers, body = req.call_application(self.app)
+        return Answer(
+            shard, status, HeaderKeyDict(response_headers), b''.join(body)
+        )
+
+    def send_to_shard(
+        self,
+        base: dict,
+        target: LogicalContainer,
+        shard: int,
+        method: str,
+        query: str = '',
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Send one request to a backing container."""
+        backing = backing_container(target.container, shard)
+        path = f'/{target.version}/{target.account}/{backing}'
+        return self.send(
+            base, method, str_to_wsgi(path), query, headers, shard
+        )
+
+    def send_as_client(
+        self, req: Request, changes: Mapping[str, str] | None = None
+    ) -> Answer:
+        """Send a client's own request on and read its whole answer.
+
+        :param changes: what to change of its environment
+        """
+        env = dict(req.environ, **(changes or {}))
+        status, headers, body = Request(env).call_application(self.app)
+        return Answer(None, status, HeaderKeyDict(headers), b''.join(body))
+
+    def fan_out(
+        self, send: Callable[..., Answer], calls: Iterable[tuple]
+    ) -> list[Answer]:
+        """Call a function for many arguments at once.
+
+        :param send: what to call; an exception of it counts as a 503
+        :param calls: the arguments, the shard (None: the root) first
+        :returns: the answers, in the order of the calls
+        """
+        calls = list(calls)
+
+        def guarded(index: int, *args) -> tuple[int, Answer]:
+            try:
+                return index, send(*args)
+            except (Exception, Timeout):
+                self.logger.exception('shardmw: request to shard failed')
+                status_line = '503 Service Unavailable'
+                return index, Answer(
+                    args[0], status_line, HeaderKeyDict(), b''
+                )
+
+        with StreamingPile(max(1, min(self.concurrency, len(calls)))) as pile:
+            numbered = [(i, *args) for i, args in enumerate(calls)]
+            answers = dict(pile.asyncstarmap(guarded, numbered))
+        return [answers[i] for i in range(len(calls))]
+
+    def head_shards(self, env: dict, target: LogicalContainer) -> list[Answer]:
+        """HEAD every backing container.
+
+        :raises BackendError: if one can't be read
+        """
+        base = self.owner_env(env, uncached=True)
+        newest = newest_header(env)
+        answers = self.fan_out(
+            lambda shard: self.send_to_shard(
+                base, target, shard, 'HEAD', headers=newest
+            ),
+            [(shard,) for shard in target.shards()],
+        )
+        require_success(answers)
+        return answers
+
+
+class Verbatim:
+    """An answer, given to the client as it is: a WSGI application."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+
+    def __call__(self, _env: dict, start_response: Callable) -> list[bytes]:
+        start_response(
+            self.answer.status_line, list(self.answer.headers.items())
+        )
+        return [self.answer.body]
+
+
+def info_of(answer: Answer) -> dict:
+    """A container's info, as ``get_container_info`` gives it, of its HEAD."""
+    info = headers_to_container_info(answer.headers, answer.status)
+    for field in ('storage_policy', 'bytes', 'object_count'):
+        info[field] = int(info[field] or 0)
+    return info
+
+
+def to_environ(headers: Mapping[str, str]) -> dict[str, str]:
+    """Headers as a WSGI environment has them."""
+    return {
+        'HTTP_' + name.upper().replace('-', '_'): value
+        for name, value in headers.items()
+    }
+
+
+def with_info(env: dict, account: str, container: str, info: dict) -> dict:
+    """A copy of an environment in which Swift finds this container info."""
+    infocache = dict(env.get('swift.infocache', {}))
+    infocache[get_cache_key(account, container)] = info
+    return dict(env, **{'swift.infocache': infocache})
+
+
+def backing_info(info: dict) -> dict:
+    """What stands in for the info of a container's backing containers.
+
+    So no object request waits for a HEAD of a backing container. Policy and
+    CORS are the logical container's, and ACLs are checked before.
+    """
+    return {
+        **headers_to_container_info({}, info['status']),
+        'storage_policy': info['storage_policy'],
+        'object_count': 0,
+        'bytes': 0,
+        'cors': info['cors'],
+    }
+
+
+def require_success(answers: Iterable[Answer]) -> None:
+    """Check that every answer is a 2xx.
+
+    :raises BackendError: for the first that is not
+    """
+    for answer in answers:
+        if not answer.is_success:
+            raise BackendError(answer.shard, answer.status)
+
+
+def newest_header(env: dict) -> dict[str, str]:
+    """The client's X-Newest, for the requests on its behalf."""
+    newest = env.get('HTTP_X_NEWEST')
+    return {'X-Newest': newest} if newest else {}
+
+
+def authorize(req: Request, acl: str | None = None):
+    """Ask the auth middleware about a request to a logical container.
+
+    :param acl: the ACL that applies; None where only owners may
+    :returns: None if it is allowed, else the response that denies it
+    """
+    if 'swift.authorize' not in req.environ:
+        return None
+    req.acl = acl
+    return req.environ['swift.authorize'](req)
+
+
+def unavailable(req: Request, logger, reason: Exception):
+    """The 503 for a request that can't be answered rightly, with its line.
+
+    :param reason: what is wrong, a BackendError or a LayoutError
+    """
+    what = 'layout record' if isinstance(reason, LayoutError) else 'backing'
+    logger.error(
+        'shardmw: 503 for %s %s: %s: %s',
+        req.method,
+        wsgi_quote(req.path_info),
+        what,
+        reason,
+    )
+    logger.increment('unavailable')
+    return HTTPServiceUnavailable(request=req)
+
+
+class SharedCache:
+    """Swift's memcached, where it is configured and answers.
+
+    Every method does without it when it is away.
+    """
+
+    def __init__(self, env: dict) -> None:
+        self._memcache = cache_from_env(env, True)
+
+    def get(self, key: str):
+        """The value of a key, None if there is none."""
+        return self._memcache.get(key) if self._memcache else None
+
+    def set(self, key: str, value, seconds: int) -> None:
+        """Keep a value for some seconds."""
+        if self._memcache and seconds > 0:
+            self._memcache.set(key, value, time=seconds)
+
+    def delete(self, key: str) -> None:
+        """Drop a key."""
+        if self._memcache:
+            self._memcache.delete(key)
+
+    def take(self, key: str, seconds: int) -> bool:
+        """Take a key that only one can hold, for some seconds at the most.
+
+        :returns: whether it is ours; also when nobody can say
+        """
+        if not self._memcache:
+            return True
+        try:
+            return self._memcache.incr(key, time=seconds) == 1
+        except MemcacheConnectionError:
+            return True
+
+    def add(self, key: str, delta: int) -> int | None:
+        """Add to a counter.
+
+        :returns: its new value, None when nobody can say
+        """
+        if not self._memcache:
+            return None
+        try:
+            return self._memcache.incr(key, delta=delta)
+        except MemcacheConnectionError:
+            return None
+
+    def set_counter(self, key: str, value: int) -> None:
+        """Set a counter that :meth:`add` adds to."""
+        if self._memcache:
+            self._memcache.set(key, str(value), serialize=False)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The filter's options, parsed and checked once, at start-up."""
+
+import fnmatch
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from swift.common.middleware.ratelimit import (
+    get_maxrate,
+    interpret_conf_limits,
+)
+from swift.common.wsgi import ConfigFileError
+
+from shardmw.placement import SHARD_COUNT_LIMIT
+
+RATELIMIT_PREFIX = 'container_ratelimit_'
+
+
+class ConfigError(ConfigFileError):
+    """An option that makes no sense; Swift prints it and does not start."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardRule:
+    """The shard count of new containers whose path matches a glob.
+
+    :param pattern: a glob over ``account/container``
+    :param shards: the number of shards, 0 for a plain container
+    """
+
+    pattern: str
+    shards: int
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimits:
+    """Write rates by container size, as the stock ratelimit filter has them.
+
+    :param steps: sizes in objects and rates in writes a second, as
+                  ``interpret_conf_limits`` gives them
+    :param by_size: the same for ``/info``, a list of ``[size, rate]``
+    :param max_sleep_time_seconds: a write that had to wait longer gets 498
+    :param rate_buffer_seconds: how long unused writes may be made up for
+    :param log_sleep_time_seconds: waits longer than this are logged; 0: none
+    """
+
+    steps: tuple
+    by_size: tuple
+    max_sleep_time_seconds: float
+    rate_buffer_seconds: int
+    log_sleep_time_seconds: float
+
+    def rate_of(self, object_count: int) -> float | None:
+        """Writes a second into a container of so many objects."""
+        return get_maxrate(self.steps, object_count)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """All options of the filter.
+
+    :param default_shards: shards of a new container when neither the client
+                           nor a rule says; 0 makes it plain
+    :param shard_rules: looked through in order, the first match counts
+    :param max_shards: the most shards that a client may ask for
+    :param fanout_concurrency: requests at once on behalf of one request
+    :param stats_cache_seconds: how old the sums may be that quotas and rate
+                                limits are held against
+    """
+
+    default_shards: int
+    shard_rules: tuple[ShardRule, ...]
+    max_shards: int
+    fanout_concurrency: int
+    stats_cache_seconds: int
+    rate_limits: RateLimits
+
+    def shards_for(self, account: str, container: str) -> int:
+        """The shard count of a new container, 0 for a plain one."""
+        path = f'{account}/{container}'
+        for rule in self.shard_rules:
+            if fnmatch.fnmatchcase(path, rule.pattern):
+                return rule.shards
+        return self.default_shards
+
+
+def parse_options(conf: Mapping[str, str]) -> Options:
+    """Read the options of a ``[filter:shardmw]`` section.
+
+    :raises ConfigError: with a message that names the option, its value and
+                         what would be right
+    """
+    max_shards = _integer(conf, 'max_shards', 1024, 1, SHARD_COUNT_LIMIT)
+    return Options(
+        default_shards=_integer(conf, 'default_shards', 0, 0, max_shards),
+        shard_rules=_shard_rules(conf.get('shard_rules', ''), max_shards),
+        max_shards=max_shards,
+        fanout_concurrency=_integer(conf, 'fanout_concurrency', 32, 1, 1024),
+        stats_cache_seconds=_integer(
+            conf, 'stats_cache_seconds', 60, 0, 86400
+        ),
+        rate_limits=_rate_limits(conf),
+    )
+
+
+def _number(
+    conf: Mapping[str, str],
+    name: str,
+    default: float,
+    lowest: float,
+    highest: float,
+    convert: Callable,
+    kind: str,
+) -> float:
+    text = conf.get(name, default)
+    try:
+        value = convert(text)
+    except ValueError:
+        value = None
+    if value is None or not lowest <= value <= highest:
+        raise ConfigError(
+            f'shardmw: {name} = {text}: must be {kind} from {lowest} to '
+            f'{highest}'
+        )
+    return value
+
+
+def _integer(
+    conf: Mapping[str, str], name: str, default: int, lowest: int, highest: int
+) -> int:
+    return _number(conf, name, default, lowest, highest, int, 'a whole number')
+
+
+def _seconds(conf: Mapping[str, str], name: str, default: float) -> float:
+    return _number(conf, name, default, 0, 86400, float, 'seconds')
+
+
+def _shard_rules(text: str, max_shards: int) -> tuple[ShardRule, ...]:
+    return tuple(
+        _shard_rule(rule, max_shards)
+        for rule in (part.strip() for part in text.split(','))
+        if rule
+    )
+
+
+def _shard_rule(text: str, max_shards: int) -> ShardRule:
+    pattern, equals, count = text.rpartition('=')
+    pattern, count = pattern.strip(), count.strip()
+    is_count = count.isascii() and count.isdecimal()
+    if not (equals and '/' in pattern and is_count):
+        raise ConfigError(
+            f'shardmw: shard_rules: {text!r}: must be '
+            'account/container = shards, globs allowed'
+        )
+    if int(count) > max_shards:
+        raise ConfigError(
+            f'shardmw: shard_rules: {text!r}: must be at most max_shards = '
+            f'{max_shards}'
+        )
+    return ShardRule(pattern, int(count))
+
+
+def _rate_limits(conf: Mapping[str, str]) -> RateLimits:
+    try:
+        steps, by_size = interpret_conf_limits(conf, RATELIMIT_PREFIX, info=1)
+    except ValueError as err:
+        raise ConfigError(
+            f'shardmw: {RATELIMIT_PREFIX}SIZE = RATE: both must be numbers, '
+            f'writes a second by objects in the container: {err}'
+        ) from err
+    for size, rate in by_size:
+        if rate <= 0:
+            raise ConfigError(
+                f'shardmw: {RATELIMIT_PREFIX}{size} = {rate}: must be more '
+                'than 0 writes a second'
+            )
+    return RateLimits(
+        steps=tuple(steps),
+        by_size=tuple(by_size),
+        max_sleep_time_seconds=_seconds(conf, 'max_sleep_time_seconds', 60),
+        rate_buffer_seconds=_integer(conf, 'rate_buffer_seconds', 5, 0, 86400),
+        log_sleep_time_seconds=_seconds(conf, 'log_sleep_time_seconds', 0),
+    )

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Container requests: listing, statistics and metadata.
+
+What brings sharded containers into being and ends them is in
+:mod:`shardmw.lifecycle`.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+
+import orjson
+from swift.common.header_key_dict import HeaderKeyDict
+from swift.common.swob import HTTPException, Request
+
+from shardmw.backend import (
+    SHARD_COUNT_HEADER,
+    Answer,
+    Backend,
+    BackendError,
+    LogicalContainer,
+    Verbatim,
+    authorize,
+    unavailable,
+)
+from shardmw.config import Options
+from shardmw.layout import LayoutError
+from shardmw.lifecycle import Lifecycle
+from shardmw.listing import ROOT, ListingRequest, RootAnswer
+from shardmw.placement import is_reserved
+
+MILLISECONDS = 1000
+
+
+class ContainerRequests:
+    """Handles requests to containers."""
+
+    def __init__(
+        self, app: Callable, backend: Backend, options: Options, logger
+    ) -> None:
+        self.app = app
+        self.backend = backend
+        self.logger = logger
+        self.lifecycle = Lifecycle(app, backend, options, logger)
+        self._handlers = {
+            'GET': self._get,
+            'HEAD': self._head,
+            'PUT': self.lifecycle.put,
+            'POST': self.lifecycle.post,
+            'DELETE': self.lifecycle.delete,
+        }
+
+    def __call__(self, req: Request) -> Callable:
+        """Answer a request.
+
+        :param req: a request to a container
+        :returns: the WSGI application that answers it
+        """
+        _version, _account, container = req.split_path(3, 3)
+        handler = self._handlers.get(req.method)
+        if handler is None or is_reserved(container):
+            return self.app
+        try:
+            return handler(req)
+        except (BackendError, LayoutError) as err:
+            return unavailable(req, self.logger, err)
+
+    def _get(self, req: Request) -> Callable:
+        target = self._readable(req)
+        if target is None:
+            return self.app
+        self.logger.increment('container.GET')
+        started = time.monotonic()
+        listing = ListingRequest(self.backend, req.environ, target)
+        try:
+            rows = listing.rows()
+        except HTTPException:
+            return self.app  # the root refuses the parameters the same way
+        except RootAnswer as err:
+            return Verbatim(err.answer)
+        self.logger.timing(
+            'fanout.time', (time.monotonic() - started) * MILLISECONDS
+        )
+        self.logger.update_stats('fanout.requests', listing.request_count)
+        self.logger.update_stats('fanout.refills', listing.refills)
+        answers = listing.answers
+        return _Summed(
+            target, answers[ROOT], answers.values(), orjson.dumps(rows)
+        )
+
+    def _head(self, req: Request) -> Callable:
+        target = self._readable(req)
+        if target is None:
+            return self.app
+        self.logger.increment('container.HEAD')
+        root = self.backend.send_as_client(req)
+        if not root.is_success:
+            return Verbatim(root)
+        answers = self.backend.head_shards(req.environ, target)
+        self.logger.update_stats('fanout.requests', len(answers) + 1)
+        return _Summed(target, root, [root, *answers], None)
+
+    def _readable(self, req: Request) -> LogicalContainer | None:
+        """The sharded container that a client may read, else None.
+
+        A stranger's request must not cost a fan-out: it goes to the root,
+        whose denial is the answer.
+        """
+        target = self.backend.logical_container(req)
+        if target and authorize(req, target.info['read_acl']):
+            return None
+        return target
+
+
+class _Summed(Verbatim):
+    """A root's answer with the figures of the whole container.
+
+    :param root: the root's answer
+    :param answers: those of the root and of every shard
+    :param body: the listing, None for a HEAD
+    """
+
+    def __init__(
+        self,
+        target: LogicalContainer,
+        root: Answer,
+        answers: Iterable[Answer],
+        body: bytes | None,
+    ) -> None:
+        answers = list(answers)
+        headers = HeaderKeyDict(root.headers)
+        headers['X-Container-Object-Count'] = str(
+            sum(answer.object_count for answer in answers)
+        )
+        headers['X-Container-Bytes-Used'] = str(
+            sum(answer.bytes_used for answer in answers)
+        )
+        headers[SHARD_COUNT_HEADER] = str(target.layout.shards)
+        if body is not None:
+            headers['Content-Length'] = str(len(body))
+        super().__init__(root._replace(headers=headers, body=body or b''))

@@ -1,0 +1,414 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How sharded containers come into being, change and end.
+
+At every point where a process can die, an acknowledged object can be read and
+listed; a container is plain, or sharded with all its shards, or gone; and the
+same request, repeated, completes what the dead one began:
+
+- Create: the shards, then the root with the record. The root is the commit;
+  shards without one are invisible and taken up by the next create.
+- Delete: the root, if it and all shards are empty, then the shards. A shard
+  that took an object meanwhile brings the root back, as a plain container
+  that takes an object while it is deleted comes back. A repeated DELETE
+  clears the shards that a dead one left.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from swift.common.constraints import MAX_CONTAINER_NAME_LENGTH
+from swift.common.http import (
+    HTTP_CONFLICT,
+    is_client_error,
+    is_success,
+)
+from swift.common.request_helpers import (
+    get_sys_meta_prefix,
+    get_user_meta_prefix,
+)
+from swift.common.storage_policy import POLICIES
+from swift.common.swob import (
+    HTTPBadRequest,
+    HTTPConflict,
+    Request,
+    Response,
+    str_to_wsgi,
+    wsgi_quote,
+    wsgi_to_str,
+)
+
+from shardmw.accounts import AFTER_INDEX, backing_rows, forget_backing_counts
+from shardmw.backend import (
+    RECORD_HEADER,
+    RECORD_NAME,
+    SHARD_COUNT_HEADER,
+    Answer,
+    Backend,
+    BackendError,
+    LogicalContainer,
+    SharedCache,
+    Verbatim,
+    authorize,
+    info_of,
+    sleep,
+    to_environ,
+)
+from shardmw.config import Options
+from shardmw.layout import Layout
+from shardmw.placement import backing_prefix
+from shardmw.stats import cache_key as stats_key
+
+SYNC_TO_HEADER = 'X-Container-Sync-To'
+POLICY_HEADER = 'X-Storage-Policy'
+
+#: What a root's HEAD shows of it beyond metadata, and a PUT can set again.
+ROOT_HEADERS = (
+    'X-Container-Read',
+    'X-Container-Write',
+    'X-Container-Sync-Key',
+    'X-Versions-Location',
+    POLICY_HEADER,
+)
+METADATA_PREFIXES = (
+    get_user_meta_prefix('container').title(),
+    get_sys_meta_prefix('container').title(),
+)
+
+LOCK_KEY = 'shardmw/lifecycle/{account}/{container}'
+#: How long a dead process can hold up others that create the same container.
+LOCK_SECONDS = 30
+LOCK_POLL_SECONDS = 0.05
+
+
+def parse_shard_count(text: str, max_shards: int) -> int | None:
+    """A client's shard count, None if it is none from 1 to max_shards."""
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        return None
+    count = int(text)
+    return count if 1 <= count <= max_shards else None
+
+
+class Lifecycle:
+    """Handles PUT, POST and DELETE of containers."""
+
+    def __init__(
+        self, app: Callable, backend: Backend, options: Options, logger
+    ) -> None:
+        self.app = app
+        self.backend = backend
+        self.options = options
+        self.logger = logger
+
+    def post(self, req: Request) -> Callable:
+        """Change a container's metadata, which all lies in the root."""
+        if authorize(req):
+            return self.app
+        info = self.backend.container_info(req.environ)
+        return self._refused_change(req, info) or self.app
+
+    def put(self, req: Request) -> Callable:
+        """Create a container, or change its metadata."""
+        if authorize(req):
+            return self.app  # to Swift, whose denial is the answer
+        _version, account, container = req.split_path(3, 3)
+        if len(container) > MAX_CONTAINER_NAME_LENGTH:
+            return self.app
+        info = self.backend.container_info(req.environ)
+        refusal = self._refused_change(req, info)
+        if refusal or is_success(info['status']):
+            return refusal or self.app
+        shards = self.options.shards_for(
+            wsgi_to_str(account), wsgi_to_str(container)
+        )
+        if SHARD_COUNT_HEADER in req.headers:
+            shards = int(req.headers[SHARD_COUNT_HEADER])
+        if shards == 0:
+            return self.app
+        if req.headers.get(SYNC_TO_HEADER):
+            return _sync_refused(req)
+        with self._lock(req):
+            return self._create(req, shards)
+
+    def delete(self, req: Request) -> Callable:
+        """Delete a container, if it is empty."""
+        if authorize(req):
+            return self.app
+        with self._lock(req):
+            root = self.backend.head_root(req)
+            target = self.backend.described_by(req, info_of(root))
+            if target:
+                return self._delete(req, target, root)
+            if root.is_missing and self._has_revived(req):
+                return HTTPConflict(request=req)
+        return self.app
+
+    def _refused_change(self, req: Request, info: dict) -> Response | None:
+        """The refusal of a PUT or POST, if it can't be, else None.
+
+        :param info: Swift's info of the container, which may not exist
+        :raises LayoutError: if its record can't be read
+        """
+        target = self.backend.described_by(req, info)
+        if target and req.headers.get(SYNC_TO_HEADER):
+            return _sync_refused(req)
+        asked = req.headers.get(SHARD_COUNT_HEADER)
+        if asked is None:
+            return None
+        shards = parse_shard_count(asked, self.options.max_shards)
+        if shards is None:
+            return HTTPBadRequest(
+                request=req,
+                content_type='text/plain',
+                body=f'{SHARD_COUNT_HEADER} must be a whole number from 1 '
+                f'to {self.options.max_shards}',
+            )
+        if not is_success(info['status']):
+            return None
+        if target is None:
+            return _count_conflict(req, 'This container is not sharded')
+        if shards != target.layout.shards:
+            return _count_conflict(
+                req, f'This container has {target.layout.shards} shards'
+            )
+        if req.method == 'PUT':
+            policy = POLICIES[target.info['storage_policy']].name
+            self._put_shards(req, target, policy)
+        return None
+
+    def _create(self, req: Request, shards: int) -> Callable:
+        root = self.backend.head_root(req)
+        info = info_of(root)
+        if root.is_success:  # somebody else was faster
+            refusal = self._refused_change(req, info)
+            return refusal or Verbatim(self.backend.send_as_client(req))
+        if not root.is_missing:
+            raise BackendError(None, root.status)
+        policy = req.headers.get(POLICY_HEADER) or POLICIES.default.name
+        version, account, container = req.split_path(3, 3)
+        layout = Layout(shards)
+        target = LogicalContainer(
+            version, wsgi_to_str(account), wsgi_to_str(container), info, layout
+        )
+        self.logger.increment('container.create')
+        forget_backing_counts(req.environ, target.account)
+        try:
+            failure = self._put_shards(req, target, policy)
+            if failure:
+                root = failure
+            else:
+                record = {
+                    RECORD_HEADER: layout.to_record(),
+                    POLICY_HEADER: policy,
+                }
+                root = self.backend.send_as_client(req, to_environ(record))
+            if is_client_error(root.status):
+                self._delete_shards(req, target)
+            elif not root.is_success:
+                # The root may have been written: its shards must stay.
+                raise BackendError(root.shard, root.status)
+        finally:
+            forget_backing_counts(req.environ, target.account)
+        return Verbatim(root)
+
+    def _put_shards(
+        self, req: Request, target: LogicalContainer, policy: str
+    ) -> Answer | None:
+        """Create those shards that there aren't yet.
+
+        The first one goes ahead: if the account or the policy are not as
+        they should be, it says what the root would have said.
+
+        :returns: the answer of a shard that could not be created, or None
+        """
+        base = self.backend.owner_env(req.environ)
+        headers = {
+            POLICY_HEADER: policy,
+            RECORD_HEADER: target.layout.to_record(),
+        }
+
+        def put(shard: int) -> Answer:
+            answer = self.backend.send_to_shard(
+                base, target, shard, 'PUT', headers=headers
+            )
+            if answer.status != HTTP_CONFLICT:
+                return answer
+            # A shard that was left over, with another policy.
+            self.backend.send_to_shard(base, target, shard, 'DELETE')
+            return self.backend.send_to_shard(
+                base, target, shard, 'PUT', headers=headers
+            )
+
+        shards = [(shard,) for shard in target.shards()]
+        for batch in (shards[:1], shards[1:]):
+            for answer in self.backend.fan_out(put, batch):
+                if not answer.is_success:
+                    return answer
+        return None
+
+    def _delete_shards(
+        self, req: Request, target: LogicalContainer
+    ) -> list[Answer]:
+        base = self.backend.owner_env(req.environ)
+        return self.backend.fan_out(
+            lambda shard: self.backend.send_to_shard(
+                base, target, shard, 'DELETE'
+            ),
+            [(shard,) for shard in target.shards()],
+        )
+
+    def _delete(
+        self, req: Request, target: LogicalContainer, root: Answer
+    ) -> Callable:
+        for answer in self._head_shards(req, target):
+            if answer.object_count > 0:
+                return HTTPConflict(request=req)
+        self.logger.increment('container.DELETE')
+        deleted = self.backend.send_as_client(req)
+        if not deleted.is_success:
+            return Verbatim(deleted)
+        try:
+            answers = self._delete_shards(req, target)
+            if any(answer.status == HTTP_CONFLICT for answer in answers):
+                self._restore(req, target, _root_headers(root))
+                return HTTPConflict(request=req)
+            self._log_leftovers(req, answers)
+            self._has_revived(req)
+        finally:
+            SharedCache(req.environ).delete(
+                stats_key(target.account, target.container)
+            )
+            forget_backing_counts(req.environ, target.account)
+        return Verbatim(deleted)
+
+    def _head_shards(
+        self, req: Request, target: LogicalContainer
+    ) -> list[Answer]:
+        """The shards that there are: a dead DELETE may have left some.
+
+        :raises BackendError: if one can't be read
+        """
+        base = self.backend.owner_env(req.environ, uncached=True)
+        answers = self.backend.fan_out(
+            lambda shard: self.backend.send_to_shard(
+                base, target, shard, 'HEAD', headers={'X-Newest': 'true'}
+            ),
+            [(shard,) for shard in target.shards()],
+        )
+        for answer in answers:
+            if not (answer.is_success or answer.is_missing):
+                raise BackendError(answer.shard, answer.status)
+        return answers
+
+    def _restore(
+        self,
+        req: Request,
+        target: LogicalContainer,
+        root_headers: dict[str, str],
+    ) -> None:
+        """Bring a container back whose deletion met an object.
+
+        :raises BackendError: if that can't be done; the next DELETE tries
+                              again
+        """
+        self.logger.warning(
+            'shardmw: %s got an object while it was deleted: restored',
+            wsgi_quote(req.path_info),
+        )
+        policy = root_headers[POLICY_HEADER]
+        failure = self._put_shards(req, target, policy)
+        if failure:
+            raise BackendError(failure.shard, failure.status)
+        root = self.backend.send(
+            self.backend.owner_env(req.environ),
+            'PUT',
+            req.path_info,
+            headers=root_headers,
+        )
+        if not root.is_success:
+            raise BackendError(None, root.status)
+
+    def _has_revived(self, req: Request) -> bool:
+        """Clear the shards that a container left that is gone.
+
+        :returns: whether one of them holds objects, and the container is
+                  back because of it
+        """
+        version, account, container = req.split_path(3, 3)
+        base = self.backend.owner_env(req.environ, uncached=True)
+        prefix = backing_prefix(wsgi_to_str(container))
+        rows = list(
+            backing_rows(self.backend, base, req, prefix, prefix + AFTER_INDEX)
+        )
+        for row in rows:
+            path = str_to_wsgi(f'/{version}/{wsgi_to_str(account)}/')
+            path += str_to_wsgi(row['name'])
+            gone = self.backend.send(base, 'DELETE', path)
+            if gone.status != HTTP_CONFLICT:
+                continue
+            shard = self.backend.send(base, 'HEAD', path)
+            record = shard.headers.get(RECORD_HEADER)
+            if shard.is_success and record:
+                info = dict(info_of(shard), sysmeta={RECORD_NAME: record})
+                target = self.backend.described_by(req, info)
+                self._restore(req, target, _root_headers(shard))
+                return True
+        if rows:
+            forget_backing_counts(req.environ, wsgi_to_str(account))
+        return False
+
+    def _log_leftovers(self, req: Request, answers: list[Answer]) -> None:
+        for answer in answers:
+            if not (answer.is_success or answer.is_missing):
+                self.logger.error(
+                    'shardmw: DELETE %s: shard %d answered %d and is left; '
+                    'repeat the DELETE to clear it',
+                    wsgi_quote(req.path_info),
+                    answer.shard,
+                    answer.status,
+                )
+
+    @contextmanager
+    def _lock(self, req: Request) -> Iterator[None]:
+        """Let nobody else create or delete the same container meanwhile.
+
+        By way of memcached; while it is away there is no lock.
+        """
+        _version, account, container = req.split_path(3, 3)
+        key = LOCK_KEY.format(account=account, container=container)
+        cache = SharedCache(req.environ)
+        deadline = time.monotonic() + LOCK_SECONDS
+        while not cache.take(key, LOCK_SECONDS):
+            if time.monotonic() > deadline:
+                break
+            sleep(LOCK_POLL_SECONDS)
+        try:
+            yield
+        finally:
+            cache.delete(key)
+
+
+def _root_headers(answer: Answer) -> dict[str, str]:
+    """The headers of a PUT that makes a container what its HEAD showed."""
+    return {
+        name: value
+        for name, value in answer.headers.items()
+        if name in ROOT_HEADERS or name.startswith(METADATA_PREFIXES)
+    }
+
+
+def _sync_refused(req: Request) -> Response:
+    return HTTPBadRequest(
+        request=req,
+        content_type='text/plain',
+        body='Container sync of sharded containers is not supported',
+    )
+
+
+def _count_conflict(req: Request, state: str) -> Response:
+    return HTTPConflict(
+        request=req,
+        content_type='text/plain',
+        body=f'{state}; {SHARD_COUNT_HEADER} can only be set when a '
+        'container is created',
+    )

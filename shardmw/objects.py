@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Object requests: look up, authorize, limit, send.
+
+In the steady state a request goes to one place, and nothing of it is held up
+or copied: body and response stream through. Only while objects may lie in an
+older place (the previous layout's shard, the root) are there more.
+"""
+
+from collections.abc import Callable, Iterable
+
+from swift.common.http import is_success
+from swift.common.request_helpers import split_reserved_name
+from swift.common.swob import (
+    HTTPServiceUnavailable,
+    Request,
+    Response,
+    wsgi_to_str,
+)
+from swift.common.utils import close_if_possible, drain_and_close
+
+from shardmw.backend import (
+    POLICY_INDEX_ENV,
+    Backend,
+    BackendError,
+    LogicalContainer,
+    authorize,
+    unavailable,
+)
+from shardmw.config import Options
+from shardmw.layout import LayoutError
+from shardmw.placement import (
+    backing_container,
+    is_reserved,
+    lies_in_root,
+    shard_of,
+)
+from shardmw.quotas import Quotas
+from shardmw.ratelimit import RateLimiter
+from shardmw.stats import container_stats
+
+READS = ('GET', 'HEAD')
+WRITES = ('PUT', 'POST', 'DELETE')
+
+#: Object versioning's name for the container of another's old versions.
+VERSIONS_COMPONENT = 'versions'
+
+
+class ObjectRequests:
+    """Handles requests to objects of any container."""
+
+    def __init__(
+        self, app: Callable, backend: Backend, options: Options, logger
+    ) -> None:
+        self.app = app
+        self.backend = backend
+        self.options = options
+        self.logger = logger
+        self.quotas = Quotas(backend, options.stats_cache_seconds)
+        self.limiter = RateLimiter(options.rate_limits, logger)
+
+    def __call__(self, req: Request) -> Callable:
+        """Answer a request.
+
+        :param req: a request to an object
+        :returns: the WSGI application that answers it
+        """
+        if req.method not in READS + WRITES:
+            return self.app
+        try:
+            return self._answer(req)
+        except (BackendError, LayoutError) as err:
+            return unavailable(req, self.logger, err)
+
+    def _answer(self, req: Request) -> Callable:
+        _version, account, container, name = req.split_path(4, 4, True)
+        if is_reserved(container) or is_reserved(name):
+            return self._quota_of_versions(req) or self.app
+        info = self.backend.container_info(req.environ)
+        if info['status'] == 503:
+            # Nobody can say where the object lies.
+            return HTTPServiceUnavailable(request=req)
+        target = self.backend.described_by(req, info)
+        if target is None:
+            return self._limit_plain(req, account, container, info) or self.app
+        if authorize(req, _acl(req, target.info)):
+            return self.app  # to the root, whose denial is the answer
+        req.environ[POLICY_INDEX_ENV] = str(target.info['storage_policy'])
+        return self._send(req, target, wsgi_to_str(name))
+
+    def _send(
+        self, req: Request, target: LogicalContainer, name: str
+    ) -> Callable:
+        self.logger.increment(f'object.{req.method}')
+        places = _places(target, name)
+        refusal = self._limit(req, target, places[0])
+        if not refusal and req.method == 'PUT':
+            refusal = self.quotas.refusal(req, target)
+        if refusal:
+            return refusal
+        envs = (self._env(req, target, place, name) for place in places)
+        if len(places) == 1:
+            return _Sent(self.app, next(envs))
+        self.logger.increment('object.overflow')
+        if req.method == 'PUT':
+            return self._put(req, list(envs))
+        if req.method == 'DELETE':
+            return self._delete(list(envs))
+        return self._first_found(envs)
+
+    def _env(
+        self,
+        req: Request,
+        target: LogicalContainer,
+        place: int | None,
+        name: str,
+    ) -> dict:
+        if place is None:
+            return req.environ
+        return self.backend.object_env(req.environ, target, place, name)
+
+    def _put(self, req: Request, envs: list[dict]) -> Callable:
+        """Store in the newest place.
+
+        ``If-None-Match: *`` must see an object that lies in an older one:
+        that place is then sent the request, and refuses it.
+        """
+        if req.if_none_match is not None:
+            for env in envs[1:]:
+                head = dict(env, REQUEST_METHOD='HEAD')
+                head.pop('HTTP_IF_NONE_MATCH', None)
+                resp = Request(head).get_response(self.app)
+                drain_and_close(resp)
+                if resp.is_success:
+                    return _Sent(self.app, env)
+        return _Sent(self.app, envs[0])
+
+    def _delete(self, envs: list[dict]) -> Callable:
+        """Delete wherever it lies, the oldest place first.
+
+        If this is cut off, what a reader sees is still the newest.
+        """
+        answers = [
+            Request(env).get_response(self.app) for env in reversed(envs)
+        ]
+        answers.sort(key=_worst_first)
+        return answers[0]
+
+    def _first_found(self, envs: Iterable[dict]) -> Callable:
+        """The answer of the first place that has the object."""
+        for env in envs:
+            resp = Request(env).get_response(self.app)
+            if resp.status_int != 404:
+                return resp
+            close_if_possible(resp.app_iter)
+        return resp
+
+    def _limit(
+        self, req: Request, target: LogicalContainer, place: int | None
+    ) -> Response | None:
+        if not self.limiter.is_on(req):
+            return None
+        stored = target.container
+        object_count = target.info['object_count']
+        if place is not None:
+            stored = backing_container(target.container, place)
+            stats = container_stats(
+                self.backend,
+                req.environ,
+                target,
+                self.options.stats_cache_seconds,
+            )
+            object_count = stats.object_count // target.layout.shards
+        return self.limiter.refusal(req, target.account, stored, object_count)
+
+    def _limit_plain(
+        self, req: Request, account: str, container: str, info: dict
+    ) -> Response | None:
+        if not self.limiter.is_on(req) or not is_success(info['status']):
+            return None
+        return self.limiter.refusal(
+            req,
+            wsgi_to_str(account),
+            wsgi_to_str(container),
+            info['object_count'],
+        )
+
+    def _quota_of_versions(self, req: Request) -> Response | None:
+        """The 413 for a version whose sharded container has no room left.
+
+        With versioning on, what a client uploads goes into the hidden
+        container of versions, and only a link into the sharded one.
+        """
+        if req.method != 'PUT':
+            return None
+        version, account, container, _name = req.split_path(4, 4, True)
+        try:
+            component, owner = split_reserved_name(container)
+        except ValueError:
+            return None
+        if component != VERSIONS_COMPONENT:
+            return None
+        env = dict(req.environ, PATH_INFO=f'/{version}/{account}/{owner}/x')
+        owner_req = Request(env)
+        target = self.backend.logical_container(owner_req)
+        return self.quotas.refusal(owner_req, target) if target else None
+
+
+class _Sent:
+    """The rest of the pipeline, called with another environment."""
+
+    def __init__(self, app: Callable, env: dict) -> None:
+        self.app = app
+        self.env = env
+
+    def __call__(self, _env: dict, start_response: Callable):
+        return self.app(self.env, start_response)
+
+
+def _acl(req: Request, info: dict) -> str | None:
+    return info['read_acl' if req.method in READS else 'write_acl']
+
+
+def _places(target: LogicalContainer, name: str) -> list[int | None]:
+    """Where an object may lie, the newest place first; None is the root."""
+    if lies_in_root(name):
+        return [None]
+    places = [shard_of(name, count) for count in target.layout.counts()]
+    places = list(dict.fromkeys(places))
+    if target.root_holds_rows():
+        places.append(None)
+    return places
+
+
+def _worst_first(resp: Response) -> tuple[bool, bool]:
+    """Order of answers to one DELETE in many places: failure, then 2xx."""
+    return resp.status_int < 500, not resp.is_success

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Container quotas of sharded containers.
+
+Swift's container-quotas reads a container's info straight from the proxy and
+sees the root's figures. The same middleware is asked here once more, with the
+sums of root and shards in that info's place, so that the answer is its own.
+"""
+
+from swift.common.middleware.container_quotas import ContainerQuotaMiddleware
+from swift.common.swob import HTTPOk, Request, Response
+
+from shardmw.backend import Backend, LogicalContainer, with_info
+from shardmw.stats import container_stats
+
+QUOTA_NAMES = ('quota-bytes', 'quota-count')
+
+
+class Quotas:
+    """Holds uploads into sharded containers against their quotas.
+
+    :param stats_cache_seconds: how old the sums may be
+    """
+
+    def __init__(self, backend: Backend, stats_cache_seconds: int) -> None:
+        self.backend = backend
+        self.stats_cache_seconds = stats_cache_seconds
+        self._quotas = ContainerQuotaMiddleware(HTTPOk())
+
+    def refusal(
+        self, req: Request, target: LogicalContainer
+    ) -> Response | None:
+        """The 413 for an upload that would exceed a quota, or None.
+
+        :param req: a PUT of an object of the container
+        :raises BackendError: if a shard's size can't be read
+        """
+        if not any(name in target.info['meta'] for name in QUOTA_NAMES):
+            return None
+        stats = container_stats(
+            self.backend, req.environ, target, self.stats_cache_seconds
+        )
+        summed_info = {
+            **target.info,
+            'object_count': stats.object_count,
+            'bytes': stats.bytes_used,
+            'sysmeta': {},
+        }
+        env = with_info(
+            req.environ, target.account, target.container, summed_info
+        )
+        resp = Request(env).get_response(self._quotas)
+        return None if resp.is_success else resp

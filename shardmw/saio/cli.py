@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: ``shardmw-saio``."""
+
+import contextlib
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+from shardmw.saio import logs as log_files
+from shardmw.saio.cluster import DAEMON_NAMES, Cluster
+from shardmw.saio.errors import SaioError
+from shardmw.saio.folder import Folder
+from shardmw.saio.options import (
+    ClusterOptions,
+    check_same_structure,
+    parse_setting,
+)
+
+DIR_VARIABLE = 'SHARDMW_SAIO_DIR'
+DEFAULT_PORT = 8080
+
+# What the shell says of commands that can't be run, and of ended ones.
+_COMMAND_NOT_RUN = 127
+_ENDED_BY_SIGNAL = 128
+
+# What init scripts say of services that don't run.
+_NOT_RUNNING = 3
+
+_FOLLOW_SECONDS = 0.1
+
+
+class _Commands(click.Group):
+    """Commands that fail with one line on stderr."""
+
+    def invoke(self, context: click.Context) -> object:
+        try:
+            return super().invoke(context)
+        except (SaioError, PermissionError) as err:
+            raise click.ClickException(str(err)) from err
+
+
+@click.group(cls=_Commands)
+def main() -> None:
+    """A real Swift on loopback, with shardmw in its proxy.
+
+    All commands are for the cluster in DIR. It is the argument or --dir, or
+    else $SHARDMW_SAIO_DIR, or else a folder of this user's own.
+    """
+    # ended from outside, clean up as at the end of a command
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _exit_by_signal)
+
+
+def _exit_by_signal(number: int, frame: FrameType | None) -> NoReturn:
+    raise SystemExit(_ENDED_BY_SIGNAL + number)
+
+
+def _default_dir() -> Path:
+    if chosen := os.environ.get(DIR_VARIABLE):
+        return Path(chosen)
+    state = os.environ.get('XDG_STATE_HOME') or Path.home() / '.local/state'
+    return Path(state) / 'shardmw-saio'
+
+
+def _dir_argument(command: Callable) -> Callable:
+    return click.argument(
+        'dir_argument',
+        metavar='[DIR]',
+        required=False,
+        type=click.Path(path_type=Path),
+    )(command)
+
+
+def _dir_option(command: Callable) -> Callable:
+    return click.option(
+        '--dir',
+        'dir_option',
+        metavar='DIR',
+        type=click.Path(path_type=Path),
+        help='The folder of the cluster.',
+    )(command)
+
+
+def _shape_options(command: Callable) -> Callable:
+    """Options that say what a cluster is made of."""
+    for option in reversed(
+        [
+            click.option('--proxies', type=int, help='Proxy servers. [1]'),
+            click.option(
+                '--replicas',
+                type=int,
+                help='Copies, and storage nodes to keep them. [1]',
+            ),
+            click.option(
+                '--devices',
+                type=int,
+                help='Devices over all nodes. [as many as replicas]',
+            ),
+            click.option('--policies', type=int, help='Storage policies. [1]'),
+            click.option(
+                '--workers',
+                type=int,
+                help='Worker processes per server; 0: it has none. [0]',
+            ),
+            click.option(
+                '--encryption/--no-encryption',
+                default=None,
+                help='Encrypt objects at rest. [no]',
+            ),
+            click.option(
+                '--port',
+                type=int,
+                help='Port of the first proxy, the other servers follow; '
+                f'0: any free ones. [{DEFAULT_PORT}; of run: 0]',
+            ),
+            click.option(
+                '--set',
+                'settings',
+                metavar='SECTION.OPTION=VALUE',
+                multiple=True,
+                help='Set an option of a filter or a server, such as '
+                'shardmw.default_shards=8. Can be repeated.',
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+@main.command()
+@_dir_argument
+@_dir_option
+@_shape_options
+def up(
+    dir_argument: Path | None, dir_option: Path | None, **shape: object
+) -> None:
+    """Start the cluster, or what of it doesn't run.
+
+    What it's made of is remembered: options are needed only the first time.
+    """
+    began = time.monotonic()
+    path = dir_argument or dir_option or _default_dir()
+    cluster = Cluster(path, _shaped(path, shape, DEFAULT_PORT))
+    started = cluster.up()
+    if not started:
+        click.echo(f'already up in {cluster.path}')
+        return
+    seconds = time.monotonic() - began
+    click.echo(f'up in {cluster.path} after {seconds:.1f} s')
+    for url in cluster.proxy_urls:
+        click.echo(f'  {url}')
+
+
+@main.command()
+@_dir_argument
+@_dir_option
+def down(dir_argument: Path | None, dir_option: Path | None) -> None:
+    """Stop the cluster; its data stays."""
+    cluster = Cluster(dir_argument or dir_option or _default_dir())
+    if cluster.down():
+        click.echo(f'down in {cluster.path}')
+        return
+    # no such cluster is likely a mistyped name, so say that
+    cluster.options  # noqa: B018
+    click.echo(f'already down in {cluster.path}')
+
+
+@main.command()
+@_dir_argument
+@_dir_option
+@click.pass_context
+def status(
+    context: click.Context, dir_argument: Path | None, dir_option: Path | None
+) -> None:
+    """Show how each server is doing; exit with 3 if one doesn't run."""
+    cluster = Cluster(dir_argument or dir_option or _default_dir())
+    all_run = True
+    for each in cluster.status():
+        all_run = all_run and each.state == 'running'
+        click.echo(
+            f'{each.server.name:<12} {each.state:<14} {each.pid or "-":>8}  '
+            f'{each.server.address}'
+        )
+    context.exit(0 if all_run else _NOT_RUNNING)
+
+
+@main.command()
+@click.argument('server', required=False)
+@_dir_option
+@click.option(
+    '-n', '--lines', default=10, show_default=True, help='Lines to show.'
+)
+@click.option('-f', '--follow', is_flag=True, help='Go on with new lines.')
+def logs(
+    server: str | None, dir_option: Path | None, lines: int, follow: bool
+) -> None:
+    """Show the last lines of a server's or daemon's log, or of all."""
+    cluster = Cluster(dir_option or _default_dir())
+    names = [server] if server else [*cluster.servers, *DAEMON_NAMES]
+    paths = [cluster.log_path(name) for name in names]
+    if server and not paths[0].exists():
+        raise SaioError(f'{server} has no log: it has not run yet')
+    with contextlib.suppress(KeyboardInterrupt):
+        _show_logs(paths, lines, follow)
+
+
+@main.command()
+@_dir_argument
+@_dir_option
+def env(dir_argument: Path | None, dir_option: Path | None) -> None:
+    """Print what lets clients find the cluster.
+
+    For a shell: eval "$(shardmw-saio env)". Then python-swiftclient's swift
+    and programs that use boto3 work as they are.
+    """
+    cluster = Cluster(dir_argument or dir_option or _default_dir())
+    for name, value in cluster.environment().items():
+        click.echo(f'export {name}={shlex.quote(value)}')
+
+
+@main.command(context_settings={'allow_interspersed_args': False})
+@_dir_option
+@_shape_options
+@click.argument('command', nargs=-1, required=True, type=click.UNPROCESSED)
+@click.pass_context
+def run(
+    context: click.Context,
+    dir_option: Path | None,
+    command: Sequence[str],
+    **shape: object,
+) -> None:
+    """Run COMMAND with a cluster, and exit as it does.
+
+    The cluster is up before it and down after it (unless it was up already),
+    in a temporary folder if none is named. The environment is as env prints
+    it.
+    """
+    with _dir_or_temporary(dir_option) as path:
+        cluster = Cluster(path, _shaped(path, shape, default_port=0))
+        with _up_meanwhile(cluster):
+            code = _run_command(command, cluster.environment())
+    context.exit(code)
+
+
+@main.command()
+@click.argument('name')
+@_dir_option
+def daemon(name: str, dir_option: Path | None) -> None:
+    """Run a background daemon once, on all nodes that have it.
+
+    Such as container-updater, which brings the numbers in account listings
+    up to date.
+    """
+    cluster = Cluster(dir_option or _default_dir())
+    cluster.daemon(name)
+    click.echo(f'{name} ran: shardmw-saio logs {name} shows what it did')
+
+
+def _shaped(
+    path: Path, shape: Mapping[str, object], default_port: int
+) -> ClusterOptions:
+    """The options of a cluster with those that were given on top."""
+    given = {
+        name: value
+        for name, value in shape.items()
+        if name != 'settings' and value is not None
+    }
+    settings = dict(map(parse_setting, shape['settings']))
+    stored = Folder(path).load()
+    if stored is None:
+        made = ClusterOptions(**{'port': default_port, **given})
+        return made.with_settings(settings)
+    check_same_structure(stored.options, given)
+    return stored.options.changed(**given).with_settings(settings)
+
+
+def _show_logs(paths: Sequence[Path], count: int, follow: bool) -> None:
+    positions = {}
+    for path in paths:
+        positions[path] = log_files.size(path)
+        last = log_files.last_lines(path, count)
+        if last and len(paths) > 1:
+            click.echo(f'==> {path.stem} <==')
+        for line in last:
+            click.echo(line)
+    while follow:
+        for path in paths:
+            new = log_files.read_from(path, positions[path])
+            positions[path] += len(new)
+            click.echo(new, nl=False)
+        time.sleep(_FOLLOW_SECONDS)
+
+
+@contextlib.contextmanager
+def _dir_or_temporary(path: Path | None) -> Iterator[Path]:
+    if path is not None:
+        yield path
+        return
+    temporary = tempfile.mkdtemp(prefix='shardmw-saio-')
+    try:
+        yield Path(temporary)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _up_meanwhile(cluster: Cluster) -> Iterator[None]:
+    was_up = cluster.has_processes()
+    cluster.up()
+    try:
+        yield
+    finally:
+        if not was_up:
+            cluster.down()
+
+
+def _run_command(
+    command: Sequence[str], environment: Mapping[str, str]
+) -> int:
+    try:
+        process = subprocess.Popen(command, env={**os.environ, **environment})
+    except OSError as err:
+        click.echo(
+            f'Error: {command[0]} cannot be run ({err.strerror})',
+            err=True,
+        )
+        return _COMMAND_NOT_RUN
+    try:
+        code = _wait(process)
+    except BaseException:
+        process.terminate()
+        process.wait()
+        raise
+    return code if code >= 0 else _ENDED_BY_SIGNAL - code
+
+
+def _wait(process: subprocess.Popen) -> int:
+    while True:
+        # Ctrl-C goes to the command too, which ends or not as it likes
+        with contextlib.suppress(KeyboardInterrupt):
+            return process.wait()

@@ -1,0 +1,522 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster: what is to run is decided elsewhere, here it's carried out."""
+
+import contextlib
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from shardmw.saio import logs, processes
+from shardmw.saio.config import (
+    CLUSTER_DAEMONS,
+    RINGS_JSON,
+    STORAGE_DAEMONS,
+    check_settings,
+    conf_name,
+    config_files,
+    servers_to_restart,
+    users,
+)
+from shardmw.saio.errors import SaioError
+from shardmw.saio.folder import Folder, State
+from shardmw.saio.options import ClusterOptions, check_same_structure
+from shardmw.saio.ports import PortReservations
+from shardmw.saio.probes import answers
+from shardmw.saio.processes import Process
+from shardmw.saio.rings import write_rings
+from shardmw.saio.topology import (
+    HOST,
+    MEMCACHED,
+    PROXY_KIND,
+    Server,
+    consecutive_ports,
+    devices,
+    ring_devices,
+    server_names,
+    servers,
+)
+
+DAEMON_NAMES = sorted([*sum(STORAGE_DAEMONS.values(), ()), *CLUSTER_DAEMONS])
+
+#: The user that :meth:`Cluster.environment` speaks for.
+DEFAULT_USER = 'test:tester'
+
+_READY_SECONDS = 30
+_PATIENCE_SECONDS = 3
+_POLL_SECONDS = 0.02
+
+
+class ServerStatus(NamedTuple):
+    """How a server is doing.
+
+    ``state`` is ``running``, ``down``, ``paused``, ``not answering``, or
+    ``orphaned``: workers whose parent has died.
+    """
+
+    server: Server
+    state: str
+    pid: int | None
+
+
+class Cluster:
+    """A Swift cluster in a folder.
+
+    A context manager: up inside, down at its end.
+
+    :param path: its folder
+    :param options: its shape; what it was made with if None
+    """
+
+    def __init__(
+        self, path: Path | str, options: ClusterOptions | None = None
+    ) -> None:
+        self._folder = Folder(Path(path))
+        self._wanted_options = options
+        self._started: dict[str, subprocess.Popen] = {}
+
+    def __enter__(self) -> 'Cluster':
+        self.up()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.down()
+
+    # What it's like
+
+    @property
+    def path(self) -> Path:
+        return self._folder.path
+
+    @property
+    def devices_path(self) -> Path:
+        """Below it, ``NODE/DEVICE`` folders hold the data."""
+        return self._folder.devices
+
+    @property
+    def options(self) -> ClusterOptions:
+        return self._state().options
+
+    @property
+    def servers(self) -> dict[str, Server]:
+        """All servers by name, whether they run or not."""
+        state = self._state()
+        return servers(state.options, state.ports)
+
+    @property
+    def proxy_urls(self) -> list[str]:
+        return [
+            each.url
+            for each in self.servers.values()
+            if each.kind == PROXY_KIND
+        ]
+
+    @property
+    def auth_url(self) -> str:
+        return f'{self.proxy_urls[0]}/auth/v1.0'
+
+    @property
+    def s3_url(self) -> str:
+        return self.proxy_urls[0]
+
+    @property
+    def storage_url(self) -> str:
+        """The account of the default user."""
+        account = DEFAULT_USER.partition(':')[0]
+        return f'{self.proxy_urls[0]}/v1/AUTH_{account}'
+
+    @property
+    def users(self) -> dict[str, str]:
+        """``{'account:user': key}``"""
+        return users(self.options)
+
+    def environment(self) -> dict[str, str]:
+        """What lets clients of Swift and S3 find the cluster."""
+        key = self.users[DEFAULT_USER]
+        return {
+            'SHARDMW_SAIO_DIR': str(self.path),
+            'SHARDMW_SAIO_STORAGE_URL': self.storage_url,
+            'ST_AUTH': self.auth_url,
+            'ST_USER': DEFAULT_USER,
+            'ST_KEY': key,
+            'AWS_ENDPOINT_URL': self.s3_url,
+            'AWS_ACCESS_KEY_ID': DEFAULT_USER,
+            'AWS_SECRET_ACCESS_KEY': key,
+            'AWS_DEFAULT_REGION': 'us-east-1',
+        }
+
+    def log_path(self, name: str) -> Path:
+        """The log of a server or daemon.
+
+        :raises SaioError: if there is none of that name
+        """
+        if name not in DAEMON_NAMES:
+            self._server(name)
+        return self._folder.log_path(name)
+
+    def status(self) -> list[ServerStatus]:
+        """How each server is doing."""
+        found = processes.find(self.path)
+        everyone = self.servers.values()
+        with ThreadPoolExecutor(len(everyone)) as pool:
+            return list(pool.map(lambda each: _status(each, found), everyone))
+
+    def has_processes(self) -> bool:
+        """Whether anything of the cluster runs, if only a left-over."""
+        return bool(processes.find(self.path))
+
+    # All servers
+
+    def up(self) -> list[str]:
+        """Start what doesn't run, and restart what isn't as it should be.
+
+        :returns: the names of the servers that were started
+        :raises SaioError: if the cluster can't be brought up; what this call
+                           started is stopped then
+        """
+        _memcached_path()
+        if self._wanted_options is not None:
+            check_settings(self._wanted_options)
+        self._folder.claim()
+        with self._folder.lock(), PortReservations() as reservations:
+            stored = self._folder.load()
+            options = self._agreed_options(stored)
+            healthy = self._healthy_servers(stored)
+            self._end(lambda each: each.server not in healthy)
+            ports = _choose_ports(
+                options, stored.ports if stored else {}, healthy, reservations
+            )
+            return self._converge(
+                State(options, ports),
+                alive=healthy,
+                wanted=server_names(options),
+                reservations=reservations,
+            )
+
+    def down(self) -> bool:
+        """End every process of the cluster.
+
+        :returns: whether there were any
+        """
+        with self._lock_if_there():
+            ended = self.has_processes()
+            processes.end(self.path, lambda each: True, _PATIENCE_SECONDS)
+            self._reap()
+        return ended
+
+    def reconfigure(self, settings: Mapping[str, str | None]) -> list[str]:
+        """Change settings, and restart the servers that they're for.
+
+        :param settings: added to the cluster's settings; None takes one out
+        :returns: the names of the servers that were restarted
+        :raises SaioError: if a server refuses them, which is down then
+        """
+        with self._folder.lock(), PortReservations() as reservations:
+            state = self._state()
+            options = state.options.with_settings(settings)
+            alive = {each.server for each in processes.find(self.path)}
+            return self._converge(
+                State(options, state.ports),
+                alive=alive,
+                wanted=alive,
+                reservations=reservations,
+            )
+
+    # One server
+
+    def start(self, name: str) -> None:
+        """Start a server, unless it runs, and wait until it's ready."""
+        server = self._server(name)
+        with self._folder.lock(), PortReservations() as reservations:
+            if _status(server, processes.find(self.path)).state != 'running':
+                self._end(lambda each: each.server == name)
+                _reserve([server], reservations)
+                self._start([server])
+
+    def stop(self, name: str) -> None:
+        """Stop a server with its workers, and wait until they're gone."""
+        self._server(name)
+        with self._folder.lock():
+            self._end(lambda each: each.server == name)
+
+    def pause(self, name: str) -> None:
+        """Let a server hang: it accepts connections and does not answer."""
+        self._server(name)
+        paused = self._signal(name, signal.SIGSTOP)
+        while not all(map(processes.is_paused, paused)):
+            time.sleep(_POLL_SECONDS)
+
+    def resume(self, name: str) -> None:
+        """Let a paused server go on."""
+        self._server(name)
+        self._signal(name, signal.SIGCONT)
+
+    # Daemons
+
+    def daemon(self, name: str) -> None:
+        """Run a background daemon once, on every node that has it.
+
+        :raises SaioError: if it fails, with the last of its log
+        """
+        if name not in DAEMON_NAMES:
+            raise SaioError(
+                f'no daemon is called {name!r}: take one of '
+                + ', '.join(DAEMON_NAMES)
+            )
+        if not self.has_processes():
+            raise SaioError(f'the cluster in {self.path} is down: up first')
+        log = self._folder.log_path(name)
+        start = logs.size(log)
+        runs = {
+            f'{name}@{conf}': processes.start(
+                self.path,
+                f'{name}@{conf}',
+                _launch('daemon', name, self._folder.etc / conf, log),
+                log,
+            )
+            for conf in self._daemon_confs(name)
+        }
+        try:
+            codes = [run.wait() for run in runs.values()]
+        finally:
+            self._end_daemons(runs)
+        if any(codes):
+            raise SaioError(
+                f'{name} failed: {logs.reason(logs.lines(log, start))}'
+            )
+
+    def _daemon_confs(self, name: str) -> list[str]:
+        if name in CLUSTER_DAEMONS:
+            return [CLUSTER_DAEMONS[name]]
+        return [
+            conf_name(each)
+            for each in self.servers.values()
+            if name in STORAGE_DAEMONS.get(each.kind, ())
+        ]
+
+    def _end_daemons(self, runs: Mapping[str, subprocess.Popen]) -> None:
+        processes.end(
+            self.path, lambda each: each.server in runs, _PATIENCE_SECONDS
+        )
+        for run in runs.values():
+            run.wait()
+
+    # How it's done
+
+    def _state(self) -> State:
+        state = self._folder.load()
+        if state is None:
+            raise SaioError(f'no cluster is in {self.path}: up makes one')
+        return state
+
+    def _server(self, name: str) -> Server:
+        everyone = self.servers
+        if name not in everyone:
+            raise SaioError(
+                f'no server is called {name!r}: take one of '
+                + ', '.join(everyone)
+            )
+        return everyone[name]
+
+    def _agreed_options(self, stored: State | None) -> ClusterOptions:
+        wanted = self._wanted_options
+        if stored is None:
+            return wanted or ClusterOptions()
+        if wanted is None:
+            return stored.options
+        check_same_structure(stored.options, wanted.as_json())
+        return wanted
+
+    def _healthy_servers(self, stored: State | None) -> set[str]:
+        if stored is None or not self.has_processes():
+            return set()
+        return {
+            each.server.name
+            for each in self.status()
+            if each.state == 'running'
+        }
+
+    def _converge(
+        self,
+        state: State,
+        alive: Collection[str],
+        wanted: Collection[str],
+        reservations: PortReservations,
+    ) -> list[str]:
+        """Bring the wanted servers to a state.
+
+        :param alive: servers that need no start unless they're stale
+        """
+        options = state.options
+        place = self._folder.place()
+        everyone = servers(options, state.ports)
+        rings = ring_devices(options, everyone)
+        texts = config_files(options, everyone, place)
+        texts[RINGS_JSON] = json.dumps(rings, indent=1)
+        changed = self._folder.changed_confs(texts)
+        stale = servers_to_restart(everyone, changed)
+        keep = set(alive) & set(everyone) - stale
+        starting = [
+            each
+            for name, each in everyone.items()
+            if name in wanted and name not in keep
+        ]
+        self._end(lambda each: each.server not in keep)
+        _reserve(starting, reservations)
+        self._folder.save(state)
+        self._folder.make_rooms(devices(options))
+        if RINGS_JSON in changed:
+            write_rings(self._folder.etc, options.replicas, rings)
+        self._folder.write_confs({name: texts[name] for name in changed})
+        self._start(starting)
+        return [each.name for each in starting]
+
+    def _start(self, starting: Sequence[Server]) -> None:
+        """Start servers at the same time and wait until all are ready."""
+        log_starts = {
+            each.name: logs.size(self._folder.log_path(each.name))
+            for each in starting
+        }
+        try:
+            for server in starting:
+                self._started[server.name] = processes.start(
+                    self.path,
+                    server.name,
+                    self._command(server),
+                    self._folder.log_path(server.name),
+                )
+            self._wait_until_ready(starting, log_starts)
+        except BaseException:
+            self._end(lambda each: each.server in log_starts)
+            raise
+
+    def _command(self, server: Server) -> list[str]:
+        if server.kind == MEMCACHED:
+            return _memcached_command(server, self._folder.place().user)
+        conf = self._folder.etc / conf_name(server)
+        log = self._folder.log_path(server.name)
+        return _launch('server', server.kind, conf, log)
+
+    def _wait_until_ready(
+        self, starting: Sequence[Server], log_starts: Mapping[str, int]
+    ) -> None:
+        deadline = time.monotonic() + _READY_SECONDS
+        waiting = list(starting)
+        while waiting:
+            for server in waiting:
+                ended = self._started[server.name].poll() is not None
+                if ended or time.monotonic() > deadline:
+                    log = self._folder.log_path(server.name)
+                    written = logs.lines(log, log_starts[server.name])
+                    what = 'ended' if ended else 'did not answer'
+                    raise SaioError(
+                        f'{server.name} {what} at its start: '
+                        f'{logs.reason(written)}'
+                    )
+            waiting = [each for each in waiting if not answers(each, 0.5)]
+            time.sleep(_POLL_SECONDS)
+
+    def _end(self, wanted: Callable[[Process], bool]) -> None:
+        """End servers; daemons are left to those who wait for them."""
+        processes.end(
+            self.path,
+            lambda each: not each.is_daemon and wanted(each),
+            _PATIENCE_SECONDS,
+        )
+        self._reap()
+
+    def _reap(self) -> None:
+        """Take note of children that ended, or they'd stay as zombies."""
+        for name, process in list(self._started.items()):
+            if process.poll() is not None:
+                del self._started[name]
+
+    def _signal(self, name: str, number: int) -> list[Process]:
+        found = [p for p in processes.find(self.path) if p.server == name]
+        if not found:
+            raise SaioError(f'{name} is down: start it first')
+        for process in found:
+            processes.send_signal(self.path, process, number)
+        return found
+
+    @contextlib.contextmanager
+    def _lock_if_there(self) -> Iterator[None]:
+        """The folder may be gone while its servers run on."""
+        if self.path.is_dir():
+            with self._folder.lock():
+                yield
+        else:
+            yield
+
+
+def _status(server: Server, found: Sequence[Process]) -> ServerStatus:
+    own = [each for each in found if each.server == server.name]
+    mains = [each for each in own if each.is_main]
+    if not own:
+        return ServerStatus(server, 'down', None)
+    if not mains:
+        return ServerStatus(server, 'orphaned', None)
+    pid = mains[0].pid
+    if any(map(processes.is_paused, own)):
+        return ServerStatus(server, 'paused', pid)
+    if not answers(server):
+        return ServerStatus(server, 'not answering', pid)
+    return ServerStatus(server, 'running', pid)
+
+
+def _choose_ports(
+    options: ClusterOptions,
+    stored: Mapping[str, int],
+    healthy: Collection[str],
+    reservations: PortReservations,
+) -> dict[str, int]:
+    if options.port:
+        return consecutive_ports(options)
+    ports = {}
+    for name in server_names(options):
+        port = stored.get(name)
+        if port and (name in healthy or reservations.reserve(port)):
+            ports[name] = port
+        else:
+            ports[name] = reservations.pick()
+    return ports
+
+
+def _reserve(
+    starting: Sequence[Server], reservations: PortReservations
+) -> None:
+    for server in starting:
+        if not reservations.reserve(server.port):
+            raise SaioError(
+                f'port {server.port}, for {server.name}, is taken: end what '
+                'listens there, or choose other ports with --port'
+            )
+
+
+def _launch(what: str, name: str, conf: Path, log: Path) -> list[str]:
+    module = 'shardmw.saio.launch'
+    return [sys.executable, '-m', module, what, name, str(conf), str(log)]
+
+
+def _memcached_command(server: Server, user: str) -> list[str]:
+    # -u because memcached refuses to run as root without being told
+    return [
+        *(_memcached_path(), '-v', '-u', user),
+        *('-l', HOST, '-p', str(server.port), '-U', '0', '-m', '64'),
+    ]
+
+
+def _memcached_path() -> str:
+    path = shutil.which('memcached')
+    if path is None:
+        raise SaioError(
+            'memcached is not on the PATH: install it, such as with '
+            'apt install memcached'
+        )
+    return path

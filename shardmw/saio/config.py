@@ -1,0 +1,412 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The text of every configuration file of a cluster. Pure."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from shardmw.saio.errors import SaioError
+from shardmw.saio.options import ClusterOptions, split_setting
+from shardmw.saio.topology import (
+    HOST,
+    MEMCACHED,
+    PROXY_KIND,
+    Server,
+)
+
+Section = dict[str, str]
+Sections = dict[str, Section]
+
+SWIFT_CONF = 'swift.conf'
+MEMCACHE_CONF = 'memcache.conf'
+RINGS_JSON = 'rings.json'
+INTERNAL_CLIENT_CONF = 'internal-client.conf'
+EXPIRER_CONF = 'object-expirer.conf'
+RECONCILER_CONF = 'container-reconciler.conf'
+
+#: Read by every Swift server at its start.
+SHARED_CONFS = frozenset({SWIFT_CONF, MEMCACHE_CONF, RINGS_JSON})
+
+#: Swift's full pipeline, as etc/proxy-server.conf-sample orders it. shardmw
+#: stands right of all that speaks of logical containers, left of encryption.
+PIPELINE = (
+    'catch_errors gatekeeper healthcheck proxy-logging cache domain_remap '
+    'etag-quoter listing_formats bulk tempurl ratelimit crossdomain formpost '
+    's3api tempauth staticweb copy container-quotas account-quotas slo dlo '
+    'versioned_writes symlink shardmw keymaster encryption proxy-logging '
+    'proxy-server'
+)
+
+ENCRYPTION_FILTERS = ('keymaster', 'encryption')
+
+#: Background daemons and the kind of server whose file configures them.
+STORAGE_DAEMONS = {
+    'account-server': (
+        'account-auditor',
+        'account-reaper',
+        'account-replicator',
+    ),
+    'container-server': (
+        'container-auditor',
+        'container-replicator',
+        'container-sharder',
+        'container-updater',
+    ),
+    'object-server': (
+        'object-auditor',
+        'object-replicator',
+        'object-updater',
+    ),
+}
+
+#: Daemons that work on the whole cluster from one place.
+CLUSTER_DAEMONS = {
+    'container-reconciler': RECONCILER_CONF,
+    'object-expirer': EXPIRER_CONF,
+}
+
+#: The users of Swift's functional tests: (account, user, key, groups).
+USERS = (
+    ('admin', 'admin', 'admin', '.admin .reseller_admin'),
+    ('test', 'tester', 'testing', '.admin'),
+    ('test', 'tester2', 'testing2', '.admin'),
+    ('test', 'tester3', 'testing3', ''),
+    ('test2', 'tester2', 'testing2', '.admin'),
+    ('test5', 'tester5', 'testing5', 'service'),
+)
+
+# A test cluster's secret is no secret, and has to outlive restarts.
+_ROOT_SECRET = 'c2hhcmRtdy1zYWlvLXRlc3RzLW9ubHktbm90LXNlY3JldCE='
+
+_EGG_NAMES = {
+    'account-quotas': 'account_quotas',
+    'cache': 'memcache',
+    'container-quotas': 'container_quotas',
+    'etag-quoter': 'etag_quoter',
+    'proxy-logging': 'proxy_logging',
+}
+
+_FILTER_OPTIONS: Sections = {
+    'domain_remap': {'storage_domain': 'example.com'},
+    'keymaster': {'encryption_root_secret': _ROOT_SECRET},
+    's3api': {
+        'location': 'us-east-1',
+        's3_acl': 'false',
+        'allow_multipart_uploads': 'true',
+    },
+    'tempauth': {
+        'reseller_prefix': 'AUTH, SERVICE',
+        'SERVICE_require_group': 'service',
+        **{
+            f'user_{account}_{user}': f'{key} {groups}'.strip()
+            for account, user, key, groups in USERS
+        },
+    },
+    'versioned_writes': {
+        'allow_versioned_writes': 'true',
+        'allow_object_versioning': 'true',
+    },
+}
+
+# A daemon runs once while somebody waits for it, so nothing holds it back;
+# and what failed once is tried again by the next run.
+_DAEMON_OPTIONS: Sections = {
+    'account-auditor': {'accounts_per_second': '0'},
+    'account-replicator': {'databases_per_second': '0'},
+    'container-auditor': {'containers_per_second': '0'},
+    'container-replicator': {'databases_per_second': '0'},
+    'container-sharder': {'databases_per_second': '0'},
+    'container-updater': {
+        'containers_per_second': '0',
+        'account_suppression_time': '0',
+    },
+    'object-auditor': {
+        'bytes_per_second': '0',
+        'files_per_second': '0',
+        'zero_byte_files_per_second': '0',
+    },
+    # over HTTP, since rsync would need a daemon of its own
+    'object-replicator': {'sync_method': 'ssync'},
+    'object-updater': {'objects_per_second': '0'},
+}
+
+_COPY_DATABASES = (
+    'account-replicator',
+    'container-replicator',
+    'container-sharder',
+)
+
+
+class Place(NamedTuple):
+    """Where a cluster's files are, and who owns its processes."""
+
+    etc: str
+    devices: str
+    cache: str
+    user: str
+
+
+def config_files(
+    options: ClusterOptions,
+    servers: Mapping[str, Server],
+    place: Place,
+) -> dict[str, str]:
+    """The text of every configuration file by its name.
+
+    :raises SaioError: if a setting's section is unknown
+    """
+    check_settings(options)
+    sections: dict[str, Sections] = {
+        SWIFT_CONF: _swift_conf(options),
+        MEMCACHE_CONF: _memcache_conf(options, servers[MEMCACHED]),
+        INTERNAL_CLIENT_CONF: _internal_client_conf(options, place),
+        EXPIRER_CONF: _expirer_conf(options, place),
+        RECONCILER_CONF: _reconciler_conf(options, place),
+    }
+    for server in servers.values():
+        if server.kind == PROXY_KIND:
+            sections[conf_name(server)] = _proxy_conf(options, server, place)
+        elif server.kind != MEMCACHED:
+            sections[conf_name(server)] = _storage_conf(options, server, place)
+    return {name: _text(conf) for name, conf in sections.items()}
+
+
+def conf_name(server: Server) -> str:
+    """The name of a Swift server's own configuration file."""
+    return f'{server.name}.conf'
+
+
+def check_settings(options: ClusterOptions) -> None:
+    """Refuse a setting that no file would take up.
+
+    :raises SaioError: if a setting's section is unknown
+    """
+    known = setting_sections()
+    for setting in options.settings:
+        section, _ = split_setting(setting)
+        if section not in known:
+            raise SaioError(
+                f'setting {setting!r} is of no known section: take one of '
+                + ', '.join(known)
+            )
+
+
+def setting_sections() -> list[str]:
+    """The sections that a setting may name."""
+    storage = [
+        section
+        for kind, daemons in STORAGE_DAEMONS.items()
+        for section in (kind, *daemons)
+    ]
+    others = ['DEFAULT', 'memcache', 'swift-constraints', *CLUSTER_DAEMONS]
+    return sorted({*PIPELINE.split(), *storage, *others})
+
+
+def servers_to_restart(
+    servers: Mapping[str, Server], changed: set[str]
+) -> set[str]:
+    """The names of the servers whose configuration changed.
+
+    :param changed: names of files
+    """
+    own = {
+        each.name
+        for each in servers.values()
+        if each.kind != MEMCACHED and conf_name(each) in changed
+    }
+    if MEMCACHE_CONF in changed:
+        own.add(MEMCACHED)
+    if changed & SHARED_CONFS:
+        own |= servers.keys() - {MEMCACHED}
+    return own
+
+
+def users(options: ClusterOptions) -> dict[str, str]:
+    """The keys of tempauth's users: ``{'test:tester': 'testing'}``."""
+    tempauth = _configured(options, 'tempauth', _FILTER_OPTIONS['tempauth'])
+    found = {}
+    for option, value in tempauth.items():
+        prefix, _, account_and_user = option.partition('_')
+        account, _, user = account_and_user.partition('_')
+        if prefix == 'user' and user and value.split():
+            found[f'{account}:{user}'] = value.split()[0]
+    return found
+
+
+def _swift_conf(options: ClusterOptions) -> Sections:
+    conf: Sections = {
+        'swift-hash': {
+            'swift_hash_path_prefix': 'shardmw',
+            'swift_hash_path_suffix': 'saio',
+        },
+        'swift-constraints': _configured(options, 'swift-constraints'),
+    }
+    for index in range(options.policies):
+        conf[f'storage-policy:{index}'] = {
+            'name': f'Policy-{index}',
+            'policy_type': 'replication',
+            'default': 'yes' if index == 0 else 'no',
+        }
+    return conf
+
+
+def _memcache_conf(options: ClusterOptions, memcached: Server) -> Sections:
+    defaults = {
+        'memcache_servers': f'{HOST}:{memcached.port}',
+        # a memcached that is back is used again at once
+        'error_suppression_interval': '1',
+    }
+    return {'memcache': _configured(options, 'memcache', defaults)}
+
+
+def _proxy_conf(
+    options: ClusterOptions, server: Server, place: Place
+) -> Sections:
+    pipeline = [
+        name
+        for name in PIPELINE.split()
+        if options.encryption or name not in ENCRYPTION_FILTERS
+    ]
+    defaults = {**_common(place), **_listening(options, server)}
+    return {
+        'DEFAULT': _configured(options, 'DEFAULT', defaults),
+        'pipeline:main': {'pipeline': ' '.join(pipeline)},
+        **{f'filter:{name}': _filter(options, name) for name in pipeline[:-1]},
+        'app:proxy-server': _configured(
+            options,
+            'proxy-server',
+            {
+                'use': 'egg:swift#proxy',
+                'account_autocreate': 'true',
+                'allow_account_management': 'true',
+                'allow_open_expired': 'true',
+                **_BACKEND_TIMINGS,
+            },
+        ),
+    }
+
+
+# A dead server refuses connections at once; only a busy machine or a paused
+# server is slow. One that is back is used again at once.
+_BACKEND_TIMINGS = {
+    'conn_timeout': '5',
+    'recoverable_node_timeout': '5',
+    'error_suppression_interval': '1',
+}
+
+
+def _filter(options: ClusterOptions, name: str) -> Section:
+    if name == 'shardmw':
+        egg = 'egg:shardmw#shardmw'
+    else:
+        egg = f'egg:swift#{_EGG_NAMES.get(name, name)}'
+    defaults = {'use': egg, **_FILTER_OPTIONS.get(name, {})}
+    return _configured(options, name, defaults)
+
+
+def _storage_conf(
+    options: ClusterOptions, server: Server, place: Place
+) -> Sections:
+    egg = server.kind.removesuffix('-server')
+    cache = f'{place.cache}/{server.node}'
+    conf: Sections = {
+        'DEFAULT': {
+            **_common(place),
+            **_listening(options, server),
+            'devices': f'{place.devices}/{server.node}',
+            'mount_check': 'false',
+            'disable_fallocate': 'true',
+            'fallocate_reserve': '0',
+            'recon_cache_path': cache,
+        },
+        'pipeline:main': {'pipeline': f'healthcheck recon {server.kind}'},
+        'filter:healthcheck': {'use': 'egg:swift#healthcheck'},
+        'filter:recon': {
+            'use': 'egg:swift#recon',
+            'recon_cache_path': cache,
+        },
+        f'app:{server.kind}': _configured(
+            options, server.kind, {'use': f'egg:swift#{egg}'}
+        ),
+    }
+    for daemon in STORAGE_DAEMONS[server.kind]:
+        defaults = dict(_DAEMON_OPTIONS.get(daemon, {}))
+        if daemon in _COPY_DATABASES:
+            # a zone is a node: the folder that has the node's devices
+            defaults['rsync_module'] = f'{place.devices}/{{zone}}'
+        if daemon == 'container-sharder':
+            internal_client = f'{place.etc}/{INTERNAL_CLIENT_CONF}'
+            defaults['internal_client_conf_path'] = internal_client
+        conf[daemon] = _configured(options, daemon, defaults)
+    return conf
+
+
+def _internal_client_conf(options: ClusterOptions, place: Place) -> Sections:
+    pipeline = 'catch_errors proxy-logging cache symlink proxy-server'
+    return _client_conf(options, place, pipeline)
+
+
+def _expirer_conf(options: ClusterOptions, place: Place) -> Sections:
+    conf = _client_conf(options, place, 'catch_errors cache proxy-server')
+    defaults = {'tasks_per_second': '0'}
+    conf['object-expirer'] = _configured(options, 'object-expirer', defaults)
+    return conf
+
+
+def _reconciler_conf(options: ClusterOptions, place: Place) -> Sections:
+    pipeline = 'catch_errors proxy-logging cache proxy-server'
+    conf = _client_conf(options, place, pipeline)
+    conf['container-reconciler'] = _configured(options, 'container-reconciler')
+    return conf
+
+
+def _client_conf(
+    options: ClusterOptions, place: Place, pipeline: str
+) -> Sections:
+    """A daemon's own way into the cluster, past shardmw."""
+    return {
+        'DEFAULT': {**_common(place), 'recon_cache_path': f'{place.cache}/1'},
+        'pipeline:main': {'pipeline': pipeline},
+        **{
+            f'filter:{name}': _filter(options, name)
+            for name in pipeline.split()[:-1]
+        },
+        'app:proxy-server': {
+            'use': 'egg:swift#proxy',
+            'account_autocreate': 'true',
+            **_BACKEND_TIMINGS,
+        },
+    }
+
+
+def _common(place: Place) -> Section:
+    return {'swift_dir': place.etc, 'user': place.user, 'log_level': 'INFO'}
+
+
+def _listening(options: ClusterOptions, server: Server) -> Section:
+    return {
+        'bind_ip': HOST,
+        'bind_port': str(server.port),
+        # the port was free a moment ago: don't hide it if it's not
+        'bind_timeout': '2',
+        'workers': str(options.workers),
+    }
+
+
+def _configured(
+    options: ClusterOptions, section: str, defaults: Section | None = None
+) -> Section:
+    """A section's defaults with the user's settings over them."""
+    chosen = dict(defaults or {})
+    for setting, value in options.settings.items():
+        setting_section, option = split_setting(setting)
+        if setting_section == section:
+            chosen[option] = value
+    return chosen
+
+
+def _text(conf: Sections) -> str:
+    blocks = []
+    for name, section in conf.items():
+        lines = [f'{option} = {value}' for option, value in section.items()]
+        blocks.append('\n'.join([f'[{name}]', *lines]))
+    return '\n\n'.join(blocks) + '\n'

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder that a cluster lives in: paths, and what it remembers."""
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import pwd
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from shardmw.saio.config import Place
+from shardmw.saio.errors import SaioError
+from shardmw.saio.options import ClusterOptions
+from shardmw.saio.topology import Device
+
+_STATE = 'saio.json'
+_LOCK = 'saio.lock'
+_FORMAT = 1
+
+# Swift writes an object's metadata in pieces up to the limit of the file
+# system; one that takes this much takes what tests write.
+_XATTR = ('user.swift.metadata', b'x' * 1024)
+
+
+@dataclass(frozen=True)
+class State:
+    """What outlives the servers: how the cluster was made, and its ports."""
+
+    options: ClusterOptions
+    ports: Mapping[str, int]
+
+
+class Folder:
+    """The files of a cluster.
+
+    :param path: the folder, which need not exist yet
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path).resolve()
+        self.etc = self.path / 'etc'
+        self.devices = self.path / 'devices'
+        self.log = self.path / 'log'
+        self.cache = self.path / 'cache'
+
+    def place(self) -> Place:
+        """What the configuration files need to know.
+
+        :raises SaioError: if this user has no name
+        """
+        try:
+            user = pwd.getpwuid(os.geteuid()).pw_name
+        except KeyError:
+            raise SaioError(
+                f'user {os.geteuid()} has no name and Swift needs one: add '
+                'the user to the password database'
+            ) from None
+        return Place(str(self.etc), str(self.devices), str(self.cache), user)
+
+    def claim(self) -> None:
+        """Make the folder, or see that it's a cluster's or empty.
+
+        :raises SaioError: if a cluster can't be there
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            entries = {entry.name for entry in self.path.iterdir()}
+        except OSError as err:
+            raise SaioError(
+                f'{self.path} cannot be a folder ({err.strerror}): name '
+                'another one'
+            ) from None
+        if entries - {_LOCK, f'{_STATE}.new'} and _STATE not in entries:
+            raise SaioError(
+                f'{self.path} is not empty and not a cluster: name another '
+                'folder'
+            )
+        self._check_xattrs()
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other commands on the same cluster waiting."""
+        with (self.path / _LOCK).open('a') as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def load(self) -> State | None:
+        """What the cluster remembers, or None if there is none.
+
+        :raises SaioError: if it can't be read
+        """
+        try:
+            text = (self.path / _STATE).read_text()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        try:
+            state = json.loads(text)
+            if state['format'] != _FORMAT:
+                raise ValueError(f'format {state["format"]}')
+            options = ClusterOptions.from_json(state['options'])
+            return State(options, state['ports'])
+        except (ValueError, KeyError, TypeError) as err:
+            raise SaioError(
+                f'{self.path / _STATE} cannot be read ({err}): remove '
+                f'{self.path} and start over'
+            ) from None
+
+    def save(self, state: State) -> None:
+        """Remember a state."""
+        text = json.dumps(
+            {
+                'format': _FORMAT,
+                'options': state.options.as_json(),
+                'ports': dict(state.ports),
+            },
+            indent=2,
+        )
+        _replace(self.path / _STATE, text + '\n')
+
+    def make_rooms(self, devices: list[Device]) -> None:
+        """Make the folders that the servers expect."""
+        self.etc.mkdir(exist_ok=True)
+        self.log.mkdir(exist_ok=True)
+        for device in devices:
+            node = str(device.node)
+            (self.cache / node).mkdir(parents=True, exist_ok=True)
+            device_path = self.devices / node / device.name
+            device_path.mkdir(parents=True, exist_ok=True)
+
+    def changed_confs(self, texts: Mapping[str, str]) -> set[str]:
+        """The names of the files in ``etc`` that differ from these texts."""
+        return {
+            name
+            for name, text in texts.items()
+            if _read(self.etc / name) != text
+        }
+
+    def write_confs(self, texts: Mapping[str, str]) -> None:
+        """Write configuration files."""
+        for name, text in texts.items():
+            _replace(self.etc / name, text)
+
+    def log_path(self, name: str) -> Path:
+        """Where a server or daemon logs to."""
+        return self.log / f'{name}.log'
+
+    def _check_xattrs(self) -> None:
+        with tempfile.TemporaryFile(dir=self.path) as trial:
+            try:
+                os.setxattr(trial.fileno(), *_XATTR)
+            except OSError as err:
+                if err.errno not in (errno.ENOTSUP, errno.ENOSPC):
+                    raise
+                raise SaioError(
+                    f'{self.path} is on a file system without room for '
+                    'extended attributes: choose a folder on ext4 or xfs'
+                ) from None
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return None
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file so that it's there whole or not at all."""
+    unfinished = path.with_name(f'{path.name}.new')
+    unfinished.write_text(text)
+    unfinished.replace(path)

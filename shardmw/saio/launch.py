@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run one of Swift's servers or daemons from a cluster's folder.
+
+    python -m shardmw.saio.launch server KIND CONF LOG
+    python -m shardmw.saio.launch daemon NAME CONF LOG
+
+Swift reads swift.conf from a path fixed at import, logs to syslog, and copies
+databases to other nodes with rsync. Neither is to be asked of a machine that
+tests run on, so it's changed here, in the servers' own processes.
+"""
+
+import importlib
+import logging
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from swift.common import utils
+from swift.common.utils import logs
+
+DAEMONS = {
+    'account-auditor': 'swift.account.auditor:AccountAuditor',
+    'account-reaper': 'swift.account.reaper:AccountReaper',
+    'account-replicator': 'swift.account.replicator:AccountReplicator',
+    'container-auditor': 'swift.container.auditor:ContainerAuditor',
+    'container-reconciler': 'swift.container.reconciler:ContainerReconciler',
+    'container-replicator': 'swift.container.replicator:ContainerReplicator',
+    'container-sharder': 'swift.container.sharder:ContainerSharder',
+    'container-updater': 'swift.container.updater:ContainerUpdater',
+    'object-auditor': 'swift.obj.auditor:ObjectAuditor',
+    'object-expirer': 'swift.obj.expirer:ObjectExpirer',
+    'object-replicator': 'swift.obj.replicator:ObjectReplicator',
+    'object-updater': 'swift.obj.updater:ObjectUpdater',
+}
+
+
+class LogFile(logging.Handler):
+    """Appends each record to a file, which workers may share.
+
+    A line is one write to a file opened for appending, so it needs no lock:
+    one held across green threads could never be had again.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        self._file = os.open(path, flags, 0o644)
+
+    def createLock(self) -> None:  # noqa: N802 (logging's name)
+        self.lock = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        seconds = time.gmtime(record.created)
+        when = time.strftime('%Y-%m-%dT%H:%M:%S', seconds)
+        line = (
+            f'{when}.{int(record.msecs):03d}Z {record.process} '
+            f'{record.levelname} {self.format(record)}\n'
+        )
+        os.write(self._file, line.encode(errors='backslashreplace'))
+
+
+def main(arguments: list[str]) -> int:
+    """Run a server until it's ended, or a daemon once."""
+    what, name, conf, log = arguments
+    utils.SWIFT_CONF_FILE = str(Path(conf).with_name('swift.conf'))
+    _log_to(log)
+    if what == 'server':
+        return _run_server(name, conf)
+    return _run_daemon(name, conf)
+
+
+def _log_to(path: str) -> None:
+    # In the place of the syslog handler, because the access log's own logger
+    # takes no other from the configuration.
+    handler = LogFile(path)
+    logs.ThreadSafeSysLogHandler = lambda *args, **kwargs: handler
+
+
+def _run_server(kind: str, conf: str) -> int:
+    from swift.common import wsgi
+
+    return wsgi.run_wsgi(conf, kind)
+
+
+def _run_daemon(name: str, conf: str) -> int:
+    from swift.common import daemon, db_replicator
+
+    db_replicator.Replicator._rsync_file = _copy_database
+    module, _, class_name = DAEMONS[name].partition(':')
+    daemon_class = getattr(importlib.import_module(module), class_name)
+    daemon.run_daemon(daemon_class, conf, section_name=name, once=True)
+    return 0
+
+
+def _copy_database(
+    replicator: object, broker: object, remote_file: str, **how: object
+) -> bool:
+    """What rsync would do, with all nodes on one machine.
+
+    :param remote_file: a path, as the option rsync_module makes it one
+    """
+    os.makedirs(os.path.dirname(remote_file), exist_ok=True)
+    shutil.copyfile(broker.db_file, remote_file)
+    return True
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

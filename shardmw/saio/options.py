@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a cluster is made of: the options, checked once.
+
+Pure: values in, values out. Sections of the servers' configuration files
+that a setting may name are listed in :mod:`shardmw.saio.config`.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from shardmw.saio.errors import SaioError
+
+#: What the data on disk depends on: fixed when a cluster is made.
+STRUCTURAL_OPTIONS = ('replicas', 'devices', 'policies', 'encryption')
+
+_MINIMUM = {
+    'proxies': 1,
+    'replicas': 1,
+    'devices': 1,
+    'policies': 1,
+    'workers': 0,
+    'port': 0,
+}
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """The shape of a cluster.
+
+    :param proxies: proxy servers, each on a port of its own; all share one
+                    memcached
+    :param replicas: copies of everything, and storage nodes: each node has
+                     an account, a container and an object server
+    :param devices: devices over all nodes; as many as replicas if None
+    :param policies: storage policies, the first one the default
+    :param workers: worker processes of each server; 0 serves from the
+                    server's own process, which suits a small machine
+    :param encryption: encrypt objects at rest
+    :param port: the first proxy's port, the other servers follow; 0 picks
+                 free ports for all
+    :param settings: ``{'section.option': value}`` for the servers'
+                     configuration files
+    """
+
+    proxies: int = 1
+    replicas: int = 1
+    devices: int | None = None
+    policies: int = 1
+    workers: int = 0
+    encryption: bool = False
+    port: int = 0
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.devices is None:
+            object.__setattr__(self, 'devices', self.replicas)
+        settings = MappingProxyType(dict(self.settings))
+        object.__setattr__(self, 'settings', settings)
+        for name, minimum in _MINIMUM.items():
+            _check_at_least(name, getattr(self, name), minimum)
+        _check_at_least('devices', self.devices, self.replicas)
+        for setting in self.settings:
+            split_setting(setting)
+
+    def changed(self, **changes: object) -> 'ClusterOptions':
+        """A copy with some options replaced."""
+        return dataclasses.replace(self, **changes)
+
+    def with_settings(
+        self, settings: Mapping[str, str | None]
+    ) -> 'ClusterOptions':
+        """A copy with settings added, replaced, or (None) taken out."""
+        merged = {**self.settings, **settings}
+        kept = {k: v for k, v in merged.items() if v is not None}
+        return self.changed(settings=kept)
+
+    def as_json(self) -> dict[str, object]:
+        """What :meth:`from_json` takes."""
+        fields = dataclasses.fields(self)
+        values = {each.name: getattr(self, each.name) for each in fields}
+        return {**values, 'settings': dict(self.settings)}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, object]) -> 'ClusterOptions':
+        """The options that :meth:`as_json` gave."""
+        return cls(**values)
+
+
+def split_setting(setting: str) -> tuple[str, str]:
+    """Split ``section.option``.
+
+    :raises SaioError: if it's something else
+    """
+    section, dot, option = setting.partition('.')
+    if not (section and dot and option):
+        raise SaioError(
+            f'setting {setting!r} names no option: write section.option, '
+            'such as shardmw.default_shards'
+        )
+    return section, option
+
+
+def parse_setting(text: str) -> tuple[str, str]:
+    """Split ``section.option=value`` into setting and value.
+
+    :raises SaioError: if it's something else
+    """
+    setting, equals, value = text.partition('=')
+    if not equals:
+        raise SaioError(
+            f'setting {text!r} has no value: write section.option=value, '
+            'such as shardmw.default_shards=8'
+        )
+    split_setting(setting)
+    if '\n' in value:
+        raise SaioError(f'setting {setting!r} spans lines: write it in one')
+    return setting.strip(), value.strip()
+
+
+def check_same_structure(
+    stored: ClusterOptions, wanted: Mapping[str, object]
+) -> None:
+    """Refuse options that the data of a cluster doesn't fit.
+
+    :param wanted: options by name; not all need be there
+    :raises SaioError: if a structural option differs
+    """
+    for name in STRUCTURAL_OPTIONS:
+        was = getattr(stored, name)
+        now = wanted.get(name, was)
+        if was != now:
+            raise SaioError(
+                f'the cluster was made with {name} {_shown(was)}, which '
+                f'{_shown(now)} would not fit: leave it out, or make a '
+                'cluster in another folder'
+            )
+
+
+def _check_at_least(name: str, value: int, minimum: int) -> None:
+    if value < minimum:
+        raise SaioError(
+            f'{name} is {value}: it must be {minimum} or more'
+            + (', one for each replica' if name == 'devices' else '')
+        )
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return 'on' if value else 'off'
+    return str(value)

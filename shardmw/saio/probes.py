@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asking a server whether it's there."""
+
+import http.client
+import socket
+
+from shardmw.saio.topology import HOST, MEMCACHED, Server
+
+
+def answers(server: Server, timeout_seconds: float = 2.0) -> bool:
+    """Whether a server answers a request."""
+    try:
+        if server.kind == MEMCACHED:
+            return _memcached_answers(server.port, timeout_seconds)
+        return _swift_answers(server.port, timeout_seconds)
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+def _swift_answers(port: int, timeout_seconds: float) -> bool:
+    connection = http.client.HTTPConnection(
+        HOST, port, timeout=timeout_seconds
+    )
+    try:
+        connection.request('GET', '/healthcheck')
+        response = connection.getresponse()
+        return response.status == 200 and response.read() == b'OK'
+    finally:
+        connection.close()
+
+
+def _memcached_answers(port: int, timeout_seconds: float) -> bool:
+    address = (HOST, port)
+    with socket.create_connection(address, timeout_seconds) as connection:
+        connection.sendall(b'version\r\n')
+        return connection.recv(64).startswith(b'VERSION')

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The summed size of a sharded container, cached for quotas and rate limits.
+
+Figures in container HEADs and listings never come from here: those are read
+anew. Quotas are held against figures as old as Swift's own container info.
+"""
+
+from typing import NamedTuple
+
+from shardmw.backend import Backend, LogicalContainer, SharedCache
+
+CACHE_KEY = 'shardmw/stats/{account}/{container}'
+
+
+class ContainerStats(NamedTuple):
+    """How much a sharded container holds, root and shards together."""
+
+    object_count: int
+    bytes_used: int
+
+
+def cache_key(account: str, container: str) -> str:
+    """The memcached key of a container's sums."""
+    return CACHE_KEY.format(account=account, container=container)
+
+
+def container_stats(
+    backend: Backend, env: dict, target: LogicalContainer, seconds: int
+) -> ContainerStats:
+    """The sums of a container, at most so many seconds old.
+
+    :raises BackendError: if a shard can't be read
+    """
+    cache = SharedCache(env)
+    key = cache_key(target.account, target.container)
+    sums = cache.get(key)
+    if sums is None:
+        answers = backend.head_shards(env, target)
+        sums = [
+            sum(answer.object_count for answer in answers),
+            sum(answer.bytes_used for answer in answers),
+        ]
+        cache.set(key, sums, seconds)
+    shard_objects, shard_bytes = sums
+    return ContainerStats(
+        target.info['object_count'] + shard_objects,
+        target.info['bytes'] + shard_bytes,
+    )

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One embedded Swift for a whole run, and containers on it."""
+
+import uuid
+from typing import NamedTuple
+
+import pytest
+
+from shardmw.saio import Cluster, ClusterOptions
+from test.functional.client import Client
+
+SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
+SHARDS = 4
+
+USER = 'test:tester'
+STRANGER = 'test:tester3'
+OTHER_OWNER = 'test2:tester2'
+
+
+@pytest.fixture(scope='session')
+def cluster(tmp_path_factory):
+    options = ClusterOptions(policies=2)
+    with Cluster(tmp_path_factory.mktemp('saio'), options) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope='session')
+def login(cluster):
+    """Logs a user of tempauth in: ``login('test:tester')``."""
+
+    def logged_in(user: str) -> Client:
+        return Client.login(cluster.auth_url, user, cluster.users[user])
+
+    return logged_in
+
+
+@pytest.fixture
+def client(login) -> Client:
+    """The owner of the account that the tests work in."""
+    return login(USER)
+
+
+@pytest.fixture
+def stranger(login, client) -> Client:
+    """A user of the same account without rights of its own."""
+    return login(STRANGER).visiting(client)
+
+
+@pytest.fixture
+def other_owner(login, client) -> Client:
+    """The owner of another account, asking for this one."""
+    return login(OTHER_OWNER).visiting(client)
+
+
+def unique(prefix: str) -> str:
+    """A name that no other test uses."""
+    return f'{prefix}-{uuid.uuid4().hex[:12]}'
+
+
+def make_sharded(client: Client, shards: int = SHARDS, **headers) -> str:
+    """Create a sharded container; returns its name."""
+    name = unique('sharded')
+    headers = {key.replace('_', '-'): value for key, value in headers.items()}
+    headers[SHARD_COUNT_HEADER] = str(shards)
+    assert client.put(name, headers=headers).status == 201
+    return name
+
+
+def make_plain(client: Client, **headers) -> str:
+    """Create a plain container; returns its name."""
+    name = unique('plain')
+    headers = {key.replace('_', '-'): value for key, value in headers.items()}
+    assert client.put(name, headers=headers).status == 201
+    return name
+
+
+class Pair(NamedTuple):
+    """A plain and a sharded container to play the same requests on."""
+
+    plain: str
+    sharded: str
+
+
+@pytest.fixture
+def sharded(client) -> str:
+    """A new sharded container."""
+    return make_sharded(client)
+
+
+@pytest.fixture
+def plain(client) -> str:
+    """A new plain container."""
+    return make_plain(client)
+
+
+@pytest.fixture
+def pair(plain, sharded) -> Pair:
+    """A new plain and a new sharded container."""
+    return Pair(plain, sharded)
+
+
+@pytest.fixture(params=['plain', 'sharded'])
+def container(request, client) -> str:
+    """A new container, once plain and once sharded.
+
+    What a test asserts of it is thereby shown to be Swift's own behaviour.
+    """
+    return (make_plain if request.param == 'plain' else make_sharded)(client)
