@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The merge against Swift's own listing of the sorted whole.
+
+The model is Swift's own container database: one with all rows, and one for
+each source of the merge.
+"""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from swift.common.utils import Timestamp
+from swift.container.backend import ContainerBroker
+
+from shardmw.listing import ListingParams
+from shardmw.paging import Page, first_share, name_of, without_duplicates
+from shardmw.placement import backing_object
+
+SHARDS = 5
+
+# Few letters, so that prefixes, delimiters and neighbours meet.
+names = st.text('ab/0é', min_size=1, max_size=6)
+spreads = st.dictionaries(names, st.integers(0, SHARDS - 1), max_size=40)
+params = st.builds(
+    ListingParams,
+    limit=st.integers(0, 12),
+    marker=st.just('') | names,
+    end_marker=st.just('') | names,
+    prefix=st.just('') | names,
+    delimiter=st.sampled_from(['', '/', 'a', 'b/', '//', 'é']),
+    reverse=st.booleans(),
+)
+
+
+class Database:
+    """A real container database."""
+
+    def __init__(self, folder: Path) -> None:
+        self.broker = ContainerBroker(
+            str(folder / 'c.db'), account='a', container='c'
+        )
+        self.broker.initialize(Timestamp(1).internal, 0)
+
+    def fill(self, names: list[str]) -> None:
+        """Have it hold these objects and no others."""
+        with self.broker.get() as conn:
+            conn.execute('DELETE FROM object')
+            conn.commit()
+        self.broker.merge_items(
+            [
+                {
+                    'name': name,
+                    'created_at': Timestamp(1).internal,
+                    'size': 1,
+                    'content_type': 'text/plain',
+                    'etag': 'etag',
+                    'deleted': 0,
+                }
+                for name in names
+            ]
+        )
+
+    def rows(self, limit: int, query: dict) -> list[dict]:
+        found = self.broker.list_objects_iter(
+            limit,
+            query.get('marker', ''),
+            query.get('end_marker', ''),
+            query.get('prefix') or None,
+            query.get('delimiter') or None,
+            query.get('path'),
+            reverse='reverse' in query,
+            allow_reserved=True,
+        )
+        return [
+            {'subdir': name}
+            if content_type is None
+            else {'name': name, 'last_modified': time, 'bytes': size}
+            for name, time, size, content_type, _etag in found
+        ]
+
+
+def whole_query(wanted: ListingParams) -> dict:
+    query = {
+        'marker': wanted.marker,
+        'end_marker': wanted.end_marker,
+        'prefix': wanted.prefix,
+        'delimiter': wanted.delimiter,
+        'path': wanted.path,
+    }
+    return dict(query, reverse='true') if wanted.reverse else query
+
+
+def merged(shards: list[Database], wanted: ListingParams) -> list[dict]:
+    page = Page(range(len(shards)), wanted.limit, wanted.reverse)
+    while asks := page.asks():
+        for ask in asks:
+            rows = shards[ask.source].rows(ask.limit, wanted.for_shard(ask))
+            page.add(ask, [strip(row) for row in rows])
+    return page.rows()
+
+
+def strip(row: dict) -> dict:
+    key = 'name' if 'name' in row else 'subdir'
+    return dict(row, **{key: row[key][1:]})
+
+
+@pytest.fixture(scope='module')
+def databases(tmp_path_factory) -> list[Database]:
+    """The whole's database, then those of the shards."""
+    folder = tmp_path_factory.mktemp('databases')
+    return [Database(folder / str(i)) for i in range(SHARDS + 1)]
+
+
+@given(spread=spreads, wanted=params)
+@settings(max_examples=400)
+def test_a_merged_page_equals_the_page_of_the_whole(databases, spread, wanted):
+    whole, *shards = databases
+    whole.fill(list(spread))
+    for i, shard in enumerate(shards):
+        shard.fill(
+            [
+                backing_object(name)
+                for name, place in spread.items()
+                if place == i
+            ]
+        )
+    expected = whole.rows(wanted.limit, whole_query(wanted))
+    assert merged(shards, wanted) == expected
+
+
+@given(
+    st.lists(
+        st.lists(st.integers(0, 60), unique=True), min_size=1, max_size=6
+    ),
+    st.integers(1, 30),
+    st.booleans(),
+)
+def test_pages_in_a_row_hold_every_name_once(numbers, limit, reverse):
+    sources = [
+        sorted((f'{n:03}' for n in source), reverse=reverse)
+        for source in numbers
+    ]
+    everything = sorted({n for source in sources for n in source})
+    listed = []
+    marker = None
+    while page := page_after(sources, limit, reverse, marker):
+        listed += page
+        marker = page[-1]
+    assert listed == (everything[::-1] if reverse else everything)
+
+
+def page_after(sources, limit, reverse, marker):
+    def rest(source, after):
+        return [
+            name
+            for name in source
+            if after is None or (name < after if reverse else name > after)
+        ]
+
+    page = Page(range(len(sources)), limit, reverse)
+    while asks := page.asks():
+        for ask in asks:
+            after = ask.marker or marker
+            rows = rest(sources[ask.source], after)[: ask.limit]
+            page.add(ask, [{'name': name} for name in rows])
+    return [name_of(row) for row in page.rows()]
+
+
+def test_of_one_name_in_two_places_the_newer_row_is_kept():
+    older = {'name': 'a', 'last_modified': '2026-01-01T00:00:00.000000'}
+    newer = {'name': 'a', 'last_modified': '2026-01-01T00:00:00.000001'}
+    assert without_duplicates([older, newer]) == [newer]
+    assert without_duplicates([newer, older]) == [newer]
+
+
+@pytest.mark.parametrize(('sources', 'limit'), [(4, 10000), (32, 10000)])
+def test_a_full_page_asks_each_source_for_little_more_than_its_share(
+    sources, limit
+):
+    asked = first_share(limit, sources) * sources
+    assert limit <= asked <= 1.3 * limit
+
+
+def test_a_source_that_was_not_cut_off_is_asked_once():
+    page = Page([0, 1], 10)
+    for ask in page.asks():
+        page.add(ask, [{'name': f'{ask.source}'}])
+    assert page.asks() == []
+    assert page.is_last()
+
+
+def test_only_a_source_that_ran_out_below_the_end_is_asked_again():
+    page = Page([0, 1], 4)
+    first, second = page.asks()
+    low = [{'name': f'a{i}'} for i in range(first.limit)]
+    high = [{'name': f'b{i}'} for i in range(second.limit)]
+    page = Page([0, 1], first.limit + 1)
+    page.add(first, low)
+    page.add(second, high)
+    assert [ask.source for ask in page.asks()] == [0]
+    assert page.asks()[0].marker == low[-1]['name']
