@@ -76,12 +76,11 @@ class AccountRequests:
         for name, count in self._backing_counts(req).items():
             if name in headers:
                 headers[name] = str(int(headers[name]) - count)
-        body = answer.body
-        if req.method == 'GET' and body:
-            rows = orjson.loads(body)
-            body = orjson.dumps(self._with_sums(req, rows))
-            headers['Content-Length'] = str(len(body))
-        return answer._replace(headers=headers, body=body)
+        if req.method != 'GET':
+            return answer._replace(headers=headers)
+        body = orjson.dumps(self._with_sums(req, answer.rows()))
+        headers['Content-Length'] = str(len(body))
+        return answer._replace(headers=headers, body=[body])
 
     def _backing_counts(self, req: Request) -> dict[str, int]:
         """How many backing containers each count of containers includes."""
@@ -162,7 +161,7 @@ def backing_rows(
         )
         if not answer.is_success:
             raise BackendError(None, answer.status)
-        rows = orjson.loads(answer.body or b'[]')
+        rows = answer.rows()
         yield from (row for row in rows if 'name' in row)
         if len(rows) < ACCOUNT_LISTING_LIMIT:
             return

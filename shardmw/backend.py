@@ -11,8 +11,13 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import NamedTuple
 
+import orjson
 from swift.common.header_key_dict import HeaderKeyDict
-from swift.common.http import HTTP_NOT_FOUND, is_success
+from swift.common.http import (
+    HTTP_NOT_FOUND,
+    is_server_error,
+    is_success,
+)
 from swift.common.memcached import MemcacheConnectionError
 from swift.common.request_helpers import get_sys_meta_prefix
 from swift.common.swob import (
@@ -100,12 +105,13 @@ class Answer(NamedTuple):
 
     :param shard: who was asked, None for the root
     :param status_line: such as ``'200 OK'``
+    :param body: the body's parts
     """
 
     shard: int | None
     status_line: str
     headers: HeaderKeyDict
-    body: bytes
+    body: Iterable[bytes]
 
     @property
     def status(self) -> int:
@@ -121,6 +127,10 @@ class Answer(NamedTuple):
     def is_missing(self) -> bool:
         """Whether it says that there is no such container."""
         return self.status == HTTP_NOT_FOUND
+
+    def rows(self) -> list[dict]:
+        """The rows of a listing."""
+        return orjson.loads(b''.join(self.body) or b'[]')
 
     @property
     def object_count(self) -> int:
@@ -151,20 +161,23 @@ class Backend:
         return get_container_info(env, self.app, swift_source=SWIFT_SOURCE)
 
     def logical_container(self, req: Request) -> LogicalContainer | None:
-        """The sharded container that a request names, None if it is plain.
+        """The sharded container that a request names, None if it is none.
 
+        :raises BackendError: if nobody can say
         :raises LayoutError: if its record can't be read
         """
-        info = self.container_info(req.environ)
-        return self.described_by(req, info)
+        return self.described_by(req, self.container_info(req.environ))
 
     def described_by(
         self, req: Request, info: dict
     ) -> LogicalContainer | None:
         """Like :meth:`logical_container`, of an info that is at hand.
 
+        :raises BackendError: if it says that the root did not answer
         :raises LayoutError: if the record can't be read
         """
+        if is_server_error(info['status']):
+            raise BackendError(None, info['status'])
         if not is_success(info['status']):
             return None
         record = info['sysmeta'].get(RECORD_NAME)
@@ -253,7 +266,7 @@ class Backend:
         req.headers.update(headers or {})
         status, response_headers, body = req.call_application(self.app)
         return Answer(
-            shard, status, HeaderKeyDict(response_headers), b''.join(body)
+            shard, status, HeaderKeyDict(response_headers), [b''.join(body)]
         )
 
     def send_to_shard(
@@ -281,7 +294,7 @@ class Backend:
         """
         env = dict(req.environ, **(changes or {}))
         status, headers, body = Request(env).call_application(self.app)
-        return Answer(None, status, HeaderKeyDict(headers), b''.join(body))
+        return Answer(None, status, HeaderKeyDict(headers), [b''.join(body)])
 
     def fan_out(
         self, send: Callable[..., Answer], calls: Iterable[tuple]
@@ -300,9 +313,7 @@ class Backend:
             except (Exception, Timeout):
                 self.logger.exception('shardmw: request to shard failed')
                 status_line = '503 Service Unavailable'
-                return index, Answer(
-                    args[0], status_line, HeaderKeyDict(), b''
-                )
+                return index, Answer(args[0], status_line, HeaderKeyDict(), [])
 
         with StreamingPile(max(1, min(self.concurrency, len(calls)))) as pile:
             numbered = [(i, *args) for i, args in enumerate(calls)]
@@ -332,11 +343,11 @@ class Verbatim:
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
 
-    def __call__(self, _env: dict, start_response: Callable) -> list[bytes]:
+    def __call__(self, _env: dict, start_response: Callable):
         start_response(
             self.answer.status_line, list(self.answer.headers.items())
         )
-        return [self.answer.body]
+        return self.answer.body
 
 
 def info_of(answer: Answer) -> dict:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 import orjson
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import HTTPException, Request
+from swift.common.utils import drain_and_close
 
 from shardmw.backend import (
     SHARD_COUNT_HEADER,
@@ -20,6 +21,7 @@ from shardmw.backend import (
     LogicalContainer,
     Verbatim,
     authorize,
+    info_of,
     unavailable,
 )
 from shardmw.config import Options
@@ -67,37 +69,14 @@ class ContainerRequests:
     def _get(self, req: Request) -> Callable:
         target = self._readable(req)
         if target is None:
-            return self.app
-        self.logger.increment('container.GET')
-        started = time.monotonic()
-        listing = ListingRequest(self.backend, req.environ, target)
-        try:
-            rows = listing.rows()
-        except HTTPException:
-            return self.app  # the root refuses the parameters the same way
-        except RootAnswer as err:
-            return Verbatim(err.answer)
-        self.logger.timing(
-            'fanout.time', (time.monotonic() - started) * MILLISECONDS
-        )
-        self.logger.update_stats('fanout.requests', listing.request_count)
-        self.logger.update_stats('fanout.refills', listing.refills)
-        answers = listing.answers
-        return _Summed(
-            target, answers[ROOT], answers.values(), orjson.dumps(rows)
-        )
+            return self._plain(req, self._list)
+        return self._list(req, target)
 
     def _head(self, req: Request) -> Callable:
         target = self._readable(req)
         if target is None:
-            return self.app
-        self.logger.increment('container.HEAD')
-        root = self.backend.send_as_client(req)
-        if not root.is_success:
-            return Verbatim(root)
-        answers = self.backend.head_shards(req.environ, target)
-        self.logger.update_stats('fanout.requests', len(answers) + 1)
-        return _Summed(target, root, [root, *answers], None)
+            return self._plain(req, self._sum)
+        return self._sum(req, target)
 
     def _readable(self, req: Request) -> LogicalContainer | None:
         """The sharded container that a client may read, else None.
@@ -109,6 +88,59 @@ class ContainerRequests:
         if target and authorize(req, target.info['read_acl']):
             return None
         return target
+
+    def _plain(self, req: Request, if_sharded: Callable) -> Callable:
+        """The root's own answer, if it confirms that there are no shards.
+
+        What is cached of a container may be older than its record.
+        """
+        status, headers, body = req.call_application(self.app)
+        root = Answer(None, status, HeaderKeyDict(headers), body)
+        target = self._target_of(req, root)
+        if target is None:
+            return Verbatim(root)
+        drain_and_close(body)
+        return if_sharded(req, target)
+
+    def _target_of(
+        self, req: Request, root: Answer
+    ) -> LogicalContainer | None:
+        return self.backend.described_by(req, info_of(root))
+
+    def _list(self, req: Request, target: LogicalContainer) -> Callable:
+        self.logger.increment('container.GET')
+        started = time.monotonic()
+        listing = ListingRequest(self.backend, req.environ, target)
+        try:
+            rows = listing.rows()
+        except HTTPException:
+            return self.app  # the root refuses the parameters the same way
+        except RootAnswer as err:
+            return Verbatim(err.answer)
+        root = listing.answers[ROOT]
+        newer = self._target_of(req, root)
+        if newer is None:
+            return Verbatim(root)
+        if newer.layout != target.layout:
+            return self._list(req, newer)
+        self.logger.timing(
+            'fanout.time', (time.monotonic() - started) * MILLISECONDS
+        )
+        self.logger.update_stats('fanout.requests', listing.request_count)
+        self.logger.update_stats('fanout.refills', listing.refills)
+        return _Summed(
+            target, root, listing.answers.values(), orjson.dumps(rows)
+        )
+
+    def _sum(self, req: Request, target: LogicalContainer) -> Callable:
+        self.logger.increment('container.HEAD')
+        root = self.backend.send_as_client(req)
+        newest = self._target_of(req, root)
+        if newest is None:
+            return Verbatim(root)
+        answers = self.backend.head_shards(req.environ, newest)
+        self.logger.update_stats('fanout.requests', len(answers) + 1)
+        return _Summed(newest, root, [root, *answers], None)
 
 
 class _Summed(Verbatim):
@@ -137,4 +169,4 @@ class _Summed(Verbatim):
         headers[SHARD_COUNT_HEADER] = str(target.layout.shards)
         if body is not None:
             headers['Content-Length'] = str(len(body))
-        super().__init__(root._replace(headers=headers, body=body or b''))
+        super().__init__(root._replace(headers=headers, body=[body or b'']))

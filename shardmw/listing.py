@@ -9,7 +9,6 @@ there is never a partial one.
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
-import orjson
 from swift.common.constraints import CONTAINER_LISTING_LIMIT
 from swift.common.request_helpers import validate_container_params
 from swift.common.swob import Request, str_to_wsgi
@@ -230,7 +229,7 @@ class ListingRequest:
 
 def _rows_of(answer: Answer) -> list[Row]:
     """The rows of an answer under their logical names."""
-    rows = orjson.loads(answer.body) if answer.body else []
+    rows = answer.rows()
     if answer.shard is None:
         return rows
     for row in rows:

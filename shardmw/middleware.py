@@ -1,5 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
-"""shardmw: one logical Swift container over many."""
+"""shardmw spreads one Swift container over many.
+
+A container's listing is one SQLite database, which takes only so many writes
+a second. A *sharded* container keeps its objects in N hidden *backing*
+containers, chosen by a hash of each object's name, and looks like one.
+
+What a client sends and gets
+----------------------------
+
+``X-Container-Shard-Count: 32`` on the PUT that creates a container shards it.
+GET and HEAD of the container show the header again. From then on every
+request is as on a plain container: objects, listings, metadata, ACLs,
+quotas, large objects, symlinks, versions, S3, static web sites.
+
+====================================================  ======================
+shard count not a number from 1 to ``max_shards``     400, nothing created
+another count, or any, for a container that exists    409, nothing changed
+``X-Container-Sync-To`` for a sharded container       400
+====================================================  ======================
+
+What an operator sets
+---------------------
+
+The filter stands right of everything that speaks of logical containers and
+left of encryption; the proxy does not start otherwise::
+
+    ... copy container-quotas account-quotas slo dlo versioned_writes symlink
+    shardmw keymaster encryption proxy-logging proxy-server
+
+    [filter:shardmw]
+    use = egg:shardmw#shardmw
+
+The options are in :mod:`shardmw.config`, and with their defaults and units in
+``etc/proxy-server.conf-sample``. All proxies must share their memcached, and
+all must have the filter: a proxy without it sees an almost empty container.
+Do not take it out of the pipeline while there are sharded containers.
+
+Where things lie
+----------------
+
+The *root*, the ordinary container of the client's name, holds the metadata,
+the ACLs and the layout record. An object ``o`` of container ``C`` lies in
+``\\0shardmw\\0C\\0i`` as ``\\0o``, in the reserved namespace of the same account;
+``i`` is :func:`shardmw.placement.shard_of` its name. *Overflow* lies in the
+root itself: names of the full 1,024 bytes, which can't be prefixed, and what
+got there past the filter.
+
+What is different from a plain container
+----------------------------------------
+
+- A listing page or a HEAD of a container costs a request to each shard.
+- An account's container limit (``max_containers_per_account``) counts the
+  backing containers, too.
+- Container sync of sharded containers is refused.
+- While a backing container can't be read, listings and HEADs answer 503:
+  there is never a partial listing. The same goes for a layout record that
+  can't be read, on every request.
+
+The rooms of this house
+-----------------------
+
+``objects``, ``containers``, ``lifecycle`` and ``accounts`` handle one kind of
+request each; ``quotas``, ``stats``, ``ratelimit`` and ``listing`` serve them;
+``backend`` is the seam to Swift; ``paging``, ``layout`` and ``placement`` are
+pure.
+"""
 
 from collections.abc import Callable
 

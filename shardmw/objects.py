@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 from swift.common.http import is_success
 from swift.common.request_helpers import split_reserved_name
 from swift.common.swob import (
-    HTTPServiceUnavailable,
     Request,
     Response,
     wsgi_to_str,
@@ -76,9 +75,6 @@ class ObjectRequests:
         if is_reserved(container) or is_reserved(name):
             return self._quota_of_versions(req) or self.app
         info = self.backend.container_info(req.environ)
-        if info['status'] == 503:
-            # Nobody can say where the object lies.
-            return HTTPServiceUnavailable(request=req)
         target = self.backend.described_by(req, info)
         if target is None:
             return self._limit_plain(req, account, container, info) or self.app

@@ -5,6 +5,7 @@ from hypothesis import HealthCheck, settings
 
 settings.register_profile(
     'default',
+    max_examples=400,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
