@@ -5,6 +5,7 @@ import contextlib
 import errno
 import random
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from shardmw.saio.topology import HOST
 _LOWEST = 10_000
 _EPHEMERAL = Path('/proc/sys/net/ipv4/ip_local_port_range')
 _ATTEMPTS = 200
+
+_SETTLE_SECONDS = 0.5
+_POLL_SECONDS = 0.01
 
 
 class PortReservations(contextlib.ExitStack):
@@ -42,7 +46,7 @@ class PortReservations(contextlib.ExitStack):
             if err.errno != errno.EADDRINUSE:
                 raise
             return False
-        if not _nobody_listens(port):
+        if not _wait_for_silence(port):
             holder.close()
             return False
         self._held.add(port)
@@ -69,6 +73,19 @@ def _candidates() -> Iterator[int]:
     if highest < _LOWEST + _ATTEMPTS:
         highest = 65535
     return iter(random.sample(range(_LOWEST, highest), _ATTEMPTS))
+
+
+def _wait_for_silence(port: int) -> bool:
+    """Whether nobody listens, or will in a moment.
+
+    A server that has just died takes a while to let go of its port.
+    """
+    deadline = time.monotonic() + _SETTLE_SECONDS
+    while not _nobody_listens(port):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
 
 
 def _nobody_listens(port: int) -> bool:

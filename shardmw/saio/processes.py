@@ -9,10 +9,11 @@ process id can be mistaken for another's.
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,16 +62,14 @@ def start(
 
 def find(folder: Path) -> list[Process]:
     """All living processes of the cluster in a folder."""
-    prefix = _mark(folder, '')
     found = []
     for entry in _PROC.iterdir():
         if not entry.name.isdecimal():
             continue
         pid = int(entry.name)
-        mark = _mark_of(pid)
-        if mark is not None and mark.startswith(prefix):
+        marked_folder, _, server = (_mark_of(pid) or '').rpartition(':')
+        if marked_folder == str(folder):
             with contextlib.suppress(ProcessLookupError):
-                server = mark.removeprefix(prefix)
                 found.append(Process(pid, server, os.getsid(pid)))
     return found
 
@@ -83,35 +82,61 @@ def end(
     They're asked first, and killed when patience is over. Those that were
     forked meanwhile are ended too.
     """
-    asked: set[int] = set()
     deadline = time.monotonic() + patience_seconds
-    while left := [each for each in find(folder) if wanted(each)]:
-        out_of_patience = time.monotonic() > deadline
-        for process in left:
-            if out_of_patience:
-                send_signal(folder, process, signal.SIGKILL)
-            elif process.pid not in asked:
-                asked.add(process.pid)
-                send_signal(folder, process, signal.SIGTERM)
-                # a paused process hears nothing else
-                send_signal(folder, process, signal.SIGCONT)
-        time.sleep(_POLL_SECONDS)
+    with contextlib.ExitStack() as handles:
+        asked: dict[int, int | None] = {}
+        while left := [each for each in find(folder) if wanted(each)]:
+            for process in left:
+                if process.pid not in asked:
+                    handle = handles.enter_context(_handle(folder, process))
+                    asked[process.pid] = handle
+                    # a paused process hears nothing until it goes on
+                    _signal(handle, signal.SIGTERM, signal.SIGCONT)
+                elif time.monotonic() > deadline:
+                    _signal(asked[process.pid], signal.SIGKILL)
+            time.sleep(_POLL_SECONDS)
+        # a process loses its mark a moment before its sockets
+        for handle in asked.values():
+            _wait(handle)
 
 
 def send_signal(folder: Path, process: Process, number: int) -> None:
     """Signal a process if it's still the one that was found."""
+    with _handle(folder, process) as handle:
+        _signal(handle, number)
+
+
+@contextlib.contextmanager
+def _handle(folder: Path, process: Process) -> Iterator[int | None]:
+    """What stands for a process and never for a later one of its id.
+
+    None if the process is gone.
+    """
     try:
         handle = os.pidfd_open(process.pid)
     except ProcessLookupError:
+        yield None
         return
     try:
-        # the id may have gone to another process since, but not any more:
-        # the handle is bound to the process whose mark is read now
-        if _mark_of(process.pid) == _mark(folder, process.server):
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(handle, number)
+        # the id may have gone to another since it was found, but not any
+        # more: the handle is for the process whose mark is read now
+        same = _mark_of(process.pid) == _mark(folder, process.server)
+        yield handle if same else None
     finally:
         os.close(handle)
+
+
+def _signal(handle: int | None, *numbers: int) -> None:
+    for number in numbers if handle is not None else ():
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(handle, number)
+
+
+def _wait(handle: int | None) -> None:
+    if handle is not None:
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        poll.poll()
 
 
 def is_paused(process: Process) -> bool:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One embedded Swift for a whole run, and containers on it."""
 
+import itertools
 import uuid
 from typing import NamedTuple
 
@@ -8,6 +9,7 @@ import pytest
 
 from shardmw.saio import Cluster, ClusterOptions
 from test.functional.client import Client
+from test.functional.unfiltered import running_unfiltered_proxy
 
 SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
 SHARDS = 4
@@ -105,4 +107,33 @@ def container(request, client) -> str:
 
     What a test asserts of it is thereby shown to be Swift's own behaviour.
     """
-    return (make_plain if request.param == 'plain' else make_sharded)(client)
+    return MAKERS[request.param](client)
+
+
+MAKERS = {'plain': make_plain, 'sharded': make_sharded}
+
+
+@pytest.fixture(
+    params=itertools.product(MAKERS, repeat=2), ids='-to-'.join
+)
+def two_containers(request, client) -> tuple[str, str]:
+    """Two new containers, in all four combinations of plain and sharded."""
+    first, second = request.param
+    return MAKERS[first](client), MAKERS[second](client)
+
+
+@pytest.fixture(scope='session')
+def unfiltered_proxy(cluster):
+    """The URL of one more proxy of the cluster, without shardmw.
+
+    As before the filter came, or on a proxy that an operator forgot. With
+    ``X-Allow-Reserved-Names: true`` it shows backing containers.
+    """
+    with running_unfiltered_proxy(cluster) as url:
+        yield url
+
+
+@pytest.fixture
+def unfiltered(client, unfiltered_proxy) -> Client:
+    """The owner, by way of a proxy that has no shardmw."""
+    return client.on(unfiltered_proxy)
