@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+import pytest
+
+from shardmw.config import ConfigError, parse_options
+from shardmw.pipeline import (
+    LEFT,
+    RIGHT,
+    Filter,
+    check_order,
+    check_rate_limits,
+)
+
+
+def pipeline(*kinds: str) -> list[Filter]:
+    return [Filter(f'my-{kind}', kind, {}) for kind in kinds]
+
+
+def test_the_documented_order_is_accepted():
+    check_order(pipeline(*LEFT, 'shardmw', *RIGHT, 'proxy_logging'))
+
+
+def test_filters_of_others_may_stand_anywhere():
+    check_order(pipeline('theirs', 'shardmw', 'theirs'))
+
+
+@pytest.mark.parametrize('kind', LEFT)
+def test_what_speaks_of_logical_containers_must_stand_left(kind):
+    with pytest.raises(ConfigError, match=f'move my-{kind} to the left'):
+        check_order(pipeline('shardmw', kind))
+
+
+@pytest.mark.parametrize('kind', RIGHT)
+def test_what_derives_keys_from_backing_paths_must_stand_right(kind):
+    with pytest.raises(ConfigError, match=f'move my-{kind} to the right'):
+        check_order(pipeline(kind, 'shardmw'))
+
+
+def test_the_filter_stands_in_a_pipeline_once():
+    with pytest.raises(ConfigError, match='exactly once'):
+        check_order(pipeline('shardmw', 'shardmw'))
+
+
+def test_container_rates_may_be_set_in_one_filter_only():
+    stock = Filter('rl', 'ratelimit', {'container_ratelimit_5': '10'})
+    ours = parse_options({'container_ratelimit_0': '100'})
+    with pytest.raises(ConfigError, match='container_ratelimit_5 .* rl'):
+        check_rate_limits([stock], ours)
+    check_rate_limits([stock], parse_options({}))
+
+
+def test_stock_ratelimit_may_limit_other_things():
+    stock = Filter('rl', 'ratelimit', {'account_ratelimit': '10'})
+    check_rate_limits([stock], parse_options({'container_ratelimit_0': '9'}))
