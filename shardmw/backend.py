@@ -30,6 +30,7 @@ from swift.common.swob import (
 from swift.common.utils import StreamingPile, cache_from_env
 from swift.common.wsgi import make_pre_authed_env
 from swift.proxy.controllers.base import (
+    clear_info_cache,
     get_account_info,
     get_cache_key,
     get_container_info,
@@ -194,13 +195,23 @@ class Backend:
 
     def head_root(self, req: Request) -> Answer:
         """HEAD a container past every cache, at all its replicas."""
-        version, account, container = req.split_path(3, 3)
+        version, account, container, _obj = req.split_path(3, 4, True)
         return self.send(
             self.owner_env(req.environ, uncached=True),
             'HEAD',
             f'/{version}/{account}/{container}',
             headers={'X-Newest': 'true'},
         )
+
+    def forget_info(self, env: dict, target: LogicalContainer) -> None:
+        """Drop what is cached of a container."""
+        clear_info_cache(env, target.account, target.container)
+
+    def is_cached(self, env: dict, target: LogicalContainer) -> bool:
+        """Whether memcached says that a container exists."""
+        key = get_cache_key(target.account, target.container)
+        info = SharedCache(env).get(key)
+        return bool(info) and is_success(info['status'])
 
     def object_env(
         self, env: dict, target: LogicalContainer, shard: int, name: str

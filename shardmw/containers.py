@@ -24,7 +24,6 @@ from shardmw.backend import (
     info_of,
     unavailable,
 )
-from shardmw.config import Options
 from shardmw.layout import LayoutError
 from shardmw.lifecycle import Lifecycle
 from shardmw.listing import ROOT, ListingRequest, RootAnswer
@@ -37,18 +36,17 @@ class ContainerRequests:
     """Handles requests to containers."""
 
     def __init__(
-        self, app: Callable, backend: Backend, options: Options, logger
+        self, app: Callable, backend: Backend, lifecycle: Lifecycle, logger
     ) -> None:
         self.app = app
         self.backend = backend
         self.logger = logger
-        self.lifecycle = Lifecycle(app, backend, options, logger)
         self._handlers = {
             'GET': self._get,
             'HEAD': self._head,
-            'PUT': self.lifecycle.put,
-            'POST': self.lifecycle.post,
-            'DELETE': self.lifecycle.delete,
+            'PUT': lifecycle.put,
+            'POST': lifecycle.post,
+            'DELETE': lifecycle.delete,
         }
 
     def __call__(self, req: Request) -> Callable:

@@ -21,6 +21,7 @@ from swift.common.constraints import MAX_CONTAINER_NAME_LENGTH
 from swift.common.http import (
     HTTP_CONFLICT,
     is_client_error,
+    is_server_error,
     is_success,
 )
 from swift.common.request_helpers import (
@@ -41,7 +42,6 @@ from swift.common.swob import (
 from shardmw.accounts import AFTER_INDEX, backing_rows, forget_backing_counts
 from shardmw.backend import (
     RECORD_HEADER,
-    RECORD_NAME,
     SHARD_COUNT_HEADER,
     Answer,
     Backend,
@@ -79,6 +79,10 @@ LOCK_KEY = 'shardmw/lifecycle/{account}/{container}'
 #: How long a dead process can hold up others that create the same container.
 LOCK_SECONDS = 30
 LOCK_POLL_SECONDS = 0.05
+
+#: A DELETE watches out for so long for uploads that began before it; one that
+#: takes longer looks for itself whether its container is still there.
+UPLOAD_GRACE_SECONDS = 0.15
 
 
 def parse_shard_count(text: str, max_shards: int) -> int | None:
@@ -139,7 +143,9 @@ class Lifecycle:
             target = self.backend.described_by(req, info_of(root))
             if target:
                 return self._delete(req, target, root)
-            if root.is_missing and self._has_revived(req):
+            leftover = root.is_missing and self._nonempty_leftover(req)
+            if leftover:
+                self._revive(req, leftover)
                 return HTTPConflict(request=req)
         return self.app
 
@@ -267,19 +273,48 @@ class Lifecycle:
         deleted = self.backend.send_as_client(req)
         if not deleted.is_success:
             return Verbatim(deleted)
+        # Swift forgets what it cached before it deletes, and may have
+        # cached it again by then.
+        self.backend.forget_info(req.environ, target)
+        deadline = time.monotonic() + UPLOAD_GRACE_SECONDS
         try:
             answers = self._delete_shards(req, target)
-            if any(answer.status == HTTP_CONFLICT for answer in answers):
+            self._log_leftovers(req, answers)
+            sleep(max(0, deadline - time.monotonic()))
+            self.backend.forget_info(req.environ, target)
+            if _has_conflict(answers) or self._nonempty_leftover(req):
                 self._restore(req, target, _root_headers(root))
                 return HTTPConflict(request=req)
-            self._log_leftovers(req, answers)
-            self._has_revived(req)
         finally:
             SharedCache(req.environ).delete(
                 stats_key(target.account, target.container)
             )
             forget_backing_counts(req.environ, target.account)
         return Verbatim(deleted)
+
+    def keep(self, req: Request, target: LogicalContainer) -> None:
+        """Bring a container back that was deleted during a long upload.
+
+        So a plain container comes back, too. To be called after an upload
+        into a shard that took longer than UPLOAD_GRACE_SECONDS; a DELETE
+        finds the objects of shorter ones by itself.
+
+        :raises BackendError: if that can't be done
+        """
+        if self.backend.is_cached(req.environ, target):
+            return
+        with self._lock(req):
+            root = self.backend.head_root(req)
+            if root.is_missing:
+                policy = POLICIES[target.info['storage_policy']].name
+                self._restore(
+                    req,
+                    target,
+                    {
+                        POLICY_HEADER: policy,
+                        RECORD_HEADER: target.layout.to_record(),
+                    },
+                )
 
     def _head_shards(
         self, req: Request, target: LogicalContainer
@@ -322,44 +357,45 @@ class Lifecycle:
         root = self.backend.send(
             self.backend.owner_env(req.environ),
             'PUT',
-            req.path_info,
+            str_to_wsgi(f'/{target.version}{target.path}'),
             headers=root_headers,
         )
         if not root.is_success:
             raise BackendError(None, root.status)
 
-    def _has_revived(self, req: Request) -> bool:
+    def _nonempty_leftover(self, req: Request) -> Answer | None:
         """Clear the shards that a container left that is gone.
 
-        :returns: whether one of them holds objects, and the container is
-                  back because of it
+        :returns: the HEAD of one that holds objects, if there is one
         """
-        version, account, container = req.split_path(3, 3)
+        version, account, container = req.split_path(3, 4, True)[:3]
         base = self.backend.owner_env(req.environ, uncached=True)
         prefix = backing_prefix(wsgi_to_str(container))
-        rows = list(
-            backing_rows(self.backend, base, req, prefix, prefix + AFTER_INDEX)
-        )
-        for row in rows:
-            path = str_to_wsgi(f'/{version}/{wsgi_to_str(account)}/')
-            path += str_to_wsgi(row['name'])
-            gone = self.backend.send(base, 'DELETE', path)
-            if gone.status != HTTP_CONFLICT:
-                continue
-            shard = self.backend.send(base, 'HEAD', path)
-            record = shard.headers.get(RECORD_HEADER)
-            if shard.is_success and record:
-                info = dict(info_of(shard), sysmeta={RECORD_NAME: record})
-                target = self.backend.described_by(req, info)
-                self._restore(req, target, _root_headers(shard))
-                return True
-        if rows:
-            forget_backing_counts(req.environ, wsgi_to_str(account))
-        return False
+        nonempty = None
+        for row in backing_rows(
+            self.backend, base, req, prefix, prefix + AFTER_INDEX
+        ):
+            path = f'/{version}/{account}/' + str_to_wsgi(row['name'])
+            cleared = self.backend.send(base, 'DELETE', path)
+            if cleared.status == HTTP_CONFLICT:
+                nonempty = self.backend.send(base, 'HEAD', path)
+        return nonempty
+
+    def _revive(self, req: Request, shard: Answer) -> None:
+        """Bring back a container of which a nonempty shard is left.
+
+        :param shard: the HEAD of the shard, which holds the record, too
+        :raises BackendError: if that can't be done
+        """
+        info = info_of(shard)
+        target = self.backend.described_by(req, info)
+        if target is None:
+            raise BackendError(None, shard.status)
+        self._restore(req, target, _root_headers(shard))
 
     def _log_leftovers(self, req: Request, answers: list[Answer]) -> None:
         for answer in answers:
-            if not (answer.is_success or answer.is_missing):
+            if is_server_error(answer.status):
                 self.logger.error(
                     'shardmw: DELETE %s: shard %d answered %d and is left; '
                     'repeat the DELETE to clear it',
@@ -374,7 +410,7 @@ class Lifecycle:
 
         By way of memcached; while it is away there is no lock.
         """
-        _version, account, container = req.split_path(3, 3)
+        _version, account, container, _obj = req.split_path(3, 4, True)
         key = LOCK_KEY.format(account=account, container=container)
         cache = SharedCache(req.environ)
         deadline = time.monotonic() + LOCK_SECONDS
@@ -386,6 +422,11 @@ class Lifecycle:
             yield
         finally:
             cache.delete(key)
+
+
+def _has_conflict(answers: list[Answer]) -> bool:
+    """Whether a shard took an object while it was to be deleted."""
+    return any(answer.status == HTTP_CONFLICT for answer in answers)
 
 
 def _root_headers(answer: Answer) -> dict[str, str]:

@@ -77,6 +77,7 @@ from shardmw.accounts import AccountRequests
 from shardmw.backend import Backend
 from shardmw.config import Options, parse_options
 from shardmw.containers import ContainerRequests
+from shardmw.lifecycle import Lifecycle
 from shardmw.objects import ObjectRequests
 from shardmw.pipeline import check_pipeline
 from shardmw.placement import is_reserved
@@ -89,8 +90,11 @@ class ShardMiddleware:
         backend = Backend(app, logger, options.fanout_concurrency)
         self.app = app
         self._accounts = AccountRequests(app, backend, logger)
-        self._containers = ContainerRequests(app, backend, options, logger)
-        self._objects = ObjectRequests(app, backend, options, logger)
+        lifecycle = Lifecycle(app, backend, options, logger)
+        self._containers = ContainerRequests(app, backend, lifecycle, logger)
+        self._objects = ObjectRequests(
+            app, backend, lifecycle, options, logger
+        )
 
     def __call__(self, env: dict, start_response: Callable):
         """WSGI entry point."""

@@ -6,8 +6,10 @@ or copied: body and response stream through. Only while objects may lie in an
 older place (the previous layout's shard, the root) are there more.
 """
 
+import time
 from collections.abc import Callable, Iterable
 
+from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.http import is_success
 from swift.common.request_helpers import split_reserved_name
 from swift.common.swob import (
@@ -19,14 +21,17 @@ from swift.common.utils import close_if_possible, drain_and_close
 
 from shardmw.backend import (
     POLICY_INDEX_ENV,
+    Answer,
     Backend,
     BackendError,
     LogicalContainer,
+    Verbatim,
     authorize,
     unavailable,
 )
 from shardmw.config import Options
 from shardmw.layout import LayoutError
+from shardmw.lifecycle import UPLOAD_GRACE_SECONDS, Lifecycle
 from shardmw.placement import (
     backing_container,
     is_reserved,
@@ -48,10 +53,16 @@ class ObjectRequests:
     """Handles requests to objects of any container."""
 
     def __init__(
-        self, app: Callable, backend: Backend, options: Options, logger
+        self,
+        app: Callable,
+        backend: Backend,
+        lifecycle: Lifecycle,
+        options: Options,
+        logger,
     ) -> None:
         self.app = app
         self.backend = backend
+        self.lifecycle = lifecycle
         self.options = options
         self.logger = logger
         self.quotas = Quotas(backend, options.stats_cache_seconds)
@@ -93,14 +104,15 @@ class ObjectRequests:
             refusal = self.quotas.refusal(req, target)
         if refusal:
             return refusal
-        envs = (self._env(req, target, place, name) for place in places)
-        if len(places) == 1:
-            return _Sent(self.app, next(envs))
-        self.logger.increment('object.overflow')
+        envs = [self._env(req, target, place, name) for place in places]
+        if len(envs) > 1:
+            self.logger.increment('object.overflow')
         if req.method == 'PUT':
-            return self._put(req, list(envs))
+            return self._put(req, target, envs)
+        if len(envs) == 1:
+            return _Sent(self.app, envs[0])
         if req.method == 'DELETE':
-            return self._delete(list(envs))
+            return self._delete(envs)
         return self._first_found(envs)
 
     def _env(
@@ -114,21 +126,34 @@ class ObjectRequests:
             return req.environ
         return self.backend.object_env(req.environ, target, place, name)
 
-    def _put(self, req: Request, envs: list[dict]) -> Callable:
-        """Store in the newest place.
+    def _put(
+        self, req: Request, target: LogicalContainer, envs: list[dict]
+    ) -> Callable:
+        """Store in the newest place."""
+        env = envs[0]
+        if len(envs) > 1 and req.if_none_match is not None:
+            env = self._existing_place(envs) or env
+        started = time.monotonic()
+        status, headers, body = Request(env).call_application(self.app)
+        answer = Answer(None, status, HeaderKeyDict(headers), body)
+        took = time.monotonic() - started
+        if answer.is_success and took > UPLOAD_GRACE_SECONDS:
+            self.lifecycle.keep(req, target)
+        return Verbatim(answer)
 
-        ``If-None-Match: *`` must see an object that lies in an older one:
-        that place is then sent the request, and refuses it.
+    def _existing_place(self, envs: list[dict]) -> dict | None:
+        """Which of the older places has an object, None if none has.
+
+        ``If-None-Match: *`` must see it: sent there, the upload is refused.
         """
-        if req.if_none_match is not None:
-            for env in envs[1:]:
-                head = dict(env, REQUEST_METHOD='HEAD')
-                head.pop('HTTP_IF_NONE_MATCH', None)
-                resp = Request(head).get_response(self.app)
-                drain_and_close(resp)
-                if resp.is_success:
-                    return _Sent(self.app, env)
-        return _Sent(self.app, envs[0])
+        for env in envs[1:]:
+            head = dict(env, REQUEST_METHOD='HEAD')
+            head.pop('HTTP_IF_NONE_MATCH', None)
+            resp = Request(head).get_response(self.app)
+            drain_and_close(resp)
+            if resp.is_success:
+                return env
+        return None
 
     def _delete(self, envs: list[dict]) -> Callable:
         """Delete wherever it lies, the oldest place first.

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The metrics that reach an operator's statsd."""
+
+import socket
+from collections import Counter
+
+import pytest
+
+from test.functional.conftest import SHARDS
+
+PREFIX = 'shardmw.'
+QUIET_SECONDS = 0.5
+
+
+class Statsd:
+    """A statsd on loopback that only listens."""
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(('127.0.0.1', 0))
+        self._socket.settimeout(QUIET_SECONDS)
+        self.port = self._socket.getsockname()[1]
+
+    def counts(self) -> Counter:
+        """What came in of the filter's counters since the last call."""
+        sums = Counter()
+        while True:
+            try:
+                line = self._socket.recv(4096).decode()
+            except TimeoutError:
+                return sums
+            name, _, value = line.partition(':')
+            if name.startswith(PREFIX):
+                sums[name[len(PREFIX) :]] += float(value.split('|')[0])
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture(scope='module')
+def statsd(cluster):
+    listening = Statsd()
+    cluster.reconfigure(
+        {
+            'DEFAULT.log_statsd_host': '127.0.0.1',
+            'DEFAULT.log_statsd_port': str(listening.port),
+        }
+    )
+    yield listening
+    cluster.reconfigure(
+        {'DEFAULT.log_statsd_host': None, 'DEFAULT.log_statsd_port': None}
+    )
+    listening.close()
+
+
+@pytest.fixture
+def counted(statsd, sharded):
+    """The metrics, with what creating the container sent gone by."""
+    statsd.counts()
+    return statsd
+
+
+def test_object_requests_are_counted_by_method(counted, client, sharded):
+    client.put(sharded, 'o', b'x')
+    client.get(sharded, 'o')
+    client.get(sharded, 'o')
+    client.delete(sharded, 'o')
+    counts = counted.counts()
+    assert counts['object.PUT'] == 1
+    assert counts['object.GET'] == 2
+    assert counts['object.DELETE'] == 1
+
+
+def test_a_listing_counts_its_requests_and_their_time(
+    counted, client, sharded
+):
+    client.listing(sharded)
+    counts = counted.counts()
+    assert counts['container.GET'] == 1
+    assert counts['fanout.requests'] == SHARDS + 1
+    assert counts['fanout.time'] > 0
+    assert counts['fanout.refills'] == 0
+
+
+def test_a_plain_container_counts_nothing(counted, client, plain):
+    client.put(plain, 'o', b'x')
+    client.listing(plain)
+    assert counted.counts() == {}
