@@ -22,7 +22,7 @@ from shardmw.backend import (
     require_success,
 )
 from shardmw.paging import Ask, Page, Row, name_of, without_duplicates
-from shardmw.placement import backing_object, shard_of
+from shardmw.placement import backing_bound, shard_of
 
 #: The root's number among the sources of a page; shards have their index.
 ROOT = -1
@@ -67,17 +67,17 @@ class ListingParams:
         marker = self.marker if ask.marker is None else ask.marker
         query = {'format': 'json', 'limit': ask.limit}
         if marker:
-            query['marker'] = backing_object(marker)
+            query['marker'] = backing_bound(marker)
         if self.end_marker:
-            query['end_marker'] = backing_object(self.end_marker)
+            query['end_marker'] = backing_bound(self.end_marker)
         if self.reverse:
             query['reverse'] = 'true'
         if self.path:
-            query['path'] = backing_object(self.path)
+            query['path'] = backing_bound(self.path)
         elif self.lists_top_level_path():
-            query.update(prefix=backing_object(''), delimiter='/')
+            query.update(prefix=backing_bound(''), delimiter='/')
         elif self.prefix or self.delimiter:
-            query['prefix'] = backing_object(self.prefix)
+            query['prefix'] = backing_bound(self.prefix)
             query['delimiter'] = self.delimiter
         return query
 
@@ -207,7 +207,7 @@ class ListingRequest:
         answers = self.backend.fan_out(
             lambda shard, name: self._ask_shard(
                 shard,
-                {'format': 'json', 'limit': 1, 'prefix': backing_object(name)},
+                {'format': 'json', 'limit': 1, 'prefix': backing_bound(name)},
             ),
             [
                 (shard_of(name, count), name)

@@ -6,6 +6,7 @@ or copied: body and response stream through. Only while objects may lie in an
 older place (the previous layout's shard, the root) are there more.
 """
 
+import mimetypes
 import time
 from collections.abc import Callable, Iterable
 
@@ -17,7 +18,11 @@ from swift.common.swob import (
     Response,
     wsgi_to_str,
 )
-from swift.common.utils import close_if_possible, drain_and_close
+from swift.common.utils import (
+    close_if_possible,
+    config_true_value,
+    drain_and_close,
+)
 
 from shardmw.backend import (
     POLICY_INDEX_ENV,
@@ -44,6 +49,8 @@ from shardmw.stats import container_stats
 
 READS = ('GET', 'HEAD')
 WRITES = ('PUT', 'POST', 'DELETE')
+
+DETECT_TYPE_ENV = 'HTTP_X_DETECT_CONTENT_TYPE'
 
 #: Object versioning's name for the container of another's old versions.
 VERSIONS_COMPONENT = 'versions'
@@ -130,9 +137,10 @@ class ObjectRequests:
         self, req: Request, target: LogicalContainer, envs: list[dict]
     ) -> Callable:
         """Store in the newest place."""
-        env = envs[0]
+        env = dict(envs[0], CONTENT_TYPE=_content_type(req))
+        env.pop(DETECT_TYPE_ENV, None)
         if len(envs) > 1 and req.if_none_match is not None:
-            env = self._existing_place(envs) or env
+            env = self._existing_place(envs[1:]) or env
         started = time.monotonic()
         status, headers, body = Request(env).call_application(self.app)
         answer = Answer(None, status, HeaderKeyDict(headers), body)
@@ -142,11 +150,11 @@ class ObjectRequests:
         return Verbatim(answer)
 
     def _existing_place(self, envs: list[dict]) -> dict | None:
-        """Which of the older places has an object, None if none has.
+        """Which of some places has an object, None if none has.
 
         ``If-None-Match: *`` must see it: sent there, the upload is refused.
         """
-        for env in envs[1:]:
+        for env in envs:
             head = dict(env, REQUEST_METHOD='HEAD')
             head.pop('HTTP_IF_NONE_MATCH', None)
             resp = Request(head).get_response(self.app)
@@ -235,6 +243,19 @@ class _Sent:
 
     def __call__(self, _env: dict, start_response: Callable):
         return self.app(self.env, start_response)
+
+
+def _content_type(req: Request) -> str:
+    """An upload's content type, guessed of its logical name if need be.
+
+    As the proxy would guess it, but of the backing name: there a leading dot
+    is no longer the first character.
+    """
+    sent = req.headers.get('Content-Type')
+    if sent and not config_true_value(req.environ.get(DETECT_TYPE_ENV)):
+        return sent
+    guessed, _encoding = mimetypes.guess_type(req.path_info)
+    return guessed or 'application/octet-stream'
 
 
 def _acl(req: Request, info: dict) -> str | None:

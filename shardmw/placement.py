@@ -69,6 +69,14 @@ def backing_object(name: str) -> str:
     return get_reserved_name(name)
 
 
+def backing_bound(text: str) -> str:
+    """A marker or prefix as it is compared with names in a backing container.
+
+    Unlike a name, it may hold any character.
+    """
+    return RESERVED_STR + text
+
+
 def backing_container(container: str, shard: int) -> str:
     """The name of one backing container of a logical container."""
     if has_long_name(container):
