@@ -61,23 +61,17 @@ class Page:
         # Rows in listing order and whether more may follow, by source.
         self._rows: dict[int, list[Row]] = {i: [] for i in sources}
         self._cut_off = dict.fromkeys(self._rows, True)
+        # All rows merged; None when rows came since.
+        self._merged: list[Row] | None = None
 
     def asks(self) -> list[Ask]:
         """The asks that are needed before the page is final."""
         if not any(self._rows.values()):
-            share = first_share(self.limit, len(self._rows))
-            return [
-                Ask(
-                    source, None, self.limit if source == self.whole else share
-                )
-                for source, cut_off in self._cut_off.items()
-                if cut_off
-            ]
-        names = self._names()
+            return self._first_asks()
         return [
-            Ask(source, name_of(rows[-1]), self._refill(names, rows))
+            Ask(source, name_of(rows[-1]), self._refill(rows))
             for source, rows in self._rows.items()
-            if self._cut_off[source] and self._ends_inside(names, rows)
+            if self._cut_off[source] and self._ends_inside(rows)
         ]
 
     def add(self, ask: Ask, rows: list[Row]) -> None:
@@ -88,43 +82,65 @@ class Page:
         """
         self._rows[ask.source].extend(rows)
         self._cut_off[ask.source] = 0 < ask.limit <= len(rows)
+        self._merged = None
 
     def rows(self) -> list[Row]:
         """The page: at most ``limit`` rows in listing order."""
-        merged = [row for rows in self._rows.values() for row in rows]
-        merged.sort(key=name_of, reverse=self.reverse)
-        if len(self._rows) > 1:
-            merged = without_duplicates(merged)
-        return merged[: self.limit]
+        return self._merge()[: self.limit]
 
     def is_last(self) -> bool:
         """Whether nothing follows this page."""
-        return not any(self._cut_off.values()) and len(self._names()) <= (
-            self.limit
+        return not any(self._cut_off.values()) and (
+            len(self._merge()) <= self.limit
         )
 
-    def _names(self) -> list[str]:
-        names = {name_of(row) for rows in self._rows.values() for row in rows}
-        return sorted(names, reverse=self.reverse)
+    def _first_asks(self) -> list[Ask]:
+        share = first_share(self.limit, len(self._rows))
+        return [
+            Ask(source, None, self.limit if source == self.whole else share)
+            for source, cut_off in self._cut_off.items()
+            if cut_off
+        ]
 
-    def _ends_inside(self, names: list[str], rows: list[Row]) -> bool:
+    def _merge(self) -> list[Row]:
+        if self._merged is None:
+            merged = [row for rows in self._rows.values() for row in rows]
+            merged.sort(key=name_of, reverse=self.reverse)
+            self._merged = without_duplicates(merged)
+        return self._merged
+
+    def _ends_inside(self, rows: list[Row]) -> bool:
         """Whether a source's last row lies before the end of the page."""
-        if len(names) < self.limit:
+        merged = self._merge()
+        if len(merged) < self.limit:
             return True
-        last, end = name_of(rows[-1]), names[self.limit - 1]
+        last, end = name_of(rows[-1]), name_of(merged[self.limit - 1])
         return last > end if self.reverse else last < end
 
-    def _refill(self, names: list[str], rows: list[Row]) -> int:
+    def _refill(self, rows: list[Row]) -> int:
         """How many rows to ask for after those a source gave already.
 
         It gave its rows over the first ``rank`` names of the page; the rest
         of the page is likely to hold as many in proportion, and can't hold
         more than one row a name.
         """
-        rank = _rank(names, name_of(rows[-1]), self.reverse)
+        rank = self._rank(name_of(rows[-1]))
         rest = self.limit - rank
         expected = len(rows) * rest / rank
         return min(rest, with_slack(expected))
+
+    def _rank(self, name: str) -> int:
+        """The place of a row's name among all names, from 1."""
+        merged = self._merge()
+        low, high = 0, len(merged)
+        while low < high:
+            middle = (low + high) // 2
+            other = name_of(merged[middle])
+            if other > name if self.reverse else other < name:
+                low = middle + 1
+            else:
+                high = middle
+        return low + 1
 
 
 def first_share(limit: int, source_count: int) -> int:
@@ -163,16 +179,3 @@ def without_duplicates(rows: list[Row]) -> list[Row]:
 
 def _is_newer(row: Row, other: Row) -> bool:
     return row.get('last_modified', '') > other.get('last_modified', '')
-
-
-def _rank(names: list[str], name: str, reverse: bool) -> int:
-    """The place of a name, from 1, in sorted names that hold it."""
-    low, high = 0, len(names)
-    while low < high:
-        middle = (low + high) // 2
-        is_before = names[middle] > name if reverse else names[middle] < name
-        if is_before:
-            low = middle + 1
-        else:
-            high = middle
-    return low + 1
