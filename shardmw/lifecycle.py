@@ -77,7 +77,7 @@ METADATA_PREFIXES = (
 
 LOCK_KEY = 'shardmw/lifecycle/{account}/{container}'
 #: How long a dead process can hold up others that create the same container.
-LOCK_SECONDS = 30
+LOCK_SECONDS = 15
 LOCK_POLL_SECONDS = 0.05
 
 #: A DELETE watches out for so long for uploads that began before it; one that
@@ -178,9 +178,21 @@ class Lifecycle:
                 req, f'This container has {target.layout.shards} shards'
             )
         if req.method == 'PUT':
-            policy = POLICIES[target.info['storage_policy']].name
-            self._put_shards(req, target, policy)
+            self._put_missing_shards(req, target)
         return None
+
+    def _put_missing_shards(
+        self, req: Request, target: LogicalContainer
+    ) -> None:
+        """Make a container whole again.
+
+        :raises BackendError: if that can't be done
+        """
+        if any(answer.is_missing for answer in self._head_shards(req, target)):
+            policy = POLICIES[target.info['storage_policy']].name
+            failure = self._put_shards(req, target, policy)
+            if failure:
+                raise BackendError(failure.shard, failure.status)
 
     def _create(self, req: Request, shards: int) -> Callable:
         root = self.backend.head_root(req)

@@ -140,7 +140,8 @@ class ListingRequest:
         page = Page(sources, params.limit, params.reverse, whole=ROOT)
         while asks := page.asks():
             answers = self.backend.fan_out(
-                self._send, [(ask.source, ask, params) for ask in asks]
+                self._send,
+                [(_shard_of_source(ask), ask, params) for ask in asks],
             )
             self._require_success(answers)
             for ask, answer in zip(asks, answers, strict=True):
@@ -150,10 +151,12 @@ class ListingRequest:
             self.refills += sum(ask.marker is not None for ask in asks)
         return page
 
-    def _send(self, source: int, ask: Ask, params: ListingParams) -> Answer:
-        if source == ROOT:
+    def _send(
+        self, shard: int | None, ask: Ask, params: ListingParams
+    ) -> Answer:
+        if shard is None:
             return self._ask_root(params)
-        return self._ask_shard(source, params.for_shard(ask))
+        return self._ask_shard(shard, params.for_shard(ask))
 
     def _ask_root(self, params: ListingParams) -> Answer:
         """The client's own request, from where the listing goes on."""
@@ -225,6 +228,10 @@ class ListingRequest:
         objects += [row for row in rows if 'subdir' not in row]
         objects.sort(key=name_of, reverse=reverse)
         return without_duplicates(objects)
+
+
+def _shard_of_source(ask: Ask) -> int | None:
+    return None if ask.source == ROOT else ask.source
 
 
 def _rows_of(answer: Answer) -> list[Row]:
