@@ -196,8 +196,11 @@ class Backend:
     def head_root(self, req: Request) -> Answer:
         """HEAD a container past every cache, at all its replicas."""
         version, account, container, _obj = req.split_path(3, 4, True)
+        base = self.owner_env(req.environ)
+        base.pop('swift.cache', None)
+        base['swift.infocache'] = {}
         return self.send(
-            self.owner_env(req.environ, uncached=True),
+            base,
             'HEAD',
             f'/{version}/{account}/{container}',
             headers={'X-Newest': 'true'},
