@@ -8,10 +8,11 @@ older place (the previous layout's shard, the root) are there more.
 
 import mimetypes
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from io import BytesIO
 
 from swift.common.header_key_dict import HeaderKeyDict
-from swift.common.http import is_success
+from swift.common.http import is_server_error, is_success
 from swift.common.request_helpers import split_reserved_name
 from swift.common.swob import (
     Request,
@@ -19,7 +20,6 @@ from swift.common.swob import (
     wsgi_to_str,
 )
 from swift.common.utils import (
-    close_if_possible,
     config_true_value,
     drain_and_close,
 )
@@ -120,7 +120,7 @@ class ObjectRequests:
             return _Sent(self.app, envs[0])
         if req.method == 'DELETE':
             return self._delete(envs)
-        return self._first_found(envs)
+        return _Sent(self.app, self._newest(envs) or envs[0])
 
     def _env(
         self,
@@ -136,11 +136,16 @@ class ObjectRequests:
     def _put(
         self, req: Request, target: LogicalContainer, envs: list[dict]
     ) -> Callable:
-        """Store in the newest place."""
-        env = dict(envs[0], CONTENT_TYPE=_content_type(req))
-        env.pop(DETECT_TYPE_ENV, None)
+        """Store in the first place.
+
+        ``If-None-Match: *`` must see an object in another one: sent there,
+        the upload is refused.
+        """
+        env = envs[0]
         if len(envs) > 1 and req.if_none_match is not None:
-            env = self._existing_place(envs[1:]) or env
+            env = self._newest(envs) or env
+        env = dict(env, CONTENT_TYPE=_content_type(req))
+        env.pop(DETECT_TYPE_ENV, None)
         started = time.monotonic()
         status, headers, body = Request(env).call_application(self.app)
         answer = Answer(None, status, HeaderKeyDict(headers), body)
@@ -149,39 +154,31 @@ class ObjectRequests:
             self.lifecycle.keep(req, target)
         return Verbatim(answer)
 
-    def _existing_place(self, envs: list[dict]) -> dict | None:
-        """Which of some places has an object, None if none has.
+    def _newest(self, envs: list[dict]) -> dict | None:
+        """Which of an object's places has its newest copy, None if none has.
 
-        ``If-None-Match: *`` must see it: sent there, the upload is refused.
+        Only while there are several: what a proxy without the filter stored
+        in the root may be newer than what lies in the shard.
         """
-        for env in envs:
-            head = dict(env, REQUEST_METHOD='HEAD')
-            head.pop('HTTP_IF_NONE_MATCH', None)
-            resp = Request(head).get_response(self.app)
+        found = []
+        for place, env in enumerate(envs):
+            resp = Request(_unconditional_head(env)).get_response(self.app)
             drain_and_close(resp)
             if resp.is_success:
-                return env
-        return None
+                found.append((float(resp.headers['X-Timestamp']), -place))
+        return envs[-max(found)[1]] if found else None
 
     def _delete(self, envs: list[dict]) -> Callable:
         """Delete wherever it lies, the oldest place first.
 
         If this is cut off, what a reader sees is still the newest.
         """
-        answers = [
-            Request(env).get_response(self.app) for env in reversed(envs)
-        ]
-        answers.sort(key=_worst_first)
-        return answers[0]
+        answers = [self._send_whole(env) for env in reversed(envs)]
+        return Verbatim(min(answers, key=_worst_first))
 
-    def _first_found(self, envs: Iterable[dict]) -> Callable:
-        """The answer of the first place that has the object."""
-        for env in envs:
-            resp = Request(env).get_response(self.app)
-            if resp.status_int != 404:
-                return resp
-            close_if_possible(resp.app_iter)
-        return resp
+    def _send_whole(self, env: dict) -> Answer:
+        status, headers, body = Request(env).call_application(self.app)
+        return Answer(None, status, HeaderKeyDict(headers), [b''.join(body)])
 
     def _limit(
         self, req: Request, target: LogicalContainer, place: int | None
@@ -258,6 +255,18 @@ def _content_type(req: Request) -> str:
     return guessed or 'application/octet-stream'
 
 
+def _unconditional_head(env: dict) -> dict:
+    """A HEAD of the object that a request is for, conditions left out."""
+    head = {
+        name: value
+        for name, value in env.items()
+        if not name.startswith('HTTP_IF_') and name != 'HTTP_RANGE'
+    }
+    head.update(REQUEST_METHOD='HEAD', CONTENT_LENGTH='0')
+    head.update({'wsgi.input': BytesIO(), 'QUERY_STRING': ''})
+    return head
+
+
 def _acl(req: Request, info: dict) -> str | None:
     return info['read_acl' if req.method in READS else 'write_acl']
 
@@ -273,6 +282,6 @@ def _places(target: LogicalContainer, name: str) -> list[int | None]:
     return places
 
 
-def _worst_first(resp: Response) -> tuple[bool, bool]:
+def _worst_first(answer: Answer) -> tuple[bool, bool]:
     """Order of answers to one DELETE in many places: failure, then 2xx."""
-    return resp.status_int < 500, not resp.is_success
+    return not is_server_error(answer.status), not answer.is_success

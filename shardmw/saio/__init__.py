@@ -66,9 +66,10 @@ Errors
     server ends at its start, it's the reason from the server's log.
 """
 
-from shardmw.saio.cluster import DAEMON_NAMES, Cluster, ServerStatus
+from shardmw.saio.cluster import DAEMON_NAMES, Cluster
 from shardmw.saio.errors import SaioError
 from shardmw.saio.options import ClusterOptions
+from shardmw.saio.status import ServerStatus
 from shardmw.saio.topology import Server
 
 __all__ = [

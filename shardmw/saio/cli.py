@@ -25,6 +25,7 @@ from shardmw.saio.options import (
     check_same_structure,
     parse_setting,
 )
+from shardmw.saio.status import RUNNING
 
 DIR_VARIABLE = 'SHARDMW_SAIO_DIR'
 DEFAULT_PORT = 8080
@@ -186,7 +187,7 @@ def status(
     cluster = Cluster(dir_argument or dir_option or _default_dir())
     all_run = True
     for each in cluster.status():
-        all_run = all_run and each.state == 'running'
+        all_run = all_run and each.state == RUNNING
         click.echo(
             f'{each.server.name:<12} {each.state:<14} {each.pid or "-":>8}  '
             f'{each.server.address}'

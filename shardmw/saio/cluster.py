@@ -3,17 +3,19 @@
 
 import contextlib
 import json
-import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
 
 from shardmw.saio import logs, processes
+from shardmw.saio.commands import (
+    daemon_command,
+    memcached_command,
+    memcached_path,
+    server_command,
+)
 from shardmw.saio.config import (
     CLUSTER_DAEMONS,
     RINGS_JSON,
@@ -31,8 +33,8 @@ from shardmw.saio.ports import PortReservations
 from shardmw.saio.probes import answers
 from shardmw.saio.processes import Process
 from shardmw.saio.rings import write_rings
+from shardmw.saio.status import RUNNING, ServerStatus, status, statuses
 from shardmw.saio.topology import (
-    HOST,
     MEMCACHED,
     PROXY_KIND,
     Server,
@@ -51,18 +53,6 @@ DEFAULT_USER = 'test:tester'
 _READY_SECONDS = 30
 _PATIENCE_SECONDS = 3
 _POLL_SECONDS = 0.02
-
-
-class ServerStatus(NamedTuple):
-    """How a server is doing.
-
-    ``state`` is ``running``, ``down``, ``paused``, ``not answering``, or
-    ``orphaned``: workers whose parent has died.
-    """
-
-    server: Server
-    state: str
-    pid: int | None
 
 
 class Cluster:
@@ -162,10 +152,7 @@ class Cluster:
 
     def status(self) -> list[ServerStatus]:
         """How each server is doing."""
-        found = processes.find(self.path)
-        everyone = self.servers.values()
-        with ThreadPoolExecutor(len(everyone)) as pool:
-            return list(pool.map(lambda each: _status(each, found), everyone))
+        return statuses(self.servers.values(), processes.find(self.path))
 
     def has_processes(self) -> bool:
         """Whether anything of the cluster runs, if only a left-over."""
@@ -180,7 +167,7 @@ class Cluster:
         :raises SaioError: if the cluster can't be brought up; what this call
                            started is stopped then
         """
-        _memcached_path()
+        memcached_path()
         if self._wanted_options is not None:
             check_settings(self._wanted_options)
         self._folder.claim()
@@ -217,9 +204,14 @@ class Cluster:
         :returns: the names of the servers that were restarted
         :raises SaioError: if a server refuses them, which is down then
         """
+        self._state()  # without one there's no folder to lock
         with self._folder.lock(), PortReservations() as reservations:
             state = self._state()
             options = state.options.with_settings(settings)
+            check_settings(options)
+            if self._wanted_options is not None:
+                # so that the next up doesn't go back
+                self._wanted_options = options
             alive = {each.server for each in processes.find(self.path)}
             return self._converge(
                 State(options, state.ports),
@@ -234,7 +226,8 @@ class Cluster:
         """Start a server, unless it runs, and wait until it's ready."""
         server = self._server(name)
         with self._folder.lock(), PortReservations() as reservations:
-            if _status(server, processes.find(self.path)).state != 'running':
+            found = processes.find(self.path)
+            if status(server, found).state != RUNNING:
                 self._end(lambda each: each.server == name)
                 _reserve([server], reservations)
                 self._start([server])
@@ -277,7 +270,7 @@ class Cluster:
             f'{name}@{conf}': processes.start(
                 self.path,
                 f'{name}@{conf}',
-                _launch('daemon', name, self._folder.etc / conf, log),
+                daemon_command(name, self._folder.etc / conf, log),
                 log,
             )
             for conf in self._daemon_confs(name)
@@ -337,9 +330,7 @@ class Cluster:
         if stored is None or not self.has_processes():
             return set()
         return {
-            each.server.name
-            for each in self.status()
-            if each.state == 'running'
+            each.server.name for each in self.status() if each.state == RUNNING
         }
 
     def _converge(
@@ -398,10 +389,10 @@ class Cluster:
 
     def _command(self, server: Server) -> list[str]:
         if server.kind == MEMCACHED:
-            return _memcached_command(server, self._folder.place().user)
+            return memcached_command(server.port, self._folder.place().user)
         conf = self._folder.etc / conf_name(server)
         log = self._folder.log_path(server.name)
-        return _launch('server', server.kind, conf, log)
+        return server_command(server.kind, conf, log)
 
     def _wait_until_ready(
         self, starting: Sequence[Server], log_starts: Mapping[str, int]
@@ -455,21 +446,6 @@ class Cluster:
             yield
 
 
-def _status(server: Server, found: Sequence[Process]) -> ServerStatus:
-    own = [each for each in found if each.server == server.name]
-    mains = [each for each in own if each.is_main]
-    if not own:
-        return ServerStatus(server, 'down', None)
-    if not mains:
-        return ServerStatus(server, 'orphaned', None)
-    pid = mains[0].pid
-    if any(map(processes.is_paused, own)):
-        return ServerStatus(server, 'paused', pid)
-    if not answers(server):
-        return ServerStatus(server, 'not answering', pid)
-    return ServerStatus(server, 'running', pid)
-
-
 def _choose_ports(
     options: ClusterOptions,
     stored: Mapping[str, int],
@@ -497,26 +473,3 @@ def _reserve(
                 f'port {server.port}, for {server.name}, is taken: end what '
                 'listens there, or choose other ports with --port'
             )
-
-
-def _launch(what: str, name: str, conf: Path, log: Path) -> list[str]:
-    module = 'shardmw.saio.launch'
-    return [sys.executable, '-m', module, what, name, str(conf), str(log)]
-
-
-def _memcached_command(server: Server, user: str) -> list[str]:
-    # -u because memcached refuses to run as root without being told
-    return [
-        *(_memcached_path(), '-v', '-u', user),
-        *('-l', HOST, '-p', str(server.port), '-U', '0', '-m', '64'),
-    ]
-
-
-def _memcached_path() -> str:
-    path = shutil.which('memcached')
-    if path is None:
-        raise SaioError(
-            'memcached is not on the PATH: install it, such as with '
-            'apt install memcached'
-        )
-    return path

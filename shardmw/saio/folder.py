@@ -149,7 +149,14 @@ class Folder:
         return self.log / f'{name}.log'
 
     def _check_xattrs(self) -> None:
-        with tempfile.TemporaryFile(dir=self.path) as trial:
+        try:
+            trial = tempfile.TemporaryFile(dir=self.path)  # noqa: SIM115
+        except OSError as err:
+            raise SaioError(
+                f'{self.path} cannot be written to ({err.strerror}): name '
+                'another folder'
+            ) from None
+        with trial:
             try:
                 os.setxattr(trial.fileno(), *_XATTR)
             except OSError as err:

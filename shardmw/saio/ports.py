@@ -35,7 +35,31 @@ class PortReservations(contextlib.ExitStack):
         self._held: set[int] = set()
 
     def reserve(self, port: int) -> bool:
-        """Hold a port, or say that it's taken."""
+        """Hold a port, or say that it's taken.
+
+        A server that has just died takes a moment to let go of its port.
+        """
+        deadline = time.monotonic() + _SETTLE_SECONDS
+        while not self._hold(port):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_POLL_SECONDS)
+        return True
+
+    def pick(self) -> int:
+        """Hold some free port.
+
+        :raises SaioError: if none was found
+        """
+        for port in _candidates():
+            if self._hold(port):
+                return port
+        raise SaioError(
+            f'found no free port in {_ATTEMPTS} attempts: end some of the '
+            'servers on this machine'
+        )
+
+    def _hold(self, port: int) -> bool:
         if port in self._held:
             return True
         holder = socket.socket(socket.AF_UNIX)
@@ -46,25 +70,12 @@ class PortReservations(contextlib.ExitStack):
             if err.errno != errno.EADDRINUSE:
                 raise
             return False
-        if not _wait_for_silence(port):
+        if not _nobody_listens(port):
             holder.close()
             return False
         self._held.add(port)
         self.enter_context(holder)
         return True
-
-    def pick(self) -> int:
-        """Hold some free port.
-
-        :raises SaioError: if none was found
-        """
-        for port in _candidates():
-            if self.reserve(port):
-                return port
-        raise SaioError(
-            f'found no free port in {_ATTEMPTS} attempts: end some of the '
-            'servers on this machine'
-        )
 
 
 def _candidates() -> Iterator[int]:
@@ -73,19 +84,6 @@ def _candidates() -> Iterator[int]:
     if highest < _LOWEST + _ATTEMPTS:
         highest = 65535
     return iter(random.sample(range(_LOWEST, highest), _ATTEMPTS))
-
-
-def _wait_for_silence(port: int) -> bool:
-    """Whether nobody listens, or will in a moment.
-
-    A server that has just died takes a while to let go of its port.
-    """
-    deadline = time.monotonic() + _SETTLE_SECONDS
-    while not _nobody_listens(port):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_POLL_SECONDS)
-    return True
 
 
 def _nobody_listens(port: int) -> bool:

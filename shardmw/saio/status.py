@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How servers are doing."""
+
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from shardmw.saio.probes import answers
+from shardmw.saio.processes import Process, is_paused
+from shardmw.saio.topology import Server
+
+RUNNING = 'running'
+DOWN = 'down'
+PAUSED = 'paused'
+ORPHANED = 'orphaned'
+NOT_ANSWERING = 'not answering'
+
+
+class ServerStatus(NamedTuple):
+    """How a server is doing.
+
+    ``state`` is ``running``, ``down``, ``paused``, ``not answering``, or
+    ``orphaned``: workers whose parent has died.
+    """
+
+    server: Server
+    state: str
+    pid: int | None
+
+
+def statuses(
+    servers: Collection[Server], found: Sequence[Process]
+) -> list[ServerStatus]:
+    """How servers are doing, asked all at once."""
+    with ThreadPoolExecutor(len(servers)) as pool:
+        return list(pool.map(lambda each: status(each, found), servers))
+
+
+def status(server: Server, found: Sequence[Process]) -> ServerStatus:
+    """How a server is doing.
+
+    :param found: the processes of its cluster
+    """
+    own = [each for each in found if each.server == server.name]
+    mains = [each for each in own if each.is_main]
+    if not own:
+        return ServerStatus(server, DOWN, None)
+    if not mains:
+        return ServerStatus(server, ORPHANED, None)
+    pid = mains[0].pid
+    if any(map(is_paused, own)):
+        return ServerStatus(server, PAUSED, pid)
+    if not answers(server):
+        return ServerStatus(server, NOT_ANSWERING, pid)
+    return ServerStatus(server, RUNNING, pid)

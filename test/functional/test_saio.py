@@ -1,0 +1,796 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The embedded all-in-one: real processes, really killed."""
+
+import errno
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from shardmw.saio import Cluster, ClusterOptions, SaioError, processes
+from test.functional.client import Client
+
+COMMAND = Path(sys.executable).with_name('shardmw-saio')
+USER = 'test:tester'
+PATIENCE_SECONDS = 20
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder for a cluster, of which nothing is left running."""
+    yield tmp_path / 'saio'
+    Cluster(tmp_path / 'saio').down()
+
+
+# Slow nodes are given up.
+SMALL = ClusterOptions(
+    settings={
+        'proxy-server.node_timeout': '1',
+        'proxy-server.recoverable_node_timeout': '1',
+    }
+)
+
+# More than one of everything.
+LARGE = ClusterOptions(
+    proxies=2,
+    replicas=3,
+    policies=2,
+    encryption=True,
+    settings={'swift-constraints.max_object_name_length': '40'},
+)
+
+
+@pytest.fixture(scope='module')
+def clusters(tmp_path_factory):
+    """Clusters that tests share, by their options; brought up when needed.
+
+    What a test did to one's servers or settings is undone for the next.
+    """
+    paths = {}
+
+    def shared(options):
+        key = str(options.as_json())
+        paths.setdefault(key, tmp_path_factory.mktemp('shared'))
+        cluster = Cluster(paths[key], options)
+        cluster.up()
+        return cluster
+
+    yield shared
+    for path in paths.values():
+        Cluster(path).down()
+
+
+@pytest.fixture
+def small(clusters):
+    return clusters(SMALL)
+
+
+@pytest.fixture
+def large(clusters):
+    return clusters(LARGE)
+
+
+@pytest.fixture
+def with_workers(clusters):
+    return clusters(ClusterOptions(workers=2))
+
+
+def shardmw_saio(*arguments, **kwargs):
+    """Run the command to its end."""
+    return subprocess.run(
+        [COMMAND, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        **kwargs,
+    )
+
+
+def login(cluster, user=USER):
+    return Client.login(cluster.auth_url, user, cluster.users[user])
+
+
+def main_pid(cluster, name):
+    return {each.server.name: each.pid for each in cluster.status()}[name]
+
+
+def states(cluster):
+    return {each.server.name: each.state for each in cluster.status()}
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, 'waited in vain'
+        time.sleep(0.01)
+
+
+def data_files(cluster, pattern):
+    return sorted(cluster.devices_path.glob(f'*/*/{pattern}/*/*/*/*.data'))
+
+
+def assert_one_line(text, *parts):
+    assert text.count('\n') == 1 and text.endswith('\n'), text
+    for part in parts:
+        assert part in text
+
+
+def assert_all_run(cluster):
+    assert set(states(cluster).values()) == {'running'}
+
+
+# Up and down
+
+
+def test_up_is_ready_for_requests_in_time(folder):
+    port = free_port_run(6)
+    began = time.monotonic()
+    done = shardmw_saio('up', folder, '--port', port)
+    assert time.monotonic() - began < 10
+    assert done.returncode == 0, done.stderr
+    assert f'http://127.0.0.1:{port}' in done.stdout
+    cluster = Cluster(folder)
+    client = login(cluster)
+    assert client.put('c').status == 201
+    assert client.put('c', 'o', b'body').status == 201
+    assert client.get('c', 'o').body == b'body'
+    assert_all_run(cluster)
+
+
+def free_port_run(count):
+    """The first of some ports in a row that nobody listens on."""
+    for first in range(20_000, 30_000, count):
+        taken = [
+            socket.socket().connect_ex(('127.0.0.1', port)) == 0
+            for port in range(first, first + count)
+        ]
+        if not any(taken):
+            return first
+    raise AssertionError('no free ports')
+
+
+def test_up_of_a_running_cluster_changes_nothing(small):
+    before = {each.pid for each in processes.find(small.path)}
+    done = shardmw_saio('up', small.path)
+    assert (done.returncode, done.stderr) == (0, '')
+    assert 'already up' in done.stdout
+    assert {each.pid for each in processes.find(small.path)} == before
+
+
+def test_down_leaves_no_process_and_keeps_data_and_options(folder):
+    options = ClusterOptions(workers=2, policies=2)
+    cluster = Cluster(folder, options)
+    cluster.up()
+    client = login(cluster)
+    client.put('c')
+    client.put('c', 'o', b'body')
+    proxy_urls = cluster.proxy_urls
+
+    done = shardmw_saio('down', folder)
+    assert (done.returncode, done.stderr) == (0, '')
+    assert done.stdout.startswith('down in')
+    assert processes.find(folder) == []
+
+    again = Cluster(folder)
+    again.up()
+    assert again.options == options
+    assert again.proxy_urls == proxy_urls
+    assert login(again).get('c', 'o').body == b'body'
+
+
+def test_commands_on_a_cluster_that_is_down(with_workers):
+    with_workers.down()
+    folder = with_workers.path
+
+    done = shardmw_saio('status', folder)
+    assert done.returncode == 3
+    assert done.stdout.count(' down ') == 5
+
+    done = shardmw_saio('down', folder)
+    assert (done.returncode, done.stderr) == (0, '')
+    assert done.stdout.startswith('already down')
+
+    done = shardmw_saio('daemon', 'container-updater', '--dir', folder)
+    assert done.returncode == 1
+    assert_one_line(done.stderr, 'down')
+
+
+def test_down_of_no_cluster_is_an_error(tmp_path):
+    done = shardmw_saio('down', tmp_path / 'nothing')
+    assert done.returncode == 1
+    assert_one_line(done.stderr, 'no cluster')
+    assert not (tmp_path / 'nothing').exists()
+
+
+def test_down_after_the_folder_was_removed(folder):
+    cluster = Cluster(folder)
+    cluster.up()
+    folder.rename(folder.with_name('elsewhere'))
+    assert processes.find(folder)
+    assert shardmw_saio('down', folder).returncode == 0
+    assert processes.find(folder) == []
+
+
+def test_down_leaves_other_clusters_alone(with_workers, small):
+    assert shardmw_saio('down', with_workers.path).returncode == 0
+    assert processes.find(with_workers.path) == []
+    assert_all_run(small)
+
+
+def test_a_folders_name_may_go_on_where_anothers_ends(tmp_path):
+    one, other = tmp_path / 'saio', tmp_path / 'saio:2'
+    sleeper = processes.start(other, 'a', ['sleep', '60'], tmp_path / 'log')
+    wait_for(lambda: processes.find(other))
+    processes.end(one, lambda each: True, patience_seconds=1)
+    assert [each.pid for each in processes.find(other)] == [sleeper.pid]
+    processes.end(other, lambda each: True, patience_seconds=1)
+    assert sleeper.wait() == -signal.SIGTERM
+
+
+def test_clusters_that_start_at_once_get_ports_of_their_own(tmp_path):
+    folders = [tmp_path / name for name in 'ab']
+    starts = [
+        subprocess.Popen([COMMAND, 'up', folder, '--port', '0'])
+        for folder in folders
+    ]
+    assert [start.wait() for start in starts] == [0, 0]
+    clusters = [Cluster(folder) for folder in folders]
+    ports = [s.port for each in clusters for s in each.servers.values()]
+    for cluster in clusters:
+        assert_all_run(cluster)
+        cluster.down()
+    assert len(set(ports)) == len(ports)
+
+
+def test_data_is_found_after_servers_moved_to_other_ports(folder):
+    cluster = Cluster(folder, ClusterOptions(devices=4))
+    cluster.up()
+    client = login(cluster)
+    client.put('c')
+    for i in range(8):
+        client.put('c', f'o{i}', b'body')
+    cluster.down()
+    ports = {name: each.port for name, each in cluster.servers.items()}
+    with socket.create_server(('127.0.0.1', ports['object-1'])):
+        cluster.up()
+    moved = {n for n, s in cluster.servers.items() if s.port != ports[n]}
+    assert moved == {'object-1'}
+    client = login(cluster)
+    found = [client.get('c', f'o{i}').status for i in range(8)]
+    assert found == [200] * 8
+
+
+# Crashes
+
+
+def test_down_after_up_was_killed_halfway(folder):
+    starting = subprocess.Popen([COMMAND, 'up', folder, '--port', '0'])
+    wait_for(lambda: processes.find(folder))
+    starting.kill()
+    starting.wait()
+    assert processes.find(folder)
+    assert shardmw_saio('down', folder).returncode == 0
+    assert processes.find(folder) == []
+
+
+def test_up_after_up_was_killed_halfway(folder):
+    starting = subprocess.Popen([COMMAND, 'up', folder, '--port', '0'])
+    wait_for(lambda: processes.find(folder))
+    starting.kill()
+    starting.wait()
+    done = shardmw_saio('up', folder)
+    assert done.returncode == 0, done.stderr
+    assert_all_run(Cluster(folder))
+
+
+def orphan_workers_of(cluster, name):
+    """Kill a server's parent process, and only that."""
+    os.kill(main_pid(cluster, name), signal.SIGKILL)
+    wait_for(lambda: states(cluster)[name] == 'orphaned')
+
+
+def test_up_replaces_workers_whose_parent_was_killed(with_workers):
+    others = set(processes.find(with_workers.path))
+    others = {each for each in others if each.server != 'proxy-1'}
+    orphan_workers_of(with_workers, 'proxy-1')
+    assert with_workers.up() == ['proxy-1']
+    assert_all_run(with_workers)
+    assert login(with_workers).put('c').status in (201, 202)
+    assert others <= set(processes.find(with_workers.path))
+
+
+def test_down_ends_orphaned_and_paused_servers(with_workers):
+    orphan_workers_of(with_workers, 'proxy-1')
+    with_workers.pause('object-1')
+    with_workers.down()
+    assert processes.find(with_workers.path) == []
+
+
+def test_up_starts_only_what_is_dead(small):
+    os.kill(main_pid(small, 'object-1'), signal.SIGKILL)
+    wait_for(lambda: states(small)['object-1'] == 'down')
+    assert shardmw_saio('status', small.path).returncode == 3
+    proxy = main_pid(small, 'proxy-1')
+    done = shardmw_saio('up', small.path)
+    assert (done.returncode, done.stderr) == (0, '')
+    assert main_pid(small, 'proxy-1') == proxy
+    assert_all_run(small)
+
+
+def test_a_process_that_took_over_an_id_is_not_signalled(folder):
+    stranger = subprocess.Popen(['sleep', '60'])
+    mistaken = processes.Process(stranger.pid, 'proxy-1', stranger.pid)
+    processes.send_signal(folder, mistaken, signal.SIGKILL)
+    # had it been killed, this signal would come too late
+    stranger.terminate()
+    assert stranger.wait() == -signal.SIGTERM
+
+
+# What goes wrong
+
+
+def test_a_taken_port(folder):
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        port = listener.getsockname()[1]
+        done = shardmw_saio('up', folder, '--port', port)
+    assert done.returncode == 1
+    assert_one_line(done.stderr, f'port {port}', 'proxy-1', '--port')
+    assert processes.find(folder) == []
+
+
+def test_a_port_that_leaves_no_room_for_the_others(folder):
+    done = shardmw_saio('up', folder, '--port', 65533)
+    assert done.returncode == 1
+    assert_one_line(done.stderr, 'port is 65533')
+
+
+def test_no_memcached(folder, tmp_path):
+    done = shardmw_saio('up', folder, env={'PATH': str(tmp_path)})
+    assert done.returncode == 1
+    assert_one_line(done.stderr, 'memcached', 'install')
+    assert not folder.exists()
+
+
+def test_a_file_system_without_extended_attributes(folder, monkeypatch):
+    # every file system that a user can write to may well have them
+    def refuse(*args, **kwargs):
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+
+    monkeypatch.setattr(os, 'setxattr', refuse)
+    with pytest.raises(SaioError, match='extended attributes'):
+        Cluster(folder).up()
+    assert processes.find(folder) == []
+
+
+def test_a_folder_that_is_something_else(tmp_path):
+    precious = tmp_path / 'thesis.txt'
+    precious.write_text('42')
+    done = shardmw_saio('up', tmp_path)
+    assert done.returncode == 1
+    assert_one_line(done.stderr, 'not a cluster')
+    assert list(tmp_path.iterdir()) == [precious]
+
+
+def test_a_folder_that_is_a_file(tmp_path):
+    path = tmp_path / 'file'
+    path.touch()
+    done = shardmw_saio('up', path)
+    assert done.returncode == 1
+    assert_one_line(done.stderr, str(path))
+
+
+def test_a_state_that_cannot_be_read(folder):
+    folder.mkdir()
+    (folder / 'saio.json').write_text('{')
+    done = shardmw_saio('up', folder)
+    assert done.returncode == 1
+    assert_one_line(done.stderr, 'saio.json')
+
+
+@pytest.mark.parametrize(
+    'option', [['--replicas', 3], ['--policies', 2], ['--encryption']]
+)
+def test_options_that_the_data_does_not_fit(small, option):
+    done = shardmw_saio('up', small.path, *option)
+    assert done.returncode == 1
+    assert_one_line(done.stderr, option[0].lstrip('-'), 'another folder')
+    assert_all_run(small)
+
+
+@pytest.mark.parametrize(
+    'command', [['logs', 'proxy-7'], ['daemon', 'proxy-1']]
+)
+def test_a_name_that_is_no_servers_or_daemons(small, command):
+    done = shardmw_saio(*command, '--dir', small.path)
+    assert done.returncode == 1
+    assert_one_line(done.stderr, command[1], 'take one of')
+
+
+@pytest.mark.parametrize('method', ['start', 'stop', 'pause', 'resume'])
+def test_a_server_that_is_not_there(small, method):
+    with pytest.raises(SaioError, match="'container-2'"):
+        getattr(small, method)('container-2')
+
+
+@pytest.mark.parametrize(
+    'setting', ['nothing', 'nothing=1', 'nosuch.option=1', '.option=1']
+)
+def test_a_setting_for_nobody(folder, setting):
+    done = shardmw_saio('up', folder, '--set', setting)
+    assert done.returncode == 1
+    assert_one_line(done.stderr, setting.partition('=')[0])
+    assert not folder.exists()
+
+
+def test_a_server_that_dies_of_an_exception(folder):
+    setting = 'container-server.conn_timeout=soon'
+    done = shardmw_saio('up', folder, '--port', 0, '--set', setting)
+    assert done.returncode == 1
+    assert_one_line(done.stderr, 'container-1', 'ValueError', 'soon')
+    assert processes.find(folder) == []
+
+
+# One server
+
+
+def test_stop_and_start_of_a_server(small):
+    client = login(small)
+    client.put('c')
+    small.stop('object-1')
+    assert states(small)['object-1'] == 'down'
+    assert client.put('c', 'o').status == 503
+    small.start('object-1')
+    assert states(small)['object-1'] == 'running'
+    wait_for(lambda: client.put('c', 'o').status == 201)
+
+
+def test_stop_and_start_of_memcached(small):
+    client = login(small)
+    small.stop('memcached')
+    # tokens are kept there
+    assert client.listing().status == 401
+    small.start('memcached')
+    assert login(small).listing().status == 200
+
+
+def test_start_of_a_running_server_leaves_it_alone(small):
+    pid = main_pid(small, 'account-1')
+    small.start('account-1')
+    assert main_pid(small, 'account-1') == pid
+
+
+def test_start_of_a_server_whose_port_was_taken(small):
+    small.stop('object-1')
+    try:
+        with (
+            socket.create_server(
+                ('127.0.0.1', small.servers['object-1'].port)
+            ),
+            pytest.raises(SaioError, match='is taken'),
+        ):
+            small.start('object-1')
+    finally:
+        small.start('object-1')
+
+
+def test_a_paused_server_times_out_until_it_goes_on(small):
+    client = login(small)
+    client.put('paused')
+    small.pause('container-1')
+    assert states(small)['container-1'] == 'paused'
+    began = time.monotonic()
+    assert client.listing('paused').status == 503
+    assert time.monotonic() - began >= 1
+    small.resume('container-1')
+    wait_for(lambda: client.listing('paused').status == 200)
+    assert_all_run(small)
+
+
+# Settings
+
+
+def test_reconfigure_restarts_the_servers_concerned(small):
+    user = {'tempauth.user_new_somebody': 'secret .admin'}
+    with pytest.raises(AssertionError, match='401'):
+        Client.login(small.auth_url, 'new:somebody', 'secret')
+    assert small.reconfigure(user) == ['proxy-1']
+    assert small.users['new:somebody'] == 'secret'
+    assert login(small, 'new:somebody').put('c').status == 201
+    # what's the same needs no restart
+    assert small.reconfigure(user) == []
+    none = dict.fromkeys(user)
+    assert small.reconfigure(none) == ['proxy-1']
+    assert 'new:somebody' not in small.users
+
+
+def test_reconfigure_leaves_stopped_servers_stopped(small):
+    small.stop('object-1')
+    small.reconfigure({'tempauth.user_new_somebody': 'secret'})
+    assert states(small)['object-1'] == 'down'
+    assert small.up() == ['object-1']
+
+
+def test_reconfigure_with_what_a_server_refuses(small):
+    with pytest.raises(SaioError, match='max_shards'):
+        small.reconfigure({'shardmw.max_shards': 'many'})
+    assert states(small)['proxy-1'] == 'down'
+    small.reconfigure({'shardmw.max_shards': None})
+    assert small.up() == ['proxy-1']
+    assert login(small).listing().status == 200
+
+
+def test_constraints_go_to_all_servers(large):
+    client = login(large)
+    client.put('c')
+    assert client.put('c', 'o' * 40).status == 201
+    assert client.put('c', 'o' * 41).status == 400
+
+
+def test_up_with_other_options_restarts_what_they_change(folder):
+    Cluster(folder).up()
+    storage = main_pid(Cluster(folder), 'object-1')
+    done = shardmw_saio('up', folder, '--proxies', 2)
+    assert done.returncode == 0, done.stderr
+    cluster = Cluster(folder)
+    assert len(cluster.proxy_urls) == 2
+    assert_all_run(cluster)
+    assert main_pid(cluster, 'object-1') == storage
+    shardmw_saio('up', folder, '--proxies', 1)
+    assert {each.server for each in processes.find(folder)} == set(
+        Cluster(folder).servers
+    )
+
+
+# Shapes
+
+
+def test_proxies_share_a_memcached(large):
+    first, second = large.proxy_urls
+    client = login(large)
+    for url in first, second:
+        assert client.on(url).listing().status == 200
+    # the token is known to both because it's in memcached
+    large.stop('memcached')
+    assert client.on(second).listing().status == 401
+
+
+def test_each_node_has_a_replica(large):
+    client = login(large)
+    client.put('c')
+    before = set(data_files(large, 'objects'))
+    client.put('c', 'replicated', b'body')
+    new = set(data_files(large, 'objects')) - before
+    assert {path.parents[5].name for path in new} == {'1', '2', '3'}
+    assert client.get('c', 'replicated').body == b'body'
+
+
+def test_a_policy_has_objects_of_its_own(large):
+    client = login(large)
+    policy = {'X-Storage-Policy': 'Policy-1'}
+    assert client.put('other', headers=policy).status == 201
+    client.put('other', 'o', b'body')
+    assert len(data_files(large, 'objects-1')) == 3
+    assert client.get('other', 'o').body == b'body'
+
+
+def test_replicators_bring_a_node_up_to_date(large):
+    client = login(large)
+    for role in 'container', 'object':
+        large.stop(f'{role}-1')
+    assert client.put('missed').status == 201
+    assert client.put('missed', 'o', b'body').status == 201
+    for role in 'container', 'object':
+        large.start(f'{role}-1')
+    large.daemon('container-replicator')
+    large.daemon('object-replicator')
+    others = [f'{role}-{n}' for role in ('container', 'object') for n in '23']
+    for name in others:
+        large.stop(name)
+    assert client.listing('missed').names() == ['o']
+    assert client.get('missed', 'o').body == b'body'
+
+
+def test_encryption(large):
+    client = login(large)
+    client.put('c')
+    client.put('c', 'secret', b'nobody shall read this')
+    assert client.get('c', 'secret').body == b'nobody shall read this'
+    stored = [path.read_bytes() for path in data_files(large, 'objects')]
+    assert stored
+    assert not any(b'nobody' in each for each in stored)
+
+
+# Daemons
+
+
+def test_the_updater_moves_the_counts_of_the_account(small):
+    client = login(small)
+    client.put('counted')
+    client.put('counted', 'o', b'12345')
+
+    def counts():
+        rows = client.listing(prefix='counted').json()
+        return [(row['count'], row['bytes']) for row in rows]
+
+    assert counts() == [(0, 0)]
+    done = shardmw_saio('daemon', 'container-updater', '--dir', small.path)
+    assert done.returncode == 0, done.stderr
+    assert counts() == [(1, 5)]
+
+
+def test_the_expirer_deletes_what_has_expired(small):
+    client = login(small)
+    client.put('expiring')
+    at = str(int(time.time()) + 1)
+    client.put('expiring', 'o', headers={'X-Delete-At': at})
+    wait_for(lambda: client.head('expiring', 'o').status == 404)
+    assert client.listing('expiring').names() == ['o']
+    # the expirer finds its queues by the account's listing
+    small.daemon('container-updater')
+    small.daemon('object-expirer')
+    assert client.listing('expiring').names() == []
+
+
+def test_the_sharder_shards_natively(small):
+    small.reconfigure(
+        {
+            'container-sharder.auto_shard': 'true',
+            'container-sharder.shard_container_threshold': '10',
+            'container-sharder.cleave_batch_size': '10',
+        }
+    )
+    admin = login(small, 'admin:admin').visiting(login(small))
+    admin.put('native', headers={'X-Container-Sharding': 'on'})
+    names = [f'o{i:02}' for i in range(20)]
+    for name in names:
+        admin.put('native', name)
+    small.daemon('container-sharder')
+    databases = small.devices_path.glob('1/*/containers/*/*/*/*.db')
+    sharded = [each for each in databases if '_' in each.name]
+    assert sharded
+    assert admin.listing('native').names() == names
+
+
+def test_a_daemon_that_fails(small):
+    small.reconfigure({'container-updater.concurrency': 'lots'})
+    done = shardmw_saio('daemon', 'container-updater', '--dir', small.path)
+    assert done.returncode == 1
+    assert_one_line(done.stderr, 'container-updater', 'ValueError', 'lots')
+
+
+# For clients
+
+
+def test_env_is_what_the_swift_client_needs(small):
+    script = f"""
+        eval "$({COMMAND} env {small.path})"
+        export PATH={COMMAND.parent}:$PATH
+        echo hello > greeting
+        swift upload from-env greeting && swift list from-env
+    """
+    done = subprocess.run(
+        ['sh', '-ec', script],
+        cwd=small.path.parent,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == ['greeting', 'greeting'], done.stderr
+
+
+def test_env_is_what_boto3_needs(small):
+    client = login(small)
+    client.put('bucket')
+    client.put('bucket', 'by-swift', b'1')
+    script = """if True:
+        import boto3
+        s3 = boto3.client('s3')
+        s3.put_object(Bucket='bucket', Key='by-s3', Body=b'2')
+        for row in s3.list_objects_v2(Bucket='bucket')['Contents']:
+            print(row['Key'])
+    """
+    done = subprocess.run(
+        [sys.executable, '-c', script],
+        env={**os.environ, **small.environment()},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == ['by-s3', 'by-swift'], done.stderr
+    assert client.get('bucket', 'by-s3').body == b'2'
+
+
+def test_env_goes_by_the_folder_in_the_environment(small):
+    named = {**os.environ, 'SHARDMW_SAIO_DIR': str(small.path)}
+    done = shardmw_saio('env', env=named)
+    assert f'export ST_AUTH={small.auth_url}\n' in done.stdout
+
+
+def test_run_gives_a_cluster_and_ends_as_the_command_does():
+    script = """if True:
+        import os, sys, swiftclient
+        names = 'ST_AUTH', 'ST_USER', 'ST_KEY'
+        connection = swiftclient.Connection(*map(os.environ.get, names))
+        connection.put_container('c')
+        connection.put_object('c', 'o', b'body')
+        print(connection.get_object('c', 'o')[1].decode())
+        print(os.environ['SHARDMW_SAIO_DIR'])
+        sys.exit(7)
+    """
+    done = shardmw_saio('run', '--workers', 1, sys.executable, '-c', script)
+    assert done.returncode == 7, done.stderr
+    body, folder = done.stdout.split()
+    assert body == 'body'
+    assert processes.find(Path(folder)) == []
+    assert not Path(folder).exists()
+
+
+def test_run_leaves_a_cluster_up_that_was_up(small):
+    done = shardmw_saio('run', '--dir', small.path, 'true')
+    assert done.returncode == 0, done.stderr
+    assert_all_run(small)
+
+
+def test_run_of_a_command_that_is_not_there(small):
+    done = shardmw_saio('run', '--dir', small.path, 'no-such-command')
+    assert done.returncode == 127
+    assert_one_line(done.stderr, 'no-such-command')
+
+
+def test_run_that_is_terminated_cleans_up(folder):
+    running = subprocess.Popen(
+        [COMMAND, 'run', '--dir', folder, 'sh', '-c', 'echo on; sleep 60'],
+        stdout=subprocess.PIPE,
+    )
+    assert running.stdout.readline() == b'on\n'
+    running.terminate()
+    assert running.wait() == 128 + signal.SIGTERM
+    assert processes.find(folder) == []
+
+
+# Logs
+
+
+def test_logs_show_requests(small):
+    login(small).head('logged-container')
+    wait_for(lambda: 'logged-container' in log_tail(small, 'proxy-1'))
+    assert 'logged-container' in log_tail(small, 'container-1')
+
+
+def log_tail(cluster, name):
+    done = shardmw_saio('logs', name, '-n', 5, '--dir', cluster.path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count('\n') <= 5
+    return done.stdout
+
+
+def test_logs_of_all_servers(small):
+    done = shardmw_saio('logs', '-n', 1, '--dir', small.path)
+    for name in ('proxy-1', 'account-1', 'container-1', 'object-1'):
+        assert f'==> {name} <==\n' in done.stdout
+
+
+def test_logs_are_followed(small):
+    following = subprocess.Popen(
+        [COMMAND, 'logs', '-f', '-n', '1', 'proxy-1', '--dir', small.path],
+        stdout=subprocess.PIPE,
+    )
+    try:
+        # the line before, so it's there to follow
+        following.stdout.readline()
+        login(small).head('followed-container')
+        seen = b''
+        while b'followed-container' not in seen:
+            ready, _, _ = select.select(
+                [following.stdout], [], [], PATIENCE_SECONDS
+            )
+            assert ready, 'nothing followed'
+            seen += os.read(following.stdout.fileno(), 65536)
+    finally:
+        following.terminate()
+        following.wait()
+        following.stdout.close()

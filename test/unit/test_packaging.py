@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operators get: the sample configuration, and a package."""
+
+import configparser
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from shardmw.config import parse_options
+from shardmw.middleware import filter_factory
+from shardmw.placement import object_key, shard_of
+
+PROJECT = Path(__file__).parents[2]
+SAMPLE = PROJECT / 'etc' / 'proxy-server.conf-sample'
+SECTION = 'filter:shardmw'
+
+#: Stands for any number of options, none of which is set by default.
+RATE_LIMIT = 'container_ratelimit_SIZE'
+
+
+class RecordingConf(dict):
+    """A section of a configuration file that notes what is read of it."""
+
+    def __init__(self, *args) -> None:
+        super().__init__(*args)
+        self.names_read = set()
+
+    def get(self, name, default=None):
+        self.names_read.add(name)
+        return super().get(name, default)
+
+
+def documented_options() -> dict[str, str]:
+    """The options that the sample names, commented out, with defaults."""
+    section = SAMPLE.read_text().partition(f'\n[{SECTION}]\n')[2]
+    section = section.partition('\n[')[0]
+    return dict(re.findall(r'^# (\w+) = ?(.*)$', section, re.MULTILINE))
+
+
+def test_the_sample_names_exactly_the_options_that_are_read():
+    conf = RecordingConf()
+    parse_options(conf)
+    assert {*documented_options()} == conf.names_read | {RATE_LIMIT}
+
+
+def test_the_sample_has_the_defaults():
+    documented = documented_options()
+    del documented[RATE_LIMIT]
+    assert parse_options(documented) == parse_options({})
+
+
+def test_the_sample_sets_nothing_else_of_the_filter():
+    parser = configparser.ConfigParser(default_section=None)
+    parser.read(SAMPLE)
+    assert dict(parser[SECTION]) == {'use': 'egg:shardmw#shardmw'}
+
+
+def test_the_sample_has_the_filters_in_their_order():
+    filter_factory({'__file__': str(SAMPLE)})
+
+
+#: A row of the README's table: a name (and how often), its key, its shards.
+PROMISE = re.compile(
+    r'^\| `(.+)`(?: × (\d+))? \| (\w{16}) \| ([\d |]+) \|$', re.MULTILINE
+)
+PROMISED_COUNTS = (1, 2, 8, 32, 64, 512)
+
+
+def promised_placements() -> list[tuple[str, str, list[int]]]:
+    """``(name, key, shards by PROMISED_COUNTS)``, from the README."""
+    text = (PROJECT / 'README.md').read_text(encoding='utf-8')
+    return [
+        (name * int(times or 1), key, [*map(int, shards.split('|'))])
+        for name, times, key, shards in PROMISE.findall(text)
+    ]
+
+
+@pytest.mark.parametrize(('name', 'key', 'shards'), promised_placements())
+def test_placement_keeps_the_promise_of_the_readme(name, key, shards):
+    assert object_key(name) == int(key, 16)
+    assert [shard_of(name, count) for count in PROMISED_COUNTS] == shards
+
+
+def test_the_readme_promises_five_placements():
+    assert len(promised_placements()) == 5
+
+
+@pytest.fixture(scope='module')
+def wheel(tmp_path_factory):
+    """A wheel, built of a copy so that the project stays clean."""
+    source = tmp_path_factory.mktemp('source')
+    for name in ('setup.py', 'setup.cfg', 'README.md', 'LICENSE'):
+        shutil.copy(PROJECT / name, source)
+    shutil.copytree(PROJECT / 'shardmw', source / 'shardmw')
+    built = tmp_path_factory.mktemp('built')
+    subprocess.run(
+        [
+            *(sys.executable, '-m', 'pip', 'wheel', '--quiet'),
+            *('--no-deps', '--no-build-isolation', '--wheel-dir'),
+            *(built, source),
+        ],
+        check=True,
+    )
+    (path,) = built.iterdir()
+    with zipfile.ZipFile(path) as archive:
+        yield archive
+
+
+def test_a_wheel_has_all_modules_and_nothing_else(wheel):
+    modules = {
+        str(path.relative_to(PROJECT))
+        for path in (PROJECT / 'shardmw').rglob('*.py')
+    }
+    packed = {n for n in wheel.namelist() if '.dist-info/' not in n}
+    assert packed == modules
+
+
+def test_a_wheel_has_the_filter_and_the_commands(wheel):
+    entry_points = configparser.ConfigParser()
+    (path,) = (n for n in wheel.namelist() if n.endswith('entry_points.txt'))
+    entry_points.read_string(wheel.read(path).decode('utf-8'))
+    assert dict(entry_points['paste.filter_factory']) == {
+        'shardmw': 'shardmw.middleware:filter_factory'
+    }
+    assert 'shardmw-saio' in entry_points['console_scripts']
+
+
+def test_a_wheel_has_the_license(wheel):
+    assert any(name.endswith('/LICENSE') for name in wheel.namelist())

@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+import configparser
+
+import pytest
+
+from shardmw.saio import config, logs, options, topology
+from shardmw.saio.errors import SaioError
+from shardmw.saio.options import ClusterOptions, check_same_structure
+from shardmw.saio.ports import PortReservations
+from shardmw.saio.rings import write_rings
+
+PLACE = config.Place('/c/etc', '/c/devices', '/c/cache', 'somebody')
+
+
+def all_servers(given):
+    names = topology.server_names(given)
+    ports = {name: 1000 + i for i, name in enumerate(names)}
+    return topology.servers(given, ports)
+
+
+def parsed(given, name):
+    texts = config.config_files(given, all_servers(given), PLACE)
+    parser = configparser.RawConfigParser(strict=True)
+    parser.optionxform = str
+    parser.read_string(texts[name])
+    return parser
+
+
+def pipeline(given):
+    conf = parsed(given, 'proxy-1.conf')
+    return conf['pipeline:main']['pipeline'].split()
+
+
+# Options
+
+
+@pytest.mark.parametrize(
+    'given',
+    [
+        {'proxies': 0},
+        {'replicas': 0},
+        {'policies': 0},
+        {'workers': -1},
+        {'port': -1},
+        {'replicas': 3, 'devices': 2},
+        {'settings': {'option': 'value'}},
+    ],
+)
+def test_options_that_make_no_sense_are_refused(given):
+    with pytest.raises(SaioError):
+        ClusterOptions(**given)
+
+
+def test_there_are_as_many_devices_as_replicas_unless_told():
+    assert ClusterOptions(replicas=3).devices == 3
+    assert ClusterOptions(replicas=2, devices=5).devices == 5
+
+
+def test_options_survive_json():
+    given = ClusterOptions(proxies=2, settings={'shardmw.max_shards': '8'})
+    assert ClusterOptions.from_json(given.as_json()) == given
+
+
+def test_settings_are_added_replaced_and_taken_out():
+    before = ClusterOptions(settings={'a.keep': '1', 'a.b': '1', 'a.c': '1'})
+    after = before.with_settings({'a.b': '2', 'a.c': None, 'a.d': '4'})
+    assert after.settings == {'a.keep': '1', 'a.b': '2', 'a.d': '4'}
+
+
+def test_a_setting_may_hold_dots_and_equals_signs():
+    text = 'shardmw.shard_rules=AUTH_test/log.*=8'
+    assert options.parse_setting(text) == (
+        'shardmw.shard_rules',
+        'AUTH_test/log.*=8',
+    )
+    with pytest.raises(SaioError, match='has no value'):
+        options.parse_setting('shardmw.shard_rules')
+
+
+@pytest.mark.parametrize(
+    'wanted',
+    [{'replicas': 2}, {'devices': 4}, {'policies': 2}, {'encryption': True}],
+)
+def test_structure_cannot_change(wanted):
+    (name,) = wanted
+    with pytest.raises(SaioError, match=name):
+        check_same_structure(ClusterOptions(), wanted)
+
+
+def test_everything_but_structure_can_change():
+    wanted = ClusterOptions(
+        proxies=3, workers=2, port=9000, settings={'a.b': 'c'}
+    )
+    check_same_structure(ClusterOptions(), wanted.as_json())
+
+
+# Servers, ports and devices
+
+
+def test_each_replica_has_a_node_with_all_kinds_of_servers():
+    assert topology.server_names(ClusterOptions(proxies=2, replicas=2)) == [
+        'proxy-1',
+        'proxy-2',
+        'memcached',
+        'account-1',
+        'container-1',
+        'object-1',
+        'account-2',
+        'container-2',
+        'object-2',
+    ]
+
+
+def test_ports_follow_each_other():
+    ports = topology.consecutive_ports(ClusterOptions(port=8080))
+    assert list(ports.values()) == [8080, 8081, 8082, 8083, 8084]
+    assert ports['proxy-1'] == 8080
+
+
+def test_ports_end_at_the_highest():
+    given = ClusterOptions(port=65531)
+    assert max(topology.consecutive_ports(given).values()) == 65535
+    with pytest.raises(SaioError, match='65532'):
+        topology.consecutive_ports(given.changed(port=65532))
+
+
+def test_a_reserved_port_is_not_to_be_had_by_others():
+    with PortReservations() as ours, PortReservations() as theirs:
+        port = ours.pick()
+        assert ours.reserve(port)
+        assert not theirs.reserve(port)
+    with PortReservations() as later:
+        assert later.reserve(port)
+
+
+def test_devices_are_dealt_out_to_the_nodes():
+    given = ClusterOptions(replicas=2, devices=5)
+    nodes = [device.node for device in topology.devices(given)]
+    assert nodes == [1, 2, 1, 2, 1]
+
+
+def test_there_is_an_object_ring_for_each_policy():
+    given = ClusterOptions(policies=3)
+    rings = topology.ring_devices(given, all_servers(given))
+    assert list(rings) == [
+        'account',
+        'container',
+        'object',
+        'object-1',
+        'object-2',
+    ]
+
+
+def test_rings_keep_data_where_it_is_when_ports_change(tmp_path):
+    from swift.common.ring import RingData
+
+    given = ClusterOptions(replicas=2, devices=4)
+    partitions = []
+    for shift in 0, 100:
+        servers = {
+            name: each._replace(port=each.port + shift)
+            for name, each in all_servers(given).items()
+        }
+        rings = topology.ring_devices(given, servers)
+        write_rings(tmp_path, given.replicas, rings)
+        ring = RingData.load(str(tmp_path / 'object.ring.gz'))
+        ports = {device['port'] for device in ring.devs}
+        assert ports == {s.port for s in servers.values() if 'obj' in s.name}
+        partitions.append([list(row) for row in ring._replica2part2dev_id])
+    assert partitions[0] == partitions[1]
+
+
+# Configuration files
+
+
+def test_shardmw_is_right_of_symlink_and_left_of_encryption():
+    encrypted = pipeline(ClusterOptions(encryption=True))
+    at = encrypted.index('shardmw')
+    assert encrypted[at - 1 : at + 3] == [
+        'symlink',
+        'shardmw',
+        'keymaster',
+        'encryption',
+    ]
+    assert encrypted[-2:] == ['proxy-logging', 'proxy-server']
+
+
+def test_without_encryption_nothing_else_is_left_out():
+    encrypted = pipeline(ClusterOptions(encryption=True))
+    plain = [x for x in encrypted if x not in ('keymaster', 'encryption')]
+    assert pipeline(ClusterOptions()) == plain
+
+
+def test_every_filter_of_a_pipeline_has_its_section():
+    given = ClusterOptions(encryption=True)
+    servers = all_servers(given)
+    for name in config.config_files(given, servers, PLACE):
+        if name in (config.SWIFT_CONF, config.MEMCACHE_CONF):
+            continue
+        conf = parsed(given, name)
+        *filters, app = conf['pipeline:main']['pipeline'].split()
+        for each in filters:
+            assert 'use' in conf[f'filter:{each}']
+        assert 'use' in conf[f'app:{app}']
+
+
+@pytest.mark.parametrize('name', ['object-expirer', 'internal-client'])
+def test_daemons_go_past_shardmw(name):
+    conf = parsed(ClusterOptions(), f'{name}.conf')
+    assert 'shardmw' not in conf['pipeline:main']['pipeline']
+
+
+@pytest.mark.parametrize(
+    ('setting', 'file', 'section'),
+    [
+        ('DEFAULT.client_timeout', 'proxy-1.conf', 'DEFAULT'),
+        ('shardmw.default_shards', 'proxy-1.conf', 'filter:shardmw'),
+        ('tempauth.token_life', 'proxy-1.conf', 'filter:tempauth'),
+        ('proxy-server.node_timeout', 'proxy-1.conf', 'app:proxy-server'),
+        ('object-server.slow', 'object-1.conf', 'app:object-server'),
+        ('container-sharder.auto_shard', 'container-1.conf', None),
+        ('object-expirer.reclaim_age', 'object-expirer.conf', None),
+        (
+            'container-reconciler.reclaim_age',
+            'container-reconciler.conf',
+            None,
+        ),
+        ('swift-constraints.max_file_size', 'swift.conf', None),
+        ('memcache.io_timeout', 'memcache.conf', None),
+    ],
+)
+def test_a_setting_goes_into_its_section(setting, file, section):
+    given = ClusterOptions(settings={setting: '7'})
+    section_name, option = setting.split('.')
+    assert parsed(given, file)[section or section_name][option] == '7'
+
+
+def test_a_setting_replaces_a_default():
+    given = ClusterOptions(workers=2, settings={'DEFAULT.workers': '5'})
+    assert parsed(given, 'proxy-1.conf')['DEFAULT']['workers'] == '5'
+    assert parsed(given, 'object-1.conf')['DEFAULT']['workers'] == '2'
+
+
+def test_a_setting_of_an_unknown_section_is_refused():
+    given = ClusterOptions(settings={'proxy.workers': '5'})
+    with pytest.raises(SaioError, match=r"'proxy.workers'.*proxy-server"):
+        config.config_files(given, all_servers(given), PLACE)
+
+
+def test_users_are_those_of_tempauth():
+    settings = {
+        'tempauth.user_test_tester': 'changed .admin',
+        'tempauth.user_a_b_c': 'key',
+    }
+    users = config.users(ClusterOptions(settings=settings))
+    assert users['test:tester'] == 'changed'
+    assert users['test2:tester2'] == 'testing2'
+    assert users['a:b_c'] == 'key'
+
+
+@pytest.mark.parametrize(
+    ('changed', 'restarted'),
+    [
+        (set(), set()),
+        ({'proxy-1.conf'}, {'proxy-1'}),
+        ({'object-expirer.conf', 'internal-client.conf'}, set()),
+        ({'rings.json'}, {'proxy-1', 'account-1', 'container-1', 'object-1'}),
+        (
+            {'memcache.conf'},
+            {'proxy-1', 'memcached', 'account-1', 'container-1', 'object-1'},
+        ),
+    ],
+)
+def test_servers_are_restarted_for_what_they_read(changed, restarted):
+    servers = all_servers(ClusterOptions())
+    assert config.servers_to_restart(servers, changed) == restarted
+
+
+# Logs
+
+
+def test_the_reason_is_the_exception_that_ended_a_server():
+    written = [
+        '2026-01-01T00:00:00.000Z 1 INFO proxy-server: hello',
+        'Traceback (most recent call last):',
+        '  File "server.py", line 1, in main',
+        "ValueError: could not convert string to float: 'x'",
+        '',
+        'Exception ignored in: <module threading>',
+    ]
+    assert logs.reason(written) == written[3]
+
+
+def test_the_reason_is_the_last_line_if_nothing_was_raised():
+    written = ['hello', 'failed to listen: Address already in use', '']
+    assert logs.reason(written) == 'failed to listen: Address already in use'
+
+
+def test_the_reason_of_a_server_that_said_nothing():
+    assert logs.reason([]) == 'its log is empty'
