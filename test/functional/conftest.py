@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One embedded Swift for a whole run, and containers on it."""
 
+import functools
 import itertools
 import uuid
 from typing import NamedTuple
@@ -17,6 +18,9 @@ SHARDS = 4
 USER = 'test:tester'
 STRANGER = 'test:tester3'
 OTHER_OWNER = 'test2:tester2'
+
+#: The body of the object that the fixture ``stored`` makes.
+STORED_BODY = b'0123456789'
 
 
 @pytest.fixture(scope='session')
@@ -113,13 +117,49 @@ def container(request, client) -> str:
 MAKERS = {'plain': make_plain, 'sharded': make_sharded}
 
 
-@pytest.fixture(
-    params=itertools.product(MAKERS, repeat=2), ids='-to-'.join
+each_two = functools.partial(
+    pytest.fixture,
+    params=list(itertools.product(MAKERS, repeat=2)),
+    ids='-to-'.join,
 )
+
+
+@each_two()
 def two_containers(request, client) -> tuple[str, str]:
     """Two new containers, in all four combinations of plain and sharded."""
     first, second = request.param
     return MAKERS[first](client), MAKERS[second](client)
+
+
+@each_two(scope='class')
+def lasting_two(request, login) -> tuple[str, str]:
+    """Two such containers for all tests of a class."""
+    first, second = request.param
+    owner = login(USER)
+    return MAKERS[first](owner), MAKERS[second](owner)
+
+
+@pytest.fixture(scope='class', params=MAKERS)
+def lasting(request, login) -> str:
+    """A container for all tests of a class, once plain and once sharded."""
+    return MAKERS[request.param](login(USER))
+
+
+@pytest.fixture(scope='class')
+def stored(lasting, login) -> str:
+    """A container with an object ``o`` that no test of a class changes."""
+    login(USER).put(lasting, 'o', STORED_BODY)
+    return lasting
+
+
+@pytest.fixture(scope='class')
+def stored_pair(login) -> Pair:
+    """A plain and a sharded container with such an object each."""
+    owner = login(USER)
+    pair = Pair(make_plain(owner), make_sharded(owner))
+    owner.put(pair.plain, 'o', STORED_BODY)
+    owner.put(pair.sharded, 'o', STORED_BODY)
+    return pair
 
 
 @pytest.fixture(scope='session')

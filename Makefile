@@ -1,0 +1,59 @@
+# What a developer types. Everything is set up on first use: a virtual
+# environment in .venv, and memcached by the system's package manager.
+#
+#   make demo KEEP=1              leave the demo's cluster running
+#   make test PYTEST='-k quota'   run some tests
+#   make test PYTHON=python3.12   choose an interpreter, after make clean
+
+VENV = .venv
+INSTALLED = $(VENV)/.installed
+EXTRAS = test,tools,lint
+
+# It is made anew for other dependencies, and in a copy of it elsewhere, where
+# it would not work.
+ifneq ($(shell cat $(INSTALLED) 2>/dev/null),$(CURDIR))
+.PHONY: $(INSTALLED)
+endif
+
+# memcached lies in sbin on some systems, which not every user looks in
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH):/usr/local/sbin:/usr/sbin:/sbin
+
+.PHONY: help
+help:
+	@echo 'make demo   archive the logs of a CI in a sharded container'
+	@echo 'make test   check the style, run the unit and functional tests'
+	@echo 'make lint   check the style'
+	@echo 'make wheel  build a package in dist'
+	@echo 'make clean  remove what the others made'
+
+.PHONY: demo
+demo: $(INSTALLED) memcached
+	@python -m shardmw.demo $(DEMO)
+
+.PHONY: test
+test: lint memcached
+	python -m pytest test/unit test/functional $(PYTEST)
+
+.PHONY: lint
+lint: $(INSTALLED)
+	ruff check
+	ruff format --check
+
+.PHONY: wheel
+wheel: $(INSTALLED)
+	python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+
+.PHONY: clean
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	find shardmw test -name __pycache__ -prune -exec rm -rf {} +
+
+.PHONY: memcached
+memcached:
+	@command -v memcached >/dev/null || tools/install-package memcached
+
+$(INSTALLED): setup.cfg tools/make-venv
+	@tools/make-venv $(VENV) $(PYTHON)
+	@echo "Installing what is needed into $(VENV)"
+	@python -m pip install --quiet --editable '.[$(EXTRAS)]' </dev/null
+	@echo '$(CURDIR)' >$@
