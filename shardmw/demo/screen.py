@@ -97,5 +97,5 @@ class _RateColumn(ProgressColumn):
     """Uploads a second."""
 
     def render(self, task: Task) -> Text:
-        rate = task.finished_speed or task.speed or 0
+        rate = task.completed / task.elapsed if task.elapsed else 0
         return Text(f'{rate:.0f}/s', style='cyan')

@@ -4,20 +4,25 @@
 So tests make the states that a process leaves that dies at its work.
 """
 
+import configparser
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from swift.common.memcached import MemcacheRing
+from swift.common.utils import Timestamp, get_logger
+from swift.container.backend import ContainerBroker
+
 from shardmw.placement import (
     backing_container,
     backing_prefix,
     shard_of,
 )
 from shardmw.saio import Cluster
-from swift.common.utils import Timestamp
-from swift.container.backend import ContainerBroker
-
 from test.functional.client import Answer, Client
 
 RESERVED_NAMES = {'X-Allow-Reserved-Names': 'true'}
 RECORD_HEADER = 'X-Container-Sysmeta-Shardmw-Layout'
-DATABASES = '*/*/containers/*/*/*/*.db'
 
 
 class Backing:
@@ -79,10 +84,27 @@ def name_in_shard(shard: int, count: int) -> str:
 def write_record(
     cluster: Cluster, account: str, container: str, record: str
 ) -> None:
-    """Write a layout record into a root's database."""
-    for path in cluster.devices_path.glob(DATABASES):
-        broker = ContainerBroker(str(path))
-        info = broker.get_info()
-        if (info['account'], info['container']) == (account, container):
-            now = Timestamp.now().internal
-            broker.update_metadata({RECORD_HEADER: (record, now)})
+    """Write a layout record into the databases of a root."""
+    for path in _databases(cluster, account, container):
+        written = (record, Timestamp.now().internal)
+        ContainerBroker(str(path)).update_metadata({RECORD_HEADER: written})
+
+
+def _databases(
+    cluster: Cluster, account: str, container: str
+) -> Iterator[Path]:
+    conf = configparser.ConfigParser()
+    conf.read(cluster.path / 'etc' / 'swift.conf')
+    salt = conf['swift-hash']
+    text = (
+        f'{salt["swift_hash_path_prefix"]}/{account}/{container}'
+        f'{salt["swift_hash_path_suffix"]}'
+    )
+    digest = hashlib.md5(text.encode()).hexdigest()
+    return cluster.devices_path.glob(f'*/*/containers/*/*/{digest}/*.db')
+
+
+def memcached_of(cluster: Cluster) -> MemcacheRing:
+    """A client of a cluster's memcached."""
+    port = cluster.servers['memcached'].port
+    return MemcacheRing([f'127.0.0.1:{port}'], logger=get_logger({}))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who may do what with objects, and what nobody may: reserved names."""
 
+import json
+
 import pytest
 
 from test.functional.conftest import STORED_BODY, make_plain, unique
@@ -59,6 +61,38 @@ class TestDenial:
     def test_in_a_missing_container_is_403(self, stranger, method):
         answer = stranger.request(method, unique('none'), 'o', body=b'')
         assert answer.status == 403
+
+
+class TestAccountAccess:
+    @pytest.fixture
+    def account_acl(self, client):
+        """Gives a role in the whole account, for a test."""
+
+        def give(role, user):
+            acl = json.dumps({role: [user]})
+            client.post(headers={'X-Account-Access-Control': acl})
+
+        yield give
+        client.post(headers={'X-Account-Access-Control': ''})
+
+    def test_read_only_lets_a_user_read(self, stranger, stored, account_acl):
+        account_acl('read-only', 'test:tester3')
+        assert stranger.get(stored, 'o').body == BODY
+        assert stranger.listing(stored).names() == ['o']
+        assert stranger.put(stored, 'o', b'new').status == 403
+        assert stranger.delete(stored, 'o').status == 403
+
+    def test_read_write_lets_a_user_write(self, stranger, stored, account_acl):
+        account_acl('read-write', 'test:tester3')
+        assert stranger.put(stored, 'theirs', b'new').status == 201
+        assert stranger.get(stored, 'theirs').body == b'new'
+        assert stranger.delete(stored, 'theirs').status == 204
+
+    def test_reseller_admin_may_do_everything(self, client, login, stored):
+        admin = login('admin:admin').visiting(client)
+        assert admin.put(stored, 'theirs', b'new').status == 201
+        assert admin.get(stored, 'theirs').body == b'new'
+        assert admin.delete(stored, 'theirs').status == 204
 
 
 class TestAccessControlLists:
@@ -188,6 +222,23 @@ class TestWhatIsReserved:
         )
         assert answer.status == 412
         assert client.listing(pair.sharded).json() == []
+
+    def test_dynamic_large_object_of_a_backing_container_is_412(
+        self, client, pair
+    ):
+        client.put(pair.sharded, 'o', BODY)
+        manifest = f'%00shardmw%00{pair.sharded}%000/%00o'
+        headers = {'X-Object-Manifest': manifest}
+        client.put(pair.plain, 'large', headers=headers)
+        assert client.get(pair.plain, 'large').status == 412
+
+    def test_versions_go_into_no_backing_container(self, client, pair):
+        location = f'%00shardmw%00{pair.sharded}%000'
+        headers = {'X-Versions-Location': location}
+        client.post(pair.plain, headers=headers)
+        client.put(pair.plain, 'o', BODY)
+        assert client.put(pair.plain, 'o', b'new').status == 412
+        assert client.get(pair.plain, 'o').body == BODY
 
     def test_internal_headers_of_a_client_are_ignored(self, client, container):
         answer = client.put(container, 'o', BODY, headers=INTERNAL_HEADERS)

@@ -11,7 +11,6 @@ many sequences of requests to play for each number of shards::
 """
 
 import os
-import re
 import string
 from urllib.parse import quote
 
@@ -26,8 +25,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from test.functional.client import Answer, Client
-from test.functional.conftest import SHARD_COUNT_HEADER, unique
+from test.functional.alike import masked, twin_names
+from test.functional.client import Client
+from test.functional.conftest import SHARD_COUNT_HEADER
 
 EXAMPLES = os.environ.get('SHARDMW_TRANSPARENCY_EXAMPLES')
 UNLIKE_ANY_OTHER = {
@@ -49,23 +49,6 @@ else:
         database=None,
         **UNLIKE_ANY_OTHER,
     )
-
-#: What differs between any two answers: when, and to which request.
-MASKED_HEADERS = {
-    'date',
-    'last-modified',
-    'x-copied-from-last-modified',
-    'x-openstack-request-id',
-    'x-timestamp',
-    'x-trans-id',
-    # Counted from the time of an upload if the client gives X-Delete-After.
-    'x-delete-at',
-}
-LAST_MODIFIED = re.compile(
-    rb'("last_modified": "|<last_modified>)[0-9T:.-]+("|</last_modified>)'
-)
-#: Errors name the request that they are of.
-TRANSACTION = re.compile(rb'tx[0-9a-f]{21}-[0-9a-f]{10}[\w-]*')
 
 # Names that are each other's prefixes, subdirs and neighbours.
 NEIGHBOURS = (
@@ -251,9 +234,7 @@ class OnBoth(RuleBasedStateMachine):
         super().__init__()
         self.client = client
         self.shards = shards
-        # Names of one length, so that lengths of what holds them are equal.
-        self.plain = unique('pl')
-        self.sharded = unique('sh')
+        self.plain, self.sharded = twin_names()
         #: All names that were ever sent, whether they are there or not.
         self.sent: set[str] = set()
 
@@ -448,18 +429,6 @@ class OnBoth(RuleBasedStateMachine):
                 for container in (self.plain, self.sharded)
             ]
             assert answers[1] == answers[0]
-
-
-def masked(answer: Answer, container: str) -> Answer:
-    """An answer without what differs between any two."""
-    headers = {
-        name: '*' if name in MASKED_HEADERS else value.replace(container, '*')
-        for name, value in answer.headers.items()
-        if name != SHARD_COUNT_HEADER.lower()
-    }
-    body = answer.body.replace(container.encode(), b'*')
-    body = LAST_MODIFIED.sub(rb'\1*\2', body)
-    return Answer(answer.status, headers, TRANSACTION.sub(b'*', body))
 
 
 def query_string(params: dict[str, object]) -> str:

@@ -95,7 +95,7 @@ class TestVersioning:
         assert row['name'] == 'o'
         assert row['bytes'] == len(SECOND)
         assert row['hash'] == hashlib.md5(SECOND).hexdigest()
-        assert 'symlink_path' not in row
+        assert row['version_symlink'] is True
 
     def test_listing_of_versions_shows_all(self, client, versioned, versions):
         newest, oldest = versions_of(client, versioned)
@@ -127,6 +127,16 @@ class TestVersioning:
         assert [row['name'] for row in rows] == ['a', 'a']
         rows = versions_of(client, versioned, marker='a')
         assert [row['name'] for row in rows] == ['b/1', 'b/2', 'c']
+
+    def test_listing_of_versions_goes_on_behind_a_version(
+        self, client, versioned, versions
+    ):
+        put_version(client, versioned, 'p', FIRST)
+        rows = versions_of(
+            client, versioned, marker='o', version_marker=versions[1]
+        )
+        assert [row['name'] for row in rows] == ['o', 'p']
+        assert rows[0]['version_id'] == versions[0]
 
     def test_statistics_count_all_versions_bytes(
         self, client, versioned, versions

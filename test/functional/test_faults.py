@@ -1,0 +1,541 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What clients and operators see while parts of a cluster are away.
+
+An answer is right or a 503, never wrong and never a part of it.
+"""
+
+import contextlib
+
+import pytest
+from swift.proxy.controllers.base import get_cache_key
+
+from shardmw.saio import Cluster, ClusterOptions
+from test.functional.backing import (
+    Backing,
+    memcached_of,
+    name_in_shard,
+    write_record,
+)
+from test.functional.client import Answer, Client
+from test.functional.conftest import (
+    SHARD_COUNT_HEADER,
+    SHARDS,
+    USER,
+    make_plain,
+    make_sharded,
+    unique,
+)
+from test.functional.unfiltered import running_unfiltered_proxy
+
+#: Slow nodes are given up soon.
+SHORT_TIMEOUTS = {
+    'proxy-server.node_timeout': '1',
+    'proxy-server.recoverable_node_timeout': '1',
+}
+
+#: What is back is used again at once.
+LASTING_TRUST = {
+    'proxy-server.error_suppression_limit': '100000',
+    'memcache.error_suppression_limit': '100000',
+}
+
+#: Tokens that need no memcached to be checked.
+LASTING_TOKENS = {
+    'tempauth.fernet_key_any': 'c2hhcmRtdy1zYWlvLXRlc3RzLW9ubHktbm8tc2VjcmU=',
+    'tempauth.active_fernet_key_id': 'any',
+}
+
+BODY = b'body'
+
+METHODS = ['GET', 'HEAD', 'PUT', 'POST', 'DELETE']
+
+UNREADABLE_RECORDS = {
+    'newer': '{"version": 2, "shards": 4}',
+    'damaged': '{"version": 1, "sha',
+    'empty': '{"version": 1, "shards": 0}',
+    'unknown': '{"version": 1, "shards": 4, "ranges": []}',
+}
+
+
+def login(cluster: Cluster) -> Client:
+    return Client.login(cluster.auth_url, USER, cluster.users[USER])
+
+
+class Logged:
+    """A client, and what a proxy's log says of its requests.
+
+    :param client: asks the cluster's first proxy
+    """
+
+    def __init__(self, cluster: Cluster, client: Client) -> None:
+        self._log = cluster.log_path('proxy-1')
+        self._client = client
+
+    def request(self, *args, **kwargs) -> tuple[Answer, list[str]]:
+        """An answer, and the filter's lines in the log that came with it."""
+        start = self._log.stat().st_size
+        answer = self._client.request(*args, **kwargs)
+        written = self._log.read_bytes()[start:].decode()
+        lines = [line for line in written.splitlines() if 'shardmw:' in line]
+        return answer, lines
+
+
+@pytest.fixture(scope='module')
+def small(tmp_path_factory):
+    """One of everything, to be stopped and started."""
+    options = ClusterOptions(
+        settings={**SHORT_TIMEOUTS, **LASTING_TRUST, **LASTING_TOKENS}
+    )
+    with Cluster(tmp_path_factory.mktemp('small'), options) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope='module')
+def small_unfiltered(small):
+    """A proxy of the small cluster without shardmw."""
+    with running_unfiltered_proxy(small) as url:
+        yield url
+
+
+@pytest.fixture
+def client(small) -> Client:
+    """The owner, who has logged in while all was well."""
+    return login(small)
+
+
+@pytest.fixture
+def logged(small, client) -> Logged:
+    return Logged(small, client)
+
+
+@pytest.fixture
+def backing(client, small_unfiltered) -> Backing:
+    return Backing(client.on(small_unfiltered))
+
+
+@pytest.fixture
+def stopped(small):
+    """Stops a server until the end of the test."""
+    names = []
+
+    def stopped(name: str) -> None:
+        names.append(name)
+        small.stop(name)
+
+    yield stopped
+    for name in names:
+        small.start(name)
+
+
+@pytest.fixture
+def paused(small):
+    """Lets a server hang until the end of the test."""
+    names = []
+
+    def paused(name: str) -> None:
+        names.append(name)
+        small.pause(name)
+
+    yield paused
+    for name in names:
+        small.resume(name)
+
+
+@pytest.fixture
+def stored(client) -> str:
+    """A sharded container with the object ``o``, known to the caches."""
+    container = make_sharded(client)
+    assert client.put(container, 'o', BODY).status == 201
+    assert client.get(container, 'o').status == 200
+    return container
+
+
+def assert_one_line(lines: list[str], *parts: str) -> None:
+    """Check that there is one line, and what it names."""
+    assert len(lines) == 1, lines
+    for part in parts:
+        assert part in lines[0]
+
+
+@pytest.fixture(params=['stopped', 'paused'])
+def without_containers(request) -> None:
+    """The only container server refuses connections, or does not answer."""
+    request.getfixturevalue(request.param)('container-1')
+
+
+class TestWithoutContainerServer:
+    """It is away when the caches know the container."""
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_listings_fail_with_one_line(
+        self, client, logged, stored, without_containers, method
+    ):
+        answer, lines = logged.request(method, stored)
+        assert answer.status == 503
+        assert_one_line(
+            lines, f'503 for {method} {client.path(stored)}: ', ' answered 503'
+        )
+
+    def test_objects_can_be_read(self, client, stored, without_containers):
+        answer = client.get(stored, 'o')
+        assert (answer.status, answer.body) == (200, BODY)
+
+    def test_a_missing_object_is_missing(
+        self, client, stored, without_containers
+    ):
+        assert client.get(stored, 'missing').status == 404
+
+    @pytest.mark.parametrize('method', ['PUT', 'DELETE'])
+    def test_containers_are_not_changed(
+        self, client, small, stored, stopped, method
+    ):
+        stopped('container-1')
+        headers = {SHARD_COUNT_HEADER: str(SHARDS)}
+        answer = client.request(method, stored, headers=headers)
+        assert answer.status == 503
+        small.start('container-1')
+        assert client.listing(stored).names() == ['o']
+
+    def test_uploads_are_listed_later(self, client, small, stored, stopped):
+        stopped('container-1')
+        assert client.put(stored, 'later', BODY).status == 201
+        assert client.get(stored, 'later').body == BODY
+        small.start('container-1')
+        small.daemon('object-updater')
+        assert client.listing(stored).names() == ['later', 'o']
+
+    def test_a_container_is_created_later(self, client, small, stopped):
+        container = unique('later')
+        headers = {SHARD_COUNT_HEADER: str(SHARDS)}
+        stopped('container-1')
+        assert client.put(container, headers=headers).status == 503
+        small.start('container-1')
+        assert client.put(container, headers=headers).status == 201
+        assert client.put(container, 'o', BODY).status == 201
+        assert client.listing(container).names() == ['o']
+
+
+class TestWithoutContainerServerAndCaches:
+    @pytest.fixture
+    def stored(self, small, client, stored, stopped) -> str:
+        memcached_of(small).delete(get_cache_key(client.account, stored))
+        stopped('container-1')
+        return stored
+
+    @pytest.mark.parametrize('method', METHODS)
+    def test_container_requests_fail_with_one_line(
+        self, client, logged, stored, method
+    ):
+        answer, lines = logged.request(method, stored)
+        assert answer.status == 503
+        assert_one_line(
+            lines,
+            f'503 for {method} {client.path(stored)}: ',
+            'the root answered 503',
+        )
+
+    @pytest.mark.parametrize('method', METHODS)
+    def test_object_requests_fail_with_one_line(
+        self, client, logged, stored, method
+    ):
+        answer, lines = logged.request(method, stored, 'o')
+        assert answer.status == 503
+        assert_one_line(
+            lines,
+            f'503 for {method} {client.path(stored, "o")}: ',
+            'the root answered 503',
+        )
+
+
+class TestWithoutObjectServer:
+    def test_listings_are_right(self, client, stored, stopped):
+        stopped('object-1')
+        assert client.listing(stored).names() == ['o']
+
+    @pytest.mark.parametrize('method', METHODS)
+    def test_object_requests_fail(self, client, stored, stopped, method):
+        stopped('object-1')
+        assert client.request(method, stored, 'o').status == 503
+
+    def test_a_failed_upload_changes_nothing(
+        self, client, small, stored, stopped
+    ):
+        stopped('object-1')
+        client.put(stored, 'o', b'never stored')
+        small.start('object-1')
+        assert client.get(stored, 'o').body == BODY
+
+
+class TestLostShard:
+    """A backing container is gone that should be there."""
+
+    @pytest.fixture
+    def damaged(self, client, backing) -> str:
+        """A container with an object in shard 0, and without shard 2."""
+        container = make_sharded(client)
+        client.put(container, name_in_shard(0, SHARDS), BODY)
+        backing.delete_shard(container, 2)
+        return container
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_fails_listings_with_one_line(
+        self, client, logged, damaged, method
+    ):
+        answer, lines = logged.request(method, damaged)
+        assert answer.status == 503
+        assert_one_line(
+            lines,
+            f'503 for {method} {client.path(damaged)}: ',
+            'shard 2 answered 404',
+        )
+
+    def test_fails_short_listings_too(self, client, damaged):
+        assert client.listing(damaged, limit=1).status == 503
+        assert client.listing(damaged, prefix='object').status == 503
+        assert client.listing(damaged, delimiter='/').status == 503
+        assert client.get(damaged, query='path=').status == 503
+
+    def test_leaves_other_shards_readable(self, client, damaged):
+        name = name_in_shard(0, SHARDS)
+        assert client.get(damaged, name).body == BODY
+
+    def test_fails_uploads_whose_quota_nobody_can_tell(
+        self, client, logged, damaged
+    ):
+        headers = {'X-Container-Meta-Quota-Count': '10'}
+        assert client.post(damaged, headers=headers).status == 204
+        answer, lines = logged.request('PUT', damaged, 'o', body=BODY)
+        assert answer.status == 503
+        assert_one_line(lines, client.path(damaged, 'o'), 'shard 2')
+
+
+@pytest.fixture(params=UNREADABLE_RECORDS.values(), ids=UNREADABLE_RECORDS)
+def unreadable(request, client, small, backing) -> str:
+    """A container with an object, and with a record that can't be read."""
+    container = make_sharded(client)
+    client.put(container, 'o', BODY)
+    write_record(small, client.account, container, request.param)
+    backing.forget(container)
+    return container
+
+
+class TestUnreadableRecord:
+    @pytest.mark.parametrize('method', METHODS)
+    def test_fails_container_requests_with_one_line(
+        self, client, logged, unreadable, method
+    ):
+        answer, lines = logged.request(method, unreadable)
+        assert answer.status == 503
+        assert_one_line(
+            lines, f'503 for {method} {client.path(unreadable)}: layout record'
+        )
+
+    @pytest.mark.parametrize('method', METHODS)
+    def test_fails_object_requests_with_one_line(
+        self, client, logged, unreadable, method
+    ):
+        answer, lines = logged.request(method, unreadable, 'o')
+        assert answer.status == 503
+        path = client.path(unreadable, 'o')
+        assert_one_line(lines, f'503 for {method} {path}: layout record')
+
+    def test_loses_nothing(self, client, small, backing, unreadable):
+        client.delete(unreadable, 'o')
+        client.delete(unreadable)
+        record = '{"version": 1, "shards": 4}'
+        write_record(small, client.account, unreadable, record)
+        backing.forget(unreadable)
+        assert client.listing(unreadable).names() == ['o']
+        assert client.get(unreadable, 'o').body == BODY
+
+
+class TestStaleInfo:
+    """memcached holds what a container was before it was made anew."""
+
+    @pytest.fixture
+    def now_sharded(self, small, client) -> str:
+        """A sharded container that the caches take for a plain one."""
+        container = make_plain(client)
+        with stale(small, client, container):
+            assert client.delete(container).status == 204
+            headers = {SHARD_COUNT_HEADER: str(SHARDS)}
+            assert client.put(container, headers=headers).status == 201
+            assert client.put(container, 'o', BODY).status == 201
+        return container
+
+    @pytest.fixture
+    def now_plain(self, small, client) -> str:
+        """A plain container that the caches take for a sharded one."""
+        container = make_sharded(client)
+        with stale(small, client, container):
+            assert client.delete(container).status == 204
+            assert client.put(container).status == 201
+            assert client.put(container, 'o', BODY).status == 201
+        return container
+
+    @pytest.fixture
+    def now_of_more_shards(self, small, client) -> str:
+        """A container of more shards than the caches know of."""
+        container = make_sharded(client, 1)
+        with stale(small, client, container):
+            assert client.delete(container).status == 204
+            headers = {SHARD_COUNT_HEADER: str(SHARDS)}
+            assert client.put(container, headers=headers).status == 201
+            for shard in range(SHARDS):
+                name = name_in_shard(shard, SHARDS)
+                assert client.put(container, name, BODY).status == 201
+        return container
+
+    def test_a_sharded_container_is_listed_whole(self, client, now_sharded):
+        assert client.listing(now_sharded).names() == ['o']
+
+    def test_a_sharded_container_is_summed_up(self, client, now_sharded):
+        headers = client.head(now_sharded).headers
+        assert headers['x-container-shard-count'] == str(SHARDS)
+        assert headers['x-container-object-count'] == '1'
+
+    def test_a_nonempty_sharded_container_is_not_deleted(
+        self, client, now_sharded
+    ):
+        assert client.delete(now_sharded).status == 409
+
+    def test_an_upload_is_listed_and_read(self, client, now_sharded):
+        assert client.put(now_sharded, 'new', BODY).status == 201
+        assert client.listing(now_sharded).names() == ['new', 'o']
+        assert client.get(now_sharded, 'new').body == BODY
+
+    def test_a_plain_container_is_listed(self, client, now_plain):
+        answer = client.listing(now_plain)
+        assert answer.names() == ['o']
+        assert SHARD_COUNT_HEADER.lower() not in answer.headers
+
+    def test_a_plain_container_is_summed_up(self, client, now_plain):
+        headers = client.head(now_plain).headers
+        assert SHARD_COUNT_HEADER.lower() not in headers
+        assert headers['x-container-object-count'] == '1'
+
+    def test_new_shards_are_listed(self, client, now_of_more_shards):
+        listing = client.listing(now_of_more_shards)
+        assert len(listing.json()) == SHARDS
+
+    def test_new_shards_are_summed_up(self, client, now_of_more_shards):
+        headers = client.head(now_of_more_shards).headers
+        assert headers['x-container-shard-count'] == str(SHARDS)
+        assert headers['x-container-object-count'] == str(SHARDS)
+
+
+@contextlib.contextmanager
+def stale(cluster: Cluster, client: Client, container: str):
+    """Leave in memcached what it held of a container before."""
+    client.get(container, 'any')
+    memcached = memcached_of(cluster)
+    key = get_cache_key(client.account, container)
+    info = memcached.get(key)
+    assert info
+    yield
+    memcached.set(key, info, time=60)
+
+
+class TestWithoutMemcached:
+    @pytest.fixture
+    def client(self, client, stopped) -> Client:
+        stopped('memcached')
+        return client
+
+    def test_containers_can_be_created_and_deleted(self, client, backing):
+        container = make_sharded(client)
+        answer = client.head(container)
+        assert answer.headers['x-container-shard-count'] == str(SHARDS)
+        assert client.delete(container).status == 204
+        assert client.get(container).status == 404
+        assert backing.shards(container) == []
+
+    def test_objects_can_be_written_and_read(self, client):
+        container = make_sharded(client)
+        assert client.put(container, 'o', BODY).status == 201
+        assert client.get(container, 'o').body == BODY
+        colour = {'X-Object-Meta-Colour': 'red'}
+        assert client.post(container, 'o', headers=colour).status == 202
+        answer = client.head(container, 'o')
+        assert answer.headers['x-object-meta-colour'] == 'red'
+        assert client.delete(container, 'o').status == 204
+        assert client.get(container, 'o').status == 404
+
+    def test_listings_and_sums_are_right(self, client):
+        container = make_sharded(client)
+        names = [f'o{i}' for i in range(8)]
+        for name in names:
+            client.put(container, name, BODY)
+        assert client.listing(container).names() == names
+        headers = client.head(container).headers
+        assert headers['x-container-object-count'] == '8'
+        assert headers['x-container-bytes-used'] == str(8 * len(BODY))
+
+    def test_a_nonempty_container_is_not_deleted(self, client):
+        container = make_sharded(client)
+        client.put(container, 'o', BODY)
+        assert client.delete(container).status == 409
+        assert client.listing(container).names() == ['o']
+
+    def test_quotas_hold(self, client):
+        container = make_sharded(client, X_Container_Meta_Quota_Count='1')
+        assert client.put(container, 'o', BODY).status == 201
+        assert client.put(container, 'o2', BODY).status == 413
+
+    def test_what_was_stored_before_is_there(self, client, stored):
+        assert client.get(stored, 'o').body == BODY
+        assert client.listing(stored).names() == ['o']
+
+
+@pytest.fixture(scope='module')
+def two_of_three(tmp_path_factory):
+    """A cluster in which every part has two replicas left."""
+    path = tmp_path_factory.mktemp('three')
+    with Cluster(path, ClusterOptions(replicas=3)) as cluster:
+        cluster.stop('container-1')
+        cluster.stop('object-2')
+        yield cluster
+
+
+class TestOneNodeOfThreeAway:
+    """One container server and one object server of another node are down."""
+
+    @pytest.fixture
+    def client(self, two_of_three) -> Client:
+        return login(two_of_three)
+
+    def test_containers_can_be_created_and_deleted(self, client):
+        container = make_sharded(client)
+        answer = client.head(container)
+        assert answer.headers['x-container-shard-count'] == str(SHARDS)
+        assert client.delete(container).status == 204
+        assert client.get(container).status == 404
+
+    def test_objects_can_be_written_and_read(self, client):
+        container = make_sharded(client)
+        assert client.put(container, 'o', BODY).status == 201
+        assert client.get(container, 'o').body == BODY
+        colour = {'X-Object-Meta-Colour': 'red'}
+        assert client.post(container, 'o', headers=colour).status == 202
+        answer = client.head(container, 'o')
+        assert answer.headers['x-object-meta-colour'] == 'red'
+        assert client.delete(container, 'o').status == 204
+        assert client.get(container, 'o').status == 404
+
+    def test_listings_are_right_once_replicas_agree(
+        self, client, two_of_three
+    ):
+        container = make_sharded(client)
+        names = [f'o{i}' for i in range(8)]
+        for name in names:
+            assert client.put(container, name, BODY).status == 201
+        two_of_three.daemon('object-updater')
+        two_of_three.daemon('container-replicator')
+        assert client.listing(container).names() == names
+
+    @pytest.mark.parametrize('_round', range(6))
+    def test_a_nonempty_container_is_never_deleted(self, client, _round):
+        container = make_sharded(client)
+        assert client.put(container, 'o', BODY).status == 201
+        assert client.delete(container).status in (409, 503)
+        assert client.get(container, 'o').body == BODY
