@@ -159,6 +159,8 @@ def backing_rows(
             query=f'format=json&limit={ACCOUNT_LISTING_LIMIT}'
             f'&marker={quote(marker)}&end_marker={quote(end)}',
         )
+        if answer.is_missing:
+            return
         if not answer.is_success:
             raise BackendError(None, answer.status)
         rows = answer.rows()

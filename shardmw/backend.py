@@ -43,7 +43,7 @@ except ImportError:  # before Swift 2.38
     from eventlet import Timeout, sleep
 
 from shardmw.layout import Layout, LayoutError, parse_record
-from shardmw.placement import backing_container, backing_object
+from shardmw.placement import backing_container, backing_object, shard_of
 
 __all__ = ['sleep']
 
@@ -95,6 +95,11 @@ class LogicalContainer:
     def shards(self) -> range:
         """The shards that may hold objects."""
         return range(max(self.layout.shards, self.layout.previous or 0))
+
+    def shards_of(self, name: str) -> list[int]:
+        """The shards that may hold an object, the newest layout's first."""
+        shards = (shard_of(name, count) for count in self.layout.counts())
+        return list(dict.fromkeys(shards))
 
     def root_holds_rows(self) -> bool:
         """Whether objects may lie in the root, other than by rule."""
@@ -169,6 +174,15 @@ class Backend:
         """
         return self.described_by(req, self.container_info(req.environ))
 
+    def container_at(self, req: Request, path: str) -> LogicalContainer | None:
+        """Like :meth:`logical_container`, of another path.
+
+        :param path: the unquoted path of a container, a WSGI string
+        """
+        return self.logical_container(
+            Request(dict(req.environ, PATH_INFO=path))
+        )
+
     def described_by(
         self, req: Request, info: dict
     ) -> LogicalContainer | None:
@@ -210,11 +224,12 @@ class Backend:
         """Drop what is cached of a container."""
         clear_info_cache(env, target.account, target.container)
 
-    def is_cached(self, env: dict, target: LogicalContainer) -> bool:
-        """Whether memcached says that a container exists."""
+    def is_confirmed(self, env: dict, target: LogicalContainer) -> bool:
+        """Whether memcached has a container with the same layout."""
         key = get_cache_key(target.account, target.container)
         info = SharedCache(env).get(key)
-        return bool(info) and is_success(info['status'])
+        record = info and info['sysmeta'].get(RECORD_NAME)
+        return record == target.layout.to_record()
 
     def object_env(
         self, env: dict, target: LogicalContainer, shard: int, name: str

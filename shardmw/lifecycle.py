@@ -115,24 +115,20 @@ class Lifecycle:
         """Create a container, or change its metadata."""
         if authorize(req):
             return self.app  # to Swift, whose denial is the answer
-        _version, account, container = req.split_path(3, 3)
+        _version, account, container = map(wsgi_to_str, req.split_path(3, 3))
         if len(container) > MAX_CONTAINER_NAME_LENGTH:
             return self.app
         info = self.backend.container_info(req.environ)
         refusal = self._refused_change(req, info)
         if refusal or is_success(info['status']):
             return refusal or self.app
-        shards = self.options.shards_for(
-            wsgi_to_str(account), wsgi_to_str(container)
-        )
+        shards = self.options.shards_for(account, container)
         if SHARD_COUNT_HEADER in req.headers:
             shards = int(req.headers[SHARD_COUNT_HEADER])
-        if shards == 0:
-            return self.app
-        if req.headers.get(SYNC_TO_HEADER):
+        if shards and req.headers.get(SYNC_TO_HEADER):
             return _sync_refused(req)
         with self._lock(req):
-            return self._create(req, shards)
+            return self._put_new(req, shards)
 
     def delete(self, req: Request) -> Callable:
         """Delete a container, if it is empty."""
@@ -194,19 +190,32 @@ class Lifecycle:
             if failure:
                 raise BackendError(failure.shard, failure.status)
 
-    def _create(self, req: Request, shards: int) -> Callable:
+    def _put_new(self, req: Request, shards: int) -> Callable:
+        """Create a container that there seems to be none of.
+
+        :param shards: how many it is to have, 0 for a plain one
+        """
         root = self.backend.head_root(req)
-        info = info_of(root)
-        if root.is_success:  # somebody else was faster
-            refusal = self._refused_change(req, info)
+        if root.is_missing:
+            leftover = self._nonempty_leftover(req)
+            if leftover:
+                self._revive(req, leftover)
+                root = self.backend.head_root(req)
+        if root.is_success:
+            refusal = self._refused_change(req, info_of(root))
             return refusal or Verbatim(self.backend.send_as_client(req))
         if not root.is_missing:
             raise BackendError(None, root.status)
+        if shards == 0:
+            return Verbatim(self.backend.send_as_client(req))
+        return self._create(req, shards)
+
+    def _create(self, req: Request, shards: int) -> Callable:
         policy = req.headers.get(POLICY_HEADER) or POLICIES.default.name
         version, account, container = req.split_path(3, 3)
         layout = Layout(shards)
         target = LogicalContainer(
-            version, wsgi_to_str(account), wsgi_to_str(container), info, layout
+            version, wsgi_to_str(account), wsgi_to_str(container), {}, layout
         )
         self.logger.increment('container.create')
         forget_backing_counts(req.environ, target.account)
@@ -311,22 +320,22 @@ class Lifecycle:
         into a shard that took longer than UPLOAD_GRACE_SECONDS; a DELETE
         finds the objects of shorter ones by itself.
 
-        :raises BackendError: if that can't be done
+        :raises BackendError: if that can't be done, or if meanwhile there is
+                              another container of the same name
         """
-        if self.backend.is_cached(req.environ, target):
+        if self.backend.is_confirmed(req.environ, target):
             return
         with self._lock(req):
             root = self.backend.head_root(req)
             if root.is_missing:
                 policy = POLICIES[target.info['storage_policy']].name
-                self._restore(
-                    req,
-                    target,
-                    {
-                        POLICY_HEADER: policy,
-                        RECORD_HEADER: target.layout.to_record(),
-                    },
-                )
+                record = target.layout.to_record()
+                root_headers = {POLICY_HEADER: policy, RECORD_HEADER: record}
+                self._restore(req, target, root_headers)
+                return
+            present = self.backend.described_by(req, info_of(root))
+            if present is None or present.layout != target.layout:
+                raise BackendError(None, root.status)
 
     def _head_shards(
         self, req: Request, target: LogicalContainer

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from swift.common.constraints import CONTAINER_LISTING_LIMIT
+from swift.common.http import is_client_error
 from swift.common.request_helpers import validate_container_params
 from swift.common.swob import Request, str_to_wsgi
 from swift.common.utils import config_true_value
@@ -98,7 +99,7 @@ class ListingParams:
 
 
 class RootAnswer(Exception):
-    """The root did not list: what it said is the answer.
+    """The root refused to list: what it said is the answer.
 
     :param answer: what it said
     """
@@ -181,7 +182,7 @@ class ListingRequest:
 
     def _require_success(self, answers: list[Answer]) -> None:
         for answer in answers:
-            if answer.shard is None and not answer.is_success:
+            if answer.shard is None and is_client_error(answer.status):
                 raise RootAnswer(answer)
         require_success(answers)
 

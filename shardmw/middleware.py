@@ -60,10 +60,10 @@ What is different from a plain container
 The rooms of this house
 -----------------------
 
-``objects``, ``containers``, ``lifecycle`` and ``accounts`` handle one kind of
-request each; ``quotas``, ``stats``, ``ratelimit`` and ``listing`` serve them;
-``backend`` is the seam to Swift; ``paging``, ``layout`` and ``placement`` are
-pure.
+``objects``, ``containers``, ``lifecycle``, ``accounts`` and ``asyncdeletes``
+handle one kind of request each; ``quotas``, ``stats``, ``ratelimit`` and
+``listing`` serve them; ``backend`` is the seam to Swift; ``paging``,
+``layout`` and ``placement`` are pure.
 """
 
 from collections.abc import Callable
@@ -74,6 +74,7 @@ from swift.common.swob import Request, wsgi_to_str
 from swift.common.utils import get_logger, split_path
 
 from shardmw.accounts import AccountRequests
+from shardmw.asyncdeletes import PRIVATE_METHOD, AsyncDeletes
 from shardmw.backend import Backend
 from shardmw.config import Options, parse_options
 from shardmw.containers import ContainerRequests
@@ -89,6 +90,7 @@ class ShardMiddleware:
     def __init__(self, app: Callable, options: Options, logger) -> None:
         backend = Backend(app, logger, options.fanout_concurrency)
         self.app = app
+        self._async_deletes = AsyncDeletes(app, backend, logger)
         self._accounts = AccountRequests(app, backend, logger)
         lifecycle = Lifecycle(app, backend, options, logger)
         self._containers = ContainerRequests(app, backend, lifecycle, logger)
@@ -120,6 +122,8 @@ class ShardMiddleware:
             return None
         if name:
             return self._objects
+        if container and env['REQUEST_METHOD'] == PRIVATE_METHOD:
+            return self._async_deletes
         return self._containers if container else self._accounts
 
 

@@ -41,7 +41,6 @@ from shardmw.placement import (
     backing_container,
     is_reserved,
     lies_in_root,
-    shard_of,
 )
 from shardmw.quotas import Quotas
 from shardmw.ratelimit import RateLimiter
@@ -151,8 +150,21 @@ class ObjectRequests:
         answer = Answer(None, status, HeaderKeyDict(headers), body)
         took = time.monotonic() - started
         if answer.is_success and took > UPLOAD_GRACE_SECONDS:
-            self.lifecycle.keep(req, target)
+            self._keep(req, target, env)
         return Verbatim(answer)
+
+    def _keep(self, req: Request, target: LogicalContainer, env: dict) -> None:
+        """Make sure that an upload can be found that took long.
+
+        :raises BackendError: if it can't: it is then not acknowledged
+        """
+        try:
+            self.lifecycle.keep(req, target)
+        except BackendError:
+            delete = dict(env, REQUEST_METHOD='DELETE', CONTENT_LENGTH='0')
+            delete['wsgi.input'] = BytesIO()
+            drain_and_close(Request(delete).get_response(self.app))
+            raise
 
     def _newest(self, envs: list[dict]) -> dict | None:
         """Which of an object's places has its newest copy, None if none has.
@@ -225,10 +237,9 @@ class ObjectRequests:
             return None
         if component != VERSIONS_COMPONENT:
             return None
-        env = dict(req.environ, PATH_INFO=f'/{version}/{account}/{owner}/x')
-        owner_req = Request(env)
-        target = self.backend.logical_container(owner_req)
-        return self.quotas.refusal(owner_req, target) if target else None
+        path = f'/{version}/{account}/{owner}'
+        target = self.backend.container_at(req, path)
+        return self.quotas.refusal(req, target) if target else None
 
 
 class _Sent:
@@ -275,11 +286,8 @@ def _places(target: LogicalContainer, name: str) -> list[int | None]:
     """Where an object may lie, the newest place first; None is the root."""
     if lies_in_root(name):
         return [None]
-    places = [shard_of(name, count) for count in target.layout.counts()]
-    places = list(dict.fromkeys(places))
-    if target.root_holds_rows():
-        places.append(None)
-    return places
+    in_root = [None] if target.root_holds_rows() else []
+    return [*target.shards_of(name), *in_root]
 
 
 def _worst_first(answer: Answer) -> tuple[bool, bool]:

@@ -60,8 +60,11 @@ def shard_of(name: str, shard_count: int) -> int:
 
 
 def lies_in_root(name: str) -> bool:
-    """Whether an object is overflow by rule: its name can't be prefixed."""
-    return len(name.encode('utf-8')) >= MAX_OBJECT_NAME_LENGTH
+    """Whether an object is overflow by rule: its name can't be prefixed.
+
+    Swift's limit is one of characters, and so is this.
+    """
+    return len(name) >= MAX_OBJECT_NAME_LENGTH
 
 
 def backing_object(name: str) -> str:
@@ -89,7 +92,7 @@ def backing_container(container: str, shard: int) -> str:
 def has_long_name(container: str) -> bool:
     """Whether a container's backing names carry its digest, not its name."""
     longest = get_reserved_name(SHORT_COMPONENT, container, _LONGEST_INDEX)
-    return len(longest.encode('utf-8')) > MAX_CONTAINER_NAME_LENGTH
+    return len(longest) > MAX_CONTAINER_NAME_LENGTH
 
 
 def container_digest(container: str) -> str:

@@ -7,7 +7,7 @@ sums of root and shards in that info's place, so that the answer is its own.
 """
 
 from swift.common.middleware.container_quotas import ContainerQuotaMiddleware
-from swift.common.swob import HTTPOk, Request, Response
+from swift.common.swob import HTTPOk, Request, Response, str_to_wsgi
 
 from shardmw.backend import Backend, LogicalContainer, with_info
 from shardmw.stats import container_stats
@@ -31,7 +31,7 @@ class Quotas:
     ) -> Response | None:
         """The 413 for an upload that would exceed a quota, or None.
 
-        :param req: a PUT of an object of the container
+        :param req: a PUT of an object of the container, or of a version of it
         :raises BackendError: if a shard's size can't be read
         """
         if not any(name in target.info['meta'] for name in QUOTA_NAMES):
@@ -48,5 +48,6 @@ class Quotas:
         env = with_info(
             req.environ, target.account, target.container, summed_info
         )
+        env['PATH_INFO'] = str_to_wsgi(f'/{target.version}{target.path}/x')
         resp = Request(env).get_response(self._quotas)
         return None if resp.is_success else resp
