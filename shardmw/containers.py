@@ -26,7 +26,12 @@ from shardmw.backend import (
 )
 from shardmw.layout import LayoutError
 from shardmw.lifecycle import Lifecycle
-from shardmw.listing import ROOT, ListingRequest, RootAnswer
+from shardmw.listing import (
+    ROOT,
+    ListingParams,
+    ListingRequest,
+    RootAnswer,
+)
 from shardmw.placement import is_reserved
 
 MILLISECONDS = 1000
@@ -106,21 +111,23 @@ class ContainerRequests:
         return self.backend.described_by(req, info_of(root))
 
     def _list(self, req: Request, target: LogicalContainer) -> Callable:
+        try:
+            params = ListingParams.of(req)
+        except HTTPException:
+            return self.app  # the root refuses them the same way
+        if params.has_unlistable_prefix():
+            return self.app  # one database fails for it, not all
         self.logger.increment('container.GET')
         started = time.monotonic()
         listing = ListingRequest(self.backend, req.environ, target)
         try:
-            rows = listing.rows()
-        except HTTPException:
-            return self.app  # the root refuses the parameters the same way
+            rows = listing.rows(params)
         except RootAnswer as err:
-            return Verbatim(err.answer)
+            present = self._target_of(req, err.answer)
+            if present is None:
+                return Verbatim(err.answer)
+            return self._list(req, present)
         root = listing.answers[ROOT]
-        newer = self._target_of(req, root)
-        if newer is None:
-            return Verbatim(root)
-        if newer.layout != target.layout:
-            return self._list(req, newer)
         self.logger.timing(
             'fanout.time', (time.monotonic() - started) * MILLISECONDS
         )

@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from swift.common.constraints import MAX_CONTAINER_NAME_LENGTH
 from swift.common.http import (
     HTTP_CONFLICT,
+    HTTP_OK,
     is_client_error,
-    is_server_error,
     is_success,
 )
 from swift.common.request_helpers import (
@@ -299,13 +299,15 @@ class Lifecycle:
         self.backend.forget_info(req.environ, target)
         deadline = time.monotonic() + UPLOAD_GRACE_SECONDS
         try:
-            answers = self._delete_shards(req, target)
-            self._log_leftovers(req, answers)
+            left = _left_over(self._delete_shards(req, target))
             sleep(max(0, deadline - time.monotonic()))
             self.backend.forget_info(req.environ, target)
-            if _has_conflict(answers) or self._nonempty_leftover(req):
+            left = left or self._nonempty_leftover(req)
+            if left:
                 self._restore(req, target, _root_headers(root))
-                return HTTPConflict(request=req)
+                if left.status == HTTP_CONFLICT:
+                    return HTTPConflict(request=req)
+                raise BackendError(left.shard, left.status)
         finally:
             SharedCache(req.environ).delete(
                 stats_key(target.account, target.container)
@@ -387,43 +389,39 @@ class Lifecycle:
     def _nonempty_leftover(self, req: Request) -> Answer | None:
         """Clear the shards that a container left that is gone.
 
-        :returns: the HEAD of one that holds objects, if there is one
+        :returns: the refusal of one that holds objects, if there is one,
+                  with its record among the headers
+        :raises BackendError: if nobody can say of one
         """
-        version, account, container = req.split_path(3, 4, True)[:3]
+        version, account, container, _obj = req.split_path(3, 4, True)
         base = self.backend.owner_env(req.environ, uncached=True)
         prefix = backing_prefix(wsgi_to_str(container))
-        nonempty = None
+        left = None
         for row in backing_rows(
             self.backend, base, req, prefix, prefix + AFTER_INDEX
         ):
             path = f'/{version}/{account}/' + str_to_wsgi(row['name'])
-            cleared = self.backend.send(base, 'DELETE', path)
-            if cleared.status == HTTP_CONFLICT:
-                nonempty = self.backend.send(base, 'HEAD', path)
-        return nonempty
+            shard = self.backend.send(base, 'HEAD', path)
+            left = left or _left_over(
+                [self.backend.send(base, 'DELETE', path)]
+            )
+            if left and left.status != HTTP_CONFLICT:
+                raise BackendError(None, left.status)
+            if left:
+                left = left._replace(headers=shard.headers)
+        return left
 
     def _revive(self, req: Request, shard: Answer) -> None:
         """Bring back a container of which a nonempty shard is left.
 
-        :param shard: the HEAD of the shard, which holds the record, too
+        :param shard: with the shard's headers, the record among them
         :raises BackendError: if that can't be done
         """
-        info = info_of(shard)
+        info = dict(info_of(shard), status=HTTP_OK)
         target = self.backend.described_by(req, info)
         if target is None:
             raise BackendError(None, shard.status)
         self._restore(req, target, _root_headers(shard))
-
-    def _log_leftovers(self, req: Request, answers: list[Answer]) -> None:
-        for answer in answers:
-            if is_server_error(answer.status):
-                self.logger.error(
-                    'shardmw: DELETE %s: shard %d answered %d and is left; '
-                    'repeat the DELETE to clear it',
-                    wsgi_quote(req.path_info),
-                    answer.shard,
-                    answer.status,
-                )
 
     @contextmanager
     def _lock(self, req: Request) -> Iterator[None]:
@@ -445,9 +443,18 @@ class Lifecycle:
             cache.delete(key)
 
 
-def _has_conflict(answers: list[Answer]) -> bool:
-    """Whether a shard took an object while it was to be deleted."""
-    return any(answer.status == HTTP_CONFLICT for answer in answers)
+def _left_over(answers: list[Answer]) -> Answer | None:
+    """What shards answered to a DELETE that did not delete them.
+
+    :returns: the worst answer: a shard that nobody can say anything of, else
+              one that holds objects, else None
+    """
+    left = [
+        answer
+        for answer in answers
+        if not (answer.is_success or answer.is_missing)
+    ]
+    return max(left, key=lambda answer: answer.status, default=None)
 
 
 def _root_headers(answer: Answer) -> dict[str, str]:

@@ -16,6 +16,8 @@ from swift.common.swob import Request, str_to_wsgi
 from swift.common.utils import config_true_value
 
 from shardmw.backend import (
+    RECORD_HEADER,
+    RECORD_NAME,
     Answer,
     Backend,
     LogicalContainer,
@@ -27,6 +29,10 @@ from shardmw.placement import backing_bound, shard_of
 
 #: The root's number among the sources of a page; shards have their index.
 ROOT = -1
+
+#: Container servers compute the character after a prefix's last one; these
+#: have none that could be part of a name.
+NO_SUCCESSOR = ('\U0010ffff', '\ud7ff')
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +95,10 @@ class ListingParams:
             low, high = high, low
         return (not low or name > low) and (not high or name < high)
 
+    def has_unlistable_prefix(self) -> bool:
+        """Whether Swift fails to find the end of the prefix, a 500."""
+        return self.path is None and self.prefix.endswith(NO_SUCCESSOR)
+
     def lists_top_level_path(self) -> bool:
         """Whether this is a listing by ``path`` of the whole container.
 
@@ -99,7 +109,7 @@ class ListingParams:
 
 
 class RootAnswer(Exception):
-    """The root refused to list: what it said is the answer.
+    """The root refused, or its record is not what was cached of it.
 
     :param answer: what it said
     """
@@ -125,13 +135,12 @@ class ListingRequest:
         self.request_count = 0
         self.refills = 0
 
-    def rows(self) -> list[Row]:
+    def rows(self, params: ListingParams) -> list[Row]:
         """The merged page.
 
-        :raises RootAnswer: if the root refuses
+        :raises RootAnswer: if the root refuses or has another record
         :raises BackendError: if a shard can't be read
         """
-        params = ListingParams.of(Request(self.env))
         if params.lists_top_level_path() and params.limit > 0:
             return self._objects_of_top_level(params)
         return self._page(params).rows()
@@ -182,9 +191,21 @@ class ListingRequest:
 
     def _require_success(self, answers: list[Answer]) -> None:
         for answer in answers:
-            if answer.shard is None and is_client_error(answer.status):
-                raise RootAnswer(answer)
+            if answer.shard is None:
+                self._heed_root(answer)
         require_success(answers)
+
+    def _heed_root(self, answer: Answer) -> None:
+        """See whether the root lists, by the layout that it is asked by.
+
+        :raises RootAnswer: if not; else the shards are the right ones
+        """
+        if is_client_error(answer.status):
+            raise RootAnswer(answer)
+        if answer.is_success:
+            record = answer.headers.get(RECORD_HEADER)
+            if record != self.target.info['sysmeta'].get(RECORD_NAME):
+                raise RootAnswer(answer)
 
     def _objects_of_top_level(self, params: ListingParams) -> list[Row]:
         found: list[Row] = []

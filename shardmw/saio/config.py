@@ -294,6 +294,10 @@ _BACKEND_TIMINGS = {
 }
 
 
+# So that a busy machine does not put off updates of listings.
+_UPDATE_TIMINGS = {'conn_timeout': '5', 'node_timeout': '10'}
+
+
 def _filter(options: ClusterOptions, name: str) -> Section:
     if name == 'shardmw':
         egg = 'egg:shardmw#shardmw'
@@ -325,7 +329,9 @@ def _storage_conf(
             'recon_cache_path': cache,
         },
         f'app:{server.kind}': _configured(
-            options, server.kind, {'use': f'egg:swift#{egg}'}
+            options,
+            server.kind,
+            {'use': f'egg:swift#{egg}', **_UPDATE_TIMINGS},
         ),
     }
     for daemon in STORAGE_DAEMONS[server.kind]:

@@ -55,6 +55,9 @@ class Backing:
     def delete_root(self, container: str) -> None:
         assert self._unfiltered.delete(container).status == 204
 
+    def has_root(self, container: str) -> bool:
+        return self._unfiltered.head(container).status == 204
+
     def shards(self, container: str) -> list[str]:
         """The names of the shards that there are."""
         return self._unfiltered.get(

@@ -19,6 +19,9 @@ USER = 'test:tester'
 STRANGER = 'test:tester3'
 OTHER_OWNER = 'test2:tester2'
 
+#: May do everything in every account.
+RESELLER_ADMIN = 'admin:admin'
+
 #: The body of the object that the fixture ``stored`` makes.
 STORED_BODY = b'0123456789'
 
@@ -56,6 +59,18 @@ def stranger(login, client) -> Client:
 def other_owner(login, client) -> Client:
     """The owner of another account, asking for this one."""
     return login(OTHER_OWNER).visiting(client)
+
+
+@pytest.fixture(scope='session')
+def new_account(login):
+    """Makes somebody the owner of an account that nobody used before."""
+    admin = login(RESELLER_ADMIN)
+    url = admin.storage_url.rpartition('/')[0]
+
+    def new_account() -> Client:
+        return Client(f'{url}/AUTH_{unique("new")}', admin.token)
+
+    return new_account
 
 
 def unique(prefix: str) -> str:

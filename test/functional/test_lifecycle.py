@@ -42,6 +42,12 @@ MOVING = name_in_shard(SHARDS - 1, SHARDS)
 MANY_SHARDS = 96
 PATIENCE_SECONDS = 30
 
+#: No update of a listing is put off because the machine is busy.
+PATIENT_SERVERS = {
+    'container-server.conn_timeout': '10',
+    'object-server.conn_timeout': '10',
+}
+
 LONG_NAME = 'x' * 129
 LONG_VALUE = 'x' * 257
 REFUSED_HEADERS = {
@@ -263,7 +269,7 @@ class TestObjectInShardWithoutRoot:
     def test_is_in_the_container_when_it_is_created_again(
         self, client, orphaned
     ):
-        assert create(client, orphaned, SHARDS) == 201
+        assert create(client, orphaned, SHARDS) in (201, 202)
         assert client.get(orphaned, MOVING).body == b'body'
         assert_kept(client, orphaned, {MOVING})
 
@@ -400,7 +406,7 @@ class TestDeleteDuringUpload:
 @pytest.fixture(scope='module')
 def two_proxies(tmp_path_factory):
     """A cluster whose proxies are raced against each other, or killed."""
-    options = ClusterOptions(proxies=2)
+    options = ClusterOptions(proxies=2, settings=PATIENT_SERVERS)
     path = tmp_path_factory.mktemp('two-proxies')
     with Cluster(path, options) as cluster:
         yield cluster
@@ -572,7 +578,7 @@ class TestKilledProxy:
         container = make_sharded(client, MANY_SHARDS)
         killed_when(
             container,
-            lambda: len(backing.shards(container)) < MANY_SHARDS,
+            lambda: not backing.has_root(container),
             lambda: client.delete(container),
         )
         assert client.delete(container).status == 404

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quotas hold for the whole of a sharded container.
+
+Swift holds quotas against what it knows of a container, which may be a minute
+old. Here a change of the container's metadata has it look anew, and the sums
+over shards are not cached.
+"""
+
+import json
+
+import pytest
+
+from test.functional.alike import masked
+from test.functional.client import Client
+from test.functional.conftest import (
+    SHARD_COUNT_HEADER,
+    SHARDS,
+    make_plain,
+    unique,
+)
+
+UNCACHED = {'shardmw.stats_cache_seconds': '0'}
+COUNT_QUOTA = 'X-Container-Meta-Quota-Count'
+BYTES_QUOTA = 'X-Container-Meta-Quota-Bytes'
+
+REFUSED = (413, b'Upload exceeds quota.')
+
+
+@pytest.fixture(scope='module', autouse=True)
+def uncached(cluster):
+    """Sums are read anew for every upload."""
+    cluster.reconfigure(UNCACHED)
+    yield
+    cluster.reconfigure(dict.fromkeys(UNCACHED))
+
+
+def set_quota(client: Client, container: str, **quota: int | str) -> None:
+    """Set quotas, and have Swift look at the container anew."""
+    headers = {
+        f'X-Container-Meta-Quota-{name}': str(value)
+        for name, value in quota.items()
+    }
+    assert client.post(container, headers=headers).status == 204
+
+
+@pytest.fixture
+def full(client, container) -> str:
+    """A container of four objects of ten bytes each, one in each shard."""
+    for name in ('a', 'b', 'c', 'd'):
+        assert client.put(container, name, b'0123456789').status == 201
+    return container
+
+
+class TestCount:
+    def test_refuses_one_object_more(self, client, full):
+        set_quota(client, full, Count=4)
+        answer = client.put(full, 'e', b'x')
+        assert (answer.status, answer.body) == REFUSED
+        assert client.get(full, 'e').status == 404
+
+    def test_lets_the_last_object_in(self, client, full):
+        set_quota(client, full, Count=5)
+        assert client.put(full, 'e', b'x').status == 201
+
+    def test_refuses_a_new_version_of_the_last_object_too(self, client, full):
+        set_quota(client, full, Count=4)
+        assert client.put(full, 'd', b'x').status == 413
+
+    def test_counts_what_lies_in_the_root(self, client, container):
+        client.put(container, 'x' * 1024)
+        client.put(container, 'a')
+        set_quota(client, container, Count=2)
+        assert client.put(container, 'b').status == 413
+
+    def test_holds_for_names_that_lie_in_the_root(self, client, full):
+        set_quota(client, full, Count=4)
+        assert client.put(full, 'x' * 1024).status == 413
+
+    def test_of_nothing_refuses_everything(self, client, container):
+        set_quota(client, container, Count=0)
+        assert client.put(container, 'a').status == 413
+
+    def test_leaves_other_requests_alone(self, client, full):
+        set_quota(client, full, Count=0)
+        headers = {'X-Object-Meta-Colour': 'red'}
+        assert client.get(full, 'a').status == 200
+        assert client.post(full, 'a', headers=headers).status == 202
+        assert client.delete(full, 'a').status == 204
+
+    def test_lets_an_object_in_for_one_that_went(self, client, full):
+        set_quota(client, full, Count=4)
+        client.delete(full, 'a')
+        set_quota(client, full, Count=4)
+        assert client.put(full, 'e').status == 201
+
+    def test_can_be_taken_off(self, client, full):
+        set_quota(client, full, Count=4)
+        set_quota(client, full, Count='')
+        assert client.put(full, 'e').status == 201
+
+
+class TestBytes:
+    def test_refuses_one_byte_more(self, client, full):
+        set_quota(client, full, Bytes=50)
+        answer = client.put(full, 'e', b'01234567890')
+        assert (answer.status, answer.body) == REFUSED
+        assert client.get(full, 'e').status == 404
+
+    def test_lets_the_last_byte_in(self, client, full):
+        set_quota(client, full, Bytes=50)
+        assert client.put(full, 'e', b'0123456789').status == 201
+
+    def test_counts_both_for_an_object_that_is_replaced(self, client, full):
+        set_quota(client, full, Bytes=49)
+        assert client.put(full, 'a', b'0123456789').status == 413
+
+    def test_takes_an_object_of_no_bytes(self, client, full):
+        set_quota(client, full, Bytes=40)
+        assert client.put(full, 'e', b'').status == 201
+
+    def test_takes_chunks_of_unknown_length(self, client, full):
+        set_quota(client, full, Bytes=41)
+        assert client.put(full, 'e', iter([b'01', b'23'])).status == 201
+
+    def test_refuses_copies(self, client, full):
+        source = make_plain(client)
+        client.put(source, 'o', b'0123456789')
+        set_quota(client, full, Bytes=49)
+        assert client.copy(source, 'o', f'{full}/o').status == 413
+        assert client.copy(full, 'a', f'{full}/o').status == 413
+
+    def test_holds_together_with_the_count(self, client, full):
+        set_quota(client, full, Bytes=1000, Count=4)
+        assert client.put(full, 'e').status == 413
+        set_quota(client, full, Bytes=40, Count=1000)
+        assert client.put(full, 'e', b'x').status == 413
+
+    def test_refused_upload_can_be_repeated_when_there_is_room(
+        self, client, full
+    ):
+        set_quota(client, full, Bytes=40)
+        assert client.put(full, 'e', b'x').status == 413
+        set_quota(client, full, Bytes=41)
+        assert client.put(full, 'e', b'x').status == 201
+
+
+class TestSetting:
+    @pytest.mark.parametrize('name', [COUNT_QUOTA, BYTES_QUOTA])
+    @pytest.mark.parametrize('method', ['PUT', 'POST'])
+    def test_what_is_no_number_is_400(self, client, container, method, name):
+        headers = {name: 'many'}
+        answer = client.request(method, container, headers=headers)
+        assert answer.status == 400
+        assert name.lower() not in client.head(container).headers
+
+    @pytest.mark.parametrize('name', [COUNT_QUOTA, BYTES_QUOTA])
+    def test_is_shown(self, client, container, name):
+        client.post(container, headers={name: '7'})
+        assert client.head(container).headers[name.lower()] == '7'
+
+    def test_can_be_made_at_creation(self, client):
+        container = unique('narrow')
+        count = {SHARD_COUNT_HEADER: str(SHARDS)}
+        client.put(container, headers={COUNT_QUOTA: '0', **count})
+        assert client.put(container, 'o').status == 413
+
+
+class TestRefusal:
+    @pytest.fixture
+    def narrow_pair(self, client, pair):
+        """A plain and a sharded container that take nothing."""
+        for container in pair:
+            set_quota(client, container, Count=0)
+        return pair
+
+    def test_is_the_plain_containers(self, client, narrow_pair):
+        plain, sharded = (
+            masked(client.put(container, 'o', b'x'), container)
+            for container in narrow_pair
+        )
+        assert sharded == plain
+        assert sharded.status == 413
+
+    def test_is_kept_from_those_who_may_not_write(self, stranger, narrow_pair):
+        plain, sharded = (
+            masked(stranger.put(container, 'o', b'x'), container)
+            for container in narrow_pair
+        )
+        assert sharded == plain
+        assert sharded.status == 403
+
+
+class TestVersions:
+    @pytest.fixture
+    def versioned(self, client, container) -> str:
+        """A container that keeps what its objects were."""
+        headers = {'X-Versions-Enabled': 'true'}
+        assert client.post(container, headers=headers).status == 204
+        return container
+
+    def test_upload_over_the_quota_is_refused(self, client, versioned):
+        for name in ('a', 'b', 'c'):
+            client.put(versioned, name, b'x')
+        set_quota(client, versioned, Count=3)
+        answer = client.put(versioned, 'd', b'x')
+        assert (answer.status, answer.body) == REFUSED
+        assert client.listing(versioned).names() == ['a', 'b', 'c']
+
+    def test_refused_upload_leaves_no_version(self, client, versioned):
+        client.put(versioned, 'a', b'one')
+        set_quota(client, versioned, Count=1)
+        assert client.put(versioned, 'a', b'two').status == 413
+        listing = client.listing(versioned, versions='true').json()
+        assert [row['name'] for row in listing] == ['a']
+        assert client.get(versioned, 'a').body == b'one'
+
+    def test_upload_within_the_quota_is_kept(self, client, versioned):
+        client.put(versioned, 'a', b'one')
+        set_quota(client, versioned, Count=2)
+        assert client.put(versioned, 'a', b'two').status == 201
+        assert client.get(versioned, 'a').body == b'two'
+
+
+class TestAccountQuota:
+    @pytest.fixture
+    def writer(self, cluster, new_account, stranger) -> Client:
+        """May write into an account in whose shards lie ten of 19 bytes."""
+        acl = json.dumps({'read-write': ['test:tester3']})
+        owner = new_account()
+        owner.put('c', headers={SHARD_COUNT_HEADER: str(SHARDS)})
+        owner.put('c', 'o', b'0123456789')
+        cluster.daemon('container-updater')
+        headers = {
+            'X-Account-Access-Control': acl,
+            'X-Account-Meta-Quota-Bytes': '19',
+        }
+        assert owner.post(headers=headers).status == 204
+        return stranger.visiting(owner)
+
+    def test_counts_what_lies_in_shards(self, writer):
+        assert writer.put('c', 'p', b'0123456789').status == 413
+        assert writer.put('c', 'p', b'012345678').status == 201
