@@ -11,11 +11,7 @@ import json
 from collections.abc import Callable, Iterator
 
 from swift.common.swob import HTTPException, Request, str_to_wsgi
-from swift.obj.expirer import (
-    ASYNC_DELETE_TYPE,
-    build_task_obj,
-    parse_task_obj,
-)
+from swift.obj.expirer import ASYNC_DELETE_TYPE, parse_task_obj
 
 from shardmw.backend import (
     Backend,
@@ -64,7 +60,7 @@ class AsyncDeletes:
             yield job
             if job['content_type'] != ASYNC_DELETE_TYPE:
                 continue
-            time, account, container, name = parse_task_obj(job['name'])
+            _time, account, container, name = parse_task_obj(job['name'])
             if (account, container) not in targets:
                 path = str_to_wsgi(f'/v1/{account}/{container}')
                 targets[account, container] = self.backend.container_at(
@@ -74,10 +70,12 @@ class AsyncDeletes:
             if target is None or lies_in_root(name):
                 continue
             for shard in target.shards_of(name):
-                backing = backing_container(container, shard)
-                yield dict(
-                    job,
-                    name=build_task_obj(
-                        time, account, backing, backing_object(name)
-                    ),
+                place = (
+                    account,
+                    backing_container(container, shard),
+                    backing_object(name),
                 )
+                # The time as it stands there: rounded, it would be before
+                # that of a segment just uploaded.
+                time = job['name'].partition('-')[0]
+                yield dict(job, name=f'{time}-{"/".join(place)}')
