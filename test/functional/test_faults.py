@@ -534,10 +534,12 @@ def known_to_one(two_of_three) -> list[str]:
     # Each object server updates one container server: all are needed for
     # the update of the only one that is up.
     two_of_three.start('object-2')
+    two_of_three.start('object-2')
     two_of_three.stop('container-2')
     for container in containers:
         assert client.put(container, 'o', BODY).status == 201
     two_of_three.start('container-2')
+    two_of_three.stop('object-2')
     two_of_three.stop('object-2')
     return containers
 
