@@ -43,8 +43,8 @@ The *root*, the ordinary container of the client's name, holds the metadata,
 the ACLs and the layout record. An object ``o`` of container ``C`` lies in
 ``\\0shardmw\\0C\\0i`` as ``\\0o``, in the reserved namespace of the same
 account; ``i`` is :func:`shardmw.placement.shard_of` its name. *Overflow* lies
-in the root itself: names of the full 1,024 bytes, which can't be prefixed,
-and what got there past the filter.
+in the root itself: names of the full 1,024 characters, which can't be
+prefixed, and what got there past the filter.
 
 What is different from a plain container
 ----------------------------------------
