@@ -3,11 +3,13 @@
 
 import http.client
 import json
+import time
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 TIMEOUT_SECONDS = 60
+EXPIRY_SECONDS = 10
 
 
 class Answer(NamedTuple):
@@ -149,6 +151,13 @@ class Client:
     def copy(self, container, name, destination: str, **kwargs) -> Answer:
         headers = dict(kwargs.pop('headers', {}), Destination=destination)
         return self.request('COPY', container, name, headers=headers, **kwargs)
+
+    def wait_until_gone(self, container, name) -> None:
+        """Wait for an object that is about to expire."""
+        deadline = time.monotonic() + EXPIRY_SECONDS
+        while self.head(container, name).status != 404:
+            assert time.monotonic() < deadline, 'the object does not expire'
+            time.sleep(0.05)
 
     def listing(self, container=None, **params) -> Answer:
         """A listing in JSON."""

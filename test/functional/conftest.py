@@ -37,8 +37,12 @@ def cluster(tmp_path_factory):
 def login(cluster):
     """Logs a user of tempauth in: ``login('test:tester')``."""
 
-    def logged_in(user: str) -> Client:
+    @functools.cache
+    def account(user: str) -> Client:
         return Client.login(cluster.auth_url, user, cluster.users[user])
+
+    def logged_in(user: str) -> Client:
+        return Client(account(user).storage_url, account(user).token)
 
     return logged_in
 

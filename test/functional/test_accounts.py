@@ -17,10 +17,9 @@ from test.functional.conftest import SHARD_COUNT_HEADER, SHARDS
 
 COUNT = {SHARD_COUNT_HEADER: str(SHARDS)}
 SHARDED = (
-    ' ', '!', '%2F', '-', '0', 'A', 'a', 'a-', 'a-b', 'a-c', 'a0', 'ab', 'b-',
-    'b-c', 'long-' + 'x' * 236, 'long-' + 'x' * 237, 'long-' + 'x' * 251,
-    'long-' + '\u2603' * 90, 'c&<>"', '~', '\u00e9', '\u2603', '\uffff',
-    '\U0001f600',
+    ' ', '%2F', '-', 'a', 'a-', 'a-b', 'a-c', 'a0', 'b-c', '~',
+    'long-' + 'x' * 236, 'long-' + 'x' * 237, 'long-' + '\u2603' * 90,
+    'c&<>"', '\u2603', '\U0001f600',
 )  # fmt: skip
 PLAIN = ('1', 'a-plain', 'plain', 'shardmw', 'shardmw-long')
 OF_POLICY_1 = ('policy-1', 'a-policy')
@@ -124,7 +123,7 @@ class TestListing:
     def test_with_parameters(self, assert_alike, params, reverse):
         assert_alike('GET', f'format=json&{params}{reverse}')
 
-    @pytest.mark.parametrize('limit', [1, 2, 30, 31, 32])
+    @pytest.mark.parametrize('limit', [1, 2, 22, 23, 24])
     def test_by_pages(self, accounts, limit):
         paged = []
         marker = ''
@@ -156,8 +155,8 @@ class TestFigures:
     def test_count_containers_by_policy(self, accounts):
         shown = accounts.sharded.head().headers
         for name, count in {
-            'x-account-container-count': 31,
-            'x-account-storage-policy-policy-0-container-count': 29,
+            'x-account-container-count': 23,
+            'x-account-storage-policy-policy-0-container-count': 21,
             'x-account-storage-policy-policy-1-container-count': 2,
         }.items():
             assert shown[name] == str(count)
@@ -202,7 +201,7 @@ class TestAccess:
             masked(user.request(method), user.account) for user in reader
         )
         assert sharded == plain
-        assert sharded.headers['x-account-container-count'] == '31'
+        assert sharded.headers['x-account-container-count'] == '23'
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
     def test_others_see_nothing(self, other_owner, accounts, method):

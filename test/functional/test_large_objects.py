@@ -218,19 +218,6 @@ class TestStaticLargeObject:
         assert client.listing(manifests).json() == []
         assert client.listing(segments).json() == []
 
-    def test_async_delete_leaves_its_segments_to_the_expirer(
-        self, client, cluster, slo
-    ):
-        manifests, segments = slo
-        client.put(segments, 'other', b'no segment')
-        query = {**DELETE_MANIFEST, 'async': 'on'}
-        answer = client.delete(manifests, 'large', query=query)
-        assert answer.status == 204
-        assert client.get(manifests, 'large').status == 404
-        cluster.daemon('container-updater')
-        cluster.daemon('object-expirer')
-        assert client.listing(segments).names() == ['other']
-
     def test_segment_that_is_gone_is_409_on_get(self, client, slo):
         manifests, segments = slo
         client.delete(segments, 'seg/0')

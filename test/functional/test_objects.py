@@ -12,8 +12,6 @@ from test.functional.conftest import (
     MAKERS,
     SHARD_COUNT_HEADER,
     STORED_BODY,
-    USER,
-    Pair,
     make_plain,
     make_sharded,
     unique,
@@ -28,56 +26,35 @@ NEXT_YEAR_SECONDS = 366 * 86400
 NAMES = [
     'o',
     '.',
-    '..',
     '.hidden',
     '/leading',
     'trailing/',
     'a/b/c',
     'a//b',
-    'a/../b',
     '//',
-    ' ',
     'with space',
     'percent%',
     '%41',
-    '%2F',
     '%00',
     'question?',
-    'hash#',
     'a&b=c;d',
-    '"quoted"',
-    "o'clock",
     '<&>',
     'back\\slash',
-    'plus+',
     'new\nline',
-    'tab\t',
-    '\x01',
     '\x7f',
     'ümläut',
     '☃',
     '𐍈',
     '\uffff',
     'e\u0301',
-    '0',
-    '-1',
     'n' * 1023,
     'n' * 1024,
     'd/' * 512,
     'é' * 512,
     'x' + 'é' * 511,
-    '☃' * 341,
     '☃' * 341 + 'x',
     'é' * 700,
 ]
-
-
-def wait_until_gone(client, container, name):
-    """Wait for an object that is about to expire."""
-    deadline = time.monotonic() + 10
-    while client.head(container, name).status != 404:
-        assert time.monotonic() < deadline, 'the object does not expire'
-        time.sleep(0.05)
 
 
 def converse(client, request: bytes, *, hang_up: bool = False):
@@ -514,12 +491,8 @@ class TestNames:
     ):
         assert client.request(method, lasting, 'n' * 1025).status == 404
 
-    @pytest.mark.parametrize(
-        'method', ['PUT', 'GET', 'HEAD', 'POST', 'DELETE', 'OPTIONS']
-    )
-    @pytest.mark.parametrize(
-        'name', ['%00', '%00o', 'o%00', 'a%00b', '%FF', 'a%C3', '%ED%A0%80']
-    )
+    @pytest.mark.parametrize('method', ['PUT', 'GET', 'POST', 'DELETE'])
+    @pytest.mark.parametrize('name', ['%00o', 'o%00', '%FF', '%ED%A0%80'])
     def test_with_a_nul_or_broken_utf8_are_412(
         self, client, stored, method, name
     ):
@@ -798,62 +771,12 @@ class TestExpiry:
 
     def test_expired_object_is_gone(self, client, container):
         client.put(container, 'o', BODY, headers={'X-Delete-After': '1'})
-        wait_until_gone(client, container, 'o')
+        client.wait_until_gone(container, 'o')
         assert client.get(container, 'o').status == 404
         assert client.post(container, 'o').status == 404
         headers = {'X-Open-Expired': 'true'}
         assert client.get(container, 'o', headers=headers).body == BODY
         assert client.delete(container, 'o').status == 404
-
-
-@pytest.fixture(scope='module')
-def cleared(cluster, login) -> Pair:
-    """A plain and a sharded container, once the expirer came by."""
-    owner = login(USER)
-    pair = Pair(make_plain(owner), make_sharded(owner))
-    put_expiring_objects(owner, pair.plain)
-    put_expiring_objects(owner, pair.sharded)
-    wait_until_gone(owner, pair.plain, 'posted')
-    wait_until_gone(owner, pair.sharded, 'posted')
-    owner.put(pair.plain, 'again', BODY)
-    owner.put(pair.sharded, 'again', BODY)
-    cluster.daemon('container-updater')
-    cluster.daemon('object-expirer')
-    return pair
-
-
-def put_expiring_objects(owner, container):
-    soon = {'X-Delete-After': '1'}
-    later = {'X-Delete-After': '1000'}
-    owner.put(container, 'put', b'old', headers=soon)
-    owner.put(container, 'n' * 1024, b'old', headers=soon)
-    owner.put(container, 'again', b'old', headers=soon)
-    owner.put(container, 'later', b'old', headers=later)
-    owner.put(container, 'saved', b'old', headers=soon)
-    owner.post(container, 'saved')
-    owner.put(container, 'posted', b'old')
-    owner.post(container, 'posted', headers=soon)
-
-
-class TestExpirer:
-    def test_clears_the_rows_of_expired_objects(self, client, cleared):
-        rows = ['again', 'later', 'saved']
-        assert client.listing(cleared.plain).names() == rows
-        assert client.listing(cleared.sharded).names() == rows
-
-    def test_leaves_an_object_that_was_put_anew(self, client, cleared):
-        assert client.get(cleared.plain, 'again').body == BODY
-        assert client.get(cleared.sharded, 'again').body == BODY
-
-    def test_leaves_an_object_that_a_post_saved(self, client, cleared):
-        assert client.get(cleared.plain, 'saved').status == 200
-        assert client.get(cleared.sharded, 'saved').status == 200
-
-    def test_removes_the_bytes(self, client, cleared):
-        headers = {'X-Open-Expired': 'true'}
-        plain = client.get(cleared.plain, 'put', headers=headers)
-        sharded = client.get(cleared.sharded, 'put', headers=headers)
-        assert plain.status == sharded.status == 404
 
 
 class TestCopy:

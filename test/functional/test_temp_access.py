@@ -289,8 +289,8 @@ class TestStaticWeb:
         assert got.status == 200
         assert got.headers['content-type'].startswith('text/html')
         assert f'Listing of {client.path(web)}/files/' in got.text
-        assert '<a href="./one.txt">one.txt</a>' in got.text
-        assert '<a href="./two.txt">two.txt</a>' in got.text
+        assert '<a href="./one%2Etxt">one.txt</a>' in got.text
+        assert '<a href="./two%2Etxt">two.txt</a>' in got.text
         assert '<a href="./more/">more/</a>' in got.text
         assert 'three.txt' not in got.text
 
@@ -299,7 +299,7 @@ class TestStaticWeb:
         got = self.visit(client, web, '/')
         assert got.status == 200
         assert '<a href="./files/">files/</a>' in got.text
-        assert '<a href="./index.html">index.html</a>' in got.text
+        assert '<a href="./index%2Ehtml">index.html</a>' in got.text
 
     def test_listing_in_a_style(self, client, web):
         settings = {'Listings': 'true', 'Listings_CSS': 'list.css'}

@@ -5,7 +5,7 @@ import hashlib
 
 import pytest
 
-from test.functional.conftest import unique
+from test.functional.conftest import USER, unique
 
 FIRST = b'the first'
 SECOND = b'the second one'
@@ -36,13 +36,82 @@ def versioned(client, container):
     return container
 
 
+def make_versions(client, container) -> list[str]:
+    """Store two versions of ``o``; returns their ids, the older first."""
+    return [
+        put_version(client, container, 'o', FIRST),
+        put_version(client, container, 'o', SECOND),
+    ]
+
+
 @pytest.fixture
 def versions(client, versioned):
     """The ids of two versions of the object ``o``, the older first."""
-    return [
-        put_version(client, versioned, 'o', FIRST),
-        put_version(client, versioned, 'o', SECOND),
-    ]
+    return make_versions(client, versioned)
+
+
+@pytest.fixture(scope='class')
+def lasting_versions(login, lasting):
+    """The same in a container that no test of a class changes."""
+    owner = login(USER)
+    owner.post(lasting, headers=ON)
+    return make_versions(owner, lasting)
+
+
+class TestReadOfVersions:
+    def test_newest_version_is_read(self, client, lasting, lasting_versions):
+        got = client.get(lasting, 'o')
+        assert got.body == SECOND
+        assert got.headers['x-object-version-id'] == lasting_versions[1]
+        got = client.head(lasting, 'o')
+        assert got.headers['content-length'] == str(len(SECOND))
+        assert got.headers['etag'] == hashlib.md5(SECOND).hexdigest()
+
+    @pytest.mark.parametrize(('i', 'body'), [(0, FIRST), (1, SECOND)])
+    def test_version_is_read_by_its_id(
+        self, client, lasting, lasting_versions, i, body
+    ):
+        query = {'version-id': lasting_versions[i]}
+        got = client.get(lasting, 'o', query=query)
+        assert (got.status, got.body) == (200, body)
+        assert got.headers['x-object-version-id'] == lasting_versions[i]
+        got = client.head(lasting, 'o', query=query)
+        assert got.headers['content-length'] == str(len(body))
+
+    def test_version_that_is_none_is_not_found(
+        self, client, lasting, lasting_versions
+    ):
+        query = {'version-id': '1234567890.00000'}
+        assert client.get(lasting, 'o', query=query).status == 404
+        query = {'version-id': 'nonsense'}
+        assert client.get(lasting, 'o', query=query).status == 400
+
+    def test_listing_shows_the_newest(self, client, lasting, lasting_versions):
+        (row,) = client.listing(lasting).json()
+        assert row['name'] == 'o'
+        assert row['bytes'] == len(SECOND)
+        assert row['hash'] == hashlib.md5(SECOND).hexdigest()
+        assert row['version_symlink'] is True
+
+    def test_listing_of_versions_shows_all(
+        self, client, lasting, lasting_versions
+    ):
+        newest, oldest = versions_of(client, lasting)
+        assert newest['name'] == oldest['name'] == 'o'
+        assert newest['version_id'] == lasting_versions[1]
+        assert oldest['version_id'] == lasting_versions[0]
+        assert newest['is_latest'] is True
+        assert oldest['is_latest'] is False
+        assert newest['bytes'] == len(SECOND)
+        assert oldest['bytes'] == len(FIRST)
+        assert oldest['hash'] == hashlib.md5(FIRST).hexdigest()
+
+    def test_statistics_count_all_versions_bytes(
+        self, client, lasting, lasting_versions
+    ):
+        headers = client.head(lasting).headers
+        assert headers['x-container-object-count'] == '1'
+        assert headers['x-container-bytes-used'] == str(len(FIRST + SECOND))
 
 
 class TestVersioning:
@@ -62,51 +131,6 @@ class TestVersioning:
         put_version(client, container, 'o', SECOND)
         assert client.get(container, 'o').body == SECOND
         assert len(versions_of(client, container)) == 2
-
-    def test_newest_version_is_read(self, client, versioned, versions):
-        got = client.get(versioned, 'o')
-        assert got.body == SECOND
-        assert got.headers['x-object-version-id'] == versions[1]
-        got = client.head(versioned, 'o')
-        assert got.headers['content-length'] == str(len(SECOND))
-        assert got.headers['etag'] == hashlib.md5(SECOND).hexdigest()
-
-    @pytest.mark.parametrize(('i', 'body'), [(0, FIRST), (1, SECOND)])
-    def test_version_is_read_by_its_id(
-        self, client, versioned, versions, i, body
-    ):
-        query = {'version-id': versions[i]}
-        got = client.get(versioned, 'o', query=query)
-        assert (got.status, got.body) == (200, body)
-        assert got.headers['x-object-version-id'] == versions[i]
-        got = client.head(versioned, 'o', query=query)
-        assert got.headers['content-length'] == str(len(body))
-
-    def test_version_that_is_none_is_not_found(
-        self, client, versioned, versions
-    ):
-        query = {'version-id': '1234567890.00000'}
-        assert client.get(versioned, 'o', query=query).status == 404
-        query = {'version-id': 'nonsense'}
-        assert client.get(versioned, 'o', query=query).status == 400
-
-    def test_listing_shows_the_newest(self, client, versioned, versions):
-        (row,) = client.listing(versioned).json()
-        assert row['name'] == 'o'
-        assert row['bytes'] == len(SECOND)
-        assert row['hash'] == hashlib.md5(SECOND).hexdigest()
-        assert row['version_symlink'] is True
-
-    def test_listing_of_versions_shows_all(self, client, versioned, versions):
-        newest, oldest = versions_of(client, versioned)
-        assert newest['name'] == oldest['name'] == 'o'
-        assert newest['version_id'] == versions[1]
-        assert oldest['version_id'] == versions[0]
-        assert newest['is_latest'] is True
-        assert oldest['is_latest'] is False
-        assert newest['bytes'] == len(SECOND)
-        assert oldest['bytes'] == len(FIRST)
-        assert oldest['hash'] == hashlib.md5(FIRST).hexdigest()
 
     def test_listing_of_versions_of_many_objects(self, client, versioned):
         put_version(client, versioned, 'a', FIRST)
@@ -137,13 +161,6 @@ class TestVersioning:
         )
         assert [row['name'] for row in rows] == ['o', 'p']
         assert rows[0]['version_id'] == versions[0]
-
-    def test_statistics_count_all_versions_bytes(
-        self, client, versioned, versions
-    ):
-        headers = client.head(versioned).headers
-        assert headers['x-container-object-count'] == '1'
-        assert headers['x-container-bytes-used'] == str(len(FIRST + SECOND))
 
     def test_delete_leaves_a_marker(self, client, versioned, versions):
         answer = client.delete(versioned, 'o')
