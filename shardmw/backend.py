@@ -38,20 +38,19 @@ from swift.proxy.controllers.base import (
 )
 
 try:
-    from swift.common.concurrency import Timeout, sleep
+    from swift.common.concurrency import Timeout
+    from swift.common.concurrency import sleep as sleep
 except ImportError:  # before Swift 2.38
-    from eventlet import Timeout, sleep
+    from eventlet import Timeout
+    from eventlet import sleep as sleep
 
 from shardmw.layout import Layout, LayoutError, parse_record
 from shardmw.placement import backing_container, backing_object, shard_of
-
-__all__ = ['sleep']
 
 SWIFT_SOURCE = 'SMW'
 SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
 RECORD_NAME = 'shardmw-layout'
 RECORD_HEADER = get_sys_meta_prefix('container') + RECORD_NAME
-RESERVED_NAMES_HEADER = 'X-Backend-Allow-Reserved-Names'
 POLICY_INDEX_ENV = 'HTTP_X_BACKEND_STORAGE_POLICY_INDEX'
 RESERVED_NAMES_ENV = 'HTTP_X_BACKEND_ALLOW_RESERVED_NAMES'
 

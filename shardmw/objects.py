@@ -171,11 +171,15 @@ class ObjectRequests:
 
         Only while there are several: what a proxy without the filter stored
         in the root may be newer than what lies in the shard.
+
+        :raises BackendError: if one of them can't be asked
         """
         found = []
         for place, env in enumerate(envs):
             resp = Request(_unconditional_head(env)).get_response(self.app)
             drain_and_close(resp)
+            if is_server_error(resp.status_int):
+                raise BackendError(None, resp.status_int)
             if resp.is_success:
                 found.append((float(resp.headers['X-Timestamp']), -place))
         return envs[-max(found)[1]] if found else None

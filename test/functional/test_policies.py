@@ -3,7 +3,7 @@
 
 import pytest
 
-from test.functional.conftest import MAKERS, USER
+from test.functional.conftest import MAKERS, USER, unique
 
 BODY = b'0123456789'
 
@@ -89,9 +89,11 @@ class TestAcrossPolicies:
 
     def test_versions_location(self, client, first, second):
         client.post(second, headers={'X-Versions-Location': first})
-        client.put(second, 'o', b'old')
-        client.put(second, 'o', BODY)
-        (name,) = client.listing(first, prefix='001o/').names()
-        assert client.get(first, name).body == b'old'
-        assert client.delete(second, 'o').status == 204
-        assert client.get(second, 'o').body == b'old'
+        name = unique('o')
+        client.put(second, name, b'old')
+        client.put(second, name, BODY)
+        prefix = f'{len(name):03x}{name}/'
+        (version,) = client.listing(first, prefix=prefix).names()
+        assert client.get(first, version).body == b'old'
+        assert client.delete(second, name).status == 204
+        assert client.get(second, name).body == b'old'
