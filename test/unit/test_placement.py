@@ -27,9 +27,7 @@ names = st.text(
     max_size=60,
 )
 containers = names.filter(
-    lambda name: (
-        '/' not in name and len(name) <= MAX_CONTAINER_NAME_LENGTH
-    )
+    lambda name: '/' not in name and len(name) <= MAX_CONTAINER_NAME_LENGTH
 )
 counts = st.integers(1, placement.SHARD_COUNT_LIMIT)
 
