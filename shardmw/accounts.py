@@ -14,6 +14,7 @@ from urllib.parse import quote
 import orjson
 from swift.common.constraints import ACCOUNT_LISTING_LIMIT
 from swift.common.header_key_dict import HeaderKeyDict
+from swift.common.http import HTTP_GONE, HTTP_NOT_FOUND
 from swift.common.request_helpers import get_reserved_name
 from swift.common.swob import Request, wsgi_to_str
 
@@ -75,7 +76,7 @@ class AccountRequests:
         headers = HeaderKeyDict(answer.headers)
         for name, count in self._backing_counts(req).items():
             if name in headers:
-                headers[name] = str(int(headers[name]) - count)
+                headers[name] = str(max(0, int(headers[name]) - count))
         if req.method != 'GET':
             return answer._replace(headers=headers)
         body = orjson.dumps(self._with_sums(req, answer.rows()))
@@ -159,7 +160,7 @@ def backing_rows(
             query=f'format=json&limit={ACCOUNT_LISTING_LIMIT}'
             f'&marker={quote(marker)}&end_marker={quote(end)}',
         )
-        if answer.is_missing:
+        if answer.status in (HTTP_NOT_FOUND, HTTP_GONE):
             return
         if not answer.is_success:
             raise BackendError(None, answer.status)

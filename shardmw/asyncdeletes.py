@@ -77,5 +77,5 @@ class AsyncDeletes:
                 )
                 # The time as it stands there: rounded, it would be before
                 # that of a segment just uploaded.
-                time = job['name'].partition('-')[0]
-                yield dict(job, name=f'{time}-{"/".join(place)}')
+                timestamp = job['name'].partition('-')[0]
+                yield dict(job, name=f'{timestamp}-{"/".join(place)}')

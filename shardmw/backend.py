@@ -27,7 +27,11 @@ from swift.common.swob import (
     wsgi_quote,
     wsgi_to_str,
 )
-from swift.common.utils import StreamingPile, cache_from_env
+from swift.common.utils import (
+    StreamingPile,
+    cache_from_env,
+    close_if_possible,
+)
 from swift.common.wsgi import make_pre_authed_env
 from swift.proxy.controllers.base import (
     clear_info_cache,
@@ -60,11 +64,14 @@ class BackendError(Exception):
 
     :param shard: the shard, None for the root
     :param status: what it answered
+    :param reason: what else is to be said in its place
     """
 
-    def __init__(self, shard: int | None, status: int) -> None:
+    def __init__(
+        self, shard: int | None, status: int, reason: str | None = None
+    ) -> None:
         place = 'the root' if shard is None else f'shard {shard}'
-        super().__init__(f'{place} answered {status}')
+        super().__init__(reason or f'{place} answered {status}')
         self.shard = shard
         self.status = status
 
@@ -88,8 +95,8 @@ class LogicalContainer:
 
     @property
     def path(self) -> str:
-        """The path for log lines."""
-        return f'/{self.account}/{self.container}'
+        """The container's path in requests, a WSGI string."""
+        return str_to_wsgi(f'/{self.version}/{self.account}/{self.container}')
 
     def shards(self) -> range:
         """The shards that may hold objects."""
@@ -106,9 +113,9 @@ class LogicalContainer:
 
 
 class Answer(NamedTuple):
-    """A whole response of a container server, by way of the proxy.
+    """A response to a request of the filter.
 
-    :param shard: who was asked, None for the root
+    :param shard: the shard that was asked, None for anything else
     :param status_line: such as ``'200 OK'``
     :param body: the body's parts
     """
@@ -292,10 +299,7 @@ class Backend:
         env['wsgi.input'] = BytesIO()
         req = Request(env)
         req.headers.update(headers or {})
-        status, response_headers, body = req.call_application(self.app)
-        return Answer(
-            shard, status, HeaderKeyDict(response_headers), [b''.join(body)]
-        )
+        return self._whole(req, shard)
 
     def send_to_shard(
         self,
@@ -320,9 +324,15 @@ class Backend:
 
         :param changes: what to change of its environment
         """
-        env = dict(req.environ, **(changes or {}))
-        status, headers, body = Request(env).call_application(self.app)
-        return Answer(None, status, HeaderKeyDict(headers), [b''.join(body)])
+        return self._whole(Request(dict(req.environ, **(changes or {}))))
+
+    def _whole(self, req: Request, shard: int | None = None) -> Answer:
+        status, headers, body = req.call_application(self.app)
+        try:
+            parts = [b''.join(body)]
+        finally:
+            close_if_possible(body)
+        return Answer(shard, status, HeaderKeyDict(headers), parts)
 
     def fan_out(
         self, send: Callable[..., Answer], calls: Iterable[tuple]
@@ -348,21 +358,22 @@ class Backend:
             answers = dict(pile.asyncstarmap(guarded, numbered))
         return [answers[i] for i in range(len(calls))]
 
-    def head_shards(self, env: dict, target: LogicalContainer) -> list[Answer]:
+    def head_shards(
+        self, env: dict, target: LogicalContainer, newest: bool = False
+    ) -> list[Answer]:
         """HEAD every backing container.
 
-        :raises BackendError: if one can't be read
+        :param newest: ask all replicas of each
+        :returns: what they answered, be it an error
         """
         base = self.owner_env(env, uncached=True)
-        newest = newest_header(env)
-        answers = self.fan_out(
+        headers = {'X-Newest': 'true'} if newest else newest_header(env)
+        return self.fan_out(
             lambda shard: self.send_to_shard(
-                base, target, shard, 'HEAD', headers=newest
+                base, target, shard, 'HEAD', headers=headers
             ),
             [(shard,) for shard in target.shards()],
         )
-        require_success(answers)
-        return answers
 
 
 class Verbatim:

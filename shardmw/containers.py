@@ -22,6 +22,7 @@ from shardmw.backend import (
     Verbatim,
     authorize,
     info_of,
+    require_success,
     unavailable,
 )
 from shardmw.layout import LayoutError
@@ -99,7 +100,11 @@ class ContainerRequests:
         """
         status, headers, body = req.call_application(self.app)
         root = Answer(None, status, HeaderKeyDict(headers), body)
-        target = self._target_of(req, root)
+        try:
+            target = self._target_of(req, root)
+        except (BackendError, LayoutError):
+            drain_and_close(body)
+            raise
         if target is None:
             return Verbatim(root)
         drain_and_close(body)
@@ -144,6 +149,7 @@ class ContainerRequests:
         if newest is None:
             return Verbatim(root)
         answers = self.backend.head_shards(req.environ, newest)
+        require_success(answers)
         self.logger.update_stats('fanout.requests', len(answers) + 1)
         return _Summed(newest, root, [root, *answers], None)
 

@@ -51,6 +51,7 @@ from shardmw.backend import (
     Verbatim,
     authorize,
     info_of,
+    require_success,
     sleep,
     to_environ,
 )
@@ -76,13 +77,17 @@ METADATA_PREFIXES = (
 )
 
 LOCK_KEY = 'shardmw/lifecycle/{account}/{container}'
-#: How long a dead process can hold up others that create the same container.
+#: How long one process can hold up others that create the same container; if
+#: it takes longer, they go on.
 LOCK_SECONDS = 15
 LOCK_POLL_SECONDS = 0.05
 
 #: A DELETE watches out for so long for uploads that began before it; one that
 #: takes longer looks for itself whether its container is still there.
 UPLOAD_GRACE_SECONDS = 0.15
+
+REPLACED = 'created anew with another layout during an upload'
+LOCKED = 'another PUT or DELETE of the container takes too long'
 
 
 def parse_shard_count(text: str, max_shards: int) -> int | None:
@@ -91,6 +96,10 @@ def parse_shard_count(text: str, max_shards: int) -> int | None:
         return None
     count = int(text)
     return count if 1 <= count <= max_shards else None
+
+
+class ReplacedError(BackendError):
+    """An upload's container was deleted, and created anew otherwise."""
 
 
 class Lifecycle:
@@ -139,7 +148,7 @@ class Lifecycle:
             target = self.backend.described_by(req, info_of(root))
             if target:
                 return self._delete(req, target, root)
-            leftover = root.is_missing and self._nonempty_leftover(req)
+            leftover = root.is_missing and self._clear_leftovers(req)
             if leftover:
                 self._revive(req, leftover)
                 return HTTPConflict(request=req)
@@ -184,7 +193,8 @@ class Lifecycle:
 
         :raises BackendError: if that can't be done
         """
-        if any(answer.is_missing for answer in self._head_shards(req, target)):
+        shards = self._present_shards(req, target)
+        if len(shards) < len(target.shards()):
             policy = POLICIES[target.info['storage_policy']].name
             failure = self._put_shards(req, target, policy)
             if failure:
@@ -197,7 +207,7 @@ class Lifecycle:
         """
         root = self.backend.head_root(req)
         if root.is_missing:
-            leftover = self._nonempty_leftover(req)
+            leftover = self._clear_leftovers(req)
             if leftover:
                 self._revive(req, leftover)
                 root = self.backend.head_root(req)
@@ -230,7 +240,9 @@ class Lifecycle:
                 }
                 root = self.backend.send_as_client(req, to_environ(record))
             if is_client_error(root.status):
-                self._delete_shards(req, target)
+                # Nobody else's, who was faster while there was no lock.
+                if self.backend.head_root(req).is_missing:
+                    self._delete_shards(req, target)
             elif not root.is_success:
                 # The root may have been written: its shards must stay.
                 raise BackendError(root.shard, root.status)
@@ -287,7 +299,7 @@ class Lifecycle:
     def _delete(
         self, req: Request, target: LogicalContainer, root: Answer
     ) -> Callable:
-        for answer in self._head_shards(req, target):
+        for answer in self._present_shards(req, target):
             if answer.object_count > 0:
                 return HTTPConflict(request=req)
         self.logger.increment('container.DELETE')
@@ -302,7 +314,7 @@ class Lifecycle:
             left = _left_over(self._delete_shards(req, target))
             sleep(max(0, deadline - time.monotonic()))
             self.backend.forget_info(req.environ, target)
-            left = left or self._nonempty_leftover(req)
+            left = left or self._clear_leftovers(req)
             if left:
                 self._restore(req, target, _root_headers(root))
                 if left.status == HTTP_CONFLICT:
@@ -322,8 +334,9 @@ class Lifecycle:
         into a shard that took longer than UPLOAD_GRACE_SECONDS; a DELETE
         finds the objects of shorter ones by itself.
 
-        :raises BackendError: if that can't be done, or if meanwhile there is
-                              another container of the same name
+        :raises ReplacedError: if meanwhile there is another container of the
+                               same name
+        :raises BackendError: if nobody can say, or it can't be done
         """
         if self.backend.is_confirmed(req.environ, target):
             return
@@ -337,26 +350,21 @@ class Lifecycle:
                 return
             present = self.backend.described_by(req, info_of(root))
             if present is None or present.layout != target.layout:
-                raise BackendError(None, root.status)
+                raise ReplacedError(None, root.status, REPLACED)
 
-    def _head_shards(
+    def _present_shards(
         self, req: Request, target: LogicalContainer
     ) -> list[Answer]:
-        """The shards that there are: a dead DELETE may have left some.
+        """The HEADs of those shards that there are.
 
-        :raises BackendError: if one can't be read
+        A dead DELETE may have left only some.
+
+        :raises BackendError: if nobody can say of one
         """
-        base = self.backend.owner_env(req.environ, uncached=True)
-        answers = self.backend.fan_out(
-            lambda shard: self.backend.send_to_shard(
-                base, target, shard, 'HEAD', headers={'X-Newest': 'true'}
-            ),
-            [(shard,) for shard in target.shards()],
-        )
-        for answer in answers:
-            if not (answer.is_success or answer.is_missing):
-                raise BackendError(answer.shard, answer.status)
-        return answers
+        answers = self.backend.head_shards(req.environ, target, newest=True)
+        present = [answer for answer in answers if not answer.is_missing]
+        require_success(present)
+        return present
 
     def _restore(
         self,
@@ -380,13 +388,13 @@ class Lifecycle:
         root = self.backend.send(
             self.backend.owner_env(req.environ),
             'PUT',
-            str_to_wsgi(f'/{target.version}{target.path}'),
+            target.path,
             headers=root_headers,
         )
         if not root.is_success:
             raise BackendError(None, root.status)
 
-    def _nonempty_leftover(self, req: Request) -> Answer | None:
+    def _clear_leftovers(self, req: Request) -> Answer | None:
         """Clear the shards that a container left that is gone.
 
         :returns: the refusal of one that holds objects, if there is one,
@@ -428,6 +436,8 @@ class Lifecycle:
         """Let nobody else create or delete the same container meanwhile.
 
         By way of memcached; while it is away there is no lock.
+
+        :raises BackendError: if others hold it for too long
         """
         _version, account, container, _obj = req.split_path(3, 4, True)
         key = LOCK_KEY.format(account=account, container=container)
@@ -435,12 +445,14 @@ class Lifecycle:
         deadline = time.monotonic() + LOCK_SECONDS
         while not cache.take(key, LOCK_SECONDS):
             if time.monotonic() > deadline:
-                break
+                raise BackendError(None, 503, LOCKED)
             sleep(LOCK_POLL_SECONDS)
+        held_until = time.monotonic() + LOCK_SECONDS
         try:
             yield
         finally:
-            cache.delete(key)
+            if time.monotonic() < held_until:
+                cache.delete(key)
 
 
 def _left_over(answers: list[Answer]) -> Answer | None:

@@ -6,13 +6,13 @@ this module asks for them. A shard that can't be read makes the listing fail:
 there is never a partial one.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from urllib.parse import quote
 
 from swift.common.constraints import CONTAINER_LISTING_LIMIT
 from swift.common.http import is_client_error
 from swift.common.request_helpers import validate_container_params
-from swift.common.swob import Request, str_to_wsgi
+from swift.common.swob import Request
 from swift.common.utils import config_true_value
 
 from shardmw.backend import (
@@ -24,8 +24,8 @@ from shardmw.backend import (
     newest_header,
     require_success,
 )
-from shardmw.paging import Ask, Page, Row, name_of, without_duplicates
-from shardmw.placement import backing_bound, shard_of
+from shardmw.paging import Ask, Page, Row
+from shardmw.placement import backing_bound
 
 #: The root's number among the sources of a page; shards have their index.
 ROOT = -1
@@ -79,33 +79,17 @@ class ListingParams:
             query['end_marker'] = backing_bound(self.end_marker)
         if self.reverse:
             query['reverse'] = 'true'
-        if self.path:
-            query['path'] = backing_bound(self.path)
-        elif self.lists_top_level_path():
-            query.update(prefix=backing_bound(''), delimiter='/')
+        if self.path is not None:
+            # An empty one lists the whole container's top level, there, too.
+            query['path'] = self.path and backing_bound(self.path)
         elif self.prefix or self.delimiter:
             query['prefix'] = backing_bound(self.prefix)
             query['delimiter'] = self.delimiter
         return query
 
-    def includes(self, name: str) -> bool:
-        """Whether a name lies between marker and end_marker."""
-        low, high = self.marker, self.end_marker
-        if self.reverse:
-            low, high = high, low
-        return (not low or name > low) and (not high or name < high)
-
     def has_unlistable_prefix(self) -> bool:
         """Whether Swift fails to find the end of the prefix, a 500."""
         return self.path is None and self.prefix.endswith(NO_SUCCESSOR)
-
-    def lists_top_level_path(self) -> bool:
-        """Whether this is a listing by ``path`` of the whole container.
-
-        No path names the top of a backing container, so its shards are
-        listed by delimiter, and each subdir is looked up as an object.
-        """
-        return self.path == ''
 
 
 class RootAnswer(Exception):
@@ -141,11 +125,6 @@ class ListingRequest:
         :raises RootAnswer: if the root refuses or has another record
         :raises BackendError: if a shard can't be read
         """
-        if params.lists_top_level_path() and params.limit > 0:
-            return self._objects_of_top_level(params)
-        return self._page(params).rows()
-
-    def _page(self, params: ListingParams) -> Page:
         sources = [ROOT, *self.target.shards()]
         page = Page(sources, params.limit, params.reverse, whole=ROOT)
         while asks := page.asks():
@@ -159,33 +138,19 @@ class ListingRequest:
                 page.add(ask, _rows_of(answer))
             self.request_count += len(asks)
             self.refills += sum(ask.marker is not None for ask in asks)
-        return page
+        return page.rows()
 
     def _send(
         self, shard: int | None, ask: Ask, params: ListingParams
     ) -> Answer:
         if shard is None:
-            return self._ask_root(params)
-        return self._ask_shard(shard, params.for_shard(ask))
-
-    def _ask_root(self, params: ListingParams) -> Answer:
-        """The client's own request, from where the listing goes on."""
-        req = Request(self.env.copy())
-        if ROOT in self.answers:
-            req.params = {
-                **req.params,
-                'limit': str(params.limit),
-                'marker': str_to_wsgi(params.marker),
-            }
-        return self.backend.send_as_client(req)
-
-    def _ask_shard(self, shard: int, query: dict) -> Answer:
+            return self.backend.send_as_client(Request(self.env))
         return self.backend.send_to_shard(
             self.base,
             self.target,
             shard,
             'GET',
-            query=_query_string(query),
+            query=_query_string(params.for_shard(ask)),
             headers=self.newest,
         )
 
@@ -206,50 +171,6 @@ class ListingRequest:
             record = answer.headers.get(RECORD_HEADER)
             if record != self.target.info['sysmeta'].get(RECORD_NAME):
                 raise RootAnswer(answer)
-
-    def _objects_of_top_level(self, params: ListingParams) -> list[Row]:
-        found: list[Row] = []
-        while len(found) < params.limit:
-            rest = replace(params, limit=params.limit - len(found))
-            page = self._page(rest)
-            rows = page.rows()
-            found += [
-                row
-                for row in self._subdirs_as_objects(rows, params.reverse)
-                if params.includes(name_of(row))
-            ]
-            if page.is_last():
-                break
-            params = replace(params, marker=name_of(rows[-1]))
-        return found
-
-    def _subdirs_as_objects(self, rows: list[Row], reverse: bool) -> list[Row]:
-        """The rows with each subdir replaced by the object of its name.
-
-        A subdir that is no object goes.
-        """
-        subdirs = [row['subdir'] for row in rows if 'subdir' in row]
-        answers = self.backend.fan_out(
-            lambda shard, name: self._ask_shard(
-                shard,
-                {'format': 'json', 'limit': 1, 'prefix': backing_bound(name)},
-            ),
-            [
-                (shard_of(name, count), name)
-                for count in self.target.layout.counts()
-                for name in subdirs
-            ],
-        )
-        require_success(answers)
-        objects = [
-            row
-            for answer in answers
-            for row in _rows_of(answer)
-            if row['name'] in subdirs
-        ]
-        objects += [row for row in rows if 'subdir' not in row]
-        objects.sort(key=name_of, reverse=reverse)
-        return without_duplicates(objects)
 
 
 def _shard_of_source(ask: Ask) -> int | None:

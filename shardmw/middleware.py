@@ -71,7 +71,11 @@ from collections.abc import Callable
 from swift.common.constraints import check_utf8, valid_api_version
 from swift.common.registry import register_swift_info
 from swift.common.swob import Request, wsgi_to_str
-from swift.common.utils import get_logger, split_path
+from swift.common.utils import (
+    config_true_value,
+    get_logger,
+    split_path,
+)
 
 from shardmw.accounts import AccountRequests
 from shardmw.asyncdeletes import PRIVATE_METHOD, AsyncDeletes
@@ -82,6 +86,8 @@ from shardmw.lifecycle import Lifecycle
 from shardmw.objects import ObjectRequests
 from shardmw.pipeline import check_pipeline
 from shardmw.placement import is_reserved
+
+PRIVATE_METHODS_ENV = 'HTTP_X_BACKEND_ALLOW_PRIVATE_METHODS'
 
 
 class ShardMiddleware:
@@ -123,7 +129,9 @@ class ShardMiddleware:
         if name:
             return self._objects
         if container and env['REQUEST_METHOD'] == PRIVATE_METHOD:
-            return self._async_deletes
+            # Clients can't send this header: the gatekeeper drops it.
+            allowed = env.get(PRIVATE_METHODS_ENV)
+            return self._async_deletes if config_true_value(allowed) else None
         return self._containers if container else self._accounts
 
 

@@ -17,6 +17,7 @@ from swift.common.request_helpers import split_reserved_name
 from swift.common.swob import (
     Request,
     Response,
+    wsgi_quote,
     wsgi_to_str,
 )
 from swift.common.utils import (
@@ -36,7 +37,11 @@ from shardmw.backend import (
 )
 from shardmw.config import Options
 from shardmw.layout import LayoutError
-from shardmw.lifecycle import UPLOAD_GRACE_SECONDS, Lifecycle
+from shardmw.lifecycle import (
+    UPLOAD_GRACE_SECONDS,
+    Lifecycle,
+    ReplacedError,
+)
 from shardmw.placement import (
     backing_container,
     is_reserved,
@@ -44,7 +49,7 @@ from shardmw.placement import (
 )
 from shardmw.quotas import Quotas
 from shardmw.ratelimit import RateLimiter
-from shardmw.stats import container_stats
+from shardmw.stats import SummedStats
 
 READS = ('GET', 'HEAD')
 WRITES = ('PUT', 'POST', 'DELETE')
@@ -69,9 +74,9 @@ class ObjectRequests:
         self.app = app
         self.backend = backend
         self.lifecycle = lifecycle
-        self.options = options
         self.logger = logger
-        self.quotas = Quotas(backend, options.stats_cache_seconds)
+        self.stats = SummedStats(backend, options.stats_cache_seconds)
+        self.quotas = Quotas(self.stats)
         self.limiter = RateLimiter(options.rate_limits, logger)
 
     def __call__(self, req: Request) -> Callable:
@@ -160,10 +165,17 @@ class ObjectRequests:
         """
         try:
             self.lifecycle.keep(req, target)
-        except BackendError:
+        except ReplacedError:
             delete = dict(env, REQUEST_METHOD='DELETE', CONTENT_LENGTH='0')
+            # The upload's own: a DELETE must be newer.
+            delete.pop('HTTP_X_TIMESTAMP', None)
             delete['wsgi.input'] = BytesIO()
-            drain_and_close(Request(delete).get_response(self.app))
+            answer = self.backend.send_as_client(Request(delete))
+            if is_server_error(answer.status):
+                self.logger.error(
+                    'shardmw: an upload to %s that was refused is left',
+                    wsgi_quote(req.path_info),
+                )
             raise
 
     def _newest(self, envs: list[dict]) -> dict | None:
@@ -172,16 +184,19 @@ class ObjectRequests:
         Only while there are several: what a proxy without the filter stored
         in the root may be newer than what lies in the shard.
 
-        :raises BackendError: if one of them can't be asked
+        :raises BackendError: if it was found nowhere, and one can't be asked
         """
         found = []
+        failed = None
         for place, env in enumerate(envs):
             resp = Request(_unconditional_head(env)).get_response(self.app)
             drain_and_close(resp)
-            if is_server_error(resp.status_int):
-                raise BackendError(None, resp.status_int)
             if resp.is_success:
                 found.append((float(resp.headers['X-Timestamp']), -place))
+            elif is_server_error(resp.status_int):
+                failed = resp.status_int
+        if failed and not found:
+            raise BackendError(None, failed, f'object servers: {failed}')
         return envs[-max(found)[1]] if found else None
 
     def _delete(self, envs: list[dict]) -> Callable:
@@ -189,12 +204,10 @@ class ObjectRequests:
 
         If this is cut off, what a reader sees is still the newest.
         """
-        answers = [self._send_whole(env) for env in reversed(envs)]
+        answers = [
+            self.backend.send_as_client(Request(env)) for env in reversed(envs)
+        ]
         return Verbatim(min(answers, key=_worst_first))
-
-    def _send_whole(self, env: dict) -> Answer:
-        status, headers, body = Request(env).call_application(self.app)
-        return Answer(None, status, HeaderKeyDict(headers), [b''.join(body)])
 
     def _limit(
         self, req: Request, target: LogicalContainer, place: int | None
@@ -205,13 +218,8 @@ class ObjectRequests:
         object_count = target.info['object_count']
         if place is not None:
             stored = backing_container(target.container, place)
-            stats = container_stats(
-                self.backend,
-                req.environ,
-                target,
-                self.options.stats_cache_seconds,
-            )
-            object_count = stats.object_count // target.layout.shards
+            sums = self.stats.of(req.environ, target)
+            object_count = sums.object_count // target.layout.shards
         return self.limiter.refusal(req, target.account, stored, object_count)
 
     def _limit_plain(
@@ -232,7 +240,7 @@ class ObjectRequests:
         With versioning on, what a client uploads goes into the hidden
         container of versions, and only a link into the sharded one.
         """
-        if req.method != 'PUT':
+        if req.method != 'PUT' or not req.allow_reserved_names:
             return None
         version, account, container, _name = req.split_path(4, 4, True)
         try:

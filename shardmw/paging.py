@@ -88,12 +88,6 @@ class Page:
         """The page: at most ``limit`` rows in listing order."""
         return self._merge()[: self.limit]
 
-    def is_last(self) -> bool:
-        """Whether nothing follows this page."""
-        return not any(self._cut_off.values()) and (
-            len(self._merge()) <= self.limit
-        )
-
     def _first_asks(self) -> list[Ask]:
         share = first_share(self.limit, len(self._rows))
         return [

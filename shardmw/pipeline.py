@@ -43,6 +43,10 @@ LEFT = (
     'versioned_writes',
 )
 
+#: Filters that Swift adds to a pipeline that lacks them, right of the first
+#: proxy_logging.
+ADDED_BY_SWIFT = ('copy', 'dlo', 'listing_formats', 'versioned_writes')
+
 #: Filters of Swift that must see the backing container.
 RIGHT = ('encryption', 'keymaster', 'kmip_keymaster', 'kms_keymaster')
 
@@ -94,6 +98,13 @@ def check_order(filters: list[Filter]) -> None:
     if kinds.count('shardmw') != 1:
         raise ConfigError('shardmw: the pipeline must name it exactly once')
     place = kinds.index('shardmw')
+    if 'proxy_logging' in kinds and kinds.index('proxy_logging') > place:
+        for kind in ADDED_BY_SWIFT:
+            if kind not in kinds:
+                raise ConfigError(
+                    f'shardmw: name {kind} in the pipeline, left of shardmw: '
+                    'Swift would add it on the right'
+                )
     for i, each in enumerate(filters):
         if each.kind in LEFT and i > place:
             raise ConfigError(_misplaced(each.name, 'left'))

@@ -7,10 +7,10 @@ sums of root and shards in that info's place, so that the answer is its own.
 """
 
 from swift.common.middleware.container_quotas import ContainerQuotaMiddleware
-from swift.common.swob import HTTPOk, Request, Response, str_to_wsgi
+from swift.common.swob import HTTPOk, Request, Response
 
-from shardmw.backend import Backend, LogicalContainer, with_info
-from shardmw.stats import container_stats
+from shardmw.backend import LogicalContainer, with_info
+from shardmw.stats import SummedStats
 
 QUOTA_NAMES = ('quota-bytes', 'quota-count')
 
@@ -18,12 +18,11 @@ QUOTA_NAMES = ('quota-bytes', 'quota-count')
 class Quotas:
     """Holds uploads into sharded containers against their quotas.
 
-    :param stats_cache_seconds: how old the sums may be
+    :param stats: how much containers hold
     """
 
-    def __init__(self, backend: Backend, stats_cache_seconds: int) -> None:
-        self.backend = backend
-        self.stats_cache_seconds = stats_cache_seconds
+    def __init__(self, stats: SummedStats) -> None:
+        self.stats = stats
         self._quotas = ContainerQuotaMiddleware(HTTPOk())
 
     def refusal(
@@ -32,22 +31,19 @@ class Quotas:
         """The 413 for an upload that would exceed a quota, or None.
 
         :param req: a PUT of an object of the container, or of a version of it
-        :raises BackendError: if a shard's size can't be read
         """
         if not any(name in target.info['meta'] for name in QUOTA_NAMES):
             return None
-        stats = container_stats(
-            self.backend, req.environ, target, self.stats_cache_seconds
-        )
+        sums = self.stats.of(req.environ, target)
         summed_info = {
             **target.info,
-            'object_count': stats.object_count,
-            'bytes': stats.bytes_used,
+            'object_count': sums.object_count,
+            'bytes': sums.bytes_used,
             'sysmeta': {},
         }
         env = with_info(
             req.environ, target.account, target.container, summed_info
         )
-        env['PATH_INFO'] = str_to_wsgi(f'/{target.version}{target.path}/x')
+        env['PATH_INFO'] = f'{target.path}/x'
         resp = Request(env).get_response(self._quotas)
         return None if resp.is_success else resp

@@ -2,18 +2,23 @@
 """The summed size of a sharded container, cached for quotas and rate limits.
 
 Figures in container HEADs and listings never come from here: those are read
-anew. Quotas are held against figures as old as Swift's own container info.
+anew. Quotas and rates are held against figures as old as Swift's own container
+info, kept in memcached and, for when it is away, in each worker.
 """
 
 import time
+from collections import OrderedDict
 from typing import NamedTuple
 
-from shardmw.backend import Backend, LogicalContainer, SharedCache
+from shardmw.backend import Answer, Backend, LogicalContainer, SharedCache
 
 CACHE_KEY = 'shardmw/stats/{account}/{container}'
 
 #: For how many times their age sums are kept, to be used during a refresh.
 STALE_FACTOR = 2
+
+#: How many containers' sums a worker keeps by itself.
+LOCAL_SUMS = 10_000
 
 
 class ContainerStats(NamedTuple):
@@ -28,32 +33,68 @@ def cache_key(account: str, container: str) -> str:
     return CACHE_KEY.format(account=account, container=container)
 
 
-def container_stats(
-    backend: Backend, env: dict, target: LogicalContainer, seconds: int
-) -> ContainerStats:
-    """The sums of a container, about so many seconds old at the most.
+class SummedStats:
+    """Sums that are about so many seconds old at the most.
 
     When they are older, one request reads them anew; those that come
     meanwhile do with what there is.
 
-    :raises BackendError: if a shard can't be read
+    :param seconds: how old they may be
     """
-    cache = SharedCache(env)
-    key = cache_key(target.account, target.container)
-    cached = cache.get(key)
-    if cached is None or (
-        time.time() > cached[2] and cache.take(key + '/refresh', seconds)
-    ):
-        answers = backend.head_shards(env, target)
-        cached = [
-            sum(answer.object_count for answer in answers),
-            sum(answer.bytes_used for answer in answers),
-            time.time() + seconds,
-        ]
-        cache.set(key, cached, STALE_FACTOR * seconds)
-        cache.delete(key + '/refresh')
-    shard_objects, shard_bytes, _until = cached
-    return ContainerStats(
-        target.info['object_count'] + shard_objects,
-        target.info['bytes'] + shard_bytes,
+
+    def __init__(self, backend: Backend, seconds: int) -> None:
+        self.backend = backend
+        self.seconds = seconds
+        # [objects, bytes, fresh until] of the shards, as in memcached.
+        self._local: OrderedDict[str, list] = OrderedDict()
+
+    def of(self, env: dict, target: LogicalContainer) -> ContainerStats:
+        """The sums of a container.
+
+        A shard that can't be read counts like the mean of the others: its
+        writes must not wait for its size, nor theirs.
+        """
+        key = cache_key(target.account, target.container)
+        shared = SharedCache(env)
+        sums = shared.get(key) or self._local.get(key)
+        if sums is None or self._is_ours_to_refresh(shared, key, sums):
+            sums = self._read(env, target)
+            self._keep(key, sums)
+            shared.set(key, sums, STALE_FACTOR * self.seconds)
+        return ContainerStats(
+            target.info['object_count'] + sums[0],
+            target.info['bytes'] + sums[1],
+        )
+
+    def _is_ours_to_refresh(
+        self, shared: SharedCache, key: str, sums: list
+    ) -> bool:
+        if self.seconds == 0:
+            return True
+        if time.time() <= sums[2]:
+            return False
+        self._keep(key, [*sums[:2], time.time() + self.seconds])
+        return shared.take(f'{key}/refresh', self.seconds)
+
+    def _read(self, env: dict, target: LogicalContainer) -> list:
+        answers = self.backend.head_shards(env, target)
+        return [*summed(answers), time.time() + self.seconds]
+
+    def _keep(self, key: str, sums: list) -> None:
+        self._local[key] = sums
+        self._local.move_to_end(key)
+        if len(self._local) > LOCAL_SUMS:
+            self._local.popitem(last=False)
+
+
+def summed(answers: list[Answer]) -> tuple[int, int]:
+    """The objects and bytes of shards, those unread as the mean of others."""
+    read = [answer for answer in answers if answer.is_success]
+    if not read:
+        return 0, 0
+    objects = sum(answer.object_count for answer in read)
+    size = sum(answer.bytes_used for answer in read)
+    return (
+        objects * len(answers) // len(read),
+        size * len(answers) // len(read),
     )

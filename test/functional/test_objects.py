@@ -12,7 +12,7 @@ from test.functional.conftest import (
     MAKERS,
     SHARD_COUNT_HEADER,
     STORED_BODY,
-    make_plain,
+    USER,
     make_sharded,
     unique,
 )
@@ -787,10 +787,11 @@ class TestCopy:
     }
 
     @pytest.fixture
-    def between(self, client, two_containers):
-        source, _destination = two_containers
+    def between(self, client, lasting_two):
+        """Two containers, the first with an object ``a/ö``."""
+        source, _destination = lasting_two
         client.put(source, 'a/ö', BODY, headers=self.META)
-        return two_containers
+        return lasting_two
 
     def assert_copied(self, got):
         assert got.status == 200
@@ -809,15 +810,15 @@ class TestCopy:
         got = client.get(destination, 'b/ü')
         self.assert_copied(got)
         assert got.headers['x-object-meta-colour'] == 'blue'
-        assert client.listing(destination).names() == ['b/ü']
+        assert client.listing(destination, prefix='b/').names() == ['b/ü']
 
     def test_by_put(self, client, between):
         source, destination = between
         headers = {'X-Copy-From': f'/{source}/a/%C3%B6'}
-        answer = client.put(destination, 'b', headers=headers)
+        answer = client.put(destination, 'by-put', headers=headers)
         assert answer.status == 201
         assert answer.headers['x-copied-from'] == f'{source}/a/%C3%B6'
-        got = client.get(destination, 'b')
+        got = client.get(destination, 'by-put')
         self.assert_copied(got)
         assert got.headers['x-object-meta-colour'] == 'blue'
 
@@ -826,10 +827,10 @@ class TestCopy:
         client.copy(
             source,
             'a/ö',
-            f'{destination}/b',
+            f'{destination}/added',
             headers={'X-Object-Meta-Size': 'big'},
         )
-        got = client.get(destination, 'b').headers
+        got = client.get(destination, 'added').headers
         assert got['x-object-meta-colour'] == 'blue'
         assert got['x-object-meta-size'] == 'big'
 
@@ -838,13 +839,13 @@ class TestCopy:
         client.copy(
             source,
             'a/ö',
-            f'{destination}/b',
+            f'{destination}/fresh',
             headers={
                 'X-Fresh-Metadata': 'true',
                 'X-Object-Meta-Size': 'big',
             },
         )
-        got = client.get(destination, 'b')
+        got = client.get(destination, 'fresh')
         assert got.body == BODY
         assert 'x-object-meta-colour' not in got.headers
         assert got.headers['x-object-meta-size'] == 'big'
@@ -852,11 +853,11 @@ class TestCopy:
     def test_of_a_range(self, client, between):
         source, destination = between
         headers = {'Range': 'bytes=2-4'}
-        client.copy(source, 'a/ö', f'{destination}/b', headers=headers)
-        assert client.get(destination, 'b').body == b'234'
+        client.copy(source, 'a/ö', f'{destination}/part', headers=headers)
+        assert client.get(destination, 'part').body == b'234'
 
-    def test_of_and_to_names_of_1024_bytes(self, client, two_containers):
-        source, destination = two_containers
+    def test_of_and_to_names_of_1024_bytes(self, client, lasting_two):
+        source, destination = lasting_two
         client.put(source, 's' * 1024, BODY)
         copied = client.copy(source, 's' * 1024, f'{destination}/short')
         assert copied.status == 201
@@ -866,37 +867,35 @@ class TestCopy:
         assert copied.status == 201
         assert client.get(destination, 'd' * 1024).body == BODY
 
-    def test_to_another_account(self, client, login, two_containers):
-        source, _ = two_containers
+    @pytest.mark.parametrize('make', MAKERS.values(), ids=MAKERS)
+    def test_to_another_account(self, client, login, container, make):
         headers = {'X-Container-Read': 'test2:tester2'}
-        client.post(source, headers=headers)
-        client.put(source, 'o', BODY)
+        client.post(container, headers=headers)
+        client.put(container, 'o', BODY)
         other = login('test2:tester2')
         headers = {
-            'X-Copy-From': f'{source}/o',
+            'X-Copy-From': f'{container}/o',
             'X-Copy-From-Account': client.account,
         }
-        theirs_plain, theirs_sharded = make_plain(other), make_sharded(other)
-        answer = other.put(theirs_plain, 'o', headers=headers)
+        theirs = make(other)
+        answer = other.put(theirs, 'o', headers=headers)
         assert answer.status == 201
         assert answer.headers['x-copied-from-account'] == client.account
-        assert other.put(theirs_sharded, 'o', headers=headers).status == 201
-        assert other.get(theirs_plain, 'o').body == BODY
-        assert other.get(theirs_sharded, 'o').body == BODY
+        assert other.get(theirs, 'o').body == BODY
 
-    def test_into_another_account(self, client, login, between):
-        source, destination = between
+    @pytest.mark.parametrize('make', MAKERS.values(), ids=MAKERS)
+    def test_into_another_account(self, client, login, container, make):
         headers = {'X-Container-Write': 'test2:tester2'}
-        client.post(destination, headers=headers)
+        client.post(container, headers=headers)
         other = login('test2:tester2')
-        theirs = make_sharded(other)
+        theirs = make(other)
         other.put(theirs, 'o', b'theirs')
         headers = {'Destination-Account': client.account}
         answer = other.copy(
-            theirs, 'o', f'{destination}/from-them', headers=headers
+            theirs, 'o', f'{container}/from-them', headers=headers
         )
         assert answer.status == 201
-        assert client.get(destination, 'from-them').body == b'theirs'
+        assert client.get(container, 'from-them').body == b'theirs'
 
     def test_from_another_account_needs_its_read_acl(
         self, client, login, container
@@ -938,40 +937,41 @@ class TestCopy:
         assert got.headers['x-object-meta-size'] == 'big'
         assert client.listing(container).names() == ['o']
 
-    def test_of_a_missing_object_is_404(self, client, two_containers):
-        source, destination = two_containers
-        assert client.copy(source, 'o', f'{destination}/o').status == 404
-        headers = {'X-Copy-From': f'{source}/o'}
-        assert client.put(destination, 'o', headers=headers).status == 404
-        assert client.listing(destination).json() == []
+    def test_of_a_missing_object_is_404(self, client, lasting_two):
+        source, destination = lasting_two
+        assert (
+            client.copy(source, 'missing', f'{destination}/missing').status
+            == 404
+        )
+        headers = {'X-Copy-From': f'{source}/missing'}
+        assert (
+            client.put(destination, 'missing', headers=headers).status == 404
+        )
+        assert client.get(destination, 'missing').status == 404
 
-    def test_into_a_missing_container_is_404(self, client, container):
-        client.put(container, 'o', BODY)
+    def test_into_a_missing_container_is_404(self, client, stored):
         missing = unique('missing')
-        assert client.copy(container, 'o', f'{missing}/o').status == 404
+        assert client.copy(stored, 'o', f'{missing}/o').status == 404
 
-    @pytest.mark.parametrize('source', ['no-object', '', '/', 'c/'])
-    def test_from_what_is_no_object_is_412(self, client, container, source):
+    @pytest.mark.parametrize('source', ['no-object', '/', 'c/'])
+    def test_from_what_is_no_object_is_412(self, client, stored, source):
         headers = {'X-Copy-From': source}
-        answer = client.put(container, 'o', headers=headers)
-        assert answer.status == (201 if source == '' else 412)
+        assert client.put(stored, 'p', headers=headers).status == 412
 
-    def test_without_a_destination_is_412(self, client, container):
-        client.put(container, 'o', BODY)
-        assert client.request('COPY', container, 'o').status == 412
+    def test_without_a_destination_is_412(self, client, stored):
+        assert client.request('COPY', stored, 'o').status == 412
 
-    def test_with_a_body_is_400(self, client, container):
-        client.put(container, 'o', BODY)
-        headers = {'X-Copy-From': f'{container}/o'}
-        answer = client.put(container, 'p', b'body', headers=headers)
+    def test_with_a_body_is_400(self, client, stored):
+        headers = {'X-Copy-From': f'{stored}/o'}
+        answer = client.put(stored, 'p', b'body', headers=headers)
         assert answer.status == 400
 
     def test_under_a_condition(self, client, between):
         source, destination = between
-        to = f'{destination}/b'
+        to = f'{destination}/condition'
         headers = {'If-Match': '"other"'}
         assert client.copy(source, 'a/ö', to, headers=headers).status == 412
-        assert client.get(destination, 'b').status == 404
+        assert client.get(destination, 'condition').status == 404
         headers = {'If-Match': BODY_ETAG}
         assert client.copy(source, 'a/ö', to, headers=headers).status == 201
 
@@ -998,22 +998,27 @@ class TestOtherFilters:
         assert got.text == 'o\n'
 
 
-@pytest.mark.parametrize(
-    'headers', [{}, {SHARD_COUNT_HEADER: '4'}], ids=MAKERS
-)
-@pytest.mark.parametrize(
-    'container_name',
-    ['{} ☃%', '%41 {}', '.{}', '{}' + 'n' * 220, '☃' * 70 + '{}'],
+@pytest.fixture(
+    scope='class',
+    params=['{} ☃%', '%41 {}', '.{}', '{}' + 'n' * 220, '☃' * 70 + '{}'],
     ids=['snowman', 'percent', 'dot', 'long', 'long snowmen'],
 )
-class TestContainerNames:
-    @pytest.fixture
-    def named(self, client, headers, container_name):
-        """A container with an unusual name."""
-        name = container_name.format(unique('c'))
-        assert client.put(name, headers=headers).status == 201
-        return name
+def container_name(request):
+    """A name that is unusual."""
+    return request.param.format(unique('c'))
 
+
+@pytest.fixture(
+    scope='class', params=[{}, {SHARD_COUNT_HEADER: '4'}], ids=MAKERS
+)
+def named(request, login, container_name):
+    """A container of that name, once plain and once sharded."""
+    name = f'{container_name}{len(request.param)}'
+    assert login(USER).put(name, headers=request.param).status == 201
+    return name
+
+
+class TestContainerNames:
     def test_objects_live_and_die(self, client, named):
         assert client.put(named, 'a/ö', BODY).status == 201
         assert client.get(named, 'a/ö').body == BODY

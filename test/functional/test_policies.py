@@ -32,6 +32,17 @@ class TestObject:
         assert client.delete(second, 'o').status == 204
         assert client.listing(second).json() == []
 
+    @pytest.mark.parametrize('name', ['o', 'n' * 1024], ids=['o', 'long'])
+    def test_lies_on_disk_in_the_policy_of_its_container(
+        self, client, cluster, second, name
+    ):
+        body = unique('body').encode()
+        client.put(second, name, body)
+        files = cluster.devices_path.glob('*/*/objects*/*/*/*/*.data')
+        (found,) = [file for file in files if file.read_bytes() == body]
+        assert 'objects-1' in found.parts
+        client.delete(second, name)
+
     def test_has_its_versions_in_the_same_policy(self, client, second):
         client.post(second, headers={'X-Versions-Enabled': 'true'})
         client.put(second, 'o', b'old')

@@ -28,15 +28,15 @@ def make_linked(client, links, targets, headers):
 
 
 @pytest.fixture
-def linked(client, two_containers):
+def linked(client, lasting_two):
     """The containers of a link ``link`` and of its target ``a/ö``."""
-    make_linked(client, *two_containers, KINDS['dynamic'])
-    return two_containers
+    make_linked(client, *lasting_two, KINDS['dynamic'])
+    return lasting_two
 
 
 @pytest.fixture(scope='class', params=KINDS)
 def lasting_linked(request, login, lasting_two):
-    """Such containers, with either kind of link, that no test changes."""
+    """The same with either kind of link, for tests that change nothing."""
     make_linked(login(USER), *lasting_two, KINDS[request.param])
     return lasting_two
 
@@ -142,8 +142,11 @@ class TestSymlink:
         assert client.get(links, 'link').status == 404
         assert client.head(links, 'link', query=LINK).status == 200
 
-    def test_stranger_needs_to_read_both(self, client, stranger, linked):
-        links, targets = linked
+    def test_stranger_needs_to_read_both(
+        self, client, stranger, two_containers
+    ):
+        make_linked(client, *two_containers, KINDS['dynamic'])
+        links, targets = two_containers
         headers = {'X-Container-Read': 'test:tester3'}
         client.post(links, headers=headers)
         assert stranger.get(links, 'link').status == 403
@@ -152,30 +155,30 @@ class TestSymlink:
 
 
 class TestDynamicSymlink:
-    def test_follows_a_target_that_changes(self, client, two_containers):
-        links, targets = two_containers
-        put_link(client, links, 'link', f'{targets}/o')
-        assert client.get(links, 'link').status == 404
-        client.put(targets, 'o', BODY)
-        assert client.get(links, 'link').body == BODY
-        client.put(targets, 'o', b'changed')
-        assert client.get(links, 'link').body == b'changed'
+    def test_follows_a_target_that_changes(self, client, lasting_two):
+        links, targets = lasting_two
+        put_link(client, links, 'follows', f'{targets}/changes')
+        assert client.get(links, 'follows').status == 404
+        client.put(targets, 'changes', BODY)
+        assert client.get(links, 'follows').body == BODY
+        client.put(targets, 'changes', b'changed')
+        assert client.get(links, 'follows').body == b'changed'
 
-    def test_can_lead_to_another(self, client, two_containers):
-        links, targets = two_containers
-        put_link(client, links, 'one', f'{targets}/two')
-        put_link(client, targets, 'two', f'{links}/o')
-        client.put(links, 'o', BODY)
-        assert client.get(links, 'one').body == BODY
+    def test_can_lead_to_another(self, client, lasting_two):
+        links, targets = lasting_two
+        put_link(client, links, 'first', f'{targets}/second')
+        put_link(client, targets, 'second', f'{links}/third')
+        client.put(links, 'third', BODY)
+        assert client.get(links, 'first').body == BODY
 
-    def test_in_a_circle_is_409(self, client, two_containers):
-        links, targets = two_containers
+    def test_in_a_circle_is_409(self, client, lasting_two):
+        links, targets = lasting_two
         put_link(client, links, 'one', f'{targets}/two')
         put_link(client, targets, 'two', f'{links}/one')
         assert client.get(links, 'one').status == 409
 
-    def test_between_names_of_1024_bytes(self, client, two_containers):
-        links, targets = two_containers
+    def test_between_names_of_1024_bytes(self, client, lasting_two):
+        links, targets = lasting_two
         client.put(targets, 't' * 1024, BODY)
         put_link(client, links, 'l' * 1024, targets + '/' + 't' * 1024)
         assert client.get(links, 'l' * 1024).body == BODY
@@ -195,14 +198,14 @@ class TestDynamicSymlink:
         assert got.body == BODY
         assert got.headers['content-location'] == other.path(theirs, 'o')
 
-    def test_to_a_large_object(self, client, two_containers):
-        links, targets = two_containers
+    def test_to_a_large_object(self, client, lasting_two):
+        links, targets = lasting_two
         client.put(targets, 'seg/1', b'one,')
         client.put(targets, 'seg/2', b'two')
         headers = {'X-Object-Manifest': f'{targets}/seg/'}
         client.put(targets, 'large', headers=headers)
-        put_link(client, links, 'link', f'{targets}/large')
-        assert client.get(links, 'link').body == b'one,two'
+        put_link(client, links, 'to-large', f'{targets}/large')
+        assert client.get(links, 'to-large').body == b'one,two'
 
     @pytest.mark.parametrize('target', ['no-object', '/', 'c/', ''])
     def test_to_what_is_no_object_is_412(self, client, container, target):
@@ -233,18 +236,20 @@ class TestDynamicSymlink:
 
 
 class TestStaticSymlink:
-    def test_to_a_missing_target_is_409(self, client, two_containers):
-        links, targets = two_containers
+    def test_to_a_missing_target_is_409(self, client, lasting_two):
+        links, targets = lasting_two
         etag = {'X-Symlink-Target-Etag': ETAG}
-        answer = put_link(client, links, 'link', f'{targets}/o', **etag)
+        answer = put_link(
+            client, links, 'refused', f'{targets}/missing', **etag
+        )
         assert answer.status == 409
-        assert client.get(links, 'link', query=LINK).status == 404
+        assert client.get(links, 'refused', query=LINK).status == 404
 
-    def test_to_a_target_of_another_etag_is_409(self, client, two_containers):
-        links, targets = two_containers
-        client.put(targets, 'o', b'other')
+    def test_to_a_target_of_another_etag_is_409(self, client, lasting_two):
+        links, targets = lasting_two
+        client.put(targets, 'other', b'other')
         etag = {'X-Symlink-Target-Etag': ETAG}
-        answer = put_link(client, links, 'link', f'{targets}/o', **etag)
+        answer = put_link(client, links, 'refused', f'{targets}/other', **etag)
         assert answer.status == 409
 
     def test_to_a_target_in_a_missing_container_is_409(
@@ -255,22 +260,22 @@ class TestStaticSymlink:
         answer = put_link(client, container, 'link', target, **etag)
         assert answer.status == 409
 
-    def test_to_a_target_that_changed_is_409(self, client, two_containers):
-        links, targets = two_containers
-        client.put(targets, 'o', BODY)
+    def test_to_a_target_that_changed_is_409(self, client, lasting_two):
+        links, targets = lasting_two
+        client.put(targets, 'changes', BODY)
         etag = {'X-Symlink-Target-Etag': ETAG}
-        put_link(client, links, 'link', f'{targets}/o', **etag)
-        client.put(targets, 'o', b'changed')
-        assert client.get(links, 'link').status == 409
+        put_link(client, links, 'outdated', f'{targets}/changes', **etag)
+        client.put(targets, 'changes', b'changed')
+        assert client.get(links, 'outdated').status == 409
 
     def test_listing_shows_size_and_etag_of_its_target(
-        self, client, two_containers
+        self, client, lasting_two
     ):
-        links, targets = two_containers
-        client.put(targets, 'o', BODY)
+        links, targets = lasting_two
+        client.put(targets, 'stays', BODY)
         etag = {'X-Symlink-Target-Etag': ETAG}
-        put_link(client, links, 'link', f'{targets}/o', **etag)
-        (row,) = client.listing(links, prefix='link').json()
+        put_link(client, links, 'listed', f'{targets}/stays', **etag)
+        (row,) = client.listing(links, prefix='listed').json()
         assert row['symlink_etag'] == ETAG
         assert row['symlink_bytes'] == len(BODY)
         assert row['bytes'] == 0

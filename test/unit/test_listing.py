@@ -39,31 +39,9 @@ def test_a_path_overrides_prefix_and_delimiter():
     assert query == {'format': 'json', 'limit': 7, 'path': '\0d/e'}
 
 
-def test_the_top_level_is_listed_by_delimiter():
+def test_an_empty_path_is_asked_for_as_it_is():
     query = params_of('path=').for_shard(FIRST)
-    assert query == {
-        'format': 'json',
-        'limit': 7,
-        'prefix': '\0',
-        'delimiter': '/',
-    }
-
-
-@pytest.mark.parametrize(
-    ('query', 'name', 'is_included'),
-    [
-        ('', 'b', True),
-        ('marker=b', 'b', False),
-        ('marker=b', 'b/', True),
-        ('end_marker=b', 'b', False),
-        ('end_marker=b', 'a', True),
-        ('marker=b&reverse=on', 'a', True),
-        ('marker=b&reverse=on', 'b', False),
-        ('end_marker=b&reverse=on', 'a', False),
-    ],
-)
-def test_names_lie_between_the_markers(query, name, is_included):
-    assert params_of(query).includes(name) == is_included
+    assert query == {'format': 'json', 'limit': 7, 'path': ''}
 
 
 @pytest.mark.parametrize('character', ['%F4%8F%BF%BF', '%ED%9F%BF'])

@@ -116,6 +116,29 @@ def databases(tmp_path_factory) -> list[Database]:
 
 @given(spread=spreads, wanted=params)
 def test_a_merged_page_equals_the_page_of_the_whole(databases, spread, wanted):
+    assert_alike(databases, spread, wanted)
+
+
+# Without names that Swift overlooks next to a pseudo-directory.
+path_spreads = spreads.map(
+    lambda spread: {n: i for n, i in spread.items() if '0' not in n}
+)
+
+
+@given(
+    spread=path_spreads,
+    limit=st.integers(0, 40),
+    marker=st.just('') | names,
+    path=st.sampled_from(['', 'a', 'a/', 'b', 'a/b', '/', 'é']),
+)
+def test_a_page_by_path_equals_the_page_of_the_whole(
+    databases, spread, limit, marker, path
+):
+    wanted = ListingParams(limit=limit, marker=marker, path=path)
+    assert_alike(databases, spread, wanted)
+
+
+def assert_alike(databases, spread, wanted):
     whole, *shards = databases
     whole.fill(list(spread))
     for i, shard in enumerate(shards):
@@ -188,7 +211,6 @@ def test_a_source_that_was_not_cut_off_is_asked_once():
     for ask in page.asks():
         page.add(ask, [{'name': f'{ask.source}'}])
     assert page.asks() == []
-    assert page.is_last()
 
 
 def test_only_a_source_that_ran_out_below_the_end_is_asked_again():

@@ -3,6 +3,7 @@ import pytest
 
 from shardmw.config import ConfigError, parse_options
 from shardmw.pipeline import (
+    ADDED_BY_SWIFT,
     LEFT,
     RIGHT,
     Filter,
@@ -17,6 +18,14 @@ def pipeline(*kinds: str) -> list[Filter]:
 
 def test_the_documented_order_is_accepted():
     check_order(pipeline(*LEFT, 'shardmw', *RIGHT, 'proxy_logging'))
+
+
+@pytest.mark.parametrize('kind', ADDED_BY_SWIFT)
+def test_what_swift_would_add_on_the_right_must_be_named(kind):
+    named = [other for other in ADDED_BY_SWIFT if other != kind]
+    with pytest.raises(ConfigError, match=f'name {kind} in the pipeline'):
+        check_order(pipeline(*named, 'shardmw', 'proxy_logging'))
+    check_order(pipeline(*named, 'proxy_logging', 'shardmw'))
 
 
 def test_filters_of_others_may_stand_anywhere():
