@@ -293,3 +293,23 @@ class TestWhatIsReserved:
         assert plain.status in (200, 204)
         assert sharded.status == plain.status
         assert sharded.body == plain.body
+
+
+@pytest.mark.parametrize(
+    ('method', 'status'),
+    [('PUT', 201), ('GET', 200), ('POST', 202), ('DELETE', 204)],
+)
+def test_access_log_shows_what_a_client_asked_for(
+    client, cluster, stored, method, status
+):
+    client.put(stored, 'logged', BODY)
+    answer = client.request(method, stored, 'logged', body=b'')
+    client.head(stored, 'o')  # after it, the request before is in the log
+    log = cluster.log_path('proxy-1').read_text().splitlines()
+    (line,) = [
+        line
+        for line in log
+        if answer.headers['x-trans-id'] in line and f' {method} ' in line
+    ]
+    path = client.path(stored, 'logged')
+    assert f' {method} {path} HTTP/1.0 {status} ' in line
