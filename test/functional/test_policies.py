@@ -24,13 +24,13 @@ class TestObject:
     def test_lives_and_dies_in_the_policy_of_its_container(
         self, client, second
     ):
-        client.put(second, 'o', BODY)
-        assert client.get(second, 'o').body == BODY
-        client.post(second, 'o', headers={'X-Object-Meta-Colour': 'blue'})
-        headers = client.head(second, 'o').headers
+        client.put(second, 'alive', BODY)
+        assert client.get(second, 'alive').body == BODY
+        client.post(second, 'alive', headers={'X-Object-Meta-Colour': 'blue'})
+        headers = client.head(second, 'alive').headers
         assert headers['x-object-meta-colour'] == 'blue'
-        assert client.delete(second, 'o').status == 204
-        assert client.listing(second).json() == []
+        assert client.delete(second, 'alive').status == 204
+        assert client.listing(second, prefix='alive').json() == []
 
     @pytest.mark.parametrize('name', ['o', 'n' * 1024], ids=['o', 'long'])
     def test_lies_on_disk_in_the_policy_of_its_container(
@@ -39,18 +39,21 @@ class TestObject:
         body = unique('body').encode()
         client.put(second, name, body)
         files = cluster.devices_path.glob('*/*/objects*/*/*/*/*.data')
-        (found,) = [file for file in files if file.read_bytes() == body]
+        (found,) = [
+            file
+            for file in files
+            if file.stat().st_size == len(body) and file.read_bytes() == body
+        ]
         assert 'objects-1' in found.parts
-        client.delete(second, name)
 
     def test_has_its_versions_in_the_same_policy(self, client, second):
         client.post(second, headers={'X-Versions-Enabled': 'true'})
-        client.put(second, 'o', b'old')
-        client.put(second, 'o', BODY)
-        assert client.get(second, 'o').body == BODY
-        rows = client.get(second, query='format=json&versions').json()
+        client.put(second, 'versioned', b'old')
+        client.put(second, 'versioned', BODY)
+        assert client.get(second, 'versioned').body == BODY
+        rows = client.get(second, query='format=json&versions&prefix=v').json()
         query = {'version-id': rows[1]['version_id']}
-        assert client.get(second, 'o', query=query).body == b'old'
+        assert client.get(second, 'versioned', query=query).body == b'old'
 
 
 class TestAcrossPolicies:
