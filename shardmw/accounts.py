@@ -15,7 +15,6 @@ import orjson
 from swift.common.constraints import ACCOUNT_LISTING_LIMIT
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.http import HTTP_GONE, HTTP_NOT_FOUND
-from swift.common.request_helpers import get_reserved_name
 from swift.common.swob import Request, wsgi_to_str
 
 from shardmw.backend import (
@@ -27,9 +26,9 @@ from shardmw.backend import (
     unavailable,
 )
 from shardmw.placement import (
-    LONG_COMPONENT,
-    SHORT_COMPONENT,
+    BACKING_PREFIX,
     backing_prefix,
+    can_be_sharded,
     has_long_name,
     is_reserved,
     key_of,
@@ -39,12 +38,14 @@ from shardmw.placement import (
 COUNT_HEADER = 'X-Account-Container-Count'
 POLICY_COUNT_HEADER = 'X-Account-Storage-Policy-{policy}-Container-Count'
 
+JSON = 'application/json'
+
 COUNTS_KEY = 'shardmw/backing-counts/{account}'
 #: As old as Swift's own cached account info may be.
 COUNTS_SECONDS = 60
 
-#: Sorts behind every index of a backing container's name.
-AFTER_INDEX = '\x7f'
+#: Sorts behind everything that follows a prefix of backing containers' names.
+AFTER_ALL = '\x7f'
 
 
 class AccountRequests:
@@ -61,7 +62,7 @@ class AccountRequests:
         :param req: a request to an account
         :returns: the WSGI application that answers it
         """
-        if req.method not in ('GET', 'HEAD') or req.allow_reserved_names:
+        if req.method not in ('GET', 'HEAD'):
             return self.app
         answer = self.backend.send_as_client(req)
         if not answer.is_success or COUNT_HEADER not in answer.headers:
@@ -74,14 +75,20 @@ class AccountRequests:
 
     def _logical(self, req: Request, answer: Answer) -> Answer:
         headers = HeaderKeyDict(answer.headers)
-        for name, count in self._backing_counts(req).items():
-            if name in headers:
-                headers[name] = str(max(0, int(headers[name]) - count))
-        if req.method != 'GET':
+        if not req.allow_reserved_names:
+            self._leave_out(headers, self._backing_counts(req))
+        if req.method != 'GET' or JSON not in headers.get('Content-Type', ''):
             return answer._replace(headers=headers)
         body = orjson.dumps(self._with_sums(req, answer.rows()))
         headers['Content-Length'] = str(len(body))
         return answer._replace(headers=headers, body=[body])
+
+    def _leave_out(
+        self, headers: HeaderKeyDict, backing_counts: dict[str, int]
+    ) -> None:
+        for name, count in backing_counts.items():
+            if name in headers:
+                headers[name] = str(max(0, int(headers[name]) - count))
 
     def _backing_counts(self, req: Request) -> dict[str, int]:
         """How many backing containers each count of containers includes."""
@@ -92,22 +99,26 @@ class AccountRequests:
         if counts is None:
             counts = Counter()
             base = self.backend.owner_env(req.environ)
-            for component in (SHORT_COMPONENT, LONG_COMPONENT):
-                start = get_reserved_name(component, '')
-                end = start[:-1] + '\x01'
-                for row in backing_rows(self.backend, base, req, start, end):
-                    counts[COUNT_HEADER] += 1
-                    policy = row.get('storage_policy')
-                    counts[POLICY_COUNT_HEADER.format(policy=policy)] += 1
+            start, end = BACKING_PREFIX, BACKING_PREFIX + AFTER_ALL
+            for row in backing_rows(self.backend, base, req, start, end):
+                counts[COUNT_HEADER] += 1
+                policy = row.get('storage_policy')
+                counts[POLICY_COUNT_HEADER.format(policy=policy)] += 1
             cache.set(key, counts, COUNTS_SECONDS)
         return counts
 
     def _with_sums(self, req: Request, rows: list[dict]) -> list[dict]:
-        """The rows of a page with the figures of their shards added."""
+        """The rows of a page with the figures of their shards added.
+
+        Clients see their containers; object versioning, which asks for
+        hidden ones, is told what the versions take up.
+        """
         named = [
             row
             for row in rows
-            if 'name' in row and not is_reserved(row['name'])
+            if 'name' in row
+            and can_be_sharded(row['name'])
+            and is_reserved(row['name']) == req.allow_reserved_names
         ]
         sums = defaultdict(Counter)
         for row in self._shard_rows(req, [row['name'] for row in named]):
@@ -131,13 +142,13 @@ class AccountRequests:
                 base,
                 req,
                 backing_prefix(min(short_names)),
-                backing_prefix(max(short_names)) + AFTER_INDEX,
+                backing_prefix(max(short_names)) + AFTER_ALL,
             )
         for name in names:
             if has_long_name(name):
                 prefix = backing_prefix(name)
                 yield from backing_rows(
-                    self.backend, base, req, prefix, prefix + AFTER_INDEX
+                    self.backend, base, req, prefix, prefix + AFTER_ALL
                 )
 
 

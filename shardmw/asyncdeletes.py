@@ -67,13 +67,13 @@ class AsyncDeletes:
                     req, path
                 )
             target = targets[account, container]
-            if target is None or lies_in_root(name):
+            if target is None or lies_in_root(container, name):
                 continue
             for shard in target.shards_of(name):
                 place = (
                     account,
                     backing_container(container, shard),
-                    backing_object(name),
+                    backing_object(container, name),
                 )
                 # The time as it stands there: rounded, it would be before
                 # that of a segment just uploaded.

@@ -19,6 +19,9 @@ from swift.common.http import (
     is_success,
 )
 from swift.common.memcached import MemcacheConnectionError
+from swift.common.middleware.versioned_writes.object_versioning import (
+    ByteCountingReader,
+)
 from swift.common.request_helpers import get_sys_meta_prefix
 from swift.common.swob import (
     HTTPServiceUnavailable,
@@ -49,7 +52,13 @@ except ImportError:  # before Swift 2.38
     from eventlet import sleep as sleep
 
 from shardmw.layout import Layout, LayoutError, parse_record
-from shardmw.placement import backing_container, backing_object, shard_of
+from shardmw.placement import (
+    backing_container,
+    backing_object,
+    can_be_sharded,
+    is_reserved,
+    shard_of,
+)
 
 SWIFT_SOURCE = 'SMW'
 SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
@@ -246,9 +255,8 @@ class Backend:
         :param name: the object's name, a native string
         """
         backing = backing_container(target.container, shard)
-        path = '/'.join(
-            (target.version, target.account, backing, backing_object(name))
-        )
+        stored = backing_object(target.container, name)
+        path = f'{target.version}/{target.account}/{backing}/{stored}'
         copy = with_info(
             env, target.account, backing, backing_info(target.info)
         )
@@ -441,6 +449,31 @@ def newest_header(env: dict) -> dict[str, str]:
     """The client's X-Newest, for the requests on its behalf."""
     newest = env.get('HTTP_X_NEWEST')
     return {'X-Newest': newest} if newest else {}
+
+
+def may_be_sharded(req: Request, container: str) -> bool:
+    """Whether the filter has to do with a container.
+
+    Versions' containers are object versioning's alone: to clients Swift
+    refuses their names.
+    """
+    if is_reserved(container):
+        return req.allow_reserved_names and can_be_sharded(container)
+    return True
+
+
+def is_uploaded_version(req: Request) -> bool:
+    """Whether a request stores as a version what a client uploads.
+
+    Object versioning counts what it reads from a client, not what it copies;
+    nor are delete markers read from anywhere.
+    """
+    return isinstance(req.environ.get('wsgi.input'), ByteCountingReader)
+
+
+def uploaded_bytes(req: Request) -> int:
+    """The size of a version that was uploaded."""
+    return req.environ['wsgi.input'].bytes_read
 
 
 def authorize(req: Request, acl: str | None = None):

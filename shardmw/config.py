@@ -77,11 +77,19 @@ class Options:
 
     def shards_for(self, account: str, container: str) -> int:
         """The shard count of a new container, 0 for a plain one."""
+        rule = self._rule_for(account, container)
+        return self.default_shards if rule is None else rule.shards
+
+    def has_rule(self, account: str, container: str) -> bool:
+        """Whether one of the shard rules is for a container."""
+        return self._rule_for(account, container) is not None
+
+    def _rule_for(self, account: str, container: str) -> ShardRule | None:
         path = f'{account}/{container}'
         for rule in self.shard_rules:
             if fnmatch.fnmatchcase(path, rule.pattern):
-                return rule.shards
-        return self.default_shards
+                return rule
+        return None
 
 
 def parse_options(conf: Mapping[str, str]) -> Options:

@@ -22,6 +22,7 @@ from shardmw.backend import (
     Verbatim,
     authorize,
     info_of,
+    may_be_sharded,
     require_success,
     unavailable,
 )
@@ -33,7 +34,6 @@ from shardmw.listing import (
     ListingRequest,
     RootAnswer,
 )
-from shardmw.placement import is_reserved
 
 MILLISECONDS = 1000
 
@@ -63,7 +63,7 @@ class ContainerRequests:
         """
         _version, _account, container = req.split_path(3, 3)
         handler = self._handlers.get(req.method)
-        if handler is None or is_reserved(container):
+        if handler is None or not may_be_sharded(req, container):
             return self.app
         try:
             return handler(req)

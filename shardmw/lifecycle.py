@@ -13,6 +13,7 @@ same request, repeated, completes what the dead one began:
   clears the shards that a dead one left.
 """
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,10 @@ from swift.common.http import (
     HTTP_OK,
     is_client_error,
     is_success,
+)
+from swift.common.middleware.s3api.utils import MULTIUPLOAD_SUFFIX
+from swift.common.middleware.versioned_writes.object_versioning import (
+    SYSMETA_VERSIONS_CONT as VERSIONS_HEADER,
 )
 from swift.common.request_helpers import (
     get_sys_meta_prefix,
@@ -39,7 +44,7 @@ from swift.common.swob import (
     wsgi_to_str,
 )
 
-from shardmw.accounts import AFTER_INDEX, backing_rows, forget_backing_counts
+from shardmw.accounts import AFTER_ALL, backing_rows, forget_backing_counts
 from shardmw.backend import (
     RECORD_HEADER,
     SHARD_COUNT_HEADER,
@@ -57,7 +62,11 @@ from shardmw.backend import (
 )
 from shardmw.config import Options
 from shardmw.layout import Layout
-from shardmw.placement import backing_prefix
+from shardmw.placement import (
+    backing_prefix,
+    versions_container,
+    versions_owner,
+)
 from shardmw.stats import cache_key as stats_key
 
 SYNC_TO_HEADER = 'X-Container-Sync-To'
@@ -131,9 +140,10 @@ class Lifecycle:
         refusal = self._refused_change(req, info)
         if refusal or is_success(info['status']):
             return refusal or self.app
-        shards = self.options.shards_for(account, container)
         if SHARD_COUNT_HEADER in req.headers:
             shards = int(req.headers[SHARD_COUNT_HEADER])
+        else:
+            shards = self._shards_for(req, account, container)
         if shards and req.headers.get(SYNC_TO_HEADER):
             return _sync_refused(req)
         with self._lock(req):
@@ -200,6 +210,31 @@ class Lifecycle:
             if failure:
                 raise BackendError(failure.shard, failure.status)
 
+    def _shards_for(self, req: Request, account: str, container: str) -> int:
+        """The shard count of a new container that no client chose.
+
+        Versions and the parts of S3's uploads are as many as what they belong
+        to takes, so they get the same count.
+
+        :raises BackendError: if nobody can say
+        :raises LayoutError: if a record that counts can't be read
+        """
+        owner = versions_owner(container)
+        if owner is not None:
+            return self._shards_of(req, owner)
+        bucket = container.removesuffix(MULTIUPLOAD_SUFFIX)
+        if bucket == container or self.options.has_rule(account, container):
+            return self.options.shards_for(account, container)
+        return self._shards_of(req, bucket) or self.options.shards_for(
+            account, bucket
+        )
+
+    def _shards_of(self, req: Request, container: str) -> int:
+        version, account, _container = req.split_path(3, 3)
+        path = f'/{version}/{account}/{str_to_wsgi(container)}'
+        target = self.backend.container_at(req, path)
+        return target.layout.shards if target else 0
+
     def _put_new(self, req: Request, shards: int) -> Callable:
         """Create a container that there seems to be none of.
 
@@ -231,6 +266,8 @@ class Lifecycle:
         forget_backing_counts(req.environ, target.account)
         try:
             failure = self._put_shards(req, target, policy)
+            if not failure and VERSIONS_HEADER in req.headers:
+                failure = self._shard_versions(req, target, policy)
             if failure:
                 root = failure
             else:
@@ -249,6 +286,31 @@ class Lifecycle:
         finally:
             forget_backing_counts(req.environ, target.account)
         return Verbatim(root)
+
+    def _shard_versions(
+        self, req: Request, target: LogicalContainer, policy: str
+    ) -> Answer | None:
+        """Shard the versions' container of one that is being created.
+
+        Object versioning has created it just before, when nobody could say
+        how many shards the other would get. It is empty, or what it holds
+        becomes overflow.
+
+        :returns: the answer of what could not be done, or None
+        """
+        versions = dataclasses.replace(
+            target, container=versions_container(target.container)
+        )
+        failure = self._put_shards(req, versions, policy)
+        if failure:
+            return failure
+        root = self.backend.send(
+            self.backend.owner_env(req.environ),
+            'POST',
+            versions.path,
+            headers={RECORD_HEADER: versions.layout.to_record()},
+        )
+        return None if root.is_success else root
 
     def _put_shards(
         self, req: Request, target: LogicalContainer, policy: str
@@ -406,7 +468,7 @@ class Lifecycle:
         prefix = backing_prefix(wsgi_to_str(container))
         left = None
         for row in backing_rows(
-            self.backend, base, req, prefix, prefix + AFTER_INDEX
+            self.backend, base, req, prefix, prefix + AFTER_ALL
         ):
             path = f'/{version}/{account}/' + str_to_wsgi(row['name'])
             shard = self.backend.send(base, 'HEAD', path)

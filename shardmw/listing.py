@@ -6,6 +6,7 @@ this module asks for them. A shard that can't be read makes the listing fail:
 there is never a partial one.
 """
 
+import functools
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -25,7 +26,7 @@ from shardmw.backend import (
     require_success,
 )
 from shardmw.paging import Ask, Page, Row
-from shardmw.placement import backing_bound
+from shardmw.placement import backing_bound, logical_name
 
 #: The root's number among the sources of a page; shards have their index.
 ROOT = -1
@@ -69,21 +70,25 @@ class ListingParams:
             reverse=config_true_value(params.get('reverse')),
         )
 
-    def for_shard(self, ask: Ask) -> dict[str, str | int]:
-        """The query of one ask to a backing container."""
+    def for_shard(self, container: str, ask: Ask) -> dict[str, str | int]:
+        """The query of one ask to a backing container.
+
+        :param container: the logical container
+        """
+        bound = functools.partial(backing_bound, container)
         marker = self.marker if ask.marker is None else ask.marker
         query = {'format': 'json', 'limit': ask.limit}
         if marker:
-            query['marker'] = backing_bound(marker)
+            query['marker'] = bound(marker)
         if self.end_marker:
-            query['end_marker'] = backing_bound(self.end_marker)
+            query['end_marker'] = bound(self.end_marker)
         if self.reverse:
             query['reverse'] = 'true'
         if self.path is not None:
             # An empty one lists the whole container's top level, there, too.
-            query['path'] = self.path and backing_bound(self.path)
+            query['path'] = self.path and bound(self.path)
         elif self.prefix or self.delimiter:
-            query['prefix'] = backing_bound(self.prefix)
+            query['prefix'] = bound(self.prefix)
             query['delimiter'] = self.delimiter
         return query
 
@@ -135,7 +140,7 @@ class ListingRequest:
             self._require_success(answers)
             for ask, answer in zip(asks, answers, strict=True):
                 self.answers.setdefault(ask.source, answer)
-                page.add(ask, _rows_of(answer))
+                page.add(ask, self._rows_of(answer))
             self.request_count += len(asks)
             self.refills += sum(ask.marker is not None for ask in asks)
         return page.rows()
@@ -150,7 +155,7 @@ class ListingRequest:
             self.target,
             shard,
             'GET',
-            query=_query_string(params.for_shard(ask)),
+            query=_query_string(params.for_shard(self.target.container, ask)),
             headers=self.newest,
         )
 
@@ -172,20 +177,19 @@ class ListingRequest:
             if record != self.target.info['sysmeta'].get(RECORD_NAME):
                 raise RootAnswer(answer)
 
+    def _rows_of(self, answer: Answer) -> list[Row]:
+        """The rows of an answer under their logical names."""
+        rows = answer.rows()
+        if answer.shard is None:
+            return rows
+        for row in rows:
+            key = 'name' if 'name' in row else 'subdir'
+            row[key] = logical_name(self.target.container, row[key])
+        return rows
+
 
 def _shard_of_source(ask: Ask) -> int | None:
     return None if ask.source == ROOT else ask.source
-
-
-def _rows_of(answer: Answer) -> list[Row]:
-    """The rows of an answer under their logical names."""
-    rows = answer.rows()
-    if answer.shard is None:
-        return rows
-    for row in rows:
-        key = 'name' if 'name' in row else 'subdir'
-        row[key] = row[key][1:]
-    return rows
 
 
 def _query_string(query: dict) -> str:

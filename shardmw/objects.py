@@ -13,7 +13,6 @@ from io import BytesIO
 
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.http import is_server_error, is_success
-from swift.common.request_helpers import split_reserved_name
 from swift.common.swob import (
     Request,
     Response,
@@ -33,6 +32,7 @@ from shardmw.backend import (
     LogicalContainer,
     Verbatim,
     authorize,
+    may_be_sharded,
     unavailable,
 )
 from shardmw.config import Options
@@ -46,6 +46,7 @@ from shardmw.placement import (
     backing_container,
     is_reserved,
     lies_in_root,
+    versions_owner,
 )
 from shardmw.quotas import Quotas
 from shardmw.ratelimit import RateLimiter
@@ -55,9 +56,6 @@ READS = ('GET', 'HEAD')
 WRITES = ('PUT', 'POST', 'DELETE')
 
 DETECT_TYPE_ENV = 'HTTP_X_DETECT_CONTENT_TYPE'
-
-#: Object versioning's name for the container of another's old versions.
-VERSIONS_COMPONENT = 'versions'
 
 
 class ObjectRequests:
@@ -76,7 +74,7 @@ class ObjectRequests:
         self.lifecycle = lifecycle
         self.logger = logger
         self.stats = SummedStats(backend, options.stats_cache_seconds)
-        self.quotas = Quotas(self.stats)
+        self.quotas = Quotas(backend, self.stats)
         self.limiter = RateLimiter(options.rate_limits, logger)
 
     def __call__(self, req: Request) -> Callable:
@@ -94,8 +92,14 @@ class ObjectRequests:
 
     def _answer(self, req: Request) -> Callable:
         _version, account, container, name = req.split_path(4, 4, True)
-        if is_reserved(container) or is_reserved(name):
-            return self._quota_of_versions(req) or self.app
+        if is_reserved(name) != is_reserved(container):
+            return self.app  # to Swift, which refuses it
+        if not may_be_sharded(req, container):
+            return self.app
+        owner = self._owner_of_version(req)
+        refusal = owner and self.quotas.refusal_of_version(req, owner)
+        if refusal:
+            return refusal
         info = self.backend.container_info(req.environ)
         target = self.backend.described_by(req, info)
         if target is None:
@@ -154,7 +158,14 @@ class ObjectRequests:
         status, headers, body = Request(env).call_application(self.app)
         answer = Answer(None, status, HeaderKeyDict(headers), body)
         took = time.monotonic() - started
-        if answer.is_success and took > UPLOAD_GRACE_SECONDS:
+        if not answer.is_success:
+            return Verbatim(answer)
+        owner = self._owner_of_version(req)
+        refusal = owner and self.quotas.refusal_of_stored(req, owner)
+        if refusal:
+            self._take_back(req, env)
+            return refusal
+        if took > UPLOAD_GRACE_SECONDS:
             self._keep(req, target, env)
         return Verbatim(answer)
 
@@ -166,17 +177,24 @@ class ObjectRequests:
         try:
             self.lifecycle.keep(req, target)
         except ReplacedError:
-            delete = dict(env, REQUEST_METHOD='DELETE', CONTENT_LENGTH='0')
-            # The upload's own: a DELETE must be newer.
-            delete.pop('HTTP_X_TIMESTAMP', None)
-            delete['wsgi.input'] = BytesIO()
-            answer = self.backend.send_as_client(Request(delete))
-            if is_server_error(answer.status):
-                self.logger.error(
-                    'shardmw: an upload to %s that was refused is left',
-                    wsgi_quote(req.path_info),
-                )
+            self._take_back(req, env)
             raise
+
+    def _take_back(self, req: Request, env: dict) -> None:
+        """Delete what an upload stored that is refused after all.
+
+        :param env: the environment in which it was stored
+        """
+        delete = dict(env, REQUEST_METHOD='DELETE', CONTENT_LENGTH='0')
+        # The upload's own: a DELETE must be newer.
+        delete.pop('HTTP_X_TIMESTAMP', None)
+        delete['wsgi.input'] = BytesIO()
+        answer = self.backend.send_as_client(Request(delete))
+        if is_server_error(answer.status):
+            self.logger.error(
+                'shardmw: an upload to %s that was refused is left',
+                wsgi_quote(req.path_info),
+            )
 
     def _newest(self, envs: list[dict]) -> dict | None:
         """Which of an object's places has its newest copy, None if none has.
@@ -212,7 +230,7 @@ class ObjectRequests:
     def _limit(
         self, req: Request, target: LogicalContainer, place: int | None
     ) -> Response | None:
-        if not self.limiter.is_on(req):
+        if not self._is_limited(req, target.container):
             return None
         stored = target.container
         object_count = target.info['object_count']
@@ -225,7 +243,9 @@ class ObjectRequests:
     def _limit_plain(
         self, req: Request, account: str, container: str, info: dict
     ) -> Response | None:
-        if not self.limiter.is_on(req) or not is_success(info['status']):
+        if not self._is_limited(req, container):
+            return None
+        if not is_success(info['status']):
             return None
         return self.limiter.refusal(
             req,
@@ -234,24 +254,21 @@ class ObjectRequests:
             info['object_count'],
         )
 
-    def _quota_of_versions(self, req: Request) -> Response | None:
-        """The 413 for a version whose sharded container has no room left.
+    def _is_limited(self, req: Request, container: str) -> bool:
+        """Whether a request counts: a version does not, but its link does."""
+        return not is_reserved(container) and self.limiter.is_on(req)
+
+    def _owner_of_version(self, req: Request) -> LogicalContainer | None:
+        """The sharded container for which a version is being stored.
 
         With versioning on, what a client uploads goes into the hidden
         container of versions, and only a link into the sharded one.
         """
-        if req.method != 'PUT' or not req.allow_reserved_names:
-            return None
         version, account, container, _name = req.split_path(4, 4, True)
-        try:
-            component, owner = split_reserved_name(container)
-        except ValueError:
+        owner = versions_owner(container)
+        if owner is None or req.method != 'PUT':
             return None
-        if component != VERSIONS_COMPONENT:
-            return None
-        path = f'/{version}/{account}/{owner}'
-        target = self.backend.container_at(req, path)
-        return self.quotas.refusal(req, target) if target else None
+        return self.backend.container_at(req, f'/{version}/{account}/{owner}')
 
 
 class _Sent:
@@ -296,7 +313,7 @@ def _acl(req: Request, info: dict) -> str | None:
 
 def _places(target: LogicalContainer, name: str) -> list[int | None]:
     """Where an object may lie, the newest place first; None is the root."""
-    if lies_in_root(name):
+    if lies_in_root(target.container, name):
         return [None]
     in_root = [None] if target.root_holds_rows() else []
     return [*target.shards_of(name), *in_root]

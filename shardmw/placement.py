@@ -6,6 +6,7 @@ is a promise that stored data depends on; none of it may change.
 """
 
 import hashlib
+from typing import NamedTuple
 
 from swift.common.constraints import (
     MAX_CONTAINER_NAME_LENGTH,
@@ -17,8 +18,26 @@ from swift.common.request_helpers import (
 )
 from swift.common.utils import RESERVED_STR
 
-SHORT_COMPONENT = 'shardmw'
-LONG_COMPONENT = 'shardmw-long'
+#: Object versioning's name for the container of another's old versions.
+VERSIONS_COMPONENT = 'versions'
+
+
+class Family(NamedTuple):
+    """What the names of backing containers begin with.
+
+    :param short: where the logical container's name follows
+    :param long: where its digest does
+    """
+
+    short: str
+    long: str
+
+
+CLIENTS_FAMILY = Family('shardmw', 'shardmw-long')
+VERSIONS_FAMILY = Family('shardmw-versions', 'shardmw-versions-long')
+
+#: What the names of all backing containers begin with, and nothing else.
+BACKING_PREFIX = RESERVED_STR + CLIENTS_FAMILY.short
 
 #: No container can ever have more shards than this: backing names set aside
 #: room for so many, so that growing a container never renames its shards.
@@ -59,45 +78,66 @@ def shard_of(name: str, shard_count: int) -> int:
     return jump_consistent_hash(object_key(name), shard_count)
 
 
-def lies_in_root(name: str) -> bool:
+def versions_owner(container: str) -> str | None:
+    """The container whose old versions a hidden one holds, None if no such."""
+    if not is_reserved(container):
+        return None
+    try:
+        component, owner = split_reserved_name(container)
+    except ValueError:
+        return None
+    return owner if component == VERSIONS_COMPONENT else None
+
+
+def versions_container(container: str) -> str:
+    """The name of the hidden container that holds another's old versions."""
+    return get_reserved_name(VERSIONS_COMPONENT, container)
+
+
+def can_be_sharded(container: str) -> bool:
+    """Whether a container is one of a client's, or of a client's versions."""
+    return not is_reserved(container) or versions_owner(container) is not None
+
+
+def lies_in_root(container: str, name: str) -> bool:
     """Whether an object is overflow by rule: its name can't be prefixed.
 
     Swift's limit is one of characters, and so is this.
     """
-    return len(name) >= MAX_OBJECT_NAME_LENGTH
+    return len(backing_bound(container, name)) > MAX_OBJECT_NAME_LENGTH
 
 
-def backing_object(name: str) -> str:
-    """The name of an object inside its backing container."""
-    return get_reserved_name(name)
+def backing_object(container: str, name: str) -> str:
+    """The name of an object inside its backing container.
+
+    Versions have names that are reserved already; those stay.
+    """
+    return name if is_reserved(container) else get_reserved_name(name)
 
 
-def backing_bound(text: str) -> str:
+def backing_bound(container: str, text: str) -> str:
     """A marker or prefix as it is compared with names in a backing container.
 
     Unlike a name, it may hold any character.
     """
-    return RESERVED_STR + text
+    return text if is_reserved(container) else RESERVED_STR + text
+
+
+def logical_name(container: str, backing: str) -> str:
+    """The name that an object, or a subdir, has for the client."""
+    return backing if is_reserved(container) else backing[1:]
 
 
 def backing_container(container: str, shard: int) -> str:
     """The name of one backing container of a logical container."""
-    if has_long_name(container):
-        return get_reserved_name(
-            LONG_COMPONENT, container_digest(container), str(shard)
-        )
-    return get_reserved_name(SHORT_COMPONENT, container, str(shard))
+    component, owner = key_of(container)
+    return get_reserved_name(component, owner, str(shard))
 
 
 def has_long_name(container: str) -> bool:
     """Whether a container's backing names carry its digest, not its name."""
-    longest = get_reserved_name(SHORT_COMPONENT, container, _LONGEST_INDEX)
-    return len(longest) > MAX_CONTAINER_NAME_LENGTH
-
-
-def container_digest(container: str) -> str:
-    """What stands for a long container name in its backing names."""
-    return hashlib.sha256(container.encode('utf-8')).hexdigest()
+    component, _owner = key_of(container)
+    return component in (CLIENTS_FAMILY.long, VERSIONS_FAMILY.long)
 
 
 def backing_prefix(container: str) -> str:
@@ -108,24 +148,36 @@ def backing_prefix(container: str) -> str:
 def logical_key(backing: str) -> tuple[str, str] | None:
     """Which logical container a name in the account listing belongs to.
 
-    :returns: ``(SHORT_COMPONENT, container)`` or ``(LONG_COMPONENT,
-              digest)``, as :func:`key_of` gives for the logical container;
-              None if the name is not a backing container's.
+    :returns: what :func:`key_of` gives for the logical container; None if
+              the name is not a backing container's.
     """
     try:
         component, owner, index = split_reserved_name(backing)
     except ValueError:
         return None
-    if component not in (SHORT_COMPONENT, LONG_COMPONENT):
+    if component not in (*CLIENTS_FAMILY, *VERSIONS_FAMILY):
         return None
     return (component, owner) if index.isdecimal() else None
 
 
 def key_of(container: str) -> tuple[str, str]:
-    """What :func:`logical_key` gives for a container's backing names."""
-    if has_long_name(container):
-        return LONG_COMPONENT, container_digest(container)
-    return SHORT_COMPONENT, container
+    """What the names of a container's backing containers are made of.
+
+    :returns: the family's short component and the container's name, or the
+              long component and the digest of the name
+    """
+    family, owner = _family_of(container)
+    longest = get_reserved_name(family.short, owner, _LONGEST_INDEX)
+    if len(longest) <= MAX_CONTAINER_NAME_LENGTH:
+        return family.short, owner
+    return family.long, hashlib.sha256(owner.encode('utf-8')).hexdigest()
+
+
+def _family_of(container: str) -> tuple[Family, str]:
+    owner = versions_owner(container)
+    if owner is None:
+        return CLIENTS_FAMILY, container
+    return VERSIONS_FAMILY, owner
 
 
 def is_reserved(name: str | None) -> bool:

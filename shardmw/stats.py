@@ -37,7 +37,8 @@ class SummedStats:
     """Sums that are about so many seconds old at the most.
 
     When they are older, one request reads them anew; those that come
-    meanwhile do with what there is.
+    meanwhile do with what there is. Within one client's request they stay the
+    same, as Swift's container info does.
 
     :param seconds: how old they may be
     """
@@ -55,16 +56,23 @@ class SummedStats:
         writes must not wait for its size, nor theirs.
         """
         key = cache_key(target.account, target.container)
+        infocache = env.setdefault('swift.infocache', {})
+        if key not in infocache:
+            infocache[key] = self._cached(env, target, key)
+        sums = infocache[key]
+        return ContainerStats(
+            target.info['object_count'] + sums[0],
+            target.info['bytes'] + sums[1],
+        )
+
+    def _cached(self, env: dict, target: LogicalContainer, key: str) -> list:
         shared = SharedCache(env)
         sums = shared.get(key) or self._local.get(key)
         if sums is None or self._is_ours_to_refresh(shared, key, sums):
             sums = self._read(env, target)
             self._keep(key, sums)
             shared.set(key, sums, STALE_FACTOR * self.seconds)
-        return ContainerStats(
-            target.info['object_count'] + sums[0],
-            target.info['bytes'] + sums[1],
-        )
+        return sums
 
     def _is_ours_to_refresh(
         self, shared: SharedCache, key: str, sums: list

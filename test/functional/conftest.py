@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from shardmw.saio import Cluster, ClusterOptions
+from test.functional.backing import Backing
 from test.functional.client import Client
 from test.functional.unfiltered import running_unfiltered_proxy
 
@@ -196,3 +197,9 @@ def unfiltered_proxy(cluster):
 def unfiltered(client, unfiltered_proxy) -> Client:
     """The owner, by way of a proxy that has no shardmw."""
     return client.on(unfiltered_proxy)
+
+
+@pytest.fixture
+def backing(unfiltered) -> Backing:
+    """What lies behind the owner's sharded containers."""
+    return Backing(unfiltered)

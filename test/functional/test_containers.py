@@ -7,7 +7,6 @@ test_lifecycle.
 
 import pytest
 
-from test.functional.backing import Backing
 from test.functional.conftest import (
     SHARD_COUNT_HEADER,
     SHARDS,
@@ -30,11 +29,6 @@ NO_COUNTS = (
 )  # fmt: skip
 
 SYNC_TO = {'X-Container-Sync-To': 'http://127.0.0.1/v1/AUTH_other/c'}
-
-
-@pytest.fixture
-def backing(unfiltered) -> Backing:
-    return Backing(unfiltered)
 
 
 class TestShardCount:

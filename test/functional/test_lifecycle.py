@@ -110,11 +110,6 @@ def empty(client: Client, container: str) -> None:
 
 
 @pytest.fixture
-def backing(unfiltered) -> Backing:
-    return Backing(unfiltered)
-
-
-@pytest.fixture
 def rootless(sharded, backing) -> str:
     """Empty shards whose root is not there: yet, or any more."""
     backing.delete_root(sharded)

@@ -220,6 +220,61 @@ class TestVersions:
         assert client.put(versioned, 'a', b'two').status == 201
         assert client.get(versioned, 'a').body == b'two'
 
+    @pytest.fixture
+    def bulky(self, client, versioned) -> str:
+        """Three versions of five bytes each, and Swift knows of them."""
+        for body in (b'aaaaa', b'bbbbb', b'ccccc'):
+            client.put(versioned, 'o', body)
+        self.look_anew(client, versioned)
+        return versioned
+
+    def look_anew(self, client, container) -> None:
+        """Have Swift look at the versions, too, whose size it caches."""
+        client.post(container, headers={'X-Versions-Enabled': 'false'})
+        client.post(container, headers={'X-Versions-Enabled': 'true'})
+        client.head(container)
+
+    def test_bytes_of_all_versions_count(self, client, bulky):
+        set_quota(client, bulky, Bytes=19)
+        answer = client.put(bulky, 'o', b'ddddd')
+        assert (answer.status, answer.body) == REFUSED
+        assert client.get(bulky, 'o').body == b'ccccc'
+        listing = client.listing(bulky, versions='true').json()
+        assert len(listing) == 3
+        set_quota(client, bulky, Bytes=20)
+        assert client.put(bulky, 'o', b'ddddd').status == 201
+
+    def test_upload_of_unknown_length_may_exceed_it(self, client, bulky):
+        set_quota(client, bulky, Bytes=16)
+        answer = client.put(bulky, 'o', iter([b'ddddd']))
+        assert answer.status == 201
+        assert client.get(bulky, 'o').body == b'ddddd'
+
+    def test_restored_version_needs_room(self, client, bulky):
+        version = client.head(bulky, 'o').headers['x-object-version-id']
+        query = {'version-id': version}
+        set_quota(client, bulky, Bytes=14)
+        answer = client.put(bulky, 'o', query=query)
+        assert (answer.status, answer.body) == REFUSED
+        set_quota(client, bulky, Bytes=15)
+        assert client.put(bulky, 'o', query=query).status == 201
+
+    def test_delete_needs_no_room(self, client, versioned):
+        client.put(versioned, 'a', b'one')
+        set_quota(client, versioned, Count=1, Bytes=3)
+        assert client.delete(versioned, 'a').status == 204
+        assert client.get(versioned, 'a').status == 404
+
+    def test_copy_of_the_object_from_before_needs_no_room(
+        self, client, container
+    ):
+        client.put(container, 'o', b'from before')
+        client.post(container, headers={'X-Versions-Enabled': 'true'})
+        set_quota(client, container, Bytes=15)
+        assert client.put(container, 'o', b'1234').status == 201
+        listing = client.listing(container, versions='true').json()
+        assert [row['bytes'] for row in listing] == [4, 11]
+
 
 class TestAccountQuota:
     @pytest.fixture

@@ -21,6 +21,8 @@ def test_the_first_rule_that_matches_counts():
     assert options.shards_for('AUTH_ci', 'x+segments') == 0
     assert options.shards_for('AUTH_b', 'x+segments') == 8
     assert options.shards_for('AUTH_b', 'x') == 2
+    assert options.has_rule('AUTH_ci', 'x')
+    assert not options.has_rule('AUTH_b', 'x')
 
 
 def test_rules_tell_capitals_apart():

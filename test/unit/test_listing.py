@@ -13,7 +13,7 @@ def params_of(query: str) -> ListingParams:
 
 
 def test_a_shard_is_asked_for_its_share_under_backing_names():
-    query = params_of('prefix=b&marker=a&end_marker=z').for_shard(FIRST)
+    query = params_of('prefix=b&marker=a&end_marker=z').for_shard('c', FIRST)
     assert query == {
         'format': 'json',
         'limit': 7,
@@ -25,22 +25,22 @@ def test_a_shard_is_asked_for_its_share_under_backing_names():
 
 
 def test_a_shard_is_asked_again_from_the_last_name_that_it_gave():
-    query = params_of('marker=a').for_shard(Ask(0, 'm', 3))
+    query = params_of('marker=a').for_shard('c', Ask(0, 'm', 3))
     assert query == {'format': 'json', 'limit': 3, 'marker': '\0m'}
 
 
 def test_empty_parameters_ask_for_everything():
     query = params_of('prefix=&marker=&end_marker=&delimiter=')
-    assert query.for_shard(FIRST) == {'format': 'json', 'limit': 7}
+    assert query.for_shard('c', FIRST) == {'format': 'json', 'limit': 7}
 
 
 def test_a_path_overrides_prefix_and_delimiter():
-    query = params_of('path=d/e&prefix=x&delimiter=y').for_shard(FIRST)
+    query = params_of('path=d/e&prefix=x&delimiter=y').for_shard('c', FIRST)
     assert query == {'format': 'json', 'limit': 7, 'path': '\0d/e'}
 
 
 def test_an_empty_path_is_asked_for_as_it_is():
-    query = params_of('path=').for_shard(FIRST)
+    query = params_of('path=').for_shard('c', FIRST)
     assert query == {'format': 'json', 'limit': 7, 'path': ''}
 
 

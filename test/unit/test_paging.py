@@ -97,7 +97,9 @@ def merged(shards: list[Database], wanted: ListingParams) -> list[dict]:
     page = Page(range(len(shards)), wanted.limit, wanted.reverse)
     while asks := page.asks():
         for ask in asks:
-            rows = shards[ask.source].rows(ask.limit, wanted.for_shard(ask))
+            rows = shards[ask.source].rows(
+                ask.limit, wanted.for_shard('c', ask)
+            )
             page.add(ask, [strip(row) for row in rows])
     return page.rows()
 
@@ -144,7 +146,7 @@ def assert_alike(databases, spread, wanted):
     for i, shard in enumerate(shards):
         shard.fill(
             [
-                backing_object(name)
+                backing_object('c', name)
                 for name, place in spread.items()
                 if place == i
             ]

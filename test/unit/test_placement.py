@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import hashlib
 from collections import Counter
 
 import pytest
@@ -75,7 +76,37 @@ def test_growing_by_half_moves_a_third_of_the_objects():
 
 def test_backing_names_lie_in_the_reserved_namespace():
     assert placement.backing_container('c', 7) == '\0shardmw\0c\x007'
-    assert placement.backing_object('a/b') == '\0a/b'
+    assert placement.backing_object('c', 'a/b') == '\0a/b'
+
+
+VERSIONS = '\0versions\0c'
+
+
+def test_versions_lie_in_shards_of_their_own_by_the_names_they_have():
+    backing = placement.backing_container(VERSIONS, 7)
+    assert backing == '\0shardmw-versions\0c\x007'
+    assert placement.backing_object(VERSIONS, '\0o\0123') == '\0o\0123'
+
+
+@given(st.sampled_from(['c', VERSIONS]), st.text())
+def test_bounds_are_the_names_of_objects(container, name):
+    backing = placement.backing_bound(container, name)
+    assert placement.logical_name(container, backing) == name
+
+
+@pytest.mark.parametrize(
+    ('container', 'owner'),
+    [
+        ('c', None),
+        ('versions', None),
+        (VERSIONS, 'c'),
+        ('\0versions\0c\0d', None),
+        ('\0shardmw\0c\x001', None),
+        ('\0versions', None),
+    ],
+)
+def test_whose_versions_a_container_holds(container, owner):
+    assert placement.versions_owner(container) == owner
 
 
 @pytest.mark.parametrize('length', [1, 200, 241, 242, 256])
@@ -87,18 +118,23 @@ def test_a_backing_name_fits_whatever_the_container_name(length):
 
 def test_a_long_container_name_is_replaced_by_its_digest():
     backing = placement.backing_container('c' * 256, 3)
-    digest = placement.container_digest('c' * 256)
+    digest = hashlib.sha256(b'c' * 256).hexdigest()
     assert backing == f'\0shardmw-long\0{digest}\x003'
 
 
-@given(containers, counts)
+containers_and_versions = containers | containers.map(
+    placement.versions_container
+)
+
+
+@given(containers_and_versions, counts)
 def test_a_backing_name_says_whose_it_is(container, shard):
     backing = placement.backing_container(container, shard)
     assert placement.logical_key(backing) == placement.key_of(container)
     assert backing.startswith(placement.backing_prefix(container))
 
 
-@given(containers, containers, counts, counts)
+@given(containers_and_versions, containers_and_versions, counts, counts)
 def test_no_two_containers_share_a_backing_name(one, other, i, j):
     same = placement.backing_container(one, i) == placement.backing_container(
         other, j
@@ -126,4 +162,8 @@ def test_other_names_are_nobodys_backing_container(name):
     [('x' * 1023, False), ('x' * 1024, True), ('é' * 1023, False)],
 )
 def test_a_name_too_long_to_prefix_lies_in_the_root(name, in_root):
-    assert placement.lies_in_root(name) == in_root
+    assert placement.lies_in_root('c', name) == in_root
+
+
+def test_a_version_lies_in_a_shard_whatever_its_length():
+    assert not placement.lies_in_root(VERSIONS, '\0o\0' + 'x' * 1021)

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The containers that belong to a sharded one are sharded as it is.
+
+Those are the hidden one that object versioning keeps versions in, and the one
+that S3 keeps the parts of large uploads in.
+"""
+
+import pytest
+
+from shardmw.placement import versions_container
+from test.functional.backing import shard_names
+from test.functional.conftest import (
+    SHARD_COUNT_HEADER,
+    SHARDS,
+    make_plain,
+    unique,
+)
+
+ON = {'X-Versions-Enabled': 'true'}
+OFF = {'X-Versions-Enabled': 'false'}
+EIGHT = {SHARD_COUNT_HEADER: '8'}
+
+#: Enough for all shards to get one.
+VERSIONS = 60
+
+
+def versions_shards(backing, container) -> list[str]:
+    return backing.shards(versions_container(container))
+
+
+def objects_in(backing, container, shard) -> int:
+    headers = backing.head_shard(container, shard).headers
+    return int(headers['x-container-object-count'])
+
+
+@pytest.fixture
+def versioned(client, sharded):
+    """A sharded container with versioning on."""
+    assert client.post(sharded, headers=ON).status == 204
+    return sharded
+
+
+@pytest.fixture
+def rewritten(client, versioned):
+    """The same with many versions of one object ``o``."""
+    for i in range(VERSIONS):
+        assert client.put(versioned, 'o', f'{i}'.encode()).status == 201
+    return versioned
+
+
+class TestVersionsContainer:
+    def test_has_as_many_shards(self, backing, versioned):
+        expected = shard_names(versions_container(versioned), SHARDS)
+        assert versions_shards(backing, versioned) == expected
+
+    def test_of_a_plain_container_is_plain(self, client, plain, backing):
+        assert client.post(plain, headers=ON).status == 204
+        assert versions_shards(backing, plain) == []
+
+    @pytest.mark.parametrize('length', [0, 200, 246])
+    def test_has_them_too_if_it_is_made_with_the_container(
+        self, client, backing, length
+    ):
+        container = unique('versioned').ljust(length, 'c')
+        headers = {**EIGHT, **ON}
+        assert client.put(container, headers=headers).status == 201
+        expected = shard_names(versions_container(container), 8)
+        assert versions_shards(backing, container) == expected
+
+    def test_spreads_the_versions_of_one_object(self, backing, rewritten):
+        versions = versions_container(rewritten)
+        found = [objects_in(backing, versions, i) for i in range(SHARDS)]
+        assert sum(found) == VERSIONS
+        assert all(found)
+
+    def test_holds_nothing_itself(
+        self, client, backing, unfiltered, rewritten
+    ):
+        root = unfiltered.head(
+            versions_container(rewritten),
+            headers={'X-Allow-Reserved-Names': 'true'},
+        )
+        assert root.headers['x-container-object-count'] == '0'
+
+    def test_is_listed_in_pages(self, client, rewritten):
+        query = {'format': 'json', 'versions': '', 'limit': '7'}
+        rows = client.get(rewritten, query=query).json()
+        walked = list(rows)
+        while rows:
+            last = rows[-1]
+            query['marker'] = last['name']
+            query['version_marker'] = last['version_id']
+            rows = client.get(rewritten, query=query).json()
+            walked += rows
+        ids = [row['version_id'] for row in walked]
+        assert len(ids) == VERSIONS
+        assert ids == sorted(ids, reverse=True)
+
+    def test_is_no_clients_business(self, client, versioned):
+        versions = versions_container(versioned)
+        assert client.get(versions).status == 412
+        assert client.put(versions, '\0o\x001', b'x').status == 412
+        headers = {'X-Backend-Allow-Reserved-Names': 'true'}
+        assert client.get(versions, headers=headers).status == 412
+
+    def test_goes_with_the_container(self, client, backing, versioned):
+        assert client.delete(versioned).status == 204
+        assert versions_shards(backing, versioned) == []
+        assert backing.shards(versioned) == []
+
+    def test_stays_with_its_versions(self, client, backing, rewritten):
+        client.post(rewritten, headers=OFF)
+        assert client.delete(rewritten, 'o').status == 204
+        assert client.delete(rewritten).status == 409
+        assert len(versions_shards(backing, rewritten)) == SHARDS
+
+    def test_goes_if_the_container_can_not_be_made(self, client, backing):
+        container = unique('versioned')
+        headers = {**ON, **EIGHT, 'X-Container-Read': '.wrong:acl'}
+        assert client.put(container, headers=headers).status == 400
+        assert versions_shards(backing, container) == []
+        assert client.head(container).status == 404
+
+    def test_of_a_container_made_anew_has_the_new_count(
+        self, client, backing, versioned
+    ):
+        client.delete(versioned)
+        headers = {**EIGHT, **ON}
+        assert client.put(versioned, headers=headers).status == 201
+        expected = shard_names(versions_container(versioned), 8)
+        assert versions_shards(backing, versioned) == expected
+
+    def test_turned_on_again_is_the_same(self, client, backing, rewritten):
+        client.post(rewritten, headers=OFF)
+        assert client.post(rewritten, headers=ON).status == 204
+        assert len(versions_shards(backing, rewritten)) == SHARDS
+        rows = client.get(
+            rewritten, query={'format': 'json', 'versions': ''}
+        ).json()
+        assert len(rows) == VERSIONS
+
+
+class TestAccount:
+    @pytest.fixture
+    def account(self, new_account):
+        return new_account()
+
+    @pytest.fixture(params=[{}, EIGHT], ids=['plain', 'sharded'])
+    def with_versions(self, request, account, cluster):
+        """An account with a container of three versions of one object."""
+        account.put('c', headers={**ON, **request.param})
+        for body in (b'1', b'22', b'333'):
+            account.put('c', 'o', body)
+        cluster.daemon('container-updater')
+        return account
+
+    def test_listing_counts_the_versions_bytes(self, with_versions):
+        (row,) = with_versions.get(query={'format': 'json'}).json()
+        assert (row['name'], row['count'], row['bytes']) == ('c', 1, 6)
+
+    def test_counts_the_hidden_container_but_no_shard(self, with_versions):
+        headers = with_versions.head().headers
+        assert headers['x-account-container-count'] == '2'
+
+    def test_listing_of_a_page_counts_them(self, with_versions):
+        query = {'format': 'json', 'prefix': 'c', 'limit': '1'}
+        (row,) = with_versions.get(query=query).json()
+        assert row['bytes'] == 6
+
+
+@pytest.fixture(scope='class')
+def rules(cluster):
+    """Containers of some names are sharded meanwhile."""
+    rules = '*/ruled-??? = 4, */own+segments = 2'
+    cluster.reconfigure({'shardmw.shard_rules': rules})
+    yield
+    cluster.reconfigure({'shardmw.shard_rules': None})
+
+
+class TestS3:
+    def count_of(self, client, container) -> str | None:
+        assert client.put(container).status in (201, 202)
+        return client.head(container).headers.get(SHARD_COUNT_HEADER.lower())
+
+    def test_parts_lie_in_as_many_shards_as_the_bucket(self, client, sharded):
+        assert self.count_of(client, f'{sharded}+segments') == str(SHARDS)
+
+    def test_parts_of_a_plain_bucket_lie_in_a_plain_one(self, client, plain):
+        assert self.count_of(client, f'{plain}+segments') is None
+
+    def test_parts_follow_the_rule_of_the_bucket(self, client, rules):
+        bucket = 'ruled-' + unique('')[-3:]
+        assert self.count_of(client, bucket) == '4'
+        assert self.count_of(client, f'{bucket}+segments') == '4'
+
+    def test_parts_follow_a_rule_of_their_own(self, client, rules):
+        client.put('own', headers=EIGHT)
+        assert self.count_of(client, 'own+segments') == '2'
+
+    def test_versions_follow_the_bucket(self, client, backing, rules):
+        bucket = 'ruled-' + unique('')[-3:]
+        assert client.put(bucket, headers=ON).status == 201
+        assert len(versions_shards(backing, bucket)) == 4
+
+
+def test_versions_of_a_container_that_was_there_before_the_filter(
+    client, unfiltered, backing
+):
+    container = make_plain(unfiltered, X_Versions_Enabled='true')
+    assert client.put(container, 'o', b'1').status == 201
+    assert client.put(container, 'o', b'2').status == 201
+    assert client.get(container, 'o').body == b'2'
+    assert versions_shards(backing, container) == []
