@@ -46,6 +46,11 @@ account; ``i`` is :func:`shardmw.placement.shard_of` its name. *Overflow* lies
 in the root itself: names of the full 1,024 characters, which can't be
 prefixed, and what got there past the filter.
 
+What belongs to a container is sharded like it. Old versions, which object
+versioning keeps in ``\\0versions\\0C``, lie in ``\\0shardmw-versions\\0C\\0i``
+under the names that it gives them; the parts of S3's uploads into a bucket
+lie in ``bucket+segments``, a container as any.
+
 What is different from a plain container
 ----------------------------------------
 
