@@ -294,13 +294,20 @@ class Lifecycle:
 
         Object versioning has created it just before, when nobody could say
         how many shards the other would get. It is empty, or what it holds
-        becomes overflow.
+        becomes overflow; one that was left over, and is sharded, stays so.
 
         :returns: the answer of what could not be done, or None
+        :raises LayoutError: if it has a record that can't be read
         """
         versions = dataclasses.replace(
             target, container=versions_container(target.container)
         )
+        hidden = Request(dict(req.environ, PATH_INFO=versions.path))
+        present = self.backend.head_root(hidden)
+        if not present.is_success:
+            return present
+        if self.backend.described_by(hidden, info_of(present)):
+            return None
         failure = self._put_shards(req, versions, policy)
         if failure:
             return failure

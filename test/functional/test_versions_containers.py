@@ -7,8 +7,8 @@ that S3 keeps the parts of large uploads in.
 
 import pytest
 
-from shardmw.placement import versions_container
-from test.functional.backing import shard_names
+from shardmw.placement import backing_container, versions_container
+from test.functional.backing import RESERVED_NAMES, shard_names
 from test.functional.conftest import (
     SHARD_COUNT_HEADER,
     SHARDS,
@@ -78,7 +78,7 @@ class TestVersionsContainer:
     ):
         root = unfiltered.head(
             versions_container(rewritten),
-            headers={'X-Allow-Reserved-Names': 'true'},
+            headers=RESERVED_NAMES,
         )
         assert root.headers['x-container-object-count'] == '0'
 
@@ -129,6 +129,33 @@ class TestVersionsContainer:
         assert client.put(versioned, headers=headers).status == 201
         expected = shard_names(versions_container(versioned), 8)
         assert versions_shards(backing, versioned) == expected
+
+    def test_that_was_left_over_with_versions_keeps_them(
+        self, client, unfiltered, backing, rewritten
+    ):
+        """As an upload during the deletion of its container may do it."""
+        for shard in range(SHARDS):
+            for row in unfiltered.get(
+                backing_container(rewritten, shard),
+                query={'format': 'json'},
+                headers=RESERVED_NAMES,
+            ).json():
+                unfiltered.delete(
+                    backing_container(rewritten, shard),
+                    row['name'],
+                    headers=RESERVED_NAMES,
+                )
+            backing.delete_shard(rewritten, shard)
+        backing.delete_root(rewritten)
+        headers = {**EIGHT, **ON}
+        assert client.put(rewritten, headers=headers).status == 201
+        rows = client.get(
+            rewritten, query={'format': 'json', 'versions': ''}
+        ).json()
+        assert len(rows) == VERSIONS
+        for row in rows:
+            query = {'version-id': row['version_id']}
+            assert client.get(rewritten, 'o', query=query).status == 200
 
     def test_turned_on_again_is_the_same(self, client, backing, rewritten):
         client.post(rewritten, headers=OFF)
