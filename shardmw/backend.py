@@ -6,6 +6,7 @@ info cache's keys, the info that stands in for a backing container's, the
 environment of a pre-authorized request, and concurrency.
 """
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
@@ -65,6 +66,7 @@ SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
 RECORD_NAME = 'shardmw-layout'
 RECORD_HEADER = get_sys_meta_prefix('container') + RECORD_NAME
 POLICY_INDEX_ENV = 'HTTP_X_BACKEND_STORAGE_POLICY_INDEX'
+FIRST_SEEN_KEY = 'shardmw/first-seen'
 RESERVED_NAMES_ENV = 'HTTP_X_BACKEND_ALLOW_RESERVED_NAMES'
 
 
@@ -460,6 +462,18 @@ def may_be_sharded(req: Request, container: str) -> bool:
     if is_reserved(container):
         return req.allow_reserved_names and can_be_sharded(container)
     return True
+
+
+def first_seen(env: dict) -> float:
+    """When the filter first saw a client's request, or a part of it.
+
+    What Swift knows of containers is no older, but may be as old: all that
+    other filters ask on behalf of one request share one info cache.
+
+    :returns: a time of the monotonic clock
+    """
+    infocache = env.setdefault('swift.infocache', {})
+    return infocache.setdefault(FIRST_SEEN_KEY, time.monotonic())
 
 
 def is_uploaded_version(req: Request) -> bool:

@@ -223,7 +223,8 @@ class Lifecycle:
         if owner is not None:
             return self._shards_of(req, owner)
         bucket = container.removesuffix(MULTIUPLOAD_SUFFIX)
-        if bucket == container or self.options.has_rule(account, container):
+        is_its_own = bucket in ('', container)
+        if is_its_own or self.options.has_rule(account, container):
             return self.options.shards_for(account, container)
         return self._shards_of(req, bucket) or self.options.shards_for(
             account, bucket
@@ -267,7 +268,7 @@ class Lifecycle:
         try:
             failure = self._put_shards(req, target, policy)
             if not failure and VERSIONS_HEADER in req.headers:
-                failure = self._shard_versions(req, target, policy)
+                failure = self._shard_versions(req, target)
             if failure:
                 root = failure
             else:
@@ -288,7 +289,7 @@ class Lifecycle:
         return Verbatim(root)
 
     def _shard_versions(
-        self, req: Request, target: LogicalContainer, policy: str
+        self, req: Request, target: LogicalContainer
     ) -> Answer | None:
         """Shard the versions' container of one that is being created.
 
@@ -308,6 +309,7 @@ class Lifecycle:
             return present
         if self.backend.described_by(hidden, info_of(present)):
             return None
+        policy = POLICIES[info_of(present)['storage_policy']].name
         failure = self._put_shards(req, versions, policy)
         if failure:
             return failure

@@ -16,7 +16,6 @@ from swift.common.http import is_server_error, is_success
 from swift.common.swob import (
     Request,
     Response,
-    wsgi_quote,
     wsgi_to_str,
 )
 from swift.common.utils import (
@@ -32,6 +31,7 @@ from shardmw.backend import (
     LogicalContainer,
     Verbatim,
     authorize,
+    first_seen,
     may_be_sharded,
     unavailable,
 )
@@ -46,15 +46,16 @@ from shardmw.placement import (
     backing_container,
     is_reserved,
     lies_in_root,
-    versions_owner,
 )
 from shardmw.quotas import Quotas
 from shardmw.ratelimit import RateLimiter
 from shardmw.stats import SummedStats
+from shardmw.versions import VersionUploads
 
 READS = ('GET', 'HEAD')
 WRITES = ('PUT', 'POST', 'DELETE')
 
+MANIFEST_ENV = 'HTTP_X_STATIC_LARGE_OBJECT'
 DETECT_TYPE_ENV = 'HTTP_X_DETECT_CONTENT_TYPE'
 
 
@@ -75,6 +76,7 @@ class ObjectRequests:
         self.logger = logger
         self.stats = SummedStats(backend, options.stats_cache_seconds)
         self.quotas = Quotas(backend, self.stats)
+        self.versions = VersionUploads(backend, self.quotas, logger)
         self.limiter = RateLimiter(options.rate_limits, logger)
 
     def __call__(self, req: Request) -> Callable:
@@ -85,6 +87,7 @@ class ObjectRequests:
         """
         if req.method not in READS + WRITES:
             return self.app
+        first_seen(req.environ)
         try:
             return self._answer(req)
         except (BackendError, LayoutError) as err:
@@ -96,8 +99,7 @@ class ObjectRequests:
             return self.app  # to Swift, which refuses it
         if not may_be_sharded(req, container):
             return self.app
-        owner = self._owner_of_version(req)
-        refusal = owner and self.quotas.refusal_of_version(req, owner)
+        refusal = self.versions.refusal(req)
         if refusal:
             return refusal
         info = self.backend.container_info(req.environ)
@@ -119,6 +121,8 @@ class ObjectRequests:
             refusal = self.quotas.refusal(req, target)
         if refusal:
             return refusal
+        if req.method == 'PUT':
+            _find_content_type(req)
         envs = [self._env(req, target, place, name) for place in places]
         if len(envs) > 1:
             self.logger.increment('object.overflow')
@@ -152,20 +156,14 @@ class ObjectRequests:
         env = envs[0]
         if len(envs) > 1 and req.if_none_match is not None:
             env = self._newest(envs) or env
-        env = dict(env, CONTENT_TYPE=_content_type(req))
-        env.pop(DETECT_TYPE_ENV, None)
-        started = time.monotonic()
         status, headers, body = Request(env).call_application(self.app)
         answer = Answer(None, status, HeaderKeyDict(headers), body)
-        took = time.monotonic() - started
         if not answer.is_success:
             return Verbatim(answer)
-        owner = self._owner_of_version(req)
-        refusal = owner and self.quotas.refusal_of_stored(req, owner)
+        refusal = self.versions.refusal_of_stored(req, env)
         if refusal:
-            self._take_back(req, env)
             return refusal
-        if took > UPLOAD_GRACE_SECONDS:
+        if _was_slow(req):
             self._keep(req, target, env)
         return Verbatim(answer)
 
@@ -177,24 +175,8 @@ class ObjectRequests:
         try:
             self.lifecycle.keep(req, target)
         except ReplacedError:
-            self._take_back(req, env)
+            self.versions.take_back(env)
             raise
-
-    def _take_back(self, req: Request, env: dict) -> None:
-        """Delete what an upload stored that is refused after all.
-
-        :param env: the environment in which it was stored
-        """
-        delete = dict(env, REQUEST_METHOD='DELETE', CONTENT_LENGTH='0')
-        # The upload's own: a DELETE must be newer.
-        delete.pop('HTTP_X_TIMESTAMP', None)
-        delete['wsgi.input'] = BytesIO()
-        answer = self.backend.send_as_client(Request(delete))
-        if is_server_error(answer.status):
-            self.logger.error(
-                'shardmw: an upload to %s that was refused is left',
-                wsgi_quote(req.path_info),
-            )
 
     def _newest(self, envs: list[dict]) -> dict | None:
         """Which of an object's places has its newest copy, None if none has.
@@ -258,18 +240,6 @@ class ObjectRequests:
         """Whether a request counts: a version does not, but its link does."""
         return not is_reserved(container) and self.limiter.is_on(req)
 
-    def _owner_of_version(self, req: Request) -> LogicalContainer | None:
-        """The sharded container for which a version is being stored.
-
-        With versioning on, what a client uploads goes into the hidden
-        container of versions, and only a link into the sharded one.
-        """
-        version, account, container, _name = req.split_path(4, 4, True)
-        owner = versions_owner(container)
-        if owner is None or req.method != 'PUT':
-            return None
-        return self.backend.container_at(req, f'/{version}/{account}/{owner}')
-
 
 class _Sent:
     """The rest of the pipeline, called with another environment."""
@@ -282,17 +252,25 @@ class _Sent:
         return self.app(self.env, start_response)
 
 
-def _content_type(req: Request) -> str:
-    """An upload's content type, guessed of its logical name if need be.
+def _find_content_type(req: Request) -> None:
+    """Guess an upload's content type of its logical name if need be.
 
     As the proxy would guess it, but of the backing name: there a leading dot
-    is no longer the first character.
+    is no longer the first character. Other filters may look for it later.
     """
-    sent = req.headers.get('Content-Type')
-    if sent and not config_true_value(req.environ.get(DETECT_TYPE_ENV)):
-        return sent
-    guessed, _encoding = mimetypes.guess_type(req.path_info)
-    return guessed or 'application/octet-stream'
+    detect = config_true_value(req.environ.pop(DETECT_TYPE_ENV, None))
+    if detect or not req.headers.get('Content-Type'):
+        guessed, _encoding = mimetypes.guess_type(req.path_info)
+        req.headers['Content-Type'] = guessed or 'application/octet-stream'
+
+
+def _was_slow(req: Request) -> bool:
+    """Whether what was known of a container may have been old by its upload.
+
+    A manifest is read by another filter, for as long as its client likes.
+    """
+    took = time.monotonic() - first_seen(req.environ)
+    return took > UPLOAD_GRACE_SECONDS or MANIFEST_ENV in req.environ
 
 
 def _unconditional_head(env: dict) -> dict:

@@ -37,6 +37,10 @@ class Quotas:
         self.stats = stats
         self._quotas = ContainerQuotaMiddleware(HTTPOk())
 
+    def hold_for(self, target: LogicalContainer) -> bool:
+        """Whether a container has a quota."""
+        return any(name in target.info['meta'] for name in QUOTA_NAMES)
+
     def refusal(
         self, req: Request, target: LogicalContainer
     ) -> Response | None:
@@ -88,7 +92,7 @@ class Quotas:
 
         :param size: of the upload in bytes, None for what its request says
         """
-        if not any(name in target.info['meta'] for name in QUOTA_NAMES):
+        if not self.hold_for(target):
             return None
         sums = self.stats.of(req.environ, target)
         summed_info = {

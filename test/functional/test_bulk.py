@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bulk deletes and uploads of archives, on plain and sharded containers."""
 
-import io
-import tarfile
-
 import pytest
 
+from test.functional.archives import archive_of
 from test.functional.conftest import make_plain, make_sharded, unique
 
 JSON = {'Accept': 'application/json'}
@@ -16,17 +14,6 @@ FILES = {
     'dir/sub/☃': b'snowman',
     'empty': b'',
 }
-
-
-def archive_of(files, mode='w', prefix='') -> bytes:
-    """A tar archive of some files."""
-    archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode=mode) as tar:
-        for name, body in files.items():
-            member = tarfile.TarInfo(prefix + name)
-            member.size = len(body)
-            tar.addfile(member, io.BytesIO(body))
-    return archive.getvalue()
 
 
 def upload(client, container, archive, kind, name=None):
@@ -50,6 +37,14 @@ def bulk_delete(client, lines, method='POST'):
 
 
 class TestUploadOfAnArchive:
+    def test_makes_a_version_of_every_file(self, client, container):
+        client.post(container, headers={'X-Versions-Enabled': 'true'})
+        for _ in range(2):
+            answer = upload(client, container, archive_of(FILES), 'tar')
+            assert answer.json()['Number Files Created'] == len(FILES)
+        listing = client.listing(container, versions='true')
+        assert listing.names() == sorted([*FILES, *FILES])
+
     @pytest.mark.parametrize(
         ('kind', 'mode'),
         [('tar', 'w'), ('tar.gz', 'w:gz'), ('tar.bz2', 'w:bz2')],

@@ -7,6 +7,7 @@ completes what a dead process began.
 """
 
 import contextlib
+import json
 import os
 import signal
 import time
@@ -17,6 +18,7 @@ import pytest
 
 from shardmw.lifecycle import LOCK_KEY
 from shardmw.saio import Cluster, ClusterOptions
+from test.functional.archives import archive_of
 from test.functional.backing import (
     Backing,
     memcached_of,
@@ -337,18 +339,29 @@ def other(client) -> Client:
     return client.on(client.storage_url.partition('/v1/')[0])
 
 
+def interrupted(body: bytes, meanwhile: Callable[[], None]) -> Iterator[bytes]:
+    """A body in two parts, between which something else is done."""
+    half = len(body) // 2
+    yield body[:half]
+    meanwhile()
+    yield body[half:]
+
+
+def wait_until_listed(client: Client, container: str, name: str) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while name not in client.listing(container).names():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 class TestDeleteDuringUpload:
     """The upload goes on for longer than a DELETE waits for uploads."""
 
     def upload(
         self, client: Client, container: str, meanwhile: Callable[[], None]
     ) -> int:
-        def body() -> Iterator[bytes]:
-            yield b'first '
-            meanwhile()
-            yield b'last'
-
-        return client.put(container, MOVING, body()).status
+        body = interrupted(b'first last', meanwhile)
+        return client.put(container, MOVING, body).status
 
     @pytest.fixture(params=['sharded', 'plain'])
     def container(self, request, client) -> str:
@@ -362,6 +375,55 @@ class TestDeleteDuringUpload:
         assert self.upload(client, container, meanwhile) == 201
         assert client.get(container, MOVING).body == b'first last'
         assert_kept(client, container, {MOVING})
+
+    def test_keeps_container_and_version(self, client, other, container):
+        client.post(container, headers={'X-Versions-Enabled': 'true'})
+
+        def meanwhile() -> None:
+            assert other.delete(container).status == 204
+
+        assert self.upload(client, container, meanwhile) == 201
+        assert client.get(container, MOVING).body == b'first last'
+        assert client.head(container).status == 204
+        assert client.listing(container).names() == [MOVING]
+
+    def test_keeps_container_and_manifest(
+        self, client, other, container, plain
+    ):
+        client.put(plain, 'segment', b'12345')
+        manifest = json.dumps([{'path': f'{plain}/segment'}]).encode()
+
+        def meanwhile() -> None:
+            assert other.delete(container).status == 204
+
+        answer = client.put(
+            container,
+            MOVING,
+            interrupted(manifest, meanwhile),
+            query='multipart-manifest=put',
+        )
+        assert answer.status == 201
+        assert client.get(container, MOVING).body == b'12345'
+        assert client.head(container).status == 204
+
+    def test_keeps_container_and_all_files_of_an_archive(
+        self, client, other, container
+    ):
+        files = {f'{i}': b'x' * 100_000 for i in range(3)}
+
+        def meanwhile() -> None:
+            wait_until_listed(other, container, '0')
+            assert other.delete(container, '0').status == 204
+            assert other.delete(container).status == 204
+
+        answer = client.put(
+            container,
+            body=interrupted(archive_of(files), meanwhile),
+            query='extract-archive=tar',
+        )
+        assert b'Number Files Created: 3' in answer.body
+        assert client.get(container, '2').body == files['2']
+        assert client.listing(container).names() == ['1', '2']
 
     def test_keeps_all_shards(self, client, other, backing, sharded):
         self.upload(client, sharded, lambda: other.delete(sharded))

@@ -275,6 +275,20 @@ class TestVersions:
         listing = client.listing(container, versions='true').json()
         assert [row['bytes'] for row in listing] == [4, 11]
 
+    def test_refused_upload_leaves_the_object_from_before_alone(
+        self, client, container
+    ):
+        client.put(container, 'o', b'from before')
+        client.post(container, headers={'X-Versions-Enabled': 'true'})
+        for quota in ({'Bytes': 14}, {'Bytes': 11}, {'Count': 1, 'Bytes': ''}):
+            set_quota(client, container, **quota)
+            assert client.put(container, 'o', b'1234').status == 413
+        headers = client.head(container).headers
+        assert headers['x-container-bytes-used'] == '11'
+        (row,) = client.listing(container, versions='true').json()
+        assert row['version_id'] == 'null'
+        assert client.get(container, 'o').body == b'from before'
+
 
 class TestAccountQuota:
     @pytest.fixture

@@ -304,6 +304,20 @@ class TestVersioning:
         names = [row['name'] for row in versions_of(client, versioned)]
         assert names == ['ü/☃ %'] * 2
 
+    @pytest.mark.parametrize('name', ['o.txt', '.css', 'o', 'o.unknown'])
+    def test_content_type_is_guessed_as_of_any_upload(
+        self, client, versioned, name
+    ):
+        assert client.put(versioned, name, FIRST).status == 201
+        got = client.get(versioned, name)
+        listed = client.listing(versioned).json()[0]['content_type']
+        link = client.get(versioned, name, query='symlink=get')
+        assert (
+            got.headers['content-type'],
+            listed,
+            link.headers['content-type'],
+        ) == ('application/octet-stream',) * 3
+
     def test_strangers_write_by_acl(self, client, stranger, versioned):
         assert stranger.put(versioned, 'o', FIRST).status == 403
         headers = {

@@ -157,6 +157,24 @@ class TestVersionsContainer:
             query = {'version-id': row['version_id']}
             assert client.get(rewritten, 'o', query=query).status == 200
 
+    def test_that_was_left_over_keeps_its_policy(
+        self, client, unfiltered, backing
+    ):
+        container = unique('versioned')
+        unfiltered.put(
+            versions_container(container),
+            headers={**RESERVED_NAMES, 'X-Storage-Policy': 'Policy-1'},
+        )
+        headers = {**EIGHT, **ON, 'X-Storage-Policy': 'Policy-0'}
+        assert client.put(container, headers=headers).status == 201
+        assert client.put(container, 'o', b'1').status == 201
+        assert client.get(container, 'o').body == b'1'
+        versions = versions_container(container)
+        for shard in range(8):
+            headers = backing.head_shard(versions, shard).headers
+            assert headers['x-storage-policy'] == 'Policy-1'
+        assert sum(objects_in(backing, versions, i) for i in range(8)) == 1
+
     def test_turned_on_again_is_the_same(self, client, backing, rewritten):
         client.post(rewritten, headers=OFF)
         assert client.post(rewritten, headers=ON).status == 204
@@ -211,6 +229,9 @@ class TestS3:
 
     def test_parts_lie_in_as_many_shards_as_the_bucket(self, client, sharded):
         assert self.count_of(client, f'{sharded}+segments') == str(SHARDS)
+
+    def test_a_bucket_may_be_called_so(self, client):
+        assert self.count_of(client, '+segments') is None
 
     def test_parts_of_a_plain_bucket_lie_in_a_plain_one(self, client, plain):
         assert self.count_of(client, f'{plain}+segments') is None
