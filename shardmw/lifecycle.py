@@ -153,16 +153,27 @@ class Lifecycle:
         """Delete a container, if it is empty."""
         if authorize(req):
             return self.app
+        _version, _account, container = map(wsgi_to_str, req.split_path(3, 3))
         with self._lock(req):
             root = self.backend.head_root(req)
             target = self.backend.described_by(req, info_of(root))
             if target:
                 return self._delete(req, target, root)
-            leftover = root.is_missing and self._clear_leftovers(req)
-            if leftover:
-                self._revive(req, leftover)
-                return HTTPConflict(request=req)
+            if root.is_missing:
+                leftover = self._clear_leftovers(req)
+                if leftover:
+                    self._revive(req, leftover)
+                    return HTTPConflict(request=req)
+            elif versions_owner(container) is not None:
+                return self._delete_half_sharded(req)
         return self.app
+
+    def _delete_half_sharded(self, req: Request) -> Callable:
+        """Delete a plain container that may have got shards, but no record."""
+        deleted = self.backend.send_as_client(req)
+        if deleted.is_success:
+            self._clear_leftovers(req)
+        return Verbatim(deleted)
 
     def _refused_change(self, req: Request, info: dict) -> Response | None:
         """The refusal of a PUT or POST, if it can't be, else None.

@@ -105,7 +105,11 @@ class ObjectRequests:
         info = self.backend.container_info(req.environ)
         target = self.backend.described_by(req, info)
         if target is None:
-            return self._limit_plain(req, account, container, info) or self.app
+            refusal = self._limit_plain(req, account, container, info)
+            if not refusal and self.versions.watches(req):
+                _find_content_type(req)
+                return self._put(req, None, [dict(req.environ)])
+            return refusal or self.app
         if authorize(req, _acl(req, target.info)):
             return self.app  # to the root, whose denial is the answer
         req.environ[POLICY_INDEX_ENV] = str(target.info['storage_policy'])
@@ -146,9 +150,9 @@ class ObjectRequests:
         return self.backend.object_env(req.environ, target, place, name)
 
     def _put(
-        self, req: Request, target: LogicalContainer, envs: list[dict]
+        self, req: Request, target: LogicalContainer | None, envs: list[dict]
     ) -> Callable:
-        """Store in the first place.
+        """Store in the first place, of a plain container if there is one only.
 
         ``If-None-Match: *`` must see an object in another one: sent there,
         the upload is refused.
@@ -163,7 +167,7 @@ class ObjectRequests:
         refusal = self.versions.refusal_of_stored(req, env)
         if refusal:
             return refusal
-        if _was_slow(req):
+        if target and _was_slow(req):
             self._keep(req, target, env)
         return Verbatim(answer)
 
@@ -237,7 +241,7 @@ class ObjectRequests:
         )
 
     def _is_limited(self, req: Request, container: str) -> bool:
-        """Whether a request counts: a version does not, but its link does."""
+        """Whether a request counts: a version does not, as its link does."""
         return not is_reserved(container) and self.limiter.is_on(req)
 
 

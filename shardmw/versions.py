@@ -28,6 +28,11 @@ class VersionUploads:
         self.quotas = quotas
         self.logger = logger
 
+    def watches(self, req: Request) -> bool:
+        """Whether a request stores a version that a quota is held against."""
+        owner = self._owner(req)
+        return owner is not None and self.quotas.hold_for(owner)
+
     def refusal(self, req: Request) -> Response | None:
         """The 413 for a version that there is no room for, or None.
 

@@ -244,6 +244,20 @@ class TestVersions:
         set_quota(client, bulky, Bytes=20)
         assert client.put(bulky, 'o', b'ddddd').status == 201
 
+    def test_bytes_count_if_only_the_versions_lie_in_a_plain_container(
+        self, client, unfiltered, sharded
+    ):
+        """As those do of a container from before versions were sharded."""
+        client.put(sharded, 'o', b'0123456789')
+        headers = {'X-Versions-Enabled': 'true'}
+        assert unfiltered.post(sharded, headers=headers).status == 204
+        set_quota(client, sharded, Bytes=14)
+        answer = client.put(sharded, 'o', b'ddddd')
+        assert (answer.status, answer.body) == REFUSED
+        set_quota(client, sharded, Bytes=15)
+        assert client.put(sharded, 'o', b'ddddd').status == 201
+        assert client.get(sharded, 'o').body == b'ddddd'
+
     def test_upload_of_unknown_length_may_exceed_it(self, client, bulky):
         set_quota(client, bulky, Bytes=16)
         answer = client.put(bulky, 'o', iter([b'ddddd']))

@@ -175,6 +175,15 @@ class TestVersionsContainer:
             assert headers['x-storage-policy'] == 'Policy-1'
         assert sum(objects_in(backing, versions, i) for i in range(8)) == 1
 
+    def test_that_was_only_half_sharded_goes_with_all_shards(
+        self, client, backing, plain
+    ):
+        client.post(plain, headers=ON)
+        versions = versions_container(plain)
+        backing.put_shard(versions, 0)
+        assert client.delete(plain).status == 204
+        assert versions_shards(backing, plain) == []
+
     def test_turned_on_again_is_the_same(self, client, backing, rewritten):
         client.post(rewritten, headers=OFF)
         assert client.post(rewritten, headers=ON).status == 204
