@@ -4,9 +4,7 @@
 import hashlib
 import urllib.request
 
-import boto3
 import pytest
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from test.functional.conftest import (
@@ -14,6 +12,12 @@ from test.functional.conftest import (
     SHARD_COUNT_HEADER,
     USER,
     unique,
+)
+from test.functional.realclients import (
+    code_of,
+    keys_of,
+    prefixes_of,
+    s3_client,
 )
 
 BODY = b'0123456789'
@@ -25,19 +29,11 @@ NAMES = ['a', 'b/1', 'b/2', 'b/c/3', 'd', 'z', 'ü/☃']
 @pytest.fixture(scope='module')
 def s3(cluster):
     """boto3's client of S3, as the owner of the tests' account."""
-    return boto3.client(
-        's3',
-        endpoint_url=cluster.s3_url,
-        aws_access_key_id=USER,
-        aws_secret_access_key=cluster.users[USER],
-        region_name='us-east-1',
-        config=Config(
-            signature_version='s3v4',
-            s3={'addressing_style': 'path'},
-            retries={'max_attempts': 1},
-            request_checksum_calculation='when_required',
-            response_checksum_validation='when_required',
-        ),
+    return s3_client(
+        cluster,
+        signature_version='s3v4',
+        request_checksum_calculation='when_required',
+        response_checksum_validation='when_required',
     )
 
 
@@ -59,18 +55,6 @@ def filled(s3, lasting_bucket):
     for name in NAMES:
         s3.put_object(Bucket=lasting_bucket, Key=name, Body=BODY)
     return lasting_bucket
-
-
-def code_of(error) -> str:
-    return error.value.response['Error']['Code']
-
-
-def keys_of(listing) -> list[str]:
-    return [row['Key'] for row in listing.get('Contents', [])]
-
-
-def prefixes_of(listing) -> list[str]:
-    return [row['Prefix'] for row in listing.get('CommonPrefixes', [])]
 
 
 class TestBucket:

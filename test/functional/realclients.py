@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The clients that people use, set up for the tests' cluster.
+
+And the files that they carry.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import boto3
+from botocore.client import BaseClient
+from botocore.config import Config
+
+from shardmw.saio import Cluster
+from test.functional.client import Client
+from test.functional.conftest import (
+    SHARD_COUNT_HEADER,
+    SHARDS,
+    STORED_BODY,
+    USER,
+)
+
+SWIFT = Path(sys.executable).with_name('swift')
+PATIENCE_SECONDS = 60
+
+#: The header that a container of each kind is created with.
+COUNTS = {'plain': {}, 'sharded': {SHARD_COUNT_HEADER: str(SHARDS)}}
+
+#: A tree of files whose names are of all sorts, sorted as listings are.
+FILES = {
+    'blob': bytes(range(256)) * 12,
+    'dir/one': b'1',
+    'dir/sub/three.txt': b'333',
+    'dir/two.html': b'<p>two</p>',
+    'empty': b'',
+    'per%cent/a?b#c&d': b'punctuation',
+    'top.txt': b'top level\n',
+    'with space/a b.txt': b'spaced',
+    'ü/☃.txt': b'a snowman',
+}
+
+#: What may lead a client to another cluster.
+FOREIGN_VARIABLES = ('AWS_', 'OS_', 'ST_')
+
+
+class SwiftProgram:
+    """The program ``swift`` of python-swiftclient.
+
+    :param variables: the environment variables that let somebody in
+    """
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        own = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(FOREIGN_VARIABLES)
+        }
+        self._environment = {**own, 'LC_ALL': 'C.UTF-8', **variables}
+
+    @classmethod
+    def for_owner(cls, cluster: Cluster) -> 'SwiftProgram':
+        """The program of the tests' user, which logs in for each command."""
+        return cls(cluster.environment())
+
+    @classmethod
+    def with_token(cls, client: Client) -> 'SwiftProgram':
+        """The program of somebody who has a token for some account."""
+        return cls(
+            {
+                'OS_AUTH_TOKEN': client.token,
+                'OS_STORAGE_URL': client.storage_url,
+            }
+        )
+
+    def run(
+        self, *arguments: str, cwd: Path | None = None, sent: bytes = b''
+    ) -> subprocess.CompletedProcess:
+        """Run a command to its end, whatever that is.
+
+        :param sent: the standard input
+        """
+        return subprocess.run(
+            [SWIFT, *arguments],
+            capture_output=True,
+            cwd=cwd,
+            env=self._environment,
+            input=sent,
+            timeout=PATIENCE_SECONDS,
+        )
+
+    def __call__(self, *arguments: str, **kwargs) -> bytes:
+        """Run a command that succeeds; returns what it printed."""
+        done = self.run(*arguments, **kwargs)
+        assert done.returncode == 0, done.stderr.decode()
+        return done.stdout
+
+    def lines(self, *arguments: str, **kwargs) -> list[str]:
+        """The lines that a command that succeeds printed."""
+        return self(*arguments, **kwargs).decode().splitlines()
+
+    def stat(self, *arguments: str) -> dict[str, str]:
+        """What ``swift stat`` shows, by its titles."""
+        pairs = (line.split(':', 1) for line in self.lines('stat', *arguments))
+        return {title.strip(): value.strip() for title, value in pairs}
+
+
+def s3_settings(cluster: Cluster, **config) -> dict:
+    """What boto3's clients and resources for the tests' user are made of."""
+    return {
+        'endpoint_url': cluster.s3_url,
+        'aws_access_key_id': USER,
+        'aws_secret_access_key': cluster.users[USER],
+        'region_name': 'us-east-1',
+        'config': Config(
+            s3={'addressing_style': 'path'},
+            retries={'max_attempts': 1},
+            **config,
+        ),
+    }
+
+
+def s3_client(cluster: Cluster, **config) -> BaseClient:
+    """boto3's client of S3 for the tests' user.
+
+    :param config: of botocore's ``Config``, where the defaults won't do
+    """
+    return boto3.client('s3', **s3_settings(cluster, **config))
+
+
+def code_of(error) -> str:
+    """S3's code of an error that a test awaited."""
+    return error.value.response['Error']['Code']
+
+
+def keys_of(listing: Mapping) -> list[str]:
+    return [row['Key'] for row in listing.get('Contents', [])]
+
+
+def prefixes_of(listing: Mapping) -> list[str]:
+    return [row['Prefix'] for row in listing.get('CommonPrefixes', [])]
+
+
+def pages_of(
+    s3: BaseClient, operation: str, page_size: int, **params
+) -> list[dict]:
+    """All pages that a paginator gets."""
+    paginator = s3.get_paginator(operation)
+    config = {'PageSize': page_size}
+    return list(paginator.paginate(PaginationConfig=config, **params))
+
+
+def store(client: Client, container: str, *names: str) -> None:
+    """Store small objects."""
+    for name in names:
+        assert client.put(container, name, STORED_BODY).status == 201
+
+
+def names_in(client: Client, container: str) -> list[str]:
+    """The names of all that lies in a container."""
+    return client.listing(container).names()
+
+
+def timestamp_of(client: Client, container: str, name: str) -> str:
+    """Tells whether an object was stored anew."""
+    return client.head(container, name).headers['x-timestamp']
+
+
+def path_of(url: str) -> str:
+    """What of a URL is sent to its server, just as it is."""
+    return '/' + url.split('/', 3)[3]
+
+
+def write_tree(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files, by their paths below a folder."""
+    for name, body in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(body)
+
+
+def read_tree(folder: Path) -> dict[str, bytes]:
+    """The files below a folder, by their paths."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob('*')
+        if path.is_file()
+    }

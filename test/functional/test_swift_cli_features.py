@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``swift`` builds on objects, on plain and sharded containers.
+
+Large objects, versions, temporary URLs, and whole accounts.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from test.functional.client import Client
+from test.functional.conftest import MAKERS, STORED_BODY, unique
+from test.functional.realclients import (
+    COUNTS,
+    SwiftProgram,
+    names_in,
+    read_tree,
+    store,
+    timestamp_of,
+)
+
+SEGMENT_SIZE = 1000
+LARGE = bytes(range(250)) * 10
+MANIFESTS = {'slo': '--use-slo', 'dlo': '--use-dlo'}
+
+
+@pytest.fixture(scope='module')
+def swift(cluster) -> SwiftProgram:
+    """The program, as the owner of the tests' account."""
+    return SwiftProgram.for_owner(cluster)
+
+
+@pytest.fixture
+def large(tmp_path) -> Path:
+    """A file that is uploaded in three segments."""
+    path = tmp_path / 'large'
+    path.write_bytes(LARGE)
+    return path
+
+
+@pytest.fixture(params=MANIFESTS)
+def upload_large(request, swift, large):
+    """Uploads the file as a large object of either kind."""
+
+    def upload_large(container: str, *options: str) -> None:
+        segments = ('--segment-size', str(SEGMENT_SIZE))
+        command = ('upload', MANIFESTS[request.param], *segments, *options)
+        swift(*command, container, large.name, cwd=large.parent)
+
+    return upload_large
+
+
+class Home(NamedTuple):
+    """A container, and the one that its segments go to by default."""
+
+    container: str
+    segments: str
+
+
+class TestLargeObject:
+    @pytest.fixture(params=COUNTS)
+    def home(self, request, client) -> Home:
+        name = unique('large')
+        home = Home(name, f'{name}_segments')
+        for each in home:
+            client.put(each, headers=COUNTS[request.param])
+        return home
+
+    def test_makes_a_container_for_its_segments(
+        self, client, swift, container, upload_large
+    ):
+        upload_large(container)
+        assert len(names_in(client, f'{container}_segments')) == 3
+        assert swift('download', container, 'large', '-o', '-') == LARGE
+
+    def test_may_have_its_segments_anywhere(
+        self, client, swift, two_containers, upload_large
+    ):
+        container, segments = two_containers
+        upload_large(container, '--segment-container', segments)
+        assert names_in(client, container) == ['large']
+        assert len(names_in(client, segments)) == 3
+        assert swift('download', container, 'large', '-o', '-') == LARGE
+
+    def test_is_as_long_as_all_of_it(self, swift, home, upload_large):
+        upload_large(home.container)
+        shown = swift.stat(home.container, 'large')
+        assert shown['Content Length'] == str(len(LARGE))
+
+    def test_delete_takes_the_segments_along(
+        self, client, swift, home, upload_large
+    ):
+        upload_large(home.container)
+        swift('delete', home.container, 'large')
+        assert names_in(client, home.container) == []
+        assert names_in(client, home.segments) == []
+
+    def test_delete_may_leave_the_segments(
+        self, client, swift, home, upload_large
+    ):
+        upload_large(home.container)
+        swift('delete', '--leave-segments', home.container, 'large')
+        assert names_in(client, home.container) == []
+        assert len(names_in(client, home.segments)) == 3
+
+    def test_goes_with_its_container(self, client, swift, home, upload_large):
+        upload_large(home.container)
+        swift('delete', home.container)
+        assert client.head(home.container).status == 404
+        assert names_in(client, home.segments) == []
+
+    def test_takes_the_place_of_another_and_its_segments(
+        self, client, swift, home, large, upload_large
+    ):
+        upload_large(home.container)
+        before = names_in(client, home.segments)
+        large.write_bytes(LARGE + b'more')
+        upload_large(home.container)
+        got = swift('download', home.container, 'large', '-o', '-')
+        assert got == LARGE + b'more'
+        after = names_in(client, home.segments)
+        assert len(after) == 3
+        assert set(after).isdisjoint(before)
+
+    @pytest.mark.parametrize('option', ['--changed', '--skip-identical'])
+    def test_that_did_not_change_is_skipped(
+        self, client, home, upload_large, option
+    ):
+        upload_large(home.container)
+        before = timestamp_of(client, home.container, 'large')
+        upload_large(home.container, option)
+        assert timestamp_of(client, home.container, 'large') == before
+
+
+class Versioned(NamedTuple):
+    """A container with three versions of ``o``; the newest deletes it."""
+
+    name: str
+    ids: list[str]
+
+
+class TestVersions:
+    @pytest.fixture(params=MAKERS)
+    def versioned(self, request, client) -> Versioned:
+        name = MAKERS[request.param](client, X_Versions_Enabled='true')
+        puts = [client.put(name, 'o', body) for body in (b'1', b'22')]
+        answers = [*puts, client.delete(name, 'o')]
+        ids = [answer.headers['x-object-version-id'] for answer in answers]
+        return Versioned(name, ids)
+
+    def test_are_listed(self, swift, versioned):
+        shown = swift.lines('list', '--versions', versioned.name)
+        rows = [row.split() for row in shown]
+        assert [row[0] for row in rows] == ['0', '2', '1']
+        assert [row[3] for row in rows] == versioned.ids[::-1]
+
+    def test_are_stated_and_downloaded(self, swift, versioned):
+        which = ('--version-id', versioned.ids[0])
+        shown = swift.stat(versioned.name, 'o', *which)
+        assert shown['Content Length'] == '1'
+        got = swift('download', versioned.name, 'o', *which, '-o', '-')
+        assert got == b'1'
+
+    def test_are_deleted_one_by_one(self, client, swift, versioned):
+        which = ('--version-id', versioned.ids[0])
+        swift('delete', versioned.name, 'o', *which)
+        rows = client.listing(versioned.name, versions='').json()
+        left = [row['version_id'] for row in rows]
+        assert left == versioned.ids[:0:-1]
+
+    def test_hold_the_container_up(self, client, swift, versioned):
+        done = swift.run('delete', versioned.name)
+        assert done.returncode == 1
+        assert b'Delete all versions' in done.stderr
+        assert client.head(versioned.name).status == 204
+
+    def test_go_with_the_container_if_asked(self, client, swift, versioned):
+        swift('delete', '--versions', versioned.name)
+        assert client.head(versioned.name).status == 404
+
+
+class TestTempUrl:
+    @pytest.fixture
+    def keyed(self, client, swift, container):
+        """The path of a container with a key, and a few objects."""
+        swift('post', container, '-m', 'Temp-URL-Key:secret')
+        store(client, container, 'a/1', 'a/2', 'b')
+        return client.path(container)
+
+    def test_lets_anybody_read(self, client, swift, keyed):
+        (path,) = swift.lines('tempurl', 'GET', '1h', f'{keyed}/b', 'secret')
+        got = client.anonymous().raw('GET', path)
+        assert (got.status, got.body) == (200, STORED_BODY)
+
+    def test_lets_anybody_write(self, client, swift, keyed):
+        (path,) = swift.lines('tempurl', 'PUT', '1h', f'{keyed}/b', 'secret')
+        assert client.anonymous().raw('PUT', path, body=b'new').status == 201
+        assert client.raw('GET', f'{keyed}/b').body == b'new'
+
+    def test_of_a_prefix(self, client, swift, keyed):
+        command = ('tempurl', '--prefix-based', 'GET', '1h')
+        (path,) = swift.lines(*command, f'{keyed}/a/', 'secret')
+        prefix, query = path.split('?')
+        anybody = client.anonymous()
+        assert anybody.raw('GET', f'{prefix}1?{query}').body == STORED_BODY
+        assert anybody.raw('GET', f'{keyed}/b?{query}').status == 401
+
+
+class Account(NamedTuple):
+    """An account of its own, with a container ``c``."""
+
+    client: Client
+    swift: SwiftProgram
+
+
+def make_account(new_account, kind: str) -> Account:
+    client = new_account()
+    assert client.put('c', headers=COUNTS[kind]).status == 201
+    return Account(client, SwiftProgram.with_token(client))
+
+
+@pytest.fixture(scope='class', params=COUNTS)
+def filled_account(request, cluster, new_account):
+    """Such an account that knows what was put into its containers."""
+    account = make_account(new_account, request.param)
+    store(account.client, 'c', 'a', 'b', 'ü')
+    account.client.put('other')
+    cluster.daemon('container-updater')
+    return account
+
+
+class TestAccount:
+    @pytest.fixture(params=COUNTS)
+    def account(self, request, new_account):
+        return make_account(new_account, request.param)
+
+    def test_is_listed(self, filled_account):
+        assert filled_account.swift.lines('list') == ['c', 'other']
+
+    def test_is_listed_in_long(self, filled_account):
+        lines = filled_account.swift.lines('list', '--lh')
+        first, second, total = (line.split() for line in lines)
+        assert (first[0], first[1], first[-1]) == ('3', '30', 'c')
+        assert (second[0], second[1], second[-1]) == ('0', '0', 'other')
+        assert total == ['3', '30']
+
+    def test_has_figures(self, filled_account):
+        shown = filled_account.swift.stat()
+        assert shown['Containers'] == '2'
+        assert shown['Objects'] == '3'
+        assert shown['Bytes'] == '30'
+        assert shown['Containers in policy "policy-0"'] == '2'
+
+    def test_is_downloaded(self, filled_account, tmp_path):
+        filled_account.swift('download', '--all', cwd=tmp_path)
+        files = read_tree(tmp_path)
+        assert sorted(files) == ['c/a', 'c/b', 'c/ü']
+        assert set(files.values()) == {STORED_BODY}
+
+    def test_can_be_emptied(self, account):
+        store(account.client, 'c', 'a', 'b', 'ü')
+        account.swift('delete', '--all')
+        assert account.client.listing().names() == []
