@@ -4,10 +4,15 @@
 #   make demo KEEP=1              leave the demo's cluster running
 #   make test PYTEST='-k quota'   run some tests
 #   make test PYTHON=python3.12   choose an interpreter, after make clean
+#   make conformance VARIANTS='base n1'
+#                                 run Swift's tests on some kinds of cluster
 
 VENV = .venv
 INSTALLED = $(VENV)/.installed
-EXTRAS = test,tools,lint
+EXTRAS = test,tools,lint,conformance
+
+# What a few minutes have time for of Swift's own tests.
+CONFORMANCE_PART = --variants base --suites 'features basics'
 
 # It is made anew for other dependencies, and in a copy of it elsewhere, where
 # it would not work.
@@ -25,6 +30,7 @@ help:
 	@echo 'make lint   check the style'
 	@echo 'make wheel  build a package in dist'
 	@echo 'make clean  remove what the others made'
+	@echo "make conformance  run Swift's own tests on sharded containers; hours"
 
 .PHONY: demo
 demo: $(INSTALLED) memcached
@@ -33,6 +39,12 @@ demo: $(INSTALLED) memcached
 .PHONY: test
 test: lint memcached
 	python -m pytest test/unit test/functional $(PYTEST)
+	$(if $(PYTEST),,python -m test.conformance $(CONFORMANCE_PART))
+
+.PHONY: conformance
+conformance: $(INSTALLED) memcached
+	@python -m test.conformance \
+	    $(if $(VARIANTS),--variants '$(VARIANTS)',--page) $(CONFORMANCE)
 
 .PHONY: lint
 lint: $(INSTALLED)
@@ -45,7 +57,8 @@ wheel: $(INSTALLED)
 
 .PHONY: clean
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info
+	rm -rf .conformance .hypothesis .pytest_cache .ruff_cache
 	find shardmw test -name __pycache__ -prune -exec rm -rf {} +
 
 .PHONY: memcached

@@ -74,6 +74,9 @@ USERS = (
     ('test5', 'tester5', 'testing5', 'service'),
 )
 
+#: Of the host names that domain_remap turns into paths.
+STORAGE_DOMAIN = 'example.com'
+
 # A test cluster's secret is no secret, and has to outlive restarts.
 _ROOT_SECRET = 'c2hhcmRtdy1zYWlvLXRlc3RzLW9ubHktbm90LXNlY3JldCE='
 
@@ -86,7 +89,7 @@ _EGG_NAMES = {
 }
 
 _FILTER_OPTIONS: Sections = {
-    'domain_remap': {'storage_domain': 'example.com'},
+    'domain_remap': {'storage_domain': STORAGE_DOMAIN},
     'keymaster': {'encryption_root_secret': _ROOT_SECRET},
     's3api': {
         'location': 'us-east-1',

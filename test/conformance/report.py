@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said of the results: the terminal's text, and the page. Pure."""
+
+import collections
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from test.conformance.outcomes import Outcome
+from test.conformance.provenance import Provenance
+from test.conformance.variants import VARIANTS
+from test.conformance.verdict import Verdict
+
+_MINUTE_SECONDS = 60
+_NOTHING = 'Nothing.'
+
+#: What the table has of a variant, by the head of the column.
+_COLUMNS: Mapping[str, Callable[[Verdict], int]] = {
+    'shards': lambda v: v.shards,
+    'passed': lambda v: len(v.comparison.passed),
+    'failed': lambda v: len(v.comparison.failed),
+    'skipped': lambda v: len(v.comparison.skipped),
+    'worse': lambda v: len(v.comparison.regressed),
+    'better': lambda v: len(v.comparison.better),
+    'containers': lambda v: v.census.logical,
+    'sharded': lambda v: v.census.sharded,
+    'backing': lambda v: v.census.backing,
+    'minutes': lambda v: round(v.seconds / _MINUTE_SECONDS),
+}
+
+_PAGE = """\
+# Conformance
+
+`make conformance` runs the functional tests that come with Swift, those of its
+S3 interface included, on two clusters: a plain one, and one where shardmw
+shards every container that a test creates. What passes on the first must pass
+on the second; no test is exempt. It wrote this page on {date}, with Swift
+{swift}, Python {python} and shardmw {shardmw} ({commit}).
+
+{table}
+
+{variants}
+
+*Passed*, *failed* and *skipped* are tests that did so on both clusters.
+*Worse* are those that failed or were skipped on the sharded one only, *better*
+those that passed there only. *Containers* is how many the tests made on the
+sharded cluster, those for versions of objects included; *sharded*, how many of
+them had all their backing containers, and *backing*, how many of these there
+were. It is told by the databases that the tests have left on the devices.
+*Minutes* are what the tests took on the sharded cluster, beside others that
+ran at the same time.
+
+## Worse on the sharded cluster
+
+{worse}
+
+## Better on the sharded cluster
+
+{better}
+
+## Failed on both
+
+{failed}
+
+## Skipped on both
+
+{skipped}
+"""
+
+
+def table_rows(verdicts: Sequence[Verdict]) -> list[list[str]]:
+    """The table, with its head: a row for each variant."""
+    rows = [['variant', *_COLUMNS]]
+    for verdict in verdicts:
+        numbers = [f'{of(verdict):,}' for of in _COLUMNS.values()]
+        rows.append([verdict.variant, *numbers])
+    return rows
+
+
+def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table as text: names to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for name, *numbers in rows:
+        cells = [name.ljust(widths[0])]
+        cells += [n.rjust(w) for n, w in zip(numbers, widths[1:], strict=True)]
+        lines.append('  '.join(cells))
+    return lines
+
+
+def details(verdict: Verdict) -> list[str]:
+    """What the numbers of a variant don't tell, line by line."""
+    comparison = verdict.comparison
+    lines = [f'problem: {problem}' for problem in verdict.problems]
+    for name, outcome in comparison.regressed.items():
+        lines.append(f'{_status(outcome)} on the sharded cluster only: {name}')
+        lines += [f'    {line}' for line in outcome.why.splitlines()]
+    for name, outcome in comparison.better.items():
+        lines.append(f'{_status(outcome)} on the plain cluster only: {name}')
+    lines += [f'failed on both: {name}' for name in comparison.failed]
+    reasons = collections.Counter(comparison.skipped.values())
+    lines += [f'skipped on both, {n}: {why}' for why, n in reasons.items()]
+    return lines
+
+
+def summary(verdicts: Sequence[Verdict]) -> str:
+    """The last line, which machines read."""
+    passed = failed = skipped = 0
+    for verdict in verdicts:
+        comparison = verdict.comparison
+        passed += len(comparison.passed) + len(comparison.better)
+        failed += verdict.failures
+        skipped += len(comparison.skipped)
+    return f'{passed} passed, {failed} failed, {skipped} skipped'
+
+
+def page(verdicts: Sequence[Verdict], provenance: Provenance) -> str:
+    """The page doc/conformance.md."""
+    return _PAGE.format(
+        date=provenance.date,
+        swift=provenance.swift,
+        python=provenance.python,
+        shardmw=provenance.shardmw,
+        commit=provenance.commit,
+        table=_markdown_table(table_rows(verdicts)),
+        variants=_bullets(
+            f'**{each.variant}**: {VARIANTS[each.variant].about}.'
+            for each in verdicts
+        ),
+        worse=_bullets(
+            [
+                *_by_test(
+                    {v.variant: v.comparison.regressed for v in verdicts}
+                ),
+                *(f'{v.variant}: {p}' for v in verdicts for p in v.problems),
+            ]
+        ),
+        better=_bullets(
+            _by_test({v.variant: v.comparison.better for v in verdicts})
+        ),
+        failed=_bullets(
+            _by_test({v.variant: v.comparison.failed for v in verdicts})
+        ),
+        skipped=_bullets(
+            _by_reason({v.variant: v.comparison.skipped for v in verdicts})
+        ),
+    )
+
+
+def _status(outcome: Outcome) -> str:
+    return outcome.status.name.lower()
+
+
+def _markdown_table(rows: Sequence[Sequence[str]]) -> str:
+    head, *body = rows
+    rule = ['---', *('---:' for _ in head[1:])]
+    return '\n'.join(f'| {" | ".join(row)} |' for row in (head, rule, *body))
+
+
+def _bullets(items: Iterable[str]) -> str:
+    return '\n'.join(f'- {item}' for item in items) or _NOTHING
+
+
+def _by_test(tests: Mapping[str, Iterable[str]]) -> list[str]:
+    """Each test, with the variants in which it is.
+
+    :param tests: names of tests by variant
+    """
+    variants = collections.defaultdict(list)
+    for variant, names in tests.items():
+        for name in names:
+            variants[name].append(variant)
+    return [
+        f'`{name}`{_where(found, len(tests))}'
+        for name, found in sorted(variants.items())
+    ]
+
+
+def _by_reason(skipped: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Each reason, with its tests under it.
+
+    :param skipped: reasons by test by variant
+    """
+    tests = collections.defaultdict(lambda: collections.defaultdict(list))
+    for variant, reasons in skipped.items():
+        for name, reason in reasons.items():
+            tests[reason][name].append(variant)
+    return [
+        '\n'.join(
+            [
+                f'{reason}:',
+                *(
+                    f'  - `{name}`{_where(variants, len(skipped))}'
+                    for name, variants in sorted(names.items())
+                ),
+            ]
+        )
+        for reason, names in sorted(tests.items())
+    ]
+
+
+def _where(variants: Sequence[str], all_variants: int) -> str:
+    if len(variants) == all_variants:
+        return ''
+    return f' ({", ".join(variants)})'

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run: a cluster, and Swift's tests on it."""
+
+import contextlib
+import os
+import shutil
+import time
+from pathlib import Path
+
+from shardmw.saio import Cluster
+from shardmw.saio.status import RUNNING
+from test.conformance.accounts import create_accounts
+from test.conformance.balancer import balancing
+from test.conformance.census import take_census
+from test.conformance.databases import container_names
+from test.conformance.jobs import Job, RunResult
+from test.conformance.pytests import Progress, Pytest
+from test.conformance.settings import ACCOUNTS, RESELLER_ADMIN, config_text
+
+#: What a run may take before it's given up.
+TIMEOUT_SECONDS = 3600
+
+# pytest's exit codes of runs that were completed: all passed, or not all
+_COMPLETED = (0, 1)
+
+
+class Run:
+    """A job under way: to be started, watched, and finished or ended.
+
+    :param tests: the folder that has Swift's tests
+    :param folder: for the cluster and all that the run leaves behind; what
+                   an earlier one left there is removed
+    """
+
+    def __init__(self, job: Job, tests: Path, folder: Path) -> None:
+        self.job = job
+        self._tests = tests
+        self._folder = folder
+        self._cluster = Cluster(
+            folder / 'cluster',
+            job.variant.cluster_options(job.is_sharded, job.suite.settings),
+        )
+        self._held = contextlib.ExitStack()
+        self._pytest: Pytest | None = None
+        self._began = 0.0
+
+    def start(self) -> None:
+        """Bring the cluster up and let the tests begin.
+
+        :raises SaioError: if the cluster can't be brought up
+        """
+        self._began = time.monotonic()
+        self._remove_leftovers()
+        self._held.callback(self._cluster.down)
+        self._cluster.up()
+        url = self._url()
+        users = self._cluster.users
+        create_accounts(url, ACCOUNTS, RESELLER_ADMIN, users[RESELLER_ADMIN])
+        config = self._folder / 'test.conf'
+        config.write_text(config_text(url, users))
+        self._pytest = Pytest(
+            self.job.suite, self._tests, config, self._folder
+        )
+        self._held.callback(self._pytest.end)
+
+    def progress(self) -> Progress:
+        """How far the tests are."""
+        return self._pytest.progress()
+
+    def is_over(self) -> bool:
+        """Whether nothing more is to come."""
+        return self._pytest.exit_code() is not None or self._is_late()
+
+    def finish(self) -> RunResult:
+        """Take the results, and the cluster down.
+
+        The logs stay, the data does not.
+        """
+        problem = self._problem()
+        seconds = time.monotonic() - self._began
+        self.end()
+        shards = self.job.variant.shards if self.job.is_sharded else 0
+        devices = self._cluster.devices_path
+        census = take_census(container_names(devices), shards)
+        shutil.rmtree(devices)
+        return RunResult(seconds, problem, self._pytest.junit(), census)
+
+    def end(self) -> None:
+        """End the tests and the cluster."""
+        self._held.close()
+
+    def _remove_leftovers(self) -> None:
+        self._cluster.down()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir(parents=True)
+
+    def _url(self) -> str:
+        """Where the tests' requests go."""
+        urls = self._cluster.proxy_urls
+        if self.job.variant.has_balancer:
+            return self._held.enter_context(balancing(urls))
+        return urls[0]
+
+    def _is_late(self) -> bool:
+        return time.monotonic() > self._began + TIMEOUT_SECONDS
+
+    def _problem(self) -> str:
+        """Why the results are not to be trusted, '' if they are."""
+        code = self._pytest.exit_code()
+        output = os.path.relpath(self._pytest.output)
+        if code is None:
+            done, total = self.progress()
+            return (
+                f'gave up after {TIMEOUT_SECONDS} s, with {done} of {total} '
+                f'tests done: {output} has the last one'
+            )
+        if code not in _COMPLETED:
+            return f'pytest ended with {code}: {output} says why'
+        dead = [
+            each.server.name
+            for each in self._cluster.status()
+            if each.state != RUNNING
+        ]
+        if dead:
+            log = os.path.relpath(self._cluster.log_path(dead[0]))
+            return f'{", ".join(dead)} died: {log} may say why'
+        return ''

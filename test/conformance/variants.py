@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is tried: the clusters that tests run on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from shardmw.saio import ClusterOptions
+
+DEFAULT_SHARDS = 'shardmw.default_shards'
+
+#: Two storage policies, or tests of policies would be skipped.
+_POLICIES = 2
+
+# So that each request comes on a connection of its own.
+_CLOSE_AFTER_EACH_RESPONSE = {'DEFAULT.keepalive_timeout': '0'}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A kind of cluster.
+
+    :param shards: of every container that a test creates, on one of the two
+                   clusters
+    :param about: what the reader of a report should know of it
+    :param options: the cluster's
+    """
+
+    name: str
+    shards: int
+    about: str
+    options: ClusterOptions = field(
+        default_factory=lambda: ClusterOptions(policies=_POLICIES)
+    )
+
+    def cluster_options(
+        self, is_sharded: bool, settings: Mapping[str, str]
+    ) -> ClusterOptions:
+        """The options of one of the two clusters.
+
+        :param settings: what the tests expect
+        """
+        shards = self.shards if is_sharded else 0
+        return self.options.with_settings(
+            {**settings, DEFAULT_SHARDS: str(shards)}
+        )
+
+    @property
+    def has_balancer(self) -> bool:
+        """Whether requests go to several proxies by turns."""
+        return self.options.proxies > 1
+
+
+def _options(**changes: object) -> ClusterOptions:
+    return ClusterOptions(policies=_POLICIES, **changes)
+
+
+_ALL = (
+    Variant('base', 4, 'one replica, one proxy'),
+    Variant('n1', 1, 'one shard'),
+    Variant('n32', 32, 'many shards'),
+    Variant('encryption', 4, 'encryption at rest', _options(encryption=True)),
+    Variant(
+        'replicas', 4, 'three replicas, on three nodes', _options(replicas=3)
+    ),
+    Variant(
+        'proxies',
+        4,
+        'two proxies, request by request in turn',
+        _options(proxies=2, settings=_CLOSE_AFTER_EACH_RESPONSE),
+    ),
+)
+
+#: By name, in the order in which they're run.
+VARIANTS = {each.name: each for each in _ALL}
+
+
+def plain_twin(variant: Variant) -> Variant:
+    """The first variant whose plain cluster is the same."""
+    return next(v for v in _ALL if v.options == variant.options)
