@@ -8,7 +8,8 @@ import pytest
 from test.functional.conftest import USER, Pair, make_plain, make_sharded
 
 BODY = b'0123456789'
-SOON = {'X-Delete-After': '1'}
+#: Late enough for a POST to come before it, on a busy machine, too.
+SOON = {'X-Delete-After': '4'}
 LATER = {'X-Delete-After': '1000'}
 LONG_NAME = 'n' * 1024
 
