@@ -14,6 +14,7 @@ passes on the first has to pass on the second. Nothing is exempt.
     running      one run: a cluster, the accounts that the tests want to find
                  (accounts), one address for many proxies (balancer), what
                  tells the tests where it is (settings), and pytest (pytests)
+    storage      where a run's cluster is
     databases    the containers that a run has left on the devices
     census       which of them were sharded
     outcomes     what became of each test, and what sharding changed

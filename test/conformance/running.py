@@ -16,6 +16,7 @@ from test.conformance.databases import container_names
 from test.conformance.jobs import Job, RunResult
 from test.conformance.pytests import Progress, Pytest
 from test.conformance.settings import ACCOUNTS, RESELLER_ADMIN, config_text
+from test.conformance.storage import make_folder, remove_folder
 
 #: What a run may take before it's given up.
 TIMEOUT_SECONDS = 3600
@@ -36,10 +37,9 @@ class Run:
         self.job = job
         self._tests = tests
         self._folder = folder
-        self._cluster = Cluster(
-            folder / 'cluster',
-            job.variant.cluster_options(job.is_sharded, job.suite.settings),
-        )
+        self._storage = folder / 'cluster'
+        self._logs = folder / 'log'
+        self._cluster: Cluster | None = None
         self._held = contextlib.ExitStack()
         self._pytest: Pytest | None = None
         self._began = 0.0
@@ -51,6 +51,8 @@ class Run:
         """
         self._began = time.monotonic()
         self._remove_leftovers()
+        make_folder(self._storage)
+        self._cluster = self._cluster_there()
         self._held.callback(self._cluster.down)
         self._cluster.up()
         url = self._url()
@@ -72,25 +74,33 @@ class Run:
         return self._pytest.exit_code() is not None or self._is_late()
 
     def finish(self) -> RunResult:
-        """Take the results, and the cluster down.
-
-        The logs stay, the data does not.
-        """
+        """Take the results, and the cluster down."""
         problem = self._problem()
         seconds = time.monotonic() - self._began
-        self.end()
+        self._held.close()
         shards = self.job.variant.shards if self.job.is_sharded else 0
-        devices = self._cluster.devices_path
-        census = take_census(container_names(devices), shards)
-        shutil.rmtree(devices)
+        names = container_names(self._cluster.devices_path)
+        census = take_census(names, shards)
+        self.end()
         return RunResult(seconds, problem, self._pytest.junit(), census)
 
     def end(self) -> None:
-        """End the tests and the cluster."""
+        """End the tests and the cluster; its logs stay."""
         self._held.close()
+        logs = self._storage / 'log'
+        if logs.is_dir():
+            shutil.copytree(logs, self._logs, dirs_exist_ok=True)
+        remove_folder(self._storage)
+
+    def _cluster_there(self) -> Cluster:
+        options = self.job.variant.cluster_options(
+            self.job.is_sharded, self.job.suite.settings
+        )
+        return Cluster(self._storage, options)
 
     def _remove_leftovers(self) -> None:
-        self._cluster.down()
+        self._cluster_there().down()
+        remove_folder(self._storage)
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(parents=True)
 
@@ -122,6 +132,7 @@ class Run:
             if each.state != RUNNING
         ]
         if dead:
-            log = os.path.relpath(self._cluster.log_path(dead[0]))
+            log_name = self._cluster.log_path(dead[0]).name
+            log = os.path.relpath(self._logs / log_name)
             return f'{", ".join(dead)} died: {log} may say why'
         return ''

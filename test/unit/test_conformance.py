@@ -5,6 +5,7 @@ import configparser
 import contextlib
 import dataclasses
 import http.client
+import os
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from xml.sax.saxutils import quoteattr
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardmw.placement import backing_container, versions_container
-from test.conformance import jobs, report, settings, suites
+from test.conformance import jobs, report, settings, storage, suites
 from test.conformance.balancer import balancing
 from test.conformance.census import Census, take_census
 from test.conformance.databases import ContainerName
@@ -553,3 +554,37 @@ def test_the_tests_are_told_of_all_users():
     ]
     assert [s3[f'secret_key{n}'] for n in (1, 2, 3)] == ['k1', 's2', 'k3']
     assert s3['endpoint'] == 'http://h:1'
+
+
+@pytest.fixture
+def memory(tmp_path, monkeypatch):
+    """A folder that stands for memory, in which metadata has room."""
+    folder = tmp_path / 'memory'
+    folder.mkdir()
+    monkeypatch.setattr(storage, '_MEMORY', folder)
+    monkeypatch.setattr(storage, '_has_room', lambda path: path == folder)
+    return folder
+
+
+def test_a_cluster_is_where_metadata_has_room(tmp_path, memory):
+    path = tmp_path / 'run' / 'cluster'
+    storage.make_folder(path)
+    assert path.resolve().parent == memory
+
+
+def test_nothing_of_a_cluster_stays_in_memory(tmp_path, memory):
+    path = tmp_path / 'run' / 'cluster'
+    storage.make_folder(path)
+    (path / 'devices').mkdir()
+    storage.remove_folder(path)
+    storage.remove_folder(path)
+    assert not list(memory.iterdir())
+    assert not os.path.lexists(path)
+
+
+def test_without_room_anywhere_a_cluster_is_where_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(storage, '_has_room', lambda path: False)
+    path = tmp_path / 'run' / 'cluster'
+    storage.make_folder(path)
+    assert path.is_dir()
+    assert not path.is_symlink()
