@@ -30,7 +30,7 @@ help:
 	@echo 'make lint   check the style'
 	@echo 'make wheel  build a package in dist'
 	@echo 'make clean  remove what the others made'
-	@echo "make conformance  run Swift's own tests on sharded containers; hours"
+	@echo "make conformance  run Swift's own tests on sharded containers; an hour or two"
 
 .PHONY: demo
 demo: $(INSTALLED) memcached
