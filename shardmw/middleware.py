@@ -66,9 +66,9 @@ The rooms of this house
 -----------------------
 
 ``objects``, ``containers``, ``lifecycle``, ``accounts`` and ``asyncdeletes``
-handle one kind of request each; ``quotas``, ``stats``, ``ratelimit`` and
-``listing`` serve them; ``backend`` is the seam to Swift; ``paging``,
-``layout`` and ``placement`` are pure.
+handle one kind of request each; ``versions``, ``quotas``, ``stats``,
+``ratelimit`` and ``listing`` serve them; ``backend`` is the seam to Swift;
+``paging``, ``layout`` and ``placement`` are pure.
 """
 
 from collections.abc import Callable

@@ -85,9 +85,11 @@ class VersionUploads:
 
     def _owner(self, req: Request) -> LogicalContainer | None:
         """The sharded container for which a version is being stored."""
+        if req.method != 'PUT':
+            return None
         version, account, container, _name = req.split_path(4, 4, True)
         owner = versions_owner(container)
-        if owner is None or req.method != 'PUT':
+        if owner is None:
             return None
         return self.backend.container_at(req, f'/{version}/{account}/{owner}')
 
