@@ -19,7 +19,7 @@ from swift.common.http import (
     is_server_error,
     is_success,
 )
-from swift.common.memcached import MemcacheConnectionError
+from swift.common.memcached import IO_TIMEOUT, MemcacheConnectionError
 from swift.common.middleware.versioned_writes.object_versioning import (
     ByteCountingReader,
 )
@@ -46,11 +46,15 @@ from swift.proxy.controllers.base import (
 )
 
 try:
+    from swift.common.concurrency import Event as Event
     from swift.common.concurrency import Timeout
     from swift.common.concurrency import sleep as sleep
+    from swift.common.concurrency import spawn as spawn
 except ImportError:  # before Swift 2.38
+    from eventlet import Event as Event
     from eventlet import Timeout
     from eventlet import sleep as sleep
+    from eventlet import spawn as spawn
 
 from shardmw.layout import Layout, LayoutError, parse_record
 from shardmw.placement import (
@@ -183,6 +187,10 @@ class Backend:
         """Swift's cached info of the container that a request names."""
         return get_container_info(env, self.app, swift_source=SWIFT_SOURCE)
 
+    def account_info(self, env: dict) -> dict:
+        """Swift's cached info of the account that a request names."""
+        return get_account_info(env, self.app, swift_source=SWIFT_SOURCE)
+
     def logical_container(self, req: Request) -> LogicalContainer | None:
         """The sharded container that a request names, None if it is none.
 
@@ -279,7 +287,7 @@ class Backend:
         base['swift.proxy_access_log_made'] = True
         base[RESERVED_NAMES_ENV] = 'true'
         if uncached:
-            get_account_info(env, self.app, swift_source=SWIFT_SOURCE)
+            self.account_info(env)
             base.pop('swift.cache', None)
             base['swift.infocache'] = dict(env.get('swift.infocache', {}))
         return base
@@ -554,19 +562,20 @@ class SharedCache:
         except MemcacheConnectionError:
             return True
 
-    def add(self, key: str, delta: int) -> int | None:
-        """Add to a counter.
+    def add(self, key: str, delta: int, seconds: int) -> int | None:
+        """Add to a counter, which starts at 0 and never falls below.
 
+        :param seconds: for how long to keep one that is new
         :returns: its new value, None when nobody can say
         """
         if not self._memcache:
             return None
         try:
-            return self._memcache.incr(key, delta=delta)
+            return self._memcache.incr(key, delta=delta, time=seconds)
         except MemcacheConnectionError:
             return None
 
-    def set_counter(self, key: str, value: int) -> None:
-        """Set a counter that :meth:`add` adds to."""
-        if self._memcache:
-            self._memcache.set(key, str(value), serialize=False)
+    @property
+    def timeout_seconds(self) -> float:
+        """How long memcached may take to answer."""
+        return getattr(self._memcache, '_io_timeout', IO_TIMEOUT)

@@ -2,6 +2,7 @@
 """The filter's options, parsed and checked once, at start-up."""
 
 import fnmatch
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -9,11 +10,13 @@ from swift.common.middleware.ratelimit import (
     get_maxrate,
     interpret_conf_limits,
 )
-from swift.common.wsgi import ConfigFileError
+from swift.common.utils import config_auto_int_value
+from swift.common.wsgi import CPU_COUNT, ConfigFileError
 
 from shardmw.placement import SHARD_COUNT_LIMIT
 
 RATELIMIT_PREFIX = 'container_ratelimit_'
+LISTING_RATELIMIT_PREFIX = 'container_listing_ratelimit_'
 
 
 class ConfigError(ConfigFileError):
@@ -33,26 +36,55 @@ class ShardRule:
 
 
 @dataclass(frozen=True, slots=True)
-class RateLimits:
-    """Write rates by container size, as the stock ratelimit filter has them.
+class SizedRates:
+    """Rates by container size, as the stock ratelimit filter has them.
 
-    :param steps: sizes in objects and rates in writes a second, as
+    :param steps: sizes in objects and rates in requests a second, as
                   ``interpret_conf_limits`` gives them
     :param by_size: the same for ``/info``, a list of ``[size, rate]``
-    :param max_sleep_time_seconds: a write that had to wait longer gets 498
-    :param rate_buffer_seconds: how long unused writes may be made up for
-    :param log_sleep_time_seconds: waits longer than this are logged; 0: none
     """
 
-    steps: tuple
-    by_size: tuple
+    steps: tuple = ()
+    by_size: tuple = ()
+
+    @property
+    def least(self) -> int | None:
+        """The size from which on there is a limit, None if there is none."""
+        return self.steps[0][0] if self.steps else None
+
+    def rate_of(self, object_count: int) -> float | None:
+        """Requests a second for a container of so many objects.
+
+        Unlike the stock filter, which never limits a container of size 0.
+        """
+        if object_count > 0:
+            return get_maxrate(self.steps, object_count)
+        return self.steps[0][1] if self.least == 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimits:
+    """How fast a container may be written to and listed.
+
+    :param writes: writes a second
+    :param listings: listings a second
+    :param max_sleep_time_seconds: who had to wait longer is refused, with 498
+    :param rate_buffer_seconds: for how long unused writes may be made up for
+    :param log_sleep_time_seconds: waits longer than this are logged; 0: none
+    :param workers: of all proxies together
+    """
+
+    writes: SizedRates
+    listings: SizedRates
     max_sleep_time_seconds: float
     rate_buffer_seconds: int
     log_sleep_time_seconds: float
+    workers: int
 
-    def rate_of(self, object_count: int) -> float | None:
-        """Writes a second into a container of so many objects."""
-        return get_maxrate(self.steps, object_count)
+    @property
+    def are_set(self) -> bool:
+        """Whether there are any."""
+        return bool(self.writes.steps or self.listings.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,23 +201,38 @@ def _shard_rule(text: str, max_shards: int) -> ShardRule:
 
 
 def _rate_limits(conf: Mapping[str, str]) -> RateLimits:
-    try:
-        steps, by_size = interpret_conf_limits(conf, RATELIMIT_PREFIX, info=1)
-    except ValueError as err:
-        raise ConfigError(
-            f'shardmw: {RATELIMIT_PREFIX}SIZE = RATE: both must be numbers, '
-            f'writes a second by objects in the container: {err}'
-        ) from err
-    for size, rate in by_size:
-        if rate <= 0:
-            raise ConfigError(
-                f'shardmw: {RATELIMIT_PREFIX}{size} = {rate}: must be more '
-                'than 0 writes a second'
-            )
+    proxies = _integer(conf, 'ratelimit_proxies', 1, 1, 100_000)
     return RateLimits(
-        steps=tuple(steps),
-        by_size=tuple(by_size),
+        writes=_sized_rates(conf, RATELIMIT_PREFIX),
+        listings=_sized_rates(conf, LISTING_RATELIMIT_PREFIX),
         max_sleep_time_seconds=_seconds(conf, 'max_sleep_time_seconds', 60),
         rate_buffer_seconds=_integer(conf, 'rate_buffer_seconds', 5, 0, 86400),
         log_sleep_time_seconds=_seconds(conf, 'log_sleep_time_seconds', 0),
+        workers=proxies * _workers_of_proxy(conf),
     )
+
+
+def _sized_rates(conf: Mapping[str, str], prefix: str) -> SizedRates:
+    try:
+        steps, by_size = interpret_conf_limits(conf, prefix, info=1)
+    except (ValueError, ZeroDivisionError) as err:
+        raise ConfigError(
+            f'shardmw: {prefix}SIZE = RATE: both must be numbers, requests '
+            f'a second by objects in the container, each SIZE once: {err}'
+        ) from err
+    for size, rate in by_size:
+        if not (size >= 0 and 0 < rate < math.inf):
+            raise ConfigError(
+                f'shardmw: {prefix}{size} = {rate}: must be more than 0 '
+                'requests a second, for a size of 0 or more'
+            )
+    return SizedRates(tuple(steps), tuple(by_size))
+
+
+def _workers_of_proxy(conf: Mapping[str, str]) -> int:
+    """How many processes a proxy server has, by its ``[DEFAULT]`` section."""
+    try:
+        workers = config_auto_int_value(conf.get('workers'), CPU_COUNT)
+    except ValueError:
+        workers = 1  # Swift complains of it itself
+    return max(1, workers)

@@ -13,6 +13,7 @@ from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import HTTPException, Request
 from swift.common.utils import drain_and_close
 
+from shardmw import overrides
 from shardmw.backend import (
     SHARD_COUNT_HEADER,
     Answer,
@@ -26,6 +27,7 @@ from shardmw.backend import (
     require_success,
     unavailable,
 )
+from shardmw.charges import Charges
 from shardmw.layout import LayoutError
 from shardmw.lifecycle import Lifecycle
 from shardmw.listing import (
@@ -42,10 +44,16 @@ class ContainerRequests:
     """Handles requests to containers."""
 
     def __init__(
-        self, app: Callable, backend: Backend, lifecycle: Lifecycle, logger
+        self,
+        app: Callable,
+        backend: Backend,
+        lifecycle: Lifecycle,
+        charges: Charges,
+        logger,
     ) -> None:
         self.app = app
         self.backend = backend
+        self.charges = charges
         self.logger = logger
         self._handlers = {
             'GET': self._get,
@@ -71,24 +79,31 @@ class ContainerRequests:
             return unavailable(req, self.logger, err)
 
     def _get(self, req: Request) -> Callable:
-        target = self._readable(req)
+        info = self.backend.container_info(req.environ)
+        target = self._readable(req, info)
+        refusal = self.charges.listing(req, info, target)
+        if refusal:
+            return refusal
         if target is None:
             return self._plain(req, self._list)
         return self._list(req, target)
 
     def _head(self, req: Request) -> Callable:
-        target = self._readable(req)
+        info = self.backend.container_info(req.environ)
+        target = self._readable(req, info)
         if target is None:
             return self._plain(req, self._sum)
         return self._sum(req, target)
 
-    def _readable(self, req: Request) -> LogicalContainer | None:
+    def _readable(self, req: Request, info: dict) -> LogicalContainer | None:
         """The sharded container that a client may read, else None.
 
         A stranger's request must not cost a fan-out: it goes to the root,
         whose denial is the answer.
+
+        :param info: Swift's info of the container
         """
-        target = self.backend.logical_container(req)
+        target = self.backend.described_by(req, info)
         if target and authorize(req, target.info['read_acl']):
             return None
         return target
@@ -106,6 +121,7 @@ class ContainerRequests:
             drain_and_close(body)
             raise
         if target is None:
+            overrides.show(req, root.headers)
             return Verbatim(root)
         drain_and_close(body)
         return if_sharded(req, target)
@@ -138,6 +154,8 @@ class ContainerRequests:
         )
         self.logger.update_stats('fanout.requests', listing.request_count)
         self.logger.update_stats('fanout.refills', listing.refills)
+        self.charges.more_of_listing(target, listing.rounds - 1)
+        overrides.show(req, root.headers)
         return _Summed(
             target, root, listing.answers.values(), orjson.dumps(rows)
         )
@@ -151,6 +169,7 @@ class ContainerRequests:
         answers = self.backend.head_shards(req.environ, newest)
         require_success(answers)
         self.logger.update_stats('fanout.requests', len(answers) + 1)
+        overrides.show(req, root.headers)
         return _Summed(newest, root, [root, *answers], None)
 
 

@@ -44,6 +44,7 @@ from swift.common.swob import (
     wsgi_to_str,
 )
 
+from shardmw import overrides
 from shardmw.accounts import AFTER_ALL, backing_rows, forget_backing_counts
 from shardmw.backend import (
     RECORD_HEADER,
@@ -127,7 +128,8 @@ class Lifecycle:
         if authorize(req):
             return self.app
         info = self.backend.container_info(req.environ)
-        return self._refused_change(req, info) or self.app
+        refusal = overrides.take_header(req) or self._refused_change(req, info)
+        return refusal or self.app
 
     def put(self, req: Request) -> Callable:
         """Create a container, or change its metadata."""
@@ -137,7 +139,7 @@ class Lifecycle:
         if len(container) > MAX_CONTAINER_NAME_LENGTH:
             return self.app
         info = self.backend.container_info(req.environ)
-        refusal = self._refused_change(req, info)
+        refusal = overrides.take_header(req) or self._refused_change(req, info)
         if refusal or is_success(info['status']):
             return refusal or self.app
         if SHARD_COUNT_HEADER in req.headers:

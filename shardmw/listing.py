@@ -123,6 +123,8 @@ class ListingRequest:
         self.answers: dict[int, Answer] = {}
         self.request_count = 0
         self.refills = 0
+        #: How often the most asked of the shards were asked.
+        self.rounds = 0
 
     def rows(self, params: ListingParams) -> list[Row]:
         """The merged page.
@@ -141,6 +143,7 @@ class ListingRequest:
             for ask, answer in zip(asks, answers, strict=True):
                 self.answers.setdefault(ask.source, answer)
                 page.add(ask, self._rows_of(answer))
+            self.rounds += 1
             self.request_count += len(asks)
             self.refills += sum(ask.marker is not None for ask in asks)
         return page.rows()

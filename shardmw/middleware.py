@@ -67,8 +67,9 @@ The rooms of this house
 
 ``objects``, ``containers``, ``lifecycle``, ``accounts`` and ``asyncdeletes``
 handle one kind of request each; ``versions``, ``quotas``, ``stats``,
-``ratelimit`` and ``listing`` serve them; ``backend`` is the seam to Swift;
-``paging``, ``layout`` and ``placement`` are pure.
+``listing`` and ``overrides`` serve them; so does ``charges``, by way of
+``ratelimit`` and ``permits``. ``backend`` is the seam to Swift; ``paging``,
+``layout``, ``placement``, ``gcra`` and ``clock`` are pure.
 """
 
 from collections.abc import Callable
@@ -85,12 +86,15 @@ from swift.common.utils import (
 from shardmw.accounts import AccountRequests
 from shardmw.asyncdeletes import PRIVATE_METHOD, AsyncDeletes
 from shardmw.backend import Backend
+from shardmw.charges import Charges
 from shardmw.config import Options, parse_options
 from shardmw.containers import ContainerRequests
 from shardmw.lifecycle import Lifecycle
 from shardmw.objects import ObjectRequests
 from shardmw.pipeline import check_pipeline
 from shardmw.placement import is_reserved
+from shardmw.ratelimit import RateLimiter
+from shardmw.stats import SummedStats
 
 PRIVATE_METHODS_ENV = 'HTTP_X_BACKEND_ALLOW_PRIVATE_METHODS'
 
@@ -100,13 +104,19 @@ class ShardMiddleware:
 
     def __init__(self, app: Callable, options: Options, logger) -> None:
         backend = Backend(app, logger, options.fanout_concurrency)
+        stats = SummedStats(backend, options.stats_cache_seconds)
+        limiter = RateLimiter(backend, options.rate_limits, logger)
+        charges = Charges(backend, stats, limiter)
+        lifecycle = Lifecycle(app, backend, options, logger)
         self.app = app
+        self._limiter = limiter
         self._async_deletes = AsyncDeletes(app, backend, logger)
         self._accounts = AccountRequests(app, backend, logger)
-        lifecycle = Lifecycle(app, backend, options, logger)
-        self._containers = ContainerRequests(app, backend, lifecycle, logger)
+        self._containers = ContainerRequests(
+            app, backend, lifecycle, charges, logger
+        )
         self._objects = ObjectRequests(
-            app, backend, lifecycle, options, logger
+            app, backend, lifecycle, stats, charges, logger
         )
 
     def __call__(self, env: dict, start_response: Callable):
@@ -114,7 +124,9 @@ class ShardMiddleware:
         room = self._room(env)
         if room is None:
             return self.app(env, start_response)
-        return room(Request(env))(env, start_response)
+        req = Request(env)
+        answer = self._limiter.barred(req) or room(req)
+        return answer(env, start_response)
 
     def _room(self, env: dict) -> Callable | None:
         """Who handles a request, None if it is Swift alone.
@@ -148,11 +160,14 @@ def filter_factory(global_conf: dict, **local_conf: str) -> Callable:
     logger = get_logger(
         conf, log_route='shardmw', statsd_tail_prefix='shardmw'
     )
+    limits = options.rate_limits
     register_swift_info(
         'shardmw',
         default_shards=options.default_shards,
         max_shards=options.max_shards,
-        max_sleep_time_seconds=options.rate_limits.max_sleep_time_seconds,
-        container_ratelimits=options.rate_limits.by_size,
+        max_sleep_time_seconds=limits.max_sleep_time_seconds,
+        container_ratelimits=limits.writes.by_size,
+        container_listing_ratelimits=limits.listings.by_size,
+        rate_buffer_seconds=limits.rate_buffer_seconds,
     )
     return lambda app: ShardMiddleware(app, options, logger)

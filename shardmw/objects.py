@@ -12,12 +12,8 @@ from collections.abc import Callable
 from io import BytesIO
 
 from swift.common.header_key_dict import HeaderKeyDict
-from swift.common.http import is_server_error, is_success
-from swift.common.swob import (
-    Request,
-    Response,
-    wsgi_to_str,
-)
+from swift.common.http import is_server_error
+from swift.common.swob import Request, wsgi_to_str
 from swift.common.utils import (
     config_true_value,
     drain_and_close,
@@ -35,20 +31,15 @@ from shardmw.backend import (
     may_be_sharded,
     unavailable,
 )
-from shardmw.config import Options
+from shardmw.charges import Charges
 from shardmw.layout import LayoutError
 from shardmw.lifecycle import (
     UPLOAD_GRACE_SECONDS,
     Lifecycle,
     ReplacedError,
 )
-from shardmw.placement import (
-    backing_container,
-    is_reserved,
-    lies_in_root,
-)
+from shardmw.placement import is_reserved, lies_in_root
 from shardmw.quotas import Quotas
-from shardmw.ratelimit import RateLimiter
 from shardmw.stats import SummedStats
 from shardmw.versions import VersionUploads
 
@@ -67,17 +58,17 @@ class ObjectRequests:
         app: Callable,
         backend: Backend,
         lifecycle: Lifecycle,
-        options: Options,
+        stats: SummedStats,
+        charges: Charges,
         logger,
     ) -> None:
         self.app = app
         self.backend = backend
         self.lifecycle = lifecycle
+        self.charges = charges
         self.logger = logger
-        self.stats = SummedStats(backend, options.stats_cache_seconds)
-        self.quotas = Quotas(backend, self.stats)
+        self.quotas = Quotas(backend, stats)
         self.versions = VersionUploads(backend, self.quotas, logger)
-        self.limiter = RateLimiter(options.rate_limits, logger)
 
     def __call__(self, req: Request) -> Callable:
         """Answer a request.
@@ -105,7 +96,7 @@ class ObjectRequests:
         info = self.backend.container_info(req.environ)
         target = self.backend.described_by(req, info)
         if target is None:
-            refusal = self._limit_plain(req, account, container, info)
+            refusal = self.charges.write(req, info, None)
             if not refusal and self.versions.watches(req):
                 _find_content_type(req)
                 return self._put(req, None, [dict(req.environ)])
@@ -120,7 +111,7 @@ class ObjectRequests:
     ) -> Callable:
         self.logger.increment(f'object.{req.method}')
         places = _places(target, name)
-        refusal = self._limit(req, target, places[0])
+        refusal = self.charges.write(req, target.info, target)
         if not refusal and req.method == 'PUT':
             refusal = self.quotas.refusal(req, target)
         if refusal:
@@ -212,37 +203,6 @@ class ObjectRequests:
             self.backend.send_as_client(Request(env)) for env in reversed(envs)
         ]
         return Verbatim(min(answers, key=_worst_first))
-
-    def _limit(
-        self, req: Request, target: LogicalContainer, place: int | None
-    ) -> Response | None:
-        if not self._is_limited(req, target.container):
-            return None
-        stored = target.container
-        object_count = target.info['object_count']
-        if place is not None:
-            stored = backing_container(target.container, place)
-            sums = self.stats.of(req.environ, target)
-            object_count = sums.object_count // target.layout.shards
-        return self.limiter.refusal(req, target.account, stored, object_count)
-
-    def _limit_plain(
-        self, req: Request, account: str, container: str, info: dict
-    ) -> Response | None:
-        if not self._is_limited(req, container):
-            return None
-        if not is_success(info['status']):
-            return None
-        return self.limiter.refusal(
-            req,
-            wsgi_to_str(account),
-            wsgi_to_str(container),
-            info['object_count'],
-        )
-
-    def _is_limited(self, req: Request, container: str) -> bool:
-        """Whether a request counts: a version does not, as its link does."""
-        return not is_reserved(container) and self.limiter.is_on(req)
 
 
 class _Sent:

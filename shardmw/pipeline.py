@@ -10,7 +10,13 @@ from typing import NamedTuple
 
 from swift.common.wsgi import PipelineWrapper, loadcontext, loadwsgi
 
-from shardmw.config import RATELIMIT_PREFIX, ConfigError, Options
+from shardmw.config import (
+    LISTING_RATELIMIT_PREFIX,
+    RATELIMIT_PREFIX,
+    ConfigError,
+    Options,
+    SizedRates,
+)
 
 #: Filters of Swift that must see the logical container, by entry point.
 LEFT = (
@@ -113,16 +119,22 @@ def check_order(filters: list[Filter]) -> None:
 
 
 def check_rate_limits(filters: list[Filter], options: Options) -> None:
-    """Check that containers' write rates are not limited twice.
+    """Check that containers' rates are not limited twice.
 
     :raises ConfigError: if stock ratelimit limits them, too
     """
-    if not options.rate_limits.steps:
+    limits = options.rate_limits
+    _check_not_in_stock(filters, limits.writes, RATELIMIT_PREFIX)
+    _check_not_in_stock(filters, limits.listings, LISTING_RATELIMIT_PREFIX)
+
+
+def _check_not_in_stock(
+    filters: list[Filter], rates: SizedRates, prefix: str
+) -> None:
+    if not rates.steps:
         return
     for each in filters:
-        names = [
-            name for name in each.conf if name.startswith(RATELIMIT_PREFIX)
-        ]
+        names = [name for name in each.conf if name.startswith(prefix)]
         if each.kind == 'ratelimit' and names:
             raise ConfigError(
                 f'shardmw: {names[0]} is set in filter {each.name}, too, '

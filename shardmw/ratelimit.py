@@ -1,121 +1,152 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write rates, held per backing container.
+"""Rates held per backing container: who waits, who is refused.
 
-The algorithm is that of Swift's ratelimit filter, a leaky bucket as a queue
-kept in one counter a container: the time, in milliseconds, up to which its
-writes are already booked. The counters lie in Swift's memcached, so that all
-proxies book in the same ones; while it is away each worker books in its own.
+What counts, and where, is :mod:`shardmw.charges`'; when it may go on,
+:mod:`shardmw.permits`'.
 """
 
+import math
 import time
 from collections import OrderedDict
-from typing import NamedTuple
+from collections.abc import Callable
 
+from swift.common.middleware.ratelimit import RateLimitMiddleware
 from swift.common.swob import Request, Response, wsgi_quote
 
-from shardmw.backend import SharedCache, sleep
+from shardmw.backend import Backend, SharedCache, sleep
 from shardmw.config import RateLimits
+from shardmw.gcra import MICROSECONDS, Limit
+from shardmw.permits import Permits, TooLongError
 
-CACHE_KEY = 'shardmw/ratelimit/{account}/{container}'
-LIMITED_METHODS = ('PUT', 'POST', 'DELETE')
+WRITES_KEY = 'shardmw/ratelimit/{account}/{container}'
+LISTINGS_KEY = 'shardmw/ratelimit_listing/{account}/{container}'
+
 MILLISECONDS = 1000
 
-#: How many containers' counters a worker keeps while memcached is away.
-LOCAL_COUNTERS = 10_000
+#: In an account's sysmeta, as for Swift's ratelimit filter.
+ACCOUNT_FLAG = 'global-write-ratelimit'
+ALLOWED = 'WHITELIST'
+BARRED = 'BLACKLIST'
+BARRED_SLEEP_SECONDS = RateLimitMiddleware.BLACK_LIST_SLEEP
 
-
-class Booking(NamedTuple):
-    """When a write may go on.
-
-    :param wait_ms: after how many milliseconds
-    :param restart_at: what to set the counter to, None to leave it
-    """
-
-    wait_ms: int
-    restart_at: int | None
-
-
-def book(booked: int, now: int, step: int, buffer: int) -> Booking:
-    """Decide on a write that was just added to a counter.
-
-    :param booked: the counter, the write's own step included
-    :param now: the time
-    :param step: the time between two writes
-    :param buffer: for how long unused writes may be made up for; all four
-                   in milliseconds
-    """
-    if now - booked > buffer:
-        return Booking(0, now + step)
-    return Booking(max(booked - now - step, 0), None)
+#: How many small containers' growth a worker watches, and how old the size
+#: may be that is known of them.
+GROWING = 10_000
+SIZE_SECONDS = 60
 
 
 class RateLimiter:
-    """Makes writes wait for their turn, or refuses them.
+    """Makes requests wait for their turn, or refuses them.
 
     :param limits: the options
     :param logger: the filter's logger
     """
 
-    def __init__(self, limits: RateLimits, logger) -> None:
+    def __init__(self, backend: Backend, limits: RateLimits, logger) -> None:
+        self.backend = backend
         self.limits = limits
         self.logger = logger
-        self._local = LocalCounters(LOCAL_COUNTERS)
+        self._permits = Permits(logger)
+        self._growth = Growth(limits.workers)
 
-    def is_on(self, req: Request) -> bool:
-        """Whether a request is one that limits are set for."""
-        return bool(self.limits.steps) and req.method in LIMITED_METHODS
+    def barred(self, req: Request) -> Response | None:
+        """The 497 for an account on the blacklist, or None."""
+        if not self.limits.are_set or self._flag(req) != BARRED:
+            return None
+        self.logger.error(
+            'shardmw: 497 for %s %s: the account is blacklisted',
+            req.method,
+            wsgi_quote(req.path_info),
+        )
+        sleep(BARRED_SLEEP_SECONDS)
+        return Response(
+            status='497 Blacklisted',
+            body='Your account has been blacklisted',
+            request=req,
+        )
 
-    def refusal(
+    def write(
         self,
         req: Request,
         account: str,
         container: str,
         object_count: int,
+        override: float | None,
     ) -> Response | None:
         """Wait for a write's turn.
 
-        :param container: the container that takes the write, as stored
-        :param object_count: how many objects it holds
+        :param container: the container that takes it, as stored
+        :param object_count: how many objects that is known to hold
+        :param override: its own rate in writes a second, if it has one
         :returns: None when it may go on, a 498 if it would wait too long
         """
-        rate = self.limits.rate_of(object_count)
-        if not rate:
+        key = WRITES_KEY.format(account=account, container=container)
+        rate = override
+        if rate is None:
+            rates = self.limits.writes
+            size = self._growth.size(key, object_count, rates.least)
+            rate = rates.rate_of(size)
+        if rate is None or rate == math.inf:
+            self._growth.add(key)
             return None
-        step = round(MILLISECONDS / rate)
-        key = CACHE_KEY.format(account=account, container=container)
-        wait = self._book(SharedCache(req.environ), key, step) / MILLISECONDS
-        if wait >= self.limits.max_sleep_time_seconds:
-            return self._refuse(req, wait)
+        return self._wait(req, key, rate)
+
+    def listing(
+        self, req: Request, account: str, container: str, object_count: int
+    ) -> Response | None:
+        """Wait for a listing's turn, the same way.
+
+        :param object_count: how many objects one backing container holds
+        """
+        rate = self.limits.listings.rate_of(object_count)
+        if rate is None:
+            return None
+        key = LISTINGS_KEY.format(account=account, container=container)
+        return self._wait(req, key, rate)
+
+    def charge_listing(self, account: str, container: str, count: int) -> None:
+        """Count what a listing asked of one backing container after all."""
+        key = LISTINGS_KEY.format(account=account, container=container)
+        self._permits.charge(key, count)
+
+    def _wait(self, req: Request, key: str, rate: float) -> Response | None:
+        if self._flag(req) == ALLOWED:
+            return None
+        limit = self._limit(rate)
+        try:
+            wait = self._permits.take(SharedCache(req.environ), key, limit)
+        except TooLongError as err:
+            return self._refuse(req, err.wait - limit.patience, err)
         if wait > 0:
-            self._sleep(req, wait)
+            self._sleep(req, wait / MICROSECONDS)
         return None
 
-    def _book(self, shared: SharedCache, key: str, step: int) -> int:
-        now = round(time.time() * MILLISECONDS)
-        counters = shared
-        booked = shared.add(key, step)
-        if booked is None:
-            counters = self._local
-            booked = self._local.add(key, step)
-        buffer = self.limits.rate_buffer_seconds * MILLISECONDS
-        booking = book(booked, now, step, buffer)
-        if booking.restart_at is not None:
-            counters.set_counter(key, booking.restart_at)
-        longest = self.limits.max_sleep_time_seconds * MILLISECONDS
-        if booking.wait_ms >= longest:
-            counters.add(key, -step)
-        return booking.wait_ms
+    def _limit(self, rate: float) -> Limit:
+        return Limit(
+            interval=max(1, round(MICROSECONDS / rate)),
+            burst=self.limits.rate_buffer_seconds * MICROSECONDS,
+            patience=round(self.limits.max_sleep_time_seconds * MICROSECONDS),
+            workers=self.limits.workers,
+        )
 
-    def _refuse(self, req: Request, wait: float) -> Response:
+    def _flag(self, req: Request) -> str | None:
+        info = self.backend.account_info(req.environ)
+        return info.get('sysmeta', {}).get(ACCOUNT_FLAG)
+
+    def _refuse(self, req: Request, after: int, err: TooLongError) -> Response:
         self.logger.increment('ratelimit.refused')
         self.logger.error(
-            'shardmw: 498 for %s %s: would wait %.2f s',
+            'shardmw: 498 for %s %s: would wait %s',
             req.method,
             wsgi_quote(req.path_info),
-            wait,
+            err,
         )
+        retry_after = max(1, math.ceil(after / MICROSECONDS))
         return Response(
-            status='498 Rate Limited', body='Slow down', request=req
+            status='498 Rate Limited',
+            body='Slow down',
+            headers={'Retry-After': str(retry_after)},
+            request=req,
         )
 
     def _sleep(self, req: Request, wait: float) -> None:
@@ -131,24 +162,64 @@ class RateLimiter:
         sleep(wait)
 
 
-class LocalCounters:
-    """Counters of one worker, the least recently used given up.
+class Growth:
+    """What containers may have grown to since their size was read.
 
-    :param size: how many to keep
+    What is known of a container's size is up to a minute old. One that is
+    known to be too small to be limited may have become large meanwhile: every
+    write since then counts as an object, at every worker as many as here.
+
+    :param workers: how many workers there are
+    :param clock: gives seconds that never go back
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(
+        self, workers: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.workers = workers
+        self.clock = clock
+        self._watched: OrderedDict[str, _Watched] = OrderedDict()
+
+    def size(self, key: str, known: int, least: int | None) -> int:
+        """The size to go by.
+
+        :param least: the least size that there is a limit for, or None
+        """
+        if least is None or known >= least:
+            return known
+        now = self.clock()
+        watched = self._watched.get(key)
+        if watched is None or watched.size != known:
+            watched = self._watched[key] = _Watched(known, now)
+        self._watched.move_to_end(key)
+        if len(self._watched) > GROWING:
+            self._watched.popitem(last=False)
+        writes = watched.writes_of_late(now) + 1
+        return min(least, known + writes * self.workers)
+
+    def add(self, key: str) -> None:
+        """Count a write, if its container is watched."""
+        if key in self._watched:
+            self._watched[key].writes += 1
+
+
+class _Watched:
+    """The writes of a container in this minute and in the one before.
+
+    :param size: the size that is known of it
+    """
+
+    __slots__ = ('before', 'since', 'size', 'writes')
+
+    def __init__(self, size: int, now: float) -> None:
         self.size = size
-        self._counters: OrderedDict[str, int] = OrderedDict()
+        self.since = now
+        self.before = self.writes = 0
 
-    def add(self, key: str, delta: int) -> int:
-        """Add to a counter, which starts at 0; returns its new value."""
-        self.set_counter(key, max(0, self._counters.get(key, 0) + delta))
-        return self._counters[key]
-
-    def set_counter(self, key: str, value: int) -> None:
-        """Set a counter."""
-        self._counters[key] = value
-        self._counters.move_to_end(key)
-        if len(self._counters) > self.size:
-            self._counters.popitem(last=False)
+    def writes_of_late(self, now: float) -> int:
+        minutes = (now - self.since) // SIZE_SECONDS
+        if minutes:
+            self.before = self.writes if minutes == 1 else 0
+            self.writes = 0
+            self.since = now
+        return self.before + self.writes

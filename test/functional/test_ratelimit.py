@@ -1,53 +1,122 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write rates are held per shard, by all proxies together.
+"""Write rates are held per container or shard, by all proxies together.
 
 The rate is one write in many seconds and nobody may wait for so long, so that
 of the writes of one test the first goes through and the others are refused.
 """
 
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import boto3
 import pytest
+from botocore.client import BaseClient
+from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from shardmw.saio import Cluster, ClusterOptions
+from test.functional import conftest
 from test.functional.alike import masked
 from test.functional.backing import name_in_shard
-from test.functional.client import Client
+from test.functional.client import Answer, Client
 from test.functional.conftest import (
+    OTHER_OWNER,
+    RESELLER_ADMIN,
     STRANGER,
     USER,
-    Pair,
     make_plain,
-    make_sharded,
+    unique,
 )
+from test.functional.realclients import s3_settings
 
-#: Limits hold from this many objects on, in a plain container or a shard.
-LIMITED_SIZE = 2
 SHARDS = 2
 
+#: One write in so many seconds.
+INTERVAL = 100
+
 SETTINGS = {
-    f'shardmw.container_ratelimit_{LIMITED_SIZE}': '0.01',
+    'shardmw.container_ratelimit_0': f'{1 / INTERVAL}',
     'shardmw.max_sleep_time_seconds': '0.5',
     'shardmw.rate_buffer_seconds': '0',
     'shardmw.stats_cache_seconds': '0',
-    # Tokens that need no memcached to be checked.
-    'tempauth.fernet_key_any': 'c2hhcmRtdy1zYWlvLXRlc3RzLW9ubHktbm8tc2VjcmU=',
-    'tempauth.active_fernet_key_id': 'any',
-    # What is back is used again at once.
-    'memcache.error_suppression_limit': '100000',
-}
-
-#: Waiting is allowed, and told of.
-PATIENT = {
-    f'shardmw.container_ratelimit_{LIMITED_SIZE}': '1',
-    'shardmw.max_sleep_time_seconds': '60',
-    'shardmw.log_sleep_time_seconds': '0.001',
 }
 
 FIRST = name_in_shard(0, SHARDS)
 SECOND = name_in_shard(1, SHARDS)
-#: Enough for both shards to be limited.
-STORED = ('a', 'b', 'c', 'd')
 
 SLOW_DOWN = (498, b'Slow down')
+RATE_HEADER = 'X-Container-Write-Ratelimit'
+
+
+def login(cluster: Cluster, user: str) -> Client:
+    return Client.login(cluster.auth_url, user, cluster.users[user])
+
+
+def make_sharded(client: Client, **headers) -> str:
+    """Create a sharded container; returns its name."""
+    return conftest.make_sharded(client, SHARDS, **headers)
+
+
+MAKERS = {'plain': make_plain, 'sharded': make_sharded}
+
+
+class Operator:
+    """A reseller admin, who sets containers' rates.
+
+    :param admin: a client that asks for the tests' account
+    """
+
+    def __init__(self, admin: Client) -> None:
+        self.admin = admin
+
+    @classmethod
+    def of(cls, cluster: Cluster, client: Client) -> 'Operator':
+        return cls(login(cluster, RESELLER_ADMIN).visiting(client))
+
+    def set_rate(self, container: str, rate: str) -> None:
+        """Set a container's own rate; an empty one removes it."""
+        answer = self.admin.post(container, headers={RATE_HEADER: rate})
+        assert answer.status == 204
+
+    def fill(self, container: str, *names: str) -> None:
+        """Store objects, whatever the limit."""
+        self.set_rate(container, 'unlimited')
+        for name in names:
+            assert self.admin.put(container, name, b'body').status == 201
+        self.set_rate(container, '')
+
+
+@contextmanager
+def reconfigured(
+    cluster: Cluster, settings: Mapping[str, str | None]
+) -> Iterator[None]:
+    """Have settings for a while."""
+    before = cluster.options.settings
+    cluster.reconfigure(settings)
+    yield
+    cluster.reconfigure({name: before.get(name) for name in settings})
+
+
+def lines_since(cluster: Cluster, server: str, start: int) -> list[str]:
+    """What the filter has logged since a log had some size."""
+    written = cluster.log_path(server).read_bytes()[start:].decode()
+    return [line for line in written.splitlines() if 'shardmw: ' in line]
+
+
+def log_size(cluster: Cluster, server: str) -> int:
+    return cluster.log_path(server).stat().st_size
+
+
+def assert_refused(answer: Answer, slots: int = 1) -> None:
+    """Check a refusal by a rate of one in INTERVAL seconds.
+
+    :param slots: how many are taken
+    """
+    assert (answer.status, answer.body) == SLOW_DOWN
+    seconds = int(answer.headers['retry-after'])
+    assert (slots - 1) * INTERVAL < seconds <= slots * INTERVAL
 
 
 @pytest.fixture(scope='module')
@@ -56,10 +125,6 @@ def limited(tmp_path_factory):
     options = ClusterOptions(proxies=2, settings=SETTINGS)
     with Cluster(tmp_path_factory.mktemp('limited'), options) as cluster:
         yield cluster
-
-
-def login(cluster: Cluster, user: str) -> Client:
-    return Client.login(cluster.auth_url, user, cluster.users[user])
 
 
 @pytest.fixture(scope='module')
@@ -73,72 +138,82 @@ def other_proxy(limited, client) -> Client:
     return client.on(limited.proxy_urls[1])
 
 
+@pytest.fixture(scope='module')
+def stranger(limited, client) -> Client:
+    return login(limited, STRANGER).visiting(client)
+
+
+@pytest.fixture(scope='module')
+def operator(limited, client) -> Operator:
+    return Operator.of(limited, client)
+
+
+@pytest.fixture(params=MAKERS)
+def container(request, client) -> str:
+    """A new container, once plain and once sharded."""
+    return MAKERS[request.param](client)
+
+
 @pytest.fixture
-def pair(client) -> Pair:
-    """A plain and a sharded container that are large enough."""
-    pair = Pair(make_plain(client), make_sharded(client, SHARDS))
-    for container in pair:
-        fill(client, container)
-    return pair
-
-
-def fill(client: Client, container: str) -> None:
-    """Store objects, and have Swift know how many."""
-    for name in STORED:
-        assert client.put(container, name, b'body').status == 201
-    client.post(container)
-
-
-@pytest.fixture
-def full(client) -> str:
-    """A sharded container that is large enough."""
-    container = make_sharded(client, SHARDS)
-    fill(client, container)
-    return container
-
-
-@pytest.fixture(params=['plain', 'sharded'])
-def container(request, pair) -> str:
-    """A plain or a sharded container that is large enough."""
-    return getattr(pair, request.param)
+def sharded(client) -> str:
+    return make_sharded(client)
 
 
 class TestLimit:
     def test_refuses_the_second_write(self, client, container):
         assert client.put(container, FIRST, b'x').status == 201
-        answer = client.put(container, FIRST, b'another')
-        assert (answer.status, answer.body) == SLOW_DOWN
+        assert_refused(client.put(container, FIRST, b'another'))
         assert client.get(container, FIRST).body == b'x'
 
-    def test_is_one_of_each_shard(self, client, full):
-        assert client.put(full, FIRST).status == 201
-        assert client.put(full, FIRST).status == 498
-        assert client.put(full, SECOND).status == 201
-        assert client.put(full, SECOND).status == 498
+    def test_holds_when_it_is_tried_again(self, client, container):
+        client.put(container, FIRST)
+        for _ in range(3):
+            assert_refused(client.put(container, FIRST))
 
-    def test_is_one_of_each_container(self, client, pair):
-        for container in pair:
-            assert client.put(container, FIRST).status == 201
-            assert client.put(container, FIRST).status == 498
+    def test_is_one_of_each_shard(self, client, sharded):
+        assert client.put(sharded, FIRST).status == 201
+        assert client.put(sharded, FIRST).status == 498
+        assert client.put(sharded, SECOND).status == 201
+        assert client.put(sharded, SECOND).status == 498
+
+    def test_is_one_of_each_container(self, client, container):
+        assert client.put(container, FIRST).status == 201
+        assert client.put(make_plain(client), FIRST).status == 201
+        assert client.put(make_sharded(client), FIRST).status == 201
+
+    def test_is_one_of_each_account(self, limited, client):
+        other = login(limited, OTHER_OWNER)
+        name = unique('twice')
+        for owner in (client, other):
+            owner.put(name)
+            assert owner.put(name, FIRST).status == 201
+            assert owner.put(name, FIRST).status == 498
 
     @pytest.mark.parametrize('method', ['PUT', 'POST', 'DELETE'])
     def test_is_for_all_writes_together(self, client, container, method):
         client.put(container, FIRST)
-        answer = client.request(method, container, FIRST)
-        assert (answer.status, answer.body) == SLOW_DOWN
+        assert_refused(client.request(method, container, FIRST))
+        assert client.head(container, FIRST).status == 200
 
     @pytest.mark.parametrize('method', ['PUT', 'POST', 'DELETE'])
     def test_is_used_up_by_any_write(self, client, container, method):
         client.request(method, container, FIRST)
-        assert client.put(container, FIRST).status == 498
+        assert_refused(client.put(container, FIRST))
 
     def test_is_not_for_reads(self, client, container):
         client.put(container, 'a')
-        client.put(container, 'a')
+        assert client.put(container, 'a').status == 498
         assert client.get(container, 'a').status == 200
         assert client.head(container, 'a').status == 200
         assert client.get(container).status == 200
         assert client.head(container).status == 204
+
+    def test_is_not_used_up_by_reads(self, client, container):
+        client.get(container, 'a')
+        client.head(container, 'a')
+        client.get(container)
+        client.head(container)
+        assert client.put(container, 'a').status == 201
 
     def test_is_not_for_requests_to_the_container(self, client, container):
         client.put(container, FIRST)
@@ -150,104 +225,271 @@ class TestLimit:
         self, client, other_proxy, container
     ):
         assert client.put(container, FIRST).status == 201
-        assert other_proxy.put(container, FIRST).status == 498
+        assert_refused(other_proxy.put(container, FIRST))
+        assert_refused(client.put(container, FIRST))
 
-    def test_is_for_names_that_lie_in_the_root_as_well(self, client, full):
-        names = [f'{i}'.zfill(1024) for i in range(LIMITED_SIZE)]
-        for name in names:
-            client.put(full, name)
-        client.post(full)
-        assert client.put(full, 'x' * 1024).status == 201
-        assert client.put(full, 'y' * 1024).status == 498
-        assert client.put(full, FIRST).status == 201
+    def test_is_for_names_that_lie_in_the_root_as_well(self, client, sharded):
+        assert client.put(sharded, 'x' * 1024).status == 201
+        assert_refused(client.put(sharded, 'y' * 1024))
+        assert client.put(sharded, FIRST).status == 201
 
-    def test_is_for_copies(self, client, container):
+    def test_outlives_the_container(self, client, container):
         client.put(container, FIRST)
-        answer = client.copy(container, 'a', f'{container}/{FIRST}')
-        assert (answer.status, answer.body) == SLOW_DOWN
+        other = {'X-Container-Meta-Colour': 'blue'}
+        client.post(container, headers=other)
+        assert_refused(client.put(container, FIRST))
 
-    def test_is_not_used_up_by_those_who_may_not_write(self, limited, client):
-        container = make_sharded(client, SHARDS)
-        fill(client, container)
-        stranger = login(limited, STRANGER).visiting(client)
+    def test_is_not_used_up_by_those_who_may_not_write(
+        self, client, stranger, container
+    ):
         assert stranger.put(container, FIRST).status == 403
+        assert stranger.post(container, FIRST).status == 403
+        assert stranger.delete(container, FIRST).status == 403
+        assert client.anonymous().put(container, FIRST).status == 401
         assert client.put(container, FIRST).status == 201
 
-    def test_is_kept_from_those_who_may_not_write(self, limited, client, full):
-        client.put(full, FIRST)
-        stranger = login(limited, STRANGER).visiting(client)
-        assert stranger.put(full, FIRST).status == 403
+    def test_is_kept_from_those_who_may_not_write(
+        self, client, stranger, container
+    ):
+        client.put(container, FIRST)
+        assert stranger.put(container, FIRST).status == 403
+        assert client.anonymous().put(container, FIRST).status == 401
 
-    def test_is_logged_when_it_refuses(self, limited, client, full):
-        client.put(full, FIRST)
-        log = limited.log_path('proxy-1')
-        start = log.stat().st_size
-        client.put(full, FIRST)
-        lines = log.read_bytes()[start:].decode().splitlines()
-        (line,) = [each for each in lines if 'shardmw:' in each]
-        path = client.path(full, FIRST)
+    def test_is_one_for_all_who_may_write(self, client, stranger, container):
+        client.post(container, headers={'X-Container-Write': STRANGER})
+        assert stranger.put(container, FIRST).status == 201
+        assert_refused(client.put(container, FIRST))
+        assert_refused(stranger.put(container, FIRST))
+
+    def test_is_not_for_a_container_that_is_missing(self, client):
+        name = unique('missing')
+        assert client.put(name, FIRST).status == 404
+        assert client.put(name, FIRST).status == 404
+
+    def test_is_logged_when_it_refuses(self, limited, client, container):
+        client.put(container, FIRST)
+        start = log_size(limited, 'proxy-1')
+        client.put(container, FIRST)
+        (line,) = lines_since(limited, 'proxy-1', start)
+        path = client.path(container, FIRST)
         assert f'shardmw: 498 for PUT {path}: would wait ' in line
 
 
-class TestSize:
-    def test_small_container_is_not_limited(self, client):
-        container = make_plain(client)
-        for _ in range(3):
-            assert client.put(container, 'a').status == 201
+class TestRefusal:
+    def test_is_that_of_a_plain_container(self, client):
+        answers = []
+        for make in MAKERS.values():
+            container = make(client)
+            client.put(container, FIRST)
+            answer = masked(client.put(container, FIRST), container)
+            del answer.headers['retry-after']
+            answers.append(answer)
+        assert answers[0] == answers[1]
+        assert answers[0].status == 498
 
-    def test_that_counts_is_that_of_a_shard(self, client):
-        container = make_sharded(client, SHARDS)
-        for name in STORED:
-            client.put(container, name)
-        client.delete(container, 'd')
-        assert client.put(container, 'c').status == 201
-        assert client.put(container, 'c').status == 201
-
-
-def test_refusal_is_that_of_a_plain_container(client, pair):
-    for container in pair:
-        client.put(container, FIRST)
-    plain, sharded = (
-        masked(client.put(container, FIRST), container) for container in pair
-    )
-    assert sharded == plain
-    assert sharded.status == 498
+    def test_tells_when_to_come_back(self, client, operator, container):
+        operator.set_rate(container, '0.5')
+        assert client.put(container, FIRST).status == 201
+        answer = client.put(container, FIRST)
+        assert answer.status == 498
+        seconds = int(answer.headers['retry-after'])
+        assert 1 <= seconds <= 2
+        time.sleep(seconds)
+        assert client.put(container, FIRST).status == 201
 
 
-class TestWithoutMemcached:
-    @pytest.fixture
-    def alone(self, limited, client, full) -> str:
-        """A container that is large enough when memcached goes away."""
-        limited.stop('memcached')
-        yield full
-        limited.start('memcached')
-
-    def test_every_proxy_limits_for_itself(self, client, other_proxy, alone):
-        assert client.put(alone, FIRST).status == 201
-        assert client.put(alone, FIRST).status == 498
-        assert other_proxy.put(alone, FIRST).status == 201
-        assert other_proxy.put(alone, FIRST).status == 498
-
-    def test_every_shard_has_its_own(self, client, alone):
-        assert client.put(alone, FIRST).status == 201
-        assert client.put(alone, SECOND).status == 201
+@pytest.fixture(scope='module')
+def s3(limited) -> BaseClient:
+    """A client of S3 that tries everything only once."""
+    settings = s3_settings(limited)
+    once = Config(retries={'total_max_attempts': 1})
+    settings['config'] = settings['config'].merge(once)
+    return boto3.client('s3', **settings)
 
 
 @pytest.fixture(scope='class')
-def patient(limited) -> None:
+def clients_own_fault(limited) -> Iterator[None]:
+    """Refusals are errors of the client meanwhile."""
+    setting = {'s3api.ratelimit_as_client_error': 'true'}
+    with reconfigured(limited, setting):
+        yield
+
+
+class TestS3:
+    def refused(self, s3: BaseClient, bucket: str) -> Mapping:
+        s3.put_object(Bucket=bucket, Key='o', Body=b'x')
+        with pytest.raises(ClientError) as error:
+            s3.put_object(Bucket=bucket, Key='o', Body=b'another')
+        return error.value.response
+
+    def test_upload_is_to_slow_down(self, s3, client, container):
+        refusal = self.refused(s3, container)
+        assert refusal['Error']['Code'] == 'SlowDown'
+        assert refusal['ResponseMetadata']['HTTPStatusCode'] == 503
+        assert client.get(container, 'o').body == b'x'
+
+    @pytest.mark.usefixtures('clients_own_fault')
+    def test_upload_is_too_much_if_so_configured(self, s3, container):
+        refusal = self.refused(s3, container)
+        assert refusal['Error']['Code'] == 'SlowDown'
+        assert refusal['ResponseMetadata']['HTTPStatusCode'] == 429
+
+
+@pytest.fixture(scope='class')
+def sizes(limited) -> Iterator[None]:
+    """The larger the slower."""
+    settings = {
+        'shardmw.container_ratelimit_0': None,
+        'shardmw.container_ratelimit_10': f'{1 / INTERVAL}',
+        'shardmw.container_ratelimit_20': f'{1 / INTERVAL / 2}',
+    }
+    with reconfigured(limited, settings):
+        yield
+
+
+@pytest.mark.usefixtures('sizes')
+class TestSize:
+    """Which rate holds is seen by when to come back."""
+
+    def test_below_the_least_is_not_limited(self, client, container):
+        for _ in range(5):
+            assert client.put(container, FIRST).status == 201
+
+    def test_is_that_of_a_plain_container(self, client, operator):
+        container = make_plain(client)
+        operator.fill(container, *map(str, range(10)))
+        assert client.put(container, FIRST).status == 201
+        assert_refused(client.put(container, FIRST))
+
+    def test_that_is_larger_means_less(self, client, operator):
+        container = make_plain(client)
+        operator.fill(container, *map(str, range(20)))
+        assert client.put(container, FIRST).status == 201
+        assert_refused(client.put(container, FIRST), slots=2)
+
+    def test_that_counts_is_that_of_a_shard(self, client, operator):
+        container = make_sharded(client)
+        operator.fill(container, *map(str, range(10)))
+        assert client.put(container, FIRST).status == 201
+        assert client.put(container, FIRST).status == 201
+        operator.fill(container, *map(str, range(19)))
+        assert client.put(container, FIRST).status == 201
+        assert_refused(client.put(container, FIRST))
+
+
+LEAST_SIZE = 6
+
+
+@pytest.fixture(scope='class')
+def least_size(limited) -> Iterator[None]:
+    """Small containers are not limited, and proxies know of one another."""
+    settings = {
+        'shardmw.container_ratelimit_0': None,
+        f'shardmw.container_ratelimit_{LEAST_SIZE}': f'{1 / INTERVAL}',
+        'shardmw.ratelimit_proxies': '2',
+    }
+    with reconfigured(limited, settings):
+        yield
+
+
+@pytest.mark.usefixtures('least_size')
+class TestGrowth:
+    """A container becomes large before anyone looks at its size again."""
+
+    def test_is_seen_at_once(self, client, container):
+        for _ in range(LEAST_SIZE):
+            client.put(container, FIRST)
+        assert_refused(client.put(container, FIRST))
+
+    def test_is_seen_by_all_proxies_together(
+        self, client, other_proxy, container
+    ):
+        for _ in range(LEAST_SIZE):
+            client.put(container, FIRST)
+            other_proxy.put(container, FIRST)
+        assert_refused(client.put(container, FIRST))
+        assert_refused(other_proxy.put(container, FIRST))
+
+    def test_of_another_shard_is_its_own(self, client, sharded):
+        for _ in range(LEAST_SIZE + 1):
+            client.put(sharded, FIRST)
+        assert client.put(sharded, SECOND).status == 201
+
+    def test_is_forgotten_when_the_size_is_read_again(self, client, container):
+        """It may have been the same object time and again."""
+        for _ in range(LEAST_SIZE):
+            assert client.put(container, FIRST).status == 201
+            client.post(container)
+
+
+@pytest.fixture(scope='class')
+def patient(limited) -> Iterator[None]:
     """Writes that come too early wait."""
-    limited.reconfigure(PATIENT)
-    yield
-    limited.reconfigure({name: SETTINGS.get(name) for name in PATIENT})
+    settings = {
+        'shardmw.max_sleep_time_seconds': '60',
+        'shardmw.log_sleep_time_seconds': '0.5',
+    }
+    with reconfigured(limited, settings):
+        yield
 
 
 @pytest.mark.usefixtures('patient')
 class TestWaiting:
-    def test_write_waits_for_its_turn(self, limited, client, container):
-        log = limited.log_path('proxy-1')
-        start = log.stat().st_size
+    def test_is_for_the_turn(self, limited, client, operator, container):
+        operator.set_rate(container, '0.5')
+        start = log_size(limited, 'proxy-1')
+        started = time.monotonic()
         assert client.put(container, FIRST).status == 201
         assert client.put(container, FIRST).status == 201
+        assert time.monotonic() - started > 2 - TOLERANCE
+        (line,) = lines_since(limited, 'proxy-1', start)
         path = client.path(container, FIRST)
-        written = log.read_bytes()[start:].decode()
-        assert f'shardmw: PUT {path} waits ' in written
+        assert f'shardmw: PUT {path} waits 1.' in line
+
+    def test_for_short_is_not_logged(
+        self, limited, client, operator, container
+    ):
+        operator.set_rate(container, '5')
+        start = log_size(limited, 'proxy-1')
+        for _ in range(3):
+            assert client.put(container, FIRST).status == 201
+        assert lines_since(limited, 'proxy-1', start) == []
+
+    def test_of_many_writers_at_two_proxies_holds_the_rate(
+        self, limited, client, operator, container
+    ):
+        """Only so many have gone through by any time since the first."""
+        operator.set_rate(container, f'{RATE}')
+        started = time.monotonic()
+        with ThreadPoolExecutor(WRITERS) as pool:
+            written = pool.map(
+                write_repeatedly,
+                [client.on(url) for url in limited.proxy_urls] * (WRITERS // 2),
+                [container] * WRITERS,
+            )
+            times = sorted(sum(written, []))
+        assert len(times) == WRITERS * WRITES
+        early = [
+            went - started
+            for i, went in enumerate(times)
+            if went - started < i / RATE - TOLERANCE
+        ]
+        assert early == []
+
+
+#: Writers at once, how often each of them writes, and writes a second.
+WRITERS = 16
+WRITES = 2
+RATE = 20
+
+#: How much too early a sleep may end.
+TOLERANCE = 0.02
+
+
+def write_repeatedly(client: Client, container: str) -> list[float]:
+    """Write some times; returns when each of the writes was through."""
+    through = []
+    for _ in range(WRITES):
+        assert client.put(container, FIRST).status == 201
+        through.append(time.monotonic())
+    return through

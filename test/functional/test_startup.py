@@ -16,7 +16,9 @@ DEFAULT_INFO = {
     'default_shards': 0,
     'max_shards': 1024,
     'max_sleep_time_seconds': 60,
+    'rate_buffer_seconds': 5,
     'container_ratelimits': [],
+    'container_listing_ratelimits': [],
 }
 
 
@@ -154,7 +156,7 @@ class TestSenselessOption:
         configuration.set('shardmw', container_ratelimit_100='0')
         assert refusal() == (
             'shardmw: container_ratelimit_100 = 0.0: must be more than 0 '
-            'writes a second'
+            'requests a second, for a size of 0 or more'
         )
 
 
@@ -234,13 +236,18 @@ class TestInfo:
             max_shards='8',
             max_sleep_time_seconds='2.5',
             container_ratelimit_0='100',
+            rate_buffer_seconds='3',
+            container_ratelimit_0='100',
             container_ratelimit_1000='10',
+            container_listing_ratelimit_5='20',
         )
         assert info() == {
             'default_shards': 2,
             'max_shards': 8,
             'max_sleep_time_seconds': 2.5,
+            'rate_buffer_seconds': 3,
             'container_ratelimits': [[0, 100], [1000, 10]],
+            'container_listing_ratelimits': [[5, 20]],
         }
 
     def test_does_not_tell_account_names(self, reconfigured, info):

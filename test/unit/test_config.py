@@ -7,7 +7,8 @@ from shardmw.config import ConfigError, parse_options
 def test_nothing_is_sharded_or_limited_by_default():
     options = parse_options({})
     assert options.shards_for('AUTH_a', 'c') == 0
-    assert options.rate_limits.rate_of(10**6) is None
+    assert not options.rate_limits.are_set
+    assert options.rate_limits.writes.rate_of(10**6) is None
 
 
 def test_the_first_rule_that_matches_counts():
@@ -34,9 +35,40 @@ def test_rates_between_two_sizes_are_interpolated():
     limits = parse_options(
         {'container_ratelimit_100': '100', 'container_ratelimit_200': '50'}
     ).rate_limits
-    assert limits.rate_of(99) is None
-    assert limits.rate_of(150) == 75
-    assert limits.rate_of(10**9) == 50
+    assert limits.writes.rate_of(99) is None
+    assert limits.writes.rate_of(150) == 75
+    assert limits.writes.rate_of(10**9) == 50
+    assert limits.listings.rate_of(10**9) is None
+
+
+def test_listings_have_rates_of_their_own():
+    limits = parse_options(
+        {'container_listing_ratelimit_10': '3'}
+    ).rate_limits
+    assert limits.listings.rate_of(9) is None
+    assert limits.listings.rate_of(10) == 3
+    assert limits.writes.rate_of(10) is None
+
+
+def test_an_empty_container_is_limited_if_its_size_is_named():
+    def rate_of_empty(size: int) -> float | None:
+        conf = {f'container_ratelimit_{size}': '5'}
+        return parse_options(conf).rate_limits.writes.rate_of(0)
+
+    assert rate_of_empty(0) == 5
+    assert rate_of_empty(1) is None
+
+
+@pytest.mark.parametrize(
+    ('conf', 'workers'),
+    [
+        ({'workers': '0'}, 1),
+        ({'workers': '1', 'ratelimit_proxies': '3'}, 3),
+        ({'workers': '4', 'ratelimit_proxies': '3'}, 12),
+    ],
+)
+def test_workers_of_all_proxies_are_counted(conf, workers):
+    assert parse_options(conf).rate_limits.workers == workers
 
 
 @pytest.mark.parametrize(
@@ -58,7 +90,11 @@ def test_rates_between_two_sizes_are_interpolated():
         ('container_ratelimit_0', 'fast'),
         ('container_ratelimit_0', '0'),
         ('container_ratelimit_0', '-5'),
+        ('container_ratelimit_0', 'inf'),
+        ('container_ratelimit_-5', '5'),
         ('container_ratelimit_x', '5'),
+        ('container_listing_ratelimit_0', '0'),
+        ('ratelimit_proxies', '0'),
         ('max_sleep_time_seconds', '-1'),
         ('max_sleep_time_seconds', 'nan'),
         ('rate_buffer_seconds', 'x'),

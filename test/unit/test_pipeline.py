@@ -55,6 +55,16 @@ def test_container_rates_may_be_set_in_one_filter_only():
     with pytest.raises(ConfigError, match='container_ratelimit_5 .* rl'):
         check_rate_limits([stock], ours)
     check_rate_limits([stock], parse_options({}))
+    listings = parse_options({'container_listing_ratelimit_0': '1'})
+    check_rate_limits([stock], listings)
+
+
+def test_listing_rates_may_be_set_in_one_filter_only():
+    stock = Filter('rl', 'ratelimit', {'container_listing_ratelimit_5': '1'})
+    ours = parse_options({'container_listing_ratelimit_0': '1'})
+    with pytest.raises(ConfigError, match='container_listing_ratelimit_5'):
+        check_rate_limits([stock], ours)
+    check_rate_limits([stock], parse_options({'container_ratelimit_0': '1'}))
 
 
 def test_stock_ratelimit_may_limit_other_things():

@@ -2,62 +2,63 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.ratelimit import LocalCounters, book
+from shardmw.ratelimit import SIZE_SECONDS, Growth
 
-STEP = 50
-BUFFER = 5000
-
-gaps = st.lists(st.integers(0, 500), min_size=1, max_size=200)
+LEAST = 100
 
 
-def admitted_times(gaps: list[int]) -> list[int]:
-    """When each of a row of writes goes on, all in milliseconds."""
-    now, booked, admitted = 10**6, 0, []
-    for gap in gaps:
-        now += gap
-        booked += STEP
-        booking = book(booked, now, STEP, BUFFER)
-        if booking.restart_at is not None:
-            booked = booking.restart_at
-        admitted.append(now + booking.wait_ms)
-    return admitted
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
-@given(gaps)
-def test_no_window_admits_more_than_the_rate_and_the_buffer(gaps):
-    times = admitted_times(gaps)
-    for i, start in enumerate(times):
-        window = times[-1] - start
-        assert len(times) - i <= (window + BUFFER) / STEP + 2
+@given(st.integers(0, LEAST - 1), st.integers(1, 8), st.integers(0, LEAST))
+def test_a_container_is_as_large_as_its_writes_may_have_made_it(
+    known, workers, writes
+):
+    growth = Growth(workers)
+    for _ in range(writes):
+        growth.size('c', known, LEAST)
+        growth.add('c')
+    size = growth.size('c', known, LEAST)
+    assert size == min(LEAST, known + (writes + 1) * workers)
 
 
-@given(st.lists(st.integers(STEP, 500), min_size=1, max_size=100))
-def test_a_client_below_the_rate_never_waits(gaps):
-    now, booked = 10**6, 0
-    for gap in gaps:
-        now += gap
-        booked += STEP
-        booking = book(booked, now, STEP, BUFFER)
-        booked = booking.restart_at or booked
-        assert booking.wait_ms == 0
+@given(st.integers(LEAST, 10**9))
+def test_one_that_is_large_is_as_large_as_it_is_known(known):
+    growth = Growth(4)
+    growth.size('c', 0, LEAST)
+    growth.add('c')
+    assert growth.size('c', known, LEAST) == known
 
 
-@given(gaps)
-def test_writes_go_on_in_the_order_they_came(gaps):
-    times = admitted_times(gaps)
-    assert times == sorted(times)
+def test_writes_are_forgotten_when_the_size_is_another():
+    growth = Growth(1)
+    for _ in range(50):
+        growth.size('c', 3, LEAST)
+        growth.add('c')
+    assert growth.size('c', 20, LEAST) == 21
 
 
-def test_a_local_counter_starts_at_nothing_and_adds_up():
-    counters = LocalCounters(2)
-    assert counters.add('a', 5) == 5
-    assert counters.add('a', 5) == 10
-    assert counters.add('a', -20) == 0
+def test_writes_are_forgotten_when_the_size_must_have_been_read_since():
+    clock = Clock()
+    growth = Growth(1, clock)
+    growth.size('c', 3, LEAST)
+    growth.add('c')
+    clock.now += SIZE_SECONDS
+    assert growth.size('c', 3, LEAST) == 5
+    growth.add('c')
+    clock.now += SIZE_SECONDS
+    assert growth.size('c', 3, LEAST) == 5
+    clock.now += 2 * SIZE_SECONDS
+    assert growth.size('c', 3, LEAST) == 4
 
 
-def test_the_counter_that_was_not_used_for_longest_is_given_up():
-    counters = LocalCounters(2)
-    for key in ('a', 'b', 'a', 'c'):
-        counters.add(key, 1)
-    assert counters.add('a', 1) == 3
-    assert counters.add('b', 1) == 1
+def test_without_limits_nothing_is_watched():
+    growth = Growth(1)
+    assert growth.size('c', 3, None) == 3
+    growth.add('c')
+    assert growth.size('c', 3, LEAST) == 4

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What counts against a rate, and as whose.
+
+A client's write counts once, in the container, or the shard, that its object
+lies in. As Swift's ratelimit filter stands left of those that write more on a
+client's behalf, what they add does not count again:
+
+====================================  ====================================
+a version that is kept, a link to it  one write of the container's own
+                                      object, before the first of them
+``DELETE ?version-id``                the same
+segments of a large object            one write each, and its manifest one
+DELETE of it with its segments        one write, of the first segment
+copies that ``X-Versions-Location``   none; the upload counts
+keeps
+COPY                                  one write, where the copy lies
+files of an archive, of a bulk        one write each
+delete, of an S3 multi-delete
+====================================  ====================================
+
+A listing counts once for each backing container that it asks, and again for
+each time that it has to go back to one; the most asked one counts.
+"""
+
+from typing import NamedTuple
+
+from swift.common.http import is_success
+from swift.common.middleware.versioned_writes.object_versioning import (
+    parse_versions_object_name,
+)
+from swift.common.swob import Request, Response, str_to_wsgi, wsgi_to_str
+
+from shardmw.backend import Backend, LogicalContainer, authorize
+from shardmw.overrides import rate_of
+from shardmw.placement import (
+    backing_container,
+    is_reserved,
+    lies_in_root,
+    versions_owner,
+)
+from shardmw.ratelimit import RateLimiter
+from shardmw.stats import SummedStats
+
+LIMITED_METHODS = ('PUT', 'POST', 'DELETE')
+
+#: In a request's info cache: what was counted of it that may come again.
+COUNTED_KEY = 'shardmw/counted'
+
+#: What ``swift.source`` says of requests of other filters.
+LARGE_OBJECT_SOURCE = 'SLO'
+OLD_VERSIONS_SOURCE = 'VW'
+UNCOUNTED_LISTINGS = ('DLO', LARGE_OBJECT_SOURCE, OLD_VERSIONS_SOURCE)
+
+#: In a container's sysmeta, if it keeps versions: the new way, and the old.
+VERSIONS_NAMES = ('versions-container',)
+OLD_VERSIONS_NAMES = ('versions-location', 'versions-mode')
+
+
+class _Write(NamedTuple):
+    """Where a write counts.
+
+    :param account: as in the path, a native string, as all of them
+    :param info: Swift's info of the container
+    :param target: the container, if it is sharded
+    """
+
+    account: str
+    container: str
+    name: str
+    info: dict
+    target: LogicalContainer | None
+
+
+class Charges:
+    """Has the limiter count each client's request once.
+
+    :param stats: the sizes of sharded containers
+    """
+
+    def __init__(
+        self, backend: Backend, stats: SummedStats, limiter: RateLimiter
+    ) -> None:
+        self.backend = backend
+        self.stats = stats
+        self.limiter = limiter
+
+    def write(
+        self, req: Request, info: dict, target: LogicalContainer | None
+    ) -> Response | None:
+        """Count a request to an object.
+
+        :param info: Swift's info of its container
+        :param target: the container, if it is sharded
+        :returns: the refusal, or None if it may go on
+        """
+        if req.method not in LIMITED_METHODS:
+            return None
+        _version, account, container, name = map(
+            wsgi_to_str, req.split_path(4, 4, True)
+        )
+        write = _Write(account, container, name, info, target)
+        if is_reserved(container):
+            write = self._owners(req, write)
+        if not self._is_limited(req, write):
+            return None
+        marks = _marks(req, write)
+        counted = _counted(req)
+        if marks & counted:
+            return None
+        refusal = self.limiter.write(
+            req, account, *self._place(req, write), rate_of(write.info)
+        )
+        if not refusal:
+            counted |= marks
+        return refusal
+
+    def listing(
+        self, req: Request, info: dict, target: LogicalContainer | None
+    ) -> Response | None:
+        """Count a listing of a container, the same way."""
+        if not self.limiter.limits.listings.steps:
+            return None
+        if not is_success(info['status']):
+            return None
+        if req.environ.get('swift.source') in UNCOUNTED_LISTINGS:
+            return None
+        if authorize(req, info['read_acl']):
+            return None  # to Swift, whose denial is the answer
+        _version, account, container = map(wsgi_to_str, req.split_path(3, 3))
+        owner = versions_owner(container) or container
+        mark = (account, owner)
+        counted = _counted(req)
+        if mark in counted:
+            return None
+        object_count = info['object_count']
+        if target:
+            object_count = self._size_of_shard(req, target)
+        refusal = self.limiter.listing(req, account, owner, object_count)
+        if not refusal:
+            counted.add(mark)
+        return refusal
+
+    def more_of_listing(self, target: LogicalContainer, rounds: int) -> None:
+        """Count how often a listing went back to one backing container."""
+        if rounds and self.limiter.limits.listings.steps:
+            owner = versions_owner(target.container) or target.container
+            self.limiter.charge_listing(target.account, owner, rounds)
+
+    def _is_limited(self, req: Request, write: _Write) -> bool:
+        """Whether a write may have to wait.
+
+        One that Swift will deny must not be counted.
+        """
+        limits = self.limiter.limits.writes.steps
+        if not limits and rate_of(write.info) is None:
+            return False
+        if not is_success(write.info['status']) or not _counts(req, write):
+            return False
+        return not authorize(req, write.info['write_acl'])
+
+    def _owners(self, req: Request, write: _Write) -> _Write:
+        """The write of a client's object that a version is written for."""
+        version, account, _container, _name = req.split_path(4, 4, True)
+        owner = versions_owner(write.container)
+        path = f'/{version}/{account}/{str_to_wsgi(owner)}'
+        hidden = Request(dict(req.environ, PATH_INFO=path))
+        info = self.backend.container_info(hidden.environ)
+        return _Write(
+            write.account,
+            owner,
+            parse_versions_object_name(write.name)[0],
+            info,
+            self.backend.described_by(hidden, info),
+        )
+
+    def _place(self, req: Request, write: _Write) -> tuple[str, int]:
+        """The container that takes a write, as stored, and its size."""
+        if write.target is None or lies_in_root(write.container, write.name):
+            return write.container, write.info['object_count']
+        (shard, *_older) = write.target.shards_of(write.name)
+        return (
+            backing_container(write.container, shard),
+            self._size_of_shard(req, write.target),
+        )
+
+    def _size_of_shard(self, req: Request, target: LogicalContainer) -> int:
+        """About how many objects each shard holds, 0 only if none does."""
+        total = self.stats.of(req.environ, target).object_count
+        return -(-total // target.layout.shards)
+
+
+def _counts(req: Request, write: _Write) -> bool:
+    """Whether a request is a client's own."""
+    if req.environ.get('swift.source') != OLD_VERSIONS_SOURCE:
+        return True
+    # An older version that takes the place of what the client deletes.
+    return _has(write.info, OLD_VERSIONS_NAMES)
+
+
+def _marks(req: Request, write: _Write) -> set[tuple]:
+    """What all requests on behalf of one write have in common."""
+    marks = set()
+    if req.environ.get('swift.source') == LARGE_OBJECT_SOURCE:
+        marks.add((LARGE_OBJECT_SOURCE,))
+    if _has(write.info, VERSIONS_NAMES):
+        marks.add((write.account, write.container, write.name))
+    return marks
+
+
+def _counted(req: Request) -> set:
+    infocache = req.environ.setdefault('swift.infocache', {})
+    return infocache.setdefault(COUNTED_KEY, set())
+
+
+def _has(info: dict, names: tuple[str, ...]) -> bool:
+    return any(info['sysmeta'].get(name) for name in names)

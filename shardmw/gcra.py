@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The generic cell rate algorithm, on a counter that many workers share.
+
+Every write of a container takes a *slot*: a time from which on it may go.
+Slots lie an interval, 1 / rate, apart; who comes early waits for its slot,
+and a slot of the past can be used for as long as the burst lasts. So in any
+window of T seconds there are at most rate * (T + burst) + 1 writes, and a
+client below the rate never waits. This is the virtual scheduling form of the
+algorithm (ITU-T I.371, annex A); its theoretical arrival time is the *end*
+of the slots that are taken.
+
+The end lies in a counter that can only be added to, atomically, and returns
+what it became. Adding n intervals takes n slots, which nobody else gets. When
+nobody wrote for longer than the burst, the end lies too far in the past, and
+one worker, elected among those that see it, adds what is missing: a *jump*.
+The counter's low digits number the jumps, so that each has its own election,
+and one that comes late is seen and taken back.
+
+Times are whole microseconds since :data:`EPOCH`, durations microseconds.
+"""
+
+from collections import deque
+from typing import NamedTuple
+
+MICROSECONDS = 1_000_000
+
+#: 2025-01-01, in seconds since 1970: leaves room for 140 years.
+EPOCH = 1_735_689_600
+
+#: No counter that is in use lies before it: some have just been made.
+FIRST_END = 86400 * MICROSECONDS
+
+#: How many of a counter's 64 bits number its jumps.
+JUMP_BITS = 12
+JUMP_MASK = (1 << JUMP_BITS) - 1
+
+#: How far a worker takes slots ahead of its writes at the most.
+LEASE = MICROSECONDS // 10
+
+#: What ends may differ by, beyond what they can by rule, before a counter
+#: counts as wrong: clocks were set back.
+CLOCK_TOLERANCE = 10 * MICROSECONDS
+
+
+class Limit(NamedTuple):
+    """How fast one container may be written to.
+
+    :param interval: the time between two slots, more than 0
+    :param burst: how old a slot may be when it is used
+    :param patience: a write that had to wait for so long is refused
+    :param workers: how many workers there are in the whole cluster
+    """
+
+    interval: int
+    burst: int
+    patience: int
+    workers: int = 1
+
+    @property
+    def lease(self) -> int:
+        """How many slots one worker may take ahead of its writes.
+
+        What all workers hold together must leave half of the burst, lest a
+        client below the rate waits for slots that others hold.
+        """
+        duration = min(LEASE, self.burst // (2 * self.workers))
+        return max(1, duration // self.interval)
+
+    @property
+    def horizon(self) -> int:
+        """How far ahead of now an end may lie by rule.
+
+        Every worker may have taken slots beyond its writes' patience once.
+        """
+        each = max(self.interval, LEASE)
+        return self.patience + 2 * self.workers * each + CLOCK_TOLERANCE
+
+    def is_too_long(self, wait: int) -> bool:
+        """Whether a write is refused rather than made to wait."""
+        return wait > 0 and wait >= self.patience
+
+    def is_plausible(self, end: int, now: int) -> bool:
+        """Whether slots can have been taken up to there."""
+        return end - now <= self.horizon
+
+
+class Counter(NamedTuple):
+    """What a shared counter says.
+
+    :param end: the end of the slots that are taken
+    :param jumps: the number of its last jump
+    """
+
+    end: int
+    jumps: int
+
+    @classmethod
+    def of(cls, value: int) -> 'Counter':
+        """Read a counter's value."""
+        return cls(value >> JUMP_BITS, value & JUMP_MASK)
+
+    def jumped_once_since(self, earlier: 'Counter') -> bool:
+        """Whether there was exactly one jump in between."""
+        return (self.jumps - earlier.jumps) & JUMP_MASK == 1
+
+
+def booking(duration: int) -> int:
+    """What to add to a counter to take slots of a duration."""
+    return duration << JUMP_BITS
+
+
+def jump(duration: int) -> int:
+    """What to add to a counter to move its end; backwards if negative."""
+    return (duration << JUMP_BITS) + 1
+
+
+def jump_needed(start: int, now: int, floor: int, limit: Limit) -> int:
+    """How far a counter must be moved for slots that were just taken.
+
+    :param start: the first of them
+    :param floor: where they can't begin before, by what this worker took and
+                  saw taken earlier: a counter behind it was lost
+    :returns: 0 if they are good as they are
+    """
+    if not limit.is_plausible(start, now):
+        return now - start
+    if not limit.is_plausible(floor, now):
+        floor = 0
+    # One that starts at 0 is new or was lost: there is no burst.
+    earliest = now if start < FIRST_END else now - limit.burst
+    return max(0, max(earliest, floor) - start)
+
+
+def next_slot(end: int, now: int, limit: Limit) -> int:
+    """The next slot after an end, for who takes slots alone."""
+    return max(end, now - limit.burst)
+
+
+def alone(limit: Limit) -> Limit:
+    """A worker's own share of a limit."""
+    return limit._replace(interval=limit.interval * limit.workers, workers=1)
+
+
+class Held:
+    """The slots that one worker holds for its next writes of one container.
+
+    How many it takes in one go doubles while they are used up before the
+    lease ends, and halves when they are not.
+    """
+
+    __slots__ = ('_booked_at', '_size', '_slots')
+
+    def __init__(self) -> None:
+        self._slots: deque[int] = deque()
+        self._size = 1
+        self._booked_at = 0
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def take(self, now: int, limit: Limit) -> int | None:
+        """The first slot that is not too old, None if there is none."""
+        while self._slots:
+            slot = self._slots.popleft()
+            if slot >= now - limit.burst:
+                return slot
+        return None
+
+    def add(self, slot: int) -> None:
+        """Hold a slot that is later than all others."""
+        self._slots.append(slot)
+
+    def give_back(self, slot: int) -> None:
+        """Hold a slot that is earlier than all others."""
+        self._slots.appendleft(slot)
+
+    def batch(self, wanted: int, now: int, limit: Limit) -> int:
+        """How many slots to take, when none is left.
+
+        :param wanted: how many writes wait for one
+        """
+        was_used_up = now - self._booked_at < LEASE
+        grown = self._size * 2 if was_used_up else self._size // 2
+        self._size = max(1, min(grown, limit.lease))
+        self._booked_at = now
+        return max(wanted, self._size)

@@ -1,0 +1,660 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What counts against a write rate, and in which container.
+
+How often something counts, the filter's metrics tell: the rate is so high that
+nothing waits, and every write takes one permit. Where it counts, a container
+tells that has a rate of its own, of one write in many seconds: who uses that
+up has the next one refused.
+"""
+
+import json
+
+import pytest
+from botocore.exceptions import ClientError
+
+from shardmw.placement import shard_of
+from shardmw.saio import Cluster, ClusterOptions
+from test.functional.archives import archive_of
+from test.functional.client import Answer, Client
+from test.functional.conftest import USER
+from test.functional.realclients import code_of, s3_client
+from test.functional.test_bulk import bulk_delete, upload
+from test.functional.test_large_objects import (
+    DELETE_MANIFEST,
+    PARTS,
+    WHOLE,
+    make_dlo,
+    make_slo,
+    manifest_of,
+    put_manifest,
+    put_segments,
+)
+from test.functional.test_metrics import Statsd
+from test.functional.test_ratelimit import (
+    FIRST,
+    INTERVAL,
+    MAKERS,
+    SECOND,
+    SHARDS,
+    Operator,
+    assert_refused,
+    login,
+    make_sharded,
+)
+from test.functional.test_versioning import OFF, ON, put_version, versions_of
+
+SETTINGS = {
+    'shardmw.container_ratelimit_0': '1000',
+    'shardmw.max_sleep_time_seconds': '0.5',
+    'shardmw.rate_buffer_seconds': '0',
+    'shardmw.log_statsd_host': '127.0.0.1',
+}
+
+SLOW = f'{1 / INTERVAL}'
+
+#: Names that all lie in one of the shards.
+NEIGHBOURS = [
+    name for name in map(str, range(50)) if shard_of(name, SHARDS) == 0
+][:3]
+FILES = dict.fromkeys(NEIGHBOURS, b'body')
+
+
+class Meter(Statsd):
+    """Counts the permits that are taken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # What a request sends is here before its answer is.
+        self._socket.settimeout(0.02)
+
+    def restart(self) -> None:
+        self.counts()
+
+    @property
+    def permits(self) -> int:
+        """How many were taken since the last look."""
+        counts = self.counts()
+        assert counts['ratelimit.alone'] == 0
+        return counts['ratelimit.permits']
+
+
+@pytest.fixture(scope='module')
+def statsd():
+    listening = Meter()
+    yield listening
+    listening.close()
+
+
+@pytest.fixture(scope='module')
+def limited(tmp_path_factory, statsd):
+    """A cluster that limits writes and tells of it."""
+    port = {'shardmw.log_statsd_port': str(statsd.port)}
+    options = ClusterOptions(settings={**SETTINGS, **port})
+    with Cluster(tmp_path_factory.mktemp('charges'), options) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope='module')
+def client(limited) -> Client:
+    return login(limited, USER)
+
+
+@pytest.fixture(scope='module')
+def operator(limited, client) -> Operator:
+    return Operator.of(limited, client)
+
+
+@pytest.fixture(scope='module')
+def s3(limited):
+    return s3_client(limited)
+
+
+@pytest.fixture(params=MAKERS)
+def container(request, client) -> str:
+    """A new container, once plain and once sharded."""
+    return MAKERS[request.param](client)
+
+
+@pytest.fixture
+def other(container, client) -> str:
+    """One more, of the same kind."""
+    kind = container.partition('-')[0]
+    return MAKERS[kind](client)
+
+
+@pytest.fixture
+def meter(statsd, container) -> Meter:
+    """The count, from when a container is there."""
+    statsd.restart()
+    return statsd
+
+
+@pytest.fixture
+def use_up(client, operator):
+    """Holds a container to a rate, and uses that up, in all shards."""
+
+    def use_up(container: str) -> None:
+        operator.set_rate(container, SLOW)
+        for name in (FIRST, SECOND):
+            client.put(container, name)
+        assert_refused(client.put(container, FIRST))
+        assert_refused(client.put(container, SECOND))
+
+    return use_up
+
+
+def is_used_up(client: Client, container: str) -> bool:
+    """Whether a container that is slow takes no more writes."""
+    return client.put(container, NEIGHBOURS[0]).status == 498
+
+
+class TestObject:
+    def test_counts_once(self, client, meter, container):
+        client.put(container, FIRST, b'x')
+        assert meter.permits == 1
+        client.post(container, FIRST)
+        assert meter.permits == 1
+        client.delete(container, FIRST)
+        assert meter.permits == 1
+
+    def test_counts_even_if_it_is_missing(self, client, meter, container):
+        assert client.delete(container, FIRST).status == 404
+        assert meter.permits == 1
+
+    def test_read_counts_not(self, client, meter, container):
+        client.get(container, FIRST)
+        client.head(container, FIRST)
+        client.listing(container)
+        assert meter.permits == 0
+
+    def test_link_counts_once(self, client, meter, container):
+        client.put(container, FIRST, b'x')
+        target = {'X-Symlink-Target': f'{container}/{FIRST}'}
+        answer = client.put(container, SECOND, headers=target)
+        assert answer.status == 201
+        assert meter.permits == 2
+
+
+class TestCopy:
+    @pytest.fixture
+    def source(self, client, other) -> str:
+        client.put(other, FIRST, b'x')
+        return other
+
+    def copy(self, client, source, container) -> Answer:
+        return client.copy(source, FIRST, f'{container}/{FIRST}')
+
+    def copy_from(self, client, source, container) -> Answer:
+        headers = {'X-Copy-From': f'{source}/{FIRST}'}
+        return client.put(container, FIRST, headers=headers)
+
+    @pytest.fixture(params=['copy', 'copy_from'])
+    def copied(self, request, client, source, container):
+        """Copies from one container to the other, by either method."""
+        return lambda: getattr(self, request.param)(client, source, container)
+
+    def test_counts_once(self, statsd, copied):
+        statsd.restart()
+        assert copied().status == 201
+        assert statsd.permits == 1
+
+    def test_counts_where_the_copy_lies(
+        self, client, operator, container, copied
+    ):
+        operator.set_rate(container, SLOW)
+        assert copied().status == 201
+        assert copied().status == 498
+        assert is_used_up(client, container)
+
+    def test_counts_not_where_it_is_from(
+        self, client, operator, source, copied
+    ):
+        operator.set_rate(source, SLOW)
+        assert copied().status == 201
+        assert not is_used_up(client, source)
+
+    def test_from_where_nothing_may_be_written_goes(
+        self, use_up, source, copied
+    ):
+        use_up(source)
+        assert copied().status == 201
+
+    def test_that_is_refused_says_so(self, client, use_up, container, copied):
+        use_up(container)
+        assert_refused(copied())
+
+
+class TestStaticLargeObject:
+    def test_counts_every_segment_and_its_manifest(
+        self, client, meter, container, other
+    ):
+        put_segments(client, container)
+        assert meter.permits == len(PARTS)
+        manifest = manifest_of(container)
+        assert put_manifest(client, other, 'large', manifest).status == 201
+        assert meter.permits == 1
+
+    def test_manifest_counts_where_it_lies(
+        self, client, operator, use_up, container, other
+    ):
+        put_segments(client, other)
+        use_up(other)
+        operator.set_rate(container, SLOW)
+        manifest = manifest_of(other)
+        (name, *_rest) = NEIGHBOURS
+        assert put_manifest(client, container, name, manifest).status == 201
+        assert_refused(put_manifest(client, container, name, manifest))
+
+    def test_delete_of_the_manifest_counts_once(
+        self, client, statsd, container, other
+    ):
+        make_slo(client, container, other)
+        statsd.restart()
+        client.delete(container, 'large')
+        assert statsd.permits == 1
+
+    @pytest.mark.parametrize(
+        'query', [DELETE_MANIFEST, {**DELETE_MANIFEST, 'async': 'yes'}]
+    )
+    def test_delete_with_its_segments_counts_once(
+        self, client, statsd, container, other, query
+    ):
+        make_slo(client, container, other)
+        statsd.restart()
+        client.delete(container, 'large', query=query)
+        assert client.head(container, 'large').status == 404
+        assert statsd.permits == 1
+
+    def test_delete_with_its_segments_counts_with_those(
+        self, client, operator, use_up, container, other
+    ):
+        make_slo(client, container, other)
+        use_up(container)
+        operator.set_rate(other, SLOW)
+        answer = client.delete(container, 'large', query=DELETE_MANIFEST)
+        assert b'Number Deleted: 4' in answer.body
+        assert client.listing(other).json() == []
+
+    def test_delete_with_segments_that_is_refused_changes_nothing(
+        self, client, use_up, container, other
+    ):
+        make_slo(client, container, other)
+        use_up(other)
+        answer = client.delete(container, 'large', query=DELETE_MANIFEST)
+        assert b'498 Rate Limited' in answer.body
+        assert client.get(container, 'large').body == WHOLE
+
+    def test_delete_with_segments_in_other_shards_changes_nothing(
+        self, client, operator
+    ):
+        """Of those some would take it."""
+        container, segments = make_sharded(client), make_sharded(client)
+        names = [FIRST, SECOND]
+        for name in names:
+            client.put(segments, name, b'x')
+        manifest = [{'path': f'/{segments}/{name}'} for name in names]
+        body = json.dumps(manifest).encode()
+        put_manifest(client, container, 'large', body)
+        operator.set_rate(segments, SLOW)
+        client.post(segments, FIRST)
+        answer = client.delete(container, 'large', query=DELETE_MANIFEST)
+        assert b'498 Rate Limited' in answer.body
+        assert client.get(container, 'large').body == b'xx'
+
+
+class TestDynamicLargeObject:
+    def test_counts_every_segment_and_its_manifest(
+        self, client, meter, container, other
+    ):
+        make_dlo(client, container, other)
+        # One object lies there besides.
+        assert meter.permits == len(PARTS) + 2
+
+    def test_delete_counts_once(self, client, statsd, container, other):
+        make_dlo(client, container, other)
+        statsd.restart()
+        client.delete(container, 'large')
+        assert statsd.permits == 1
+
+
+class TestBulk:
+    def test_upload_counts_every_file(self, client, meter, container):
+        answer = upload(client, container, archive_of(FILES), 'tar')
+        assert answer.json()['Number Files Created'] == len(FILES)
+        assert meter.permits == len(FILES)
+
+    def test_delete_counts_every_file(self, client, statsd, container):
+        upload(client, container, archive_of(FILES), 'tar')
+        statsd.restart()
+        paths = [f'/{container}/{name}' for name in FILES]
+        answer = bulk_delete(client, paths)
+        assert answer.json()['Number Deleted'] == len(FILES)
+        assert statsd.permits == len(FILES)
+
+    def test_upload_names_the_files_that_are_too_many(
+        self, client, operator, container
+    ):
+        operator.set_rate(container, SLOW)
+        answer = upload(client, container, archive_of(FILES), 'tar')
+        assert answer.json()['Number Files Created'] == 1
+        statuses = [status for _name, status in answer.json()['Errors']]
+        assert statuses == ['498 Rate Limited'] * (len(FILES) - 1)
+        assert client.listing(container).names() == NEIGHBOURS[:1]
+
+    def test_delete_names_the_files_that_are_too_many(
+        self, client, operator, container
+    ):
+        upload(client, container, archive_of(FILES), 'tar')
+        operator.set_rate(container, SLOW)
+        paths = [f'/{container}/{name}' for name in NEIGHBOURS]
+        answer = bulk_delete(client, paths)
+        assert answer.json()['Number Deleted'] == 1
+        statuses = [status for _name, status in answer.json()['Errors']]
+        assert statuses == ['498 Rate Limited'] * (len(FILES) - 1)
+        assert client.listing(container).names() == NEIGHBOURS[1:]
+
+
+@pytest.fixture
+def versioned(client, container) -> str:
+    """A container with object versioning on."""
+    assert client.post(container, headers=ON).status == 204
+    return container
+
+
+@pytest.fixture
+def versions(client, versioned) -> list[str]:
+    """The ids of two versions of an object, the older first."""
+    return [
+        put_version(client, versioned, FIRST, b'first'),
+        put_version(client, versioned, FIRST, b'second'),
+    ]
+
+
+class TestVersioning:
+    @pytest.fixture
+    def meter(self, statsd, versions) -> Meter:
+        statsd.restart()
+        return statsd
+
+    def test_upload_counts_once(self, client, statsd, versioned):
+        statsd.restart()
+        put_version(client, versioned, FIRST, b'first')
+        assert statsd.permits == 1
+        put_version(client, versioned, FIRST, b'second')
+        assert statsd.permits == 1
+
+    def test_upload_over_what_was_there_before_counts_once(
+        self, client, statsd, container
+    ):
+        client.put(container, FIRST, b'unversioned')
+        client.post(container, headers=ON)
+        statsd.restart()
+        put_version(client, container, FIRST, b'first')
+        assert statsd.permits == 1
+        assert len(versions_of(client, container)) == 2
+
+    def test_upload_while_off_counts_once(self, client, versioned, meter):
+        client.post(versioned, headers=OFF)
+        client.put(versioned, FIRST, b'unversioned')
+        assert meter.permits == 1
+
+    def test_post_counts_once(self, client, versioned, meter):
+        headers = {'X-Object-Meta-Colour': 'blue'}
+        assert client.post(versioned, FIRST, headers=headers).status == 202
+        assert meter.permits == 1
+
+    def test_delete_counts_once(self, client, versioned, meter):
+        assert client.delete(versioned, FIRST).status == 204
+        assert meter.permits == 1
+
+    @pytest.mark.parametrize('i', [0, 1])
+    def test_delete_of_a_version_counts_once(
+        self, client, versioned, versions, meter, i
+    ):
+        query = {'version-id': versions[i]}
+        answer = client.delete(versioned, FIRST, query=query)
+        assert answer.status == 204
+        assert meter.permits == 1
+
+    def test_restoring_a_version_counts_once(
+        self, client, versioned, versions, meter
+    ):
+        query = {'version-id': versions[0]}
+        assert client.put(versioned, FIRST, query=query).status == 201
+        assert meter.permits == 1
+
+    def test_copy_counts_once(self, client, versioned, meter, other):
+        client.put(other, FIRST, b'x')
+        client.copy(other, FIRST, f'{versioned}/{FIRST}')
+        assert meter.permits == 2
+
+    def test_bulk_upload_counts_every_file(self, client, versioned, meter):
+        upload(client, versioned, archive_of(FILES), 'tar')
+        assert meter.permits == len(FILES)
+
+    def test_read_counts_not(self, client, versioned, versions, meter):
+        query = {'version-id': versions[0]}
+        client.get(versioned, FIRST, query=query)
+        client.head(versioned, FIRST)
+        versions_of(client, versioned)
+        assert meter.permits == 0
+
+    def test_counts_in_the_shard_of_the_object(self, client, operator):
+        container = make_sharded(client)
+        client.post(container, headers=ON)
+        operator.set_rate(container, SLOW)
+        put_version(client, container, FIRST, b'first')
+        put_version(client, container, SECOND, b'first')
+        assert_refused(client.put(container, FIRST))
+        assert_refused(client.put(container, SECOND))
+
+
+#: Requests that change versions, each refused when the rate is used up.
+CHANGES = [
+    ('PUT', None),
+    ('POST', None),
+    ('DELETE', None),
+    ('PUT', 0),
+    ('DELETE', 0),
+    ('DELETE', 1),
+]
+
+
+class TestRefusedVersion:
+    @pytest.mark.parametrize(('method', 'i'), CHANGES)
+    def test_changes_nothing(
+        self, client, use_up, versioned, versions, method, i
+    ):
+        use_up(versioned)
+        before = versions_of(client, versioned)
+        ids = [row['version_id'] for row in before if row['is_latest']]
+        ids = {None: None, 0: versions[0], 1: ids[0]}
+        query = {'version-id': ids[i]} if i is not None else None
+        answer = client.request(method, versioned, FIRST, query=query)
+        assert_refused(answer)
+        assert versions_of(client, versioned) == before
+
+    def test_is_none_while_off(self, client, use_up, versioned, versions):
+        client.post(versioned, headers=OFF)
+        use_up(versioned)
+        before = versions_of(client, versioned)
+        assert_refused(client.put(versioned, FIRST, b'another'))
+        assert_refused(client.delete(versioned, FIRST))
+        assert versions_of(client, versioned) == before
+
+    def test_leaves_what_was_there_before_versioning(
+        self, client, use_up, container
+    ):
+        use_up(container)
+        client.post(container, headers=ON)
+        before = versions_of(client, container)
+        assert_refused(client.put(container, FIRST, b'another'))
+        assert_refused(client.delete(container, FIRST))
+        assert versions_of(client, container) == before
+
+
+class OlderMode:
+    """What both older modes of versioning have in common."""
+
+    @pytest.fixture
+    def archived(self, client, container, other) -> str:
+        """A container whose old versions lie in the other."""
+        answer = client.post(container, headers={self.header: other})
+        assert answer.status == 204
+        return container
+
+    @pytest.fixture
+    def overwritten(self, client, archived) -> str:
+        """The same with an object that has an old version."""
+        client.put(archived, FIRST, b'first')
+        client.put(archived, FIRST, b'second')
+        return archived
+
+    @pytest.fixture
+    def meter(self, statsd, overwritten) -> Meter:
+        statsd.restart()
+        return statsd
+
+    def test_upload_counts_once(self, client, meter, overwritten):
+        client.put(overwritten, FIRST, b'third')
+        assert meter.permits == 1
+
+    def test_upload_counts_not_in_the_archive(
+        self, client, operator, overwritten, other
+    ):
+        operator.set_rate(other, SLOW)
+        client.put(overwritten, FIRST, b'third')
+        client.put(overwritten, FIRST, b'fourth')
+        assert len(client.listing(other).json()) == 3
+        assert not is_used_up(client, other)
+
+    def test_archive_that_is_used_up_goes_on(
+        self, client, use_up, overwritten, other
+    ):
+        use_up(other)
+        assert client.put(overwritten, FIRST, b'third').status == 201
+        assert client.delete(overwritten, FIRST).status == 204
+
+    def test_delete_counts_once(self, client, meter, overwritten):
+        assert client.delete(overwritten, FIRST).status == 204
+        assert meter.permits == 1
+
+    def test_delete_counts_where_the_object_lies(
+        self, client, operator, overwritten
+    ):
+        operator.set_rate(overwritten, SLOW)
+        assert client.delete(overwritten, FIRST).status == 204
+        assert is_used_up(client, overwritten)
+
+    def test_refused_upload_leaves_the_archive(
+        self, client, use_up, archived, other
+    ):
+        use_up(archived)
+        before = client.listing(other).json()
+        assert_refused(client.put(archived, FIRST, b'another'))
+        assert client.listing(other).json() == before
+
+    def test_refused_delete_changes_nothing(
+        self, client, use_up, overwritten, other
+    ):
+        use_up(overwritten)
+        before = client.listing(other).json()
+        body = client.get(overwritten, FIRST).body
+        assert_refused(client.delete(overwritten, FIRST))
+        assert client.listing(other).json() == before
+        assert client.get(overwritten, FIRST).body == body
+
+
+class TestVersionsLocation(OlderMode):
+    header = 'X-Versions-Location'
+
+
+class TestHistoryLocation(OlderMode):
+    header = 'X-History-Location'
+
+
+class TestS3:
+    def test_multi_delete_counts_every_object(
+        self, client, statsd, s3, container
+    ):
+        upload(client, container, archive_of(FILES), 'tar')
+        statsd.restart()
+        objects = [{'Key': name} for name in FILES]
+        answer = s3.delete_objects(
+            Bucket=container, Delete={'Objects': objects}
+        )
+        assert len(answer['Deleted']) == len(FILES)
+        assert statsd.permits == len(FILES)
+
+    def test_multi_delete_names_the_objects_that_are_too_many(
+        self, client, operator, s3, container
+    ):
+        upload(client, container, archive_of(FILES), 'tar')
+        operator.set_rate(container, SLOW)
+        objects = [{'Key': name} for name in FILES]
+        answer = s3.delete_objects(
+            Bucket=container, Delete={'Objects': objects}
+        )
+        assert len(answer['Deleted']) == 1
+        codes = [error['Code'] for error in answer['Errors']]
+        assert codes == ['SlowDown'] * (len(FILES) - 1)
+        assert len(client.listing(container).json()) == len(FILES) - 1
+
+    @pytest.fixture
+    def begun(self, s3, container):
+        """An upload in parts of which there is none yet."""
+        where = {'Bucket': container, 'Key': FIRST}
+        upload_id = s3.create_multipart_upload(**where)['UploadId']
+        return {**where, 'UploadId': upload_id}
+
+    def complete(self, s3, begun, part):
+        parts = [{'PartNumber': 1, 'ETag': part['ETag']}]
+        s3.complete_multipart_upload(MultipartUpload={'Parts': parts}, **begun)
+
+    def test_part_counts_once(self, statsd, s3, begun):
+        statsd.restart()
+        s3.upload_part(PartNumber=1, Body=b'x', **begun)
+        assert statsd.permits == 1
+
+    def test_parts_count_not_in_the_bucket(
+        self, client, use_up, operator, s3, container, begun
+    ):
+        use_up(container)
+        s3.upload_part(PartNumber=1, Body=b'x', **begun)
+        operator.set_rate(f'{container}+segments', SLOW)
+        s3.upload_part(PartNumber=1, Body=b'x', **begun)
+        with pytest.raises(ClientError) as error:
+            s3.upload_part(PartNumber=1, Body=b'x', **begun)
+        assert code_of(error) == 'SlowDown'
+
+    def test_completion_that_is_refused_can_be_tried_again(
+        self, client, use_up, operator, s3, container, begun
+    ):
+        part = s3.upload_part(PartNumber=1, Body=b'x', **begun)
+        use_up(container)
+        with pytest.raises(ClientError) as error:
+            self.complete(s3, begun, part)
+        assert code_of(error) == 'SlowDown'
+        operator.set_rate(container, '')
+        self.complete(s3, begun, part)
+        assert client.get(container, FIRST).body == b'x'
+
+    def test_delete_of_a_large_object_counts_once(
+        self, client, statsd, s3, container, begun
+    ):
+        part = s3.upload_part(PartNumber=1, Body=b'x', **begun)
+        self.complete(s3, begun, part)
+        statsd.restart()
+        s3.delete_object(Bucket=container, Key=FIRST)
+        assert client.head(container, FIRST).status == 404
+        assert statsd.permits == 1
+
+    def test_upload_of_a_version_counts_once(self, statsd, s3, container):
+        s3.put_bucket_versioning(
+            Bucket=container, VersioningConfiguration={'Status': 'Enabled'}
+        )
+        statsd.restart()
+        s3.put_object(Bucket=container, Key=FIRST, Body=b'x')
+        assert statsd.permits == 1
+        s3.delete_object(Bucket=container, Key=FIRST)
+        assert statsd.permits == 1
