@@ -11,12 +11,17 @@ a version that is kept, a link to it  one write of the container's own
 ``DELETE ?version-id``                the same
 segments of a large object            one write each, and its manifest one
 DELETE of it with its segments        one write, of the first segment
-copies that ``X-Versions-Location``   none; the upload counts
+copies that ``X-Versions-Location``   none; the upload counts, before them
 keeps
 COPY                                  one write, where the copy lies
 files of an archive, of a bulk        one write each
 delete, of an S3 multi-delete
 ====================================  ====================================
+
+What can't be refused any more, as others have answered already or would take
+the refusal for something else, waits for its turn if it can, and counts: the
+DELETE of a large object with its segments, and the end of an S3 upload in
+parts. ``X-Versions-Location`` would make 412 of a 498; it is told 503.
 
 A listing counts once for each backing container that it asks, and again for
 each time that it has to go back to one; the most asked one counts.
@@ -28,9 +33,20 @@ from swift.common.http import is_success
 from swift.common.middleware.versioned_writes.object_versioning import (
     parse_versions_object_name,
 )
-from swift.common.swob import Request, Response, str_to_wsgi, wsgi_to_str
+from swift.common.swob import (
+    HTTPServiceUnavailable,
+    Request,
+    Response,
+    str_to_wsgi,
+    wsgi_to_str,
+)
 
-from shardmw.backend import Backend, LogicalContainer, authorize
+from shardmw.backend import (
+    MANIFEST_ENV,
+    Backend,
+    LogicalContainer,
+    authorize,
+)
 from shardmw.overrides import rate_of
 from shardmw.placement import (
     backing_container,
@@ -49,6 +65,7 @@ COUNTED_KEY = 'shardmw/counted'
 #: What ``swift.source`` says of requests of other filters.
 LARGE_OBJECT_SOURCE = 'SLO'
 OLD_VERSIONS_SOURCE = 'VW'
+S3_SOURCE = 'S3'
 UNCOUNTED_LISTINGS = ('DLO', LARGE_OBJECT_SOURCE, OLD_VERSIONS_SOURCE)
 
 #: In a container's sysmeta, if it keeps versions: the new way, and the old.
@@ -93,7 +110,7 @@ class Charges:
         :param target: the container, if it is sharded
         :returns: the refusal, or None if it may go on
         """
-        if req.method not in LIMITED_METHODS:
+        if req.method not in LIMITED_METHODS and not _announces_write(req):
             return None
         _version, account, container, name = map(
             wsgi_to_str, req.split_path(4, 4, True)
@@ -107,12 +124,18 @@ class Charges:
         counted = _counted(req)
         if marks & counted:
             return None
+        counted |= marks
         refusal = self.limiter.write(
-            req, account, *self._place(req, write), rate_of(write.info)
+            req,
+            account,
+            *self._place(req, write),
+            override=rate_of(write.info),
+            can_refuse=not _is_unrefusable(req),
         )
         if not refusal:
-            counted |= marks
-        return refusal
+            return None
+        counted -= marks
+        return _as_it_is_understood(req, refusal)
 
     def listing(
         self, req: Request, info: dict, target: LogicalContainer | None
@@ -122,7 +145,7 @@ class Charges:
             return None
         if not is_success(info['status']):
             return None
-        if req.environ.get('swift.source') in UNCOUNTED_LISTINGS:
+        if _source(req) in UNCOUNTED_LISTINGS:
             return None
         if authorize(req, info['read_acl']):
             return None  # to Swift, whose denial is the answer
@@ -189,20 +212,48 @@ class Charges:
         return -(-total // target.layout.shards)
 
 
+def _source(req: Request) -> str | None:
+    return req.environ.get('swift.source')
+
+
+def _announces_write(req: Request) -> bool:
+    """Whether it reads what a write is about to replace, to keep a copy."""
+    return req.method == 'GET' and _source(req) == OLD_VERSIONS_SOURCE
+
+
 def _counts(req: Request, write: _Write) -> bool:
-    """Whether a request is a client's own."""
-    if req.environ.get('swift.source') != OLD_VERSIONS_SOURCE:
+    """Whether a request is a client's own.
+
+    Of those that keep old versions it is what reads, and restores, in the
+    container whose versions they are.
+    """
+    if _source(req) != OLD_VERSIONS_SOURCE:
         return True
-    # An older version that takes the place of what the client deletes.
     return _has(write.info, OLD_VERSIONS_NAMES)
+
+
+def _is_unrefusable(req: Request) -> bool:
+    """Whether a refusal would come too late, or not reach the client."""
+    source = _source(req)
+    is_end_of_upload = source == S3_SOURCE and MANIFEST_ENV in req.environ
+    return source == LARGE_OBJECT_SOURCE or is_end_of_upload
+
+
+def _as_it_is_understood(req: Request, refusal: Response) -> Response:
+    """A refusal that the one who asks passes on as one."""
+    if _source(req) != OLD_VERSIONS_SOURCE:
+        return refusal
+    return HTTPServiceUnavailable(
+        request=req, headers={'Retry-After': refusal.headers['Retry-After']}
+    )
 
 
 def _marks(req: Request, write: _Write) -> set[tuple]:
     """What all requests on behalf of one write have in common."""
     marks = set()
-    if req.environ.get('swift.source') == LARGE_OBJECT_SOURCE:
+    if _source(req) == LARGE_OBJECT_SOURCE:
         marks.add((LARGE_OBJECT_SOURCE,))
-    if _has(write.info, VERSIONS_NAMES):
+    if _has(write.info, VERSIONS_NAMES + OLD_VERSIONS_NAMES):
         marks.add((write.account, write.container, write.name))
     return marks
 

@@ -20,6 +20,7 @@ from swift.common.utils import (
 )
 
 from shardmw.backend import (
+    MANIFEST_ENV,
     POLICY_INDEX_ENV,
     Answer,
     Backend,
@@ -46,7 +47,6 @@ from shardmw.versions import VersionUploads
 READS = ('GET', 'HEAD')
 WRITES = ('PUT', 'POST', 'DELETE')
 
-MANIFEST_ENV = 'HTTP_X_STATIC_LARGE_OBJECT'
 DETECT_TYPE_ENV = 'HTTP_X_DETECT_CONTENT_TYPE'
 
 

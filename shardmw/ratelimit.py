@@ -71,13 +71,16 @@ class RateLimiter:
         account: str,
         container: str,
         object_count: int,
-        override: float | None,
+        override: float | None = None,
+        can_refuse: bool = True,
     ) -> Response | None:
         """Wait for a write's turn.
 
         :param container: the container that takes it, as stored
         :param object_count: how many objects that is known to hold
         :param override: its own rate in writes a second, if it has one
+        :param can_refuse: if not, one that would wait too long goes on at
+                           once; the next ones wait for it
         :returns: None when it may go on, a 498 if it would wait too long
         """
         key = WRITES_KEY.format(account=account, container=container)
@@ -89,7 +92,7 @@ class RateLimiter:
         if rate is None or rate == math.inf:
             self._growth.add(key)
             return None
-        return self._wait(req, key, rate)
+        return self._wait(req, key, rate, can_refuse)
 
     def listing(
         self, req: Request, account: str, container: str, object_count: int
@@ -109,13 +112,18 @@ class RateLimiter:
         key = LISTINGS_KEY.format(account=account, container=container)
         self._permits.charge(key, count)
 
-    def _wait(self, req: Request, key: str, rate: float) -> Response | None:
+    def _wait(
+        self, req: Request, key: str, rate: float, can_refuse: bool = True
+    ) -> Response | None:
         if self._flag(req) == ALLOWED:
             return None
         limit = self._limit(rate)
         try:
             wait = self._permits.take(SharedCache(req.environ), key, limit)
         except TooLongError as err:
+            if not can_refuse:
+                self._permits.charge(key, 1)
+                return None
             return self._refuse(req, err.wait - limit.patience, err)
         if wait > 0:
             self._sleep(req, wait / MICROSECONDS)

@@ -235,7 +235,6 @@ class TestInfo:
             default_shards='2',
             max_shards='8',
             max_sleep_time_seconds='2.5',
-            container_ratelimit_0='100',
             rate_buffer_seconds='3',
             container_ratelimit_0='100',
             container_ratelimit_1000='10',

@@ -42,9 +42,7 @@ def test_rates_between_two_sizes_are_interpolated():
 
 
 def test_listings_have_rates_of_their_own():
-    limits = parse_options(
-        {'container_listing_ratelimit_10': '3'}
-    ).rate_limits
+    limits = parse_options({'container_listing_ratelimit_10': '3'}).rate_limits
     assert limits.listings.rate_of(9) is None
     assert limits.listings.rate_of(10) == 3
     assert limits.writes.rate_of(10) is None
