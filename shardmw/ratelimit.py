@@ -27,6 +27,8 @@ MILLISECONDS = 1000
 ACCOUNT_FLAG = 'global-write-ratelimit'
 ALLOWED = 'WHITELIST'
 BARRED = 'BLACKLIST'
+FLAG_SECONDS = 1
+ACCOUNTS = 10_000
 BARRED_SLEEP_SECONDS = RateLimitMiddleware.BLACK_LIST_SLEEP
 
 #: How many small containers' growth a worker watches, and how old the size
@@ -48,6 +50,8 @@ class RateLimiter:
         self.logger = logger
         self._permits = Permits(logger)
         self._growth = Growth(limits.workers)
+        # What is said of accounts, and until when to believe it.
+        self._flags: OrderedDict[str, tuple[str | None, float]] = OrderedDict()
 
     def barred(self, req: Request) -> Response | None:
         """The 497 for an account on the blacklist, or None."""
@@ -138,8 +142,18 @@ class RateLimiter:
         )
 
     def _flag(self, req: Request) -> str | None:
-        info = self.backend.account_info(req.environ)
-        return info.get('sysmeta', {}).get(ACCOUNT_FLAG)
+        """What the operator said of an account, as of a moment ago.
+
+        Swift keeps it in memcached, which not every request should ask.
+        """
+        _version, account, _rest = req.split_path(2, 3, True)
+        now = time.monotonic()
+        flag, until = self._flags.get(account, (None, 0))
+        if now >= until:
+            info = self.backend.account_info(req.environ)
+            flag = info.get('sysmeta', {}).get(ACCOUNT_FLAG)
+            keep(self._flags, account, (flag, now + FLAG_SECONDS), ACCOUNTS)
+        return flag
 
     def _refuse(self, req: Request, after: int, err: TooLongError) -> Response:
         self.logger.increment('ratelimit.refused')
@@ -170,6 +184,14 @@ class RateLimiter:
         sleep(wait)
 
 
+def keep(kept: OrderedDict, key: str, value, count: int) -> None:
+    """Keep a value; of more than so many, that of long ago is given up."""
+    kept[key] = value
+    kept.move_to_end(key)
+    if len(kept) > count:
+        kept.popitem(last=False)
+
+
 class Growth:
     """What containers may have grown to since their size was read.
 
@@ -198,10 +220,8 @@ class Growth:
         now = self.clock()
         watched = self._watched.get(key)
         if watched is None or watched.size != known:
-            watched = self._watched[key] = _Watched(known, now)
-        self._watched.move_to_end(key)
-        if len(self._watched) > GROWING:
-            self._watched.popitem(last=False)
+            watched = _Watched(known, now)
+        keep(self._watched, key, watched, GROWING)
         writes = watched.writes_of_late(now) + 1
         return min(least, known + writes * self.workers)
 

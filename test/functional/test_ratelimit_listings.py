@@ -9,12 +9,14 @@ refused.
 from collections.abc import Iterator
 
 import pytest
+from botocore.exceptions import ClientError
 
 from shardmw.placement import shard_of
 from shardmw.saio import Cluster, ClusterOptions
 from test.functional.alike import masked
 from test.functional.client import Client
 from test.functional.conftest import STRANGER, USER, unique
+from test.functional.realclients import code_of, keys_of, s3_client
 from test.functional.test_large_objects import PARTS, WHOLE, make_dlo
 from test.functional.test_ratelimit import (
     FIRST,
@@ -173,6 +175,15 @@ class TestLimit:
             answers.append(answer)
         assert answers[0] == answers[1]
         assert answers[0].status == 498
+
+
+class TestS3:
+    def test_listing_is_to_slow_down(self, limited, container):
+        s3 = s3_client(limited)
+        assert keys_of(s3.list_objects_v2(Bucket=container)) == []
+        with pytest.raises(ClientError) as error:
+            s3.list_objects_v2(Bucket=container)
+        assert code_of(error) == 'SlowDown'
 
 
 class TestListingOfVersions:

@@ -1,0 +1,589 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an operator sets, for one container or account, and sees of it all."""
+
+import hashlib
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from swift.account.backend import AccountBroker
+from swift.common.utils import Timestamp
+
+from shardmw.saio import Cluster, ClusterOptions
+from test.functional.alike import masked
+from test.functional.client import Client
+from test.functional.conftest import (
+    OTHER_OWNER,
+    RESELLER_ADMIN,
+    SHARD_COUNT_HEADER,
+    STRANGER,
+    USER,
+    unique,
+)
+from test.functional.test_metrics import Statsd
+from test.functional.test_ratelimit import (
+    FIRST,
+    INTERVAL,
+    MAKERS,
+    RATE_HEADER,
+    SECOND,
+    Operator,
+    assert_refused,
+    login,
+    make_plain,
+    make_sharded,
+    reconfigured,
+)
+from test.functional.test_startup import Configuration
+
+SLOW = f'{1 / INTERVAL}'
+REMOVE_HEADER = 'X-Remove-Container-Write-Ratelimit'
+SHOWN = RATE_HEADER.lower()
+
+SETTINGS = {
+    'shardmw.max_sleep_time_seconds': '0.5',
+    'shardmw.rate_buffer_seconds': '0',
+    'shardmw.stats_cache_seconds': '0',
+    'shardmw.log_statsd_host': '127.0.0.1',
+}
+
+LIMIT = {'shardmw.container_ratelimit_0': SLOW}
+
+
+class Receiver(Statsd):
+    """A statsd that does not wait for what may come."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # What a request sends is here before its answer is.
+        self._socket.settimeout(0.02)
+
+
+@pytest.fixture(scope='module')
+def statsd():
+    listening = Receiver()
+    yield listening
+    listening.close()
+
+
+@pytest.fixture(scope='module')
+def limited(tmp_path_factory, statsd):
+    """Two proxies that limit only what a test has them limit."""
+    port = {'shardmw.log_statsd_port': str(statsd.port)}
+    options = ClusterOptions(proxies=2, settings={**SETTINGS, **port})
+    with Cluster(tmp_path_factory.mktemp('operator'), options) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope='module')
+def client(limited) -> Client:
+    return login(limited, USER)
+
+
+@pytest.fixture(scope='module')
+def other_proxy(limited, client) -> Client:
+    """The same user, by way of the second proxy."""
+    return client.on(limited.proxy_urls[1])
+
+
+@pytest.fixture(scope='module')
+def stranger(limited, client) -> Client:
+    return login(limited, STRANGER).visiting(client)
+
+
+@pytest.fixture(scope='module')
+def admin(limited, client) -> Client:
+    """A reseller admin, asking for the tests' account."""
+    return login(limited, RESELLER_ADMIN).visiting(client)
+
+
+@pytest.fixture(scope='module')
+def operator(admin) -> Operator:
+    return Operator(admin)
+
+
+@pytest.fixture(params=MAKERS)
+def container(request, client) -> str:
+    """A new container, once plain and once sharded."""
+    return MAKERS[request.param](client)
+
+
+@pytest.fixture(scope='class')
+def limits(limited) -> Iterator[None]:
+    """All containers are limited."""
+    with reconfigured(limited, LIMIT):
+        yield
+
+
+class TestOwnRate:
+    def test_needs_no_other_limit(self, client, operator, container):
+        assert client.put(container, FIRST).status == 201
+        assert client.put(container, FIRST).status == 201
+        operator.set_rate(container, SLOW)
+        assert client.put(container, FIRST).status == 201
+        assert_refused(client.put(container, FIRST))
+
+    def test_is_for_each_shard(self, client, operator):
+        container = make_sharded(client)
+        operator.set_rate(container, SLOW)
+        for name in (FIRST, SECOND):
+            assert client.put(container, name).status == 201
+            assert_refused(client.put(container, name))
+
+    def test_holds_at_all_proxies_together(
+        self, client, other_proxy, operator, container
+    ):
+        operator.set_rate(container, SLOW)
+        assert client.put(container, FIRST).status == 201
+        assert_refused(other_proxy.put(container, FIRST))
+
+    def test_is_of_that_container_alone(self, client, operator, container):
+        operator.set_rate(container, SLOW)
+        client.put(container, FIRST)
+        for make in MAKERS.values():
+            other = make(client)
+            assert client.put(other, FIRST).status == 201
+            assert client.put(other, FIRST).status == 201
+
+    @pytest.mark.parametrize('count', [{}, {SHARD_COUNT_HEADER: '2'}])
+    def test_can_be_set_when_a_container_is_made(self, client, admin, count):
+        name = unique('made')
+        answer = admin.put(name, headers={RATE_HEADER: SLOW, **count})
+        assert answer.status == 201
+        assert client.head(name).headers[SHOWN] == SLOW
+        assert client.put(name, FIRST).status == 201
+        assert_refused(client.put(name, FIRST))
+
+    def test_can_be_set_by_a_put_of_what_is_there(
+        self, client, admin, container
+    ):
+        answer = admin.put(container, headers={RATE_HEADER: SLOW})
+        assert answer.status == 202
+        assert client.head(container).headers[SHOWN] == SLOW
+
+    def test_stays_when_something_else_is_changed(
+        self, client, operator, container
+    ):
+        operator.set_rate(container, SLOW)
+        client.post(container, headers={'X-Container-Meta-Colour': 'blue'})
+        client.put(container)
+        assert client.head(container).headers[SHOWN] == SLOW
+
+    def test_goes_with_the_container(self, client, operator, container):
+        operator.set_rate(container, SLOW)
+        count = client.head(container).headers.get(SHARD_COUNT_HEADER.lower())
+        assert client.delete(container).status == 204
+        headers = {SHARD_COUNT_HEADER: count} if count else {}
+        assert client.put(container, headers=headers).status == 201
+        assert SHOWN not in client.head(container).headers
+        assert client.put(container, FIRST).status == 201
+        assert client.put(container, FIRST).status == 201
+
+    @pytest.mark.parametrize(
+        'headers', [{RATE_HEADER: ''}, {REMOVE_HEADER: 'x'}]
+    )
+    def test_can_be_removed(
+        self, client, admin, operator, container, headers
+    ):
+        operator.set_rate(container, SLOW)
+        client.put(container, FIRST)
+        assert admin.post(container, headers=headers).status == 204
+        assert SHOWN not in client.head(container).headers
+        assert client.put(container, FIRST).status == 201
+
+    def test_is_shown_to_the_owner(self, client, operator, container):
+        assert SHOWN not in client.head(container).headers
+        operator.set_rate(container, SLOW)
+        assert client.head(container).headers[SHOWN] == SLOW
+        assert client.get(container).headers[SHOWN] == SLOW
+
+    def test_is_not_shown_to_who_may_only_read(
+        self, client, stranger, operator, container
+    ):
+        client.post(container, headers={'X-Container-Read': '.r:*,.rlistings'})
+        operator.set_rate(container, SLOW)
+        for other in (stranger, client.anonymous()):
+            head, get = other.head(container), other.get(container)
+            assert (head.status, get.status) == (204, 200)
+            assert SHOWN not in head.headers
+            assert SHOWN not in get.headers
+
+    def test_is_not_shown_as_it_is_stored(self, client, operator, container):
+        operator.set_rate(container, SLOW)
+        assert 'shardmw' not in str(client.head(container).headers)
+
+    @pytest.mark.parametrize('written', ['unlimited', 'Unlimited', ' 2.50 '])
+    def test_is_shown_in_lower_case(
+        self, client, operator, container, written
+    ):
+        operator.set_rate(container, written)
+        shown = client.head(container).headers[SHOWN]
+        assert shown == written.strip().lower()
+
+
+@pytest.mark.usefixtures('limits')
+class TestOwnRateInPlaceOfALimit:
+    def test_is_none_if_unlimited(self, client, operator, container):
+        operator.set_rate(container, 'unlimited')
+        for _ in range(3):
+            assert client.put(container, FIRST).status == 201
+
+    def test_counts_instead(self, client, operator, container):
+        operator.set_rate(container, f'{1 / INTERVAL / 2}')
+        assert client.put(container, FIRST).status == 201
+        assert_refused(client.put(container, FIRST), slots=2)
+
+    def test_leaves_the_limit_when_it_is_removed(
+        self, client, operator, container
+    ):
+        operator.set_rate(container, 'unlimited')
+        client.put(container, FIRST)
+        operator.set_rate(container, '')
+        assert client.put(container, FIRST).status == 201
+        assert_refused(client.put(container, FIRST))
+
+    def test_takes_effect_at_all_proxies(
+        self, client, other_proxy, operator, container
+    ):
+        client.put(container, FIRST)
+        assert_refused(other_proxy.put(container, FIRST))
+        operator.set_rate(container, 'unlimited')
+        assert other_proxy.put(container, FIRST).status == 201
+        assert client.put(container, FIRST).status == 201
+
+
+NONSENSE = ['0', '-1', 'nan', 'inf', '-inf', 'x', '1/s', '1e999', 'unlimitedly']
+
+
+class TestRefusedChange:
+    @pytest.mark.parametrize('rate', NONSENSE)
+    @pytest.mark.parametrize('method', ['PUT', 'POST'])
+    def test_of_nonsense_changes_nothing(
+        self, client, admin, operator, container, method, rate
+    ):
+        operator.set_rate(container, SLOW)
+        headers = {RATE_HEADER: rate, 'X-Container-Meta-Colour': 'blue'}
+        answer = admin.request(method, container, headers=headers)
+        assert answer.status == 400
+        assert answer.text == (
+            'X-Container-Write-Ratelimit must be a number of writes a '
+            'second, more than 0, or unlimited'
+        )
+        shown = client.head(container).headers
+        assert shown[SHOWN] == SLOW
+        assert 'x-container-meta-colour' not in shown
+
+    @pytest.mark.parametrize('count', [{}, {SHARD_COUNT_HEADER: '2'}])
+    def test_of_nonsense_makes_no_container(self, client, admin, count):
+        name = unique('unmade')
+        answer = admin.put(name, headers={RATE_HEADER: 'x', **count})
+        assert answer.status == 400
+        assert client.head(name).status == 404
+
+    @pytest.mark.parametrize(
+        'headers',
+        [
+            {RATE_HEADER: '5'},
+            {RATE_HEADER: 'unlimited'},
+            {RATE_HEADER: ''},
+            {RATE_HEADER: 'x'},
+            {REMOVE_HEADER: 'x'},
+        ],
+        ids=lambda headers: '='.join(*headers.items()),
+    )
+    @pytest.mark.parametrize('method', ['PUT', 'POST'])
+    def test_of_the_owner_is_forbidden(
+        self, client, operator, container, method, headers
+    ):
+        operator.set_rate(container, SLOW)
+        headers = {**headers, 'X-Container-Meta-Colour': 'blue'}
+        answer = client.request(method, container, headers=headers)
+        assert answer.status == 403
+        shown = client.head(container).headers
+        assert shown[SHOWN] == SLOW
+        assert 'x-container-meta-colour' not in shown
+
+    @pytest.mark.parametrize('count', [{}, {SHARD_COUNT_HEADER: '2'}])
+    def test_of_the_owner_makes_no_container(self, client, count):
+        name = unique('unmade')
+        answer = client.put(name, headers={RATE_HEADER: '5', **count})
+        assert answer.status == 403
+        assert client.head(name).status == 404
+
+    def test_of_a_stranger_is_forbidden(self, client, stranger, container):
+        headers = {'X-Container-Write': STRANGER}
+        client.post(container, headers=headers)
+        headers = {RATE_HEADER: '5'}
+        assert stranger.post(container, headers=headers).status == 403
+        anonymous = client.anonymous()
+        assert anonymous.post(container, headers=headers).status == 401
+        assert SHOWN not in client.head(container).headers
+
+    def test_by_what_is_stored_is_none(self, client, container):
+        headers = {'X-Container-Sysmeta-Shardmw-Write-Ratelimit': SLOW}
+        assert client.post(container, headers=headers).status == 204
+        assert SHOWN not in client.head(container).headers
+
+
+FLAG = 'X-Account-Sysmeta-Global-Write-Ratelimit'
+#: In place of Swift's own ratelimit filter, one that does nothing.
+WITHOUT_STOCK = {'ratelimit.use': 'egg:swift#healthcheck'}
+
+
+def flag(cluster: Cluster, owner: Client, value: str) -> None:
+    """Write into an account's sysmeta, which no client can.
+
+    So do the tests that this stands for an internal client.
+    """
+    text = f'shardmw/{owner.account}saio'
+    digest = hashlib.md5(text.encode()).hexdigest()
+    devices = cluster.devices_path
+    for path in devices.glob(f'*/*/accounts/*/*/{digest}/*.db'):
+        written = (value, Timestamp.now().internal)
+        AccountBroker(str(path)).update_metadata({FLAG: written})
+    # So the proxies forget what they know of the account.
+    assert owner.post().status == 204
+
+
+@pytest.fixture
+def flagged(limited) -> Iterator[Callable[[str], Client]]:
+    """Puts an account on a list; gives its owner."""
+    owner = login(limited, OTHER_OWNER)
+
+    def flagged(value: str) -> Client:
+        flag(limited, owner, value)
+        return owner
+
+    yield flagged
+    admin = login(limited, RESELLER_ADMIN).visiting(owner)
+    flag(limited, admin.on(limited.proxy_urls[0]), '')
+
+
+@pytest.fixture(scope='class')
+def all_limits(limited) -> Iterator[None]:
+    """Writes and listings are limited, and by this filter alone."""
+    listings = {'shardmw.container_listing_ratelimit_0': SLOW}
+    with reconfigured(limited, {**LIMIT, **listings, **WITHOUT_STOCK}):
+        yield
+
+
+@pytest.mark.usefixtures('all_limits')
+class TestWhitelist:
+    @pytest.fixture(params=MAKERS)
+    def allowed(self, request, flagged) -> tuple[Client, str]:
+        """The owner of an account on the list, and a container there."""
+        owner = flagged('WHITELIST')
+        return owner, MAKERS[request.param](owner)
+
+    def test_lets_all_writes_go(self, allowed):
+        owner, container = allowed
+        for _ in range(3):
+            assert owner.put(container, FIRST).status == 201
+
+    def test_lets_all_listings_go(self, allowed):
+        owner, container = allowed
+        for _ in range(3):
+            assert owner.listing(container).status == 200
+
+    def test_lets_writes_go_of_whoever_it_is(self, allowed, client):
+        owner, container = allowed
+        owner.post(container, headers={'X-Container-Write': USER})
+        for _ in range(3):
+            assert client.visiting(owner).put(container, FIRST).status == 201
+
+    def test_is_of_one_account_alone(self, allowed, client, container):
+        assert client.put(container, FIRST).status == 201
+        assert_refused(client.put(container, FIRST))
+
+    def test_that_ends_leaves_the_limit(self, allowed, flagged):
+        owner, container = allowed
+        owner.put(container, FIRST)
+        flagged('')
+        assert owner.put(container, FIRST).status == 201
+        assert_refused(owner.put(container, FIRST))
+
+
+@pytest.mark.usefixtures('all_limits')
+class TestBlacklist:
+    @pytest.fixture(params=MAKERS)
+    def barred(self, request, flagged) -> tuple[Client, str]:
+        """The owner of an account on the list, and a container there."""
+        container = MAKERS[request.param](flagged(''))
+        return flagged('BLACKLIST'), container
+
+    def test_bars_every_request(self, barred):
+        owner, container = barred
+        answers = [
+            owner.put(container, FIRST),
+            owner.get(container, FIRST),
+            owner.listing(container),
+            owner.head(),
+        ]
+        assert [answer.status for answer in answers] == [497] * 4
+
+    def test_is_of_one_account_alone(self, barred, client, container):
+        assert client.put(container, FIRST).status == 201
+
+    def test_that_ends_lets_requests_go(self, limited, barred, flagged):
+        owner, container = barred
+        admin = login(limited, RESELLER_ADMIN).visiting(owner)
+        flagged('')
+        assert owner.put(container, FIRST).status == 201
+
+
+def test_answer_to_who_is_barred_is_stock_ratelimits(limited, flagged):
+    owner = flagged('')
+    container = make_plain(owner)
+    flagged('BLACKLIST')
+    with reconfigured(limited, LIMIT):
+        stock = masked(owner.put(container, FIRST), container)
+    with reconfigured(limited, {**LIMIT, **WITHOUT_STOCK}):
+        own = masked(owner.put(container, FIRST), container)
+    assert own == stock
+    assert own.status == 497
+    assert own.body == b'Your account has been blacklisted'
+
+
+class TestMetrics:
+    @pytest.fixture
+    def counts(self, statsd, container):
+        """What came in since the container was made."""
+        statsd.counts()
+        return statsd.counts
+
+    def test_permit_is_counted(self, client, operator, container, counts):
+        operator.set_rate(container, '1000')
+        for _ in range(3):
+            client.put(container, FIRST)
+        seen = counts()
+        assert seen['ratelimit.permits'] == 3
+        assert seen['ratelimit.bookings'] == 3
+        assert seen['ratelimit.refused'] == 0
+        assert seen['ratelimit.alone'] == 0
+
+    def test_refusal_is_counted(self, client, operator, container, counts):
+        operator.set_rate(container, SLOW)
+        for _ in range(3):
+            client.put(container, FIRST)
+        seen = counts()
+        assert seen['ratelimit.permits'] == 1
+        assert seen['ratelimit.refused'] == 2
+
+    def test_wait_is_measured(self, client, operator, container, counts):
+        """It is nearly the interval, as the first write takes but a part."""
+        operator.set_rate(container, '2.5')
+        client.put(container, FIRST)
+        client.put(container, FIRST)
+        assert 0 < counts()['ratelimit.sleep'] <= 400
+
+    def test_container_without_a_limit_counts_nothing(
+        self, client, container, counts
+    ):
+        client.put(container, FIRST)
+        names = [name for name in counts() if name.startswith('ratelimit')]
+        assert names == []
+
+
+@pytest.fixture
+def info(client):
+    """Asks for what /info tells of the filter."""
+    return lambda: client.raw('GET', '/info').json()['shardmw']
+
+
+class TestInfo:
+    def test_tells_of_limits(self, limited, info):
+        settings = {
+            'shardmw.container_ratelimit_0': '100',
+            'shardmw.container_ratelimit_1000': '10.5',
+            'shardmw.container_listing_ratelimit_50': '2',
+            'shardmw.rate_buffer_seconds': '7',
+            'shardmw.max_sleep_time_seconds': '2.5',
+        }
+        with reconfigured(limited, settings):
+            told = info()
+        assert told['container_ratelimits'] == [[0, 100], [1000, 10.5]]
+        assert told['container_listing_ratelimits'] == [[50, 2]]
+        assert told['rate_buffer_seconds'] == 7
+        assert told['max_sleep_time_seconds'] == 2.5
+
+    def test_tells_that_there_are_none(self, info):
+        assert info()['container_ratelimits'] == []
+        assert info()['container_listing_ratelimits'] == []
+
+
+@pytest.fixture
+def configuration(limited, tmp_path) -> Configuration:
+    """A copy of a proxy's configuration."""
+    etc = limited.path / 'etc'
+    shutil.copy(etc / 'swift.conf', tmp_path)
+    return Configuration(etc / 'proxy-1.conf', Path(tmp_path) / 'proxy.conf')
+
+
+@pytest.fixture
+def refusal(configuration) -> Callable[[], str]:
+    """Starts a proxy; gives the one line with which it refuses."""
+
+    def refused() -> str:
+        done = configuration.start()
+        assert done.returncode != 0
+        assert done.stderr == ''
+        assert done.stdout.count('\n') == 1, done.stdout
+        return done.stdout.rstrip('\n')
+
+    return refused
+
+
+PREFIXES = ['container_ratelimit_', 'container_listing_ratelimit_']
+
+
+class TestSenselessOption:
+    @pytest.mark.parametrize('prefix', PREFIXES)
+    @pytest.mark.parametrize('rate', ['0', '-1', 'nan', 'inf'])
+    def test_rate_that_is_none_is_refused(
+        self, configuration, refusal, prefix, rate
+    ):
+        configuration.set('shardmw', **{f'{prefix}5': rate})
+        line = refusal()
+        assert line.startswith(f'shardmw: {prefix}')
+        assert 'must be' in line
+
+    @pytest.mark.parametrize('prefix', PREFIXES)
+    @pytest.mark.parametrize('size', ['-1', 'x', '1.5', ''])
+    def test_size_that_is_none_is_refused(
+        self, configuration, refusal, prefix, size
+    ):
+        configuration.set('shardmw', **{f'{prefix}{size}': '5'})
+        line = refusal()
+        assert line.startswith(f'shardmw: {prefix}')
+        assert 'must be' in line
+
+    @pytest.mark.parametrize('prefix', PREFIXES)
+    def test_size_that_is_given_twice_is_refused(
+        self, configuration, refusal, prefix
+    ):
+        options = {f'{prefix}5': '5', f'{prefix}05': '6'}
+        configuration.set('shardmw', **options)
+        assert 'each SIZE once' in refusal()
+
+    @pytest.mark.parametrize('proxies', ['0', '-1', 'x', '1.5'])
+    def test_number_of_proxies_that_is_none_is_refused(
+        self, configuration, refusal, proxies
+    ):
+        configuration.set('shardmw', ratelimit_proxies=proxies)
+        assert refusal() == (
+            f'shardmw: ratelimit_proxies = {proxies}: must be a whole number '
+            'from 1 to 100000'
+        )
+
+    @pytest.mark.parametrize('prefix', PREFIXES)
+    def test_rate_in_stock_ratelimit_too_is_refused(
+        self, configuration, refusal, prefix
+    ):
+        configuration.set('shardmw', **{f'{prefix}0': '100'})
+        configuration.set('ratelimit', **{f'{prefix}5': '10'})
+        assert refusal() == (
+            f'shardmw: {prefix}5 is set in filter ratelimit, too, which '
+            'would hold a sharded container to the rate of one: remove it '
+            'there'
+        )
