@@ -12,11 +12,13 @@ passes on the first has to pass on the second. Nothing is exempt.
     jobs         which runs a choice of variants takes
     schedule     some runs at the same time; screen: how far they are
     running      one run: a cluster, the accounts that the tests want to find
-                 (accounts), one address for many proxies (balancer), what
-                 tells the tests where it is (settings), and pytest (pytests)
+                 (accounts), one address for many proxies (balancer, framing),
+                 what tells the tests where it is (settings), and pytest
+                 (pytests)
     storage      where a run's cluster is
     databases    the containers that a run has left on the devices
     census       which of them were sharded
+    shares       how many requests each proxy has had
     outcomes     what became of each test, and what sharding changed
     verdict      all that is to be said about a variant
     provenance   what code a result is of; store, results: where they are kept

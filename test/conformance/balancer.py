@@ -1,5 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One address for many proxies, which get the connections in turn."""
+"""One address for many proxies, which get the requests in turn.
+
+It stands between clients and proxies as if it weren't there: what either says
+reaches the other byte by byte, and so does the end of a connection. Only that
+of a client goes on from proxy to proxy, each of which gets one request on a
+connection of its own. Where a request begins is known by where the last one
+has ended; that its response has, too, is the client's to know, who must not
+ask on before (none of Swift's tests does).
+"""
 
 import asyncio
 import contextlib
@@ -8,11 +16,20 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from shardmw.saio.topology import HOST
+from test.conformance.framing import (
+    HEAD_END,
+    LINE_END,
+    body_length,
+    chunk_length,
+)
 
-_CHUNK_BYTES = 65536
+_PIECE_BYTES = 65536
+
+# Longer ones than Swift takes, at the limits that its tests set.
+_HEAD_BYTES = 2 * 1024 * 1024
 
 # How a connection may end, besides by itself.
 _ENDS = (OSError, asyncio.CancelledError)
@@ -25,7 +42,7 @@ class _Started(NamedTuple):
 
 @contextlib.contextmanager
 def balancing(urls: Sequence[str]) -> Iterator[str]:
-    """Hand connections on to several servers, inside of the block.
+    """Hand requests on to several servers, inside of the block.
 
     :param urls: of the servers
     :returns: the URL that stands for all of them
@@ -48,22 +65,17 @@ async def _balance(urls: Sequence[str], started: Future[_Started]) -> None:
     # asyncio itself forgets a connection whose client has no more to say
     connections: set[asyncio.Task | None] = set()
 
-    async def hand_on(
+    async def serve(
         client: asyncio.StreamReader, to_client: asyncio.StreamWriter
     ) -> None:
         connections.add(asyncio.current_task())
-        chosen = next(turns)
         with contextlib.closing(to_client), contextlib.suppress(*_ENDS):
-            proxy, to_proxy = await asyncio.open_connection(
-                chosen.hostname, chosen.port
-            )
-            with contextlib.closing(to_proxy):
-                await _relay(client, to_proxy, proxy, to_client)
+            await _hand_on_requests(client, to_client, turns)
         connections.discard(asyncio.current_task())
 
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
-    server = await asyncio.start_server(hand_on, HOST, 0)
+    server = await asyncio.start_server(serve, HOST, 0, limit=_HEAD_BYTES)
     started.set_result(
         _Started(
             port=server.sockets[0].getsockname()[1],
@@ -74,25 +86,121 @@ async def _balance(urls: Sequence[str], started: Future[_Started]) -> None:
     server.close()
 
 
+async def _hand_on_requests(
+    client: asyncio.StreamReader,
+    to_client: asyncio.StreamWriter,
+    turns: Iterator[SplitResult],
+) -> None:
+    """Give each of a client's requests to the proxy whose turn it is."""
+    head = await _read_until(HEAD_END, client)
+    while head:
+        url = next(turns)
+        proxy, to_proxy = await asyncio.open_connection(url.hostname, url.port)
+        with contextlib.closing(to_proxy):
+            head = await _relay(head, client, to_proxy, proxy, to_client)
+
+
 async def _relay(
+    head: bytes,
     client: asyncio.StreamReader,
     to_proxy: asyncio.StreamWriter,
     proxy: asyncio.StreamReader,
     to_client: asyncio.StreamWriter,
-) -> None:
-    """Copy both ways until the proxy has said all, whatever is still asked."""
-    asking = asyncio.create_task(_copy(client, to_proxy))
+) -> bytes:
+    """Copy both ways until there's another request, or the proxy hangs up.
+
+    :returns: the other request's head, or b''
+    """
+    answering = asyncio.create_task(_copy(proxy, to_client))
+    asking = asyncio.create_task(_ask(head, client, to_proxy))
     try:
-        await _copy(proxy, to_client)
+        await asyncio.wait(
+            [answering, asking], return_when=asyncio.FIRST_COMPLETED
+        )
+        if answering.done():
+            return b''
+        if next_head := asking.result():
+            return next_head
+        to_proxy.write_eof()
+        await answering
+        return b''
     finally:
+        answering.cancel()
         asking.cancel()
+
+
+async def _ask(
+    head: bytes, client: asyncio.StreamReader, to_proxy: asyncio.StreamWriter
+) -> bytes:
+    """Hand a request on, and wait for the next.
+
+    :returns: the head of the next, b'' if none is to come
+    """
+    # a proxy that doesn't want to hear the rest may have answered
+    with contextlib.suppress(OSError):
+        to_proxy.write(head)
+        try:
+            await _copy_body(head, client, to_proxy)
+        except ValueError:
+            # no telling what is another, so all is for the same proxy
+            await _copy(client, to_proxy)
+            return b''
+        return await _read_until(HEAD_END, client)
+    return b''
+
+
+async def _copy_body(
+    head: bytes, client: asyncio.StreamReader, to_proxy: asyncio.StreamWriter
+) -> None:
+    """Copy what follows a request's head.
+
+    :raises ValueError: if its end can't be told, with the rest yet to come
+    """
+    length = body_length(head)
+    if length is not None:
+        await _copy_bytes(length, client, to_proxy)
+        return
+    while length := chunk_length(await _copy_line(client, to_proxy)):
+        await _copy_bytes(length + len(LINE_END), client, to_proxy)
+    # trailers
+    while await _copy_line(client, to_proxy) not in (LINE_END, b''):
+        pass
+
+
+async def _copy_line(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> bytes:
+    line = await _read_until(LINE_END, reader)
+    writer.write(line)
+    await writer.drain()
+    return line
+
+
+async def _copy_bytes(
+    count: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    while piece := await reader.read(min(count, _PIECE_BYTES)):
+        writer.write(piece)
+        await writer.drain()
+        count -= len(piece)
 
 
 async def _copy(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
+    """Copy all, with the end."""
     with contextlib.suppress(OSError):
-        while chunk := await reader.read(_CHUNK_BYTES):
-            writer.write(chunk)
+        while piece := await reader.read(_PIECE_BYTES):
+            writer.write(piece)
             await writer.drain()
         writer.write_eof()
+
+
+async def _read_until(end: bytes, reader: asyncio.StreamReader) -> bytes:
+    """What comes up to an end, or some of it if none is in sight."""
+    try:
+        return await reader.readuntil(end)
+    except asyncio.IncompleteReadError as err:
+        return err.partial
+    except asyncio.LimitOverrunError as err:
+        return await reader.read(err.consumed)

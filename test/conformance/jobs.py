@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which runs a choice of variants takes, and what a run gives. Pure."""
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from test.conformance.census import Census
@@ -29,12 +29,14 @@ class RunResult:
 
     :param problem: why the report is not to be trusted, '' if it is
     :param junit: the report, as JUnit XML; '' if there is none
+    :param requests: how many each proxy has had, by its name
     """
 
     seconds: float
     problem: str
     junit: str
     census: Census
+    requests: Mapping[str, int] = field(default_factory=dict)
 
 
 def sharded_job(variant: Variant, suite: Suite) -> Job:

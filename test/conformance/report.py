@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from test.conformance.outcomes import Outcome
 from test.conformance.provenance import Provenance
+from test.conformance.shares import in_words
 from test.conformance.variants import VARIANTS
 from test.conformance.verdict import Verdict
 
@@ -90,6 +91,8 @@ def details(verdict: Verdict) -> list[str]:
     """What the numbers of a variant don't tell, line by line."""
     comparison = verdict.comparison
     lines = [f'problem: {problem}' for problem in verdict.problems]
+    if _has_shares(verdict):
+        lines.append(f'requests by proxy: {in_words(verdict.requests)}')
     for name, outcome in comparison.regressed.items():
         lines.append(f'{_status(outcome)} on the sharded cluster only: {name}')
         lines += [f'    {line}' for line in outcome.why.splitlines()]
@@ -122,8 +125,7 @@ def page(verdicts: Sequence[Verdict], provenance: Provenance) -> str:
         commit=provenance.commit,
         table=_markdown_table(table_rows(verdicts)),
         variants=_bullets(
-            f'**{each.variant}**: {VARIANTS[each.variant].about}.'
-            for each in verdicts
+            f'**{each.variant}**: {_about(each)}.' for each in verdicts
         ),
         worse=_bullets(
             [
@@ -143,6 +145,17 @@ def page(verdicts: Sequence[Verdict], provenance: Provenance) -> str:
             _by_reason({v.variant: v.comparison.skipped for v in verdicts})
         ),
     )
+
+
+def _about(verdict: Verdict) -> str:
+    about = VARIANTS[verdict.variant].about
+    if _has_shares(verdict):
+        return f'{about} (requests: {in_words(verdict.requests)})'
+    return about
+
+
+def _has_shares(verdict: Verdict) -> bool:
+    return len(verdict.requests) > 1
 
 
 def _status(outcome: Outcome) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from shardmw.saio import Cluster
 from shardmw.saio.status import RUNNING
+from shardmw.saio.topology import PROXY_KIND
 from test.conformance.accounts import create_accounts
 from test.conformance.balancer import balancing
 from test.conformance.census import take_census
@@ -16,6 +17,7 @@ from test.conformance.databases import container_names
 from test.conformance.jobs import Job, RunResult
 from test.conformance.pytests import Progress, Pytest
 from test.conformance.settings import ACCOUNTS, RESELLER_ADMIN, config_text
+from test.conformance.shares import count_requests
 from test.conformance.storage import make_folder, remove_folder
 
 #: What a run may take before it's given up.
@@ -81,8 +83,11 @@ class Run:
         shards = self.job.variant.shards if self.job.is_sharded else 0
         names = container_names(self._cluster.devices_path)
         census = take_census(names, shards)
+        requests = self._requests()
         self.end()
-        return RunResult(seconds, problem, self._pytest.junit(), census)
+        return RunResult(
+            seconds, problem, self._pytest.junit(), census, requests
+        )
 
     def end(self) -> None:
         """End the tests and the cluster; its logs stay."""
@@ -110,6 +115,16 @@ class Run:
         if self.job.variant.has_balancer:
             return self._held.enter_context(balancing(urls))
         return urls[0]
+
+    def _requests(self) -> dict[str, int]:
+        """How many requests each proxy has logged."""
+        requests = {}
+        for server in self._cluster.servers.values():
+            if server.kind == PROXY_KIND:
+                path = self._cluster.log_path(server.name)
+                with path.open(errors='replace') as log:
+                    requests[server.name] = count_requests(log)
+        return requests
 
     def _is_late(self) -> bool:
         return time.monotonic() > self._began + TIMEOUT_SECONDS

@@ -11,9 +11,6 @@ DEFAULT_SHARDS = 'shardmw.default_shards'
 #: Two storage policies, or tests of policies would be skipped.
 _POLICIES = 2
 
-# So that each request comes on a connection of its own.
-_CLOSE_AFTER_EACH_RESPONSE = {'DEFAULT.keepalive_timeout': '0'}
-
 
 @dataclass(frozen=True)
 class Variant:
@@ -66,7 +63,7 @@ _ALL = (
         'proxies',
         4,
         'two proxies, request by request in turn',
-        _options(proxies=2, settings=_CLOSE_AFTER_EACH_RESPONSE),
+        _options(proxies=2),
     ),
 )
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """All that is to be said about a variant. Pure."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from test.conformance.census import Census
 from test.conformance.jobs import RunResult
@@ -12,6 +13,7 @@ from test.conformance.outcomes import (
     compare,
     parse_junit,
 )
+from test.conformance.shares import are_fair, in_words
 
 _SHOWN_NAMES = 5
 
@@ -24,6 +26,7 @@ class Verdict:
     :param problems: why the runs prove nothing, one line each
     :param census: of the sharded runs
     :param seconds: that the sharded runs took
+    :param requests: that each proxy has had in the sharded runs, by its name
     """
 
     variant: str
@@ -32,6 +35,7 @@ class Verdict:
     problems: tuple[str, ...]
     census: Census
     seconds: float
+    requests: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def failures(self) -> int:
@@ -67,6 +71,7 @@ def judge(
         problems=tuple(problems),
         census=census,
         seconds=sum(each.seconds for each in sharded.values()),
+        requests=_all_requests(sharded.values()),
     )
 
 
@@ -78,6 +83,11 @@ def _outcomes(
     for suite, result in results.items():
         if result.problem:
             problems.append(f'{side} {suite}: {result.problem}')
+        if not are_fair(result.requests):
+            problems.append(
+                f'{side} {suite}: the proxies did not share the requests: '
+                + in_words(result.requests)
+            )
         try:
             outcomes = parse_junit(result.junit)
         except ValueError as err:
@@ -129,6 +139,13 @@ def _sum(censuses: Sequence[Census]) -> Census:
         backing=sum(each.backing for each in censuses),
         unsharded=tuple(n for each in censuses for n in each.unsharded),
     )
+
+
+def _all_requests(results: Iterable[RunResult]) -> dict[str, int]:
+    requests: Counter[str] = Counter()
+    for each in results:
+        requests.update(each.requests)
+    return dict(requests)
 
 
 def _some(names: Collection[str]) -> str:

@@ -6,8 +6,11 @@ import contextlib
 import dataclasses
 import http.client
 import os
+import socket
+import socketserver
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
 import pytest
@@ -20,11 +23,13 @@ from test.conformance.balancer import balancing
 from test.conformance.census import Census, take_census
 from test.conformance.databases import ContainerName
 from test.conformance.errors import ConformanceError
+from test.conformance.framing import body_length, chunk_length
 from test.conformance.jobs import RunResult
 from test.conformance.outcomes import Outcome, Status, compare, parse_junit
 from test.conformance.provenance import Provenance, provenance
 from test.conformance.pytests import progress_in
 from test.conformance.results import Results
+from test.conformance.shares import are_fair, count_requests
 from test.conformance.store import Store
 from test.conformance.variants import VARIANTS, plain_twin
 from test.conformance.verdict import judge
@@ -207,6 +212,7 @@ def test_containers_of_swift_itself_do_not_count():
 
 SHARDED_CENSUS = Census(logical=1, sharded=1, backing=4, unsharded=())
 PLAIN_CENSUS = Census(logical=1, sharded=0, backing=0, unsharded=())
+SHARED_REQUESTS = {'proxy-1': 1200, 'proxy-2': 1199}
 
 
 def plain_run(*outcomes, **changes) -> RunResult:
@@ -285,6 +291,12 @@ def test_what_fails_only_sharded_is_a_failure():
             sharded_run(ONE_PASSED),
             '4 backing containers are in the plain run',
         ),
+        (
+            plain_run(ONE_PASSED, requests=SHARED_REQUESTS),
+            sharded_run(ONE_PASSED, requests={'proxy-1': 9, 'proxy-2': 0}),
+            'sharded swift: the proxies did not share the requests: '
+            'proxy-1 9, proxy-2 0',
+        ),
     ],
 )
 def test_runs_that_prove_nothing_fail(plain, sharded, problem):
@@ -304,6 +316,18 @@ def test_suites_are_added_up():
     assert judged.census == Census(2, 2, 8, ())
     assert judged.seconds == 180
     assert judged.failures == 0
+
+
+def test_requests_of_suites_are_added_up():
+    run = sharded_run(ONE_PASSED, requests={'proxy-1': 2, 'proxy-2': 3})
+    other_run = dataclasses.replace(run, junit=junit([OTHER_PASSED]))
+    judged = judge(
+        'proxies',
+        4,
+        {'swift': plain_run(ONE_PASSED), 's3': plain_run(OTHER_PASSED)},
+        {'swift': run, 's3': other_run},
+    )
+    assert judged.requests == {'proxy-1': 4, 'proxy-2': 6}
 
 
 def test_a_test_belongs_to_one_suite():
@@ -361,6 +385,18 @@ def test_details_count_reasons_of_skipping():
     assert report.details(GOOD) == ['skipped on both, 1: not today']
 
 
+def test_of_several_proxies_the_shares_are_told():
+    shared = verdict(
+        plain_run(ONE_PASSED, requests=SHARED_REQUESTS),
+        sharded_run(ONE_PASSED, requests=SHARED_REQUESTS),
+    )
+    shares = 'proxy-1 1,200, proxy-2 1,199'
+    assert report.details(shared) == [f'requests by proxy: {shares}']
+    assert f'one proxy (requests: {shares}).' in report.page(
+        [shared], PROVENANCE
+    )
+
+
 def test_the_table_has_a_row_for_each_variant():
     head, *rows = report.table_rows([GOOD, BAD])
     assert [dict(zip(head, row, strict=True))['worse'] for row in rows] == [
@@ -397,7 +433,8 @@ def kept_in(folder, **changes) -> Results:
 
 
 def test_results_are_kept(tmp_path):
-    kept_in(tmp_path).add(job(), sharded_run(ONE_PASSED, OTHER_SKIPPED))
+    shared = sharded_run(ONE_PASSED, OTHER_SKIPPED, requests=SHARED_REQUESTS)
+    kept_in(tmp_path).add(job(), shared)
     kept_in(tmp_path).add(job(False), plain_run(ONE_PASSED, OTHER_SKIPPED))
     (kept,) = kept_in(tmp_path, date='later', commit='other').verdicts(
         [VARIANTS['base']], [suites.SUITES['s3']]
@@ -406,7 +443,7 @@ def test_results_are_kept(tmp_path):
         'base',
         4,
         {'s3': plain_run(ONE_PASSED, OTHER_SKIPPED)},
-        {'s3': sharded_run(ONE_PASSED, OTHER_SKIPPED)},
+        {'s3': shared},
     )
 
 
@@ -461,40 +498,229 @@ def test_progress_is_what_pytest_counted_last(output, progress):
 # Two proxies
 
 
+class Named(BaseHTTPRequestHandler):
+    """Answers with its server's name and the body of the request."""
+
+    protocol_version = 'HTTP/1.1'
+
+    def do_GET(self):
+        self.answer(b'')
+
+    def do_PUT(self):
+        if self.headers['Transfer-Encoding']:
+            self.answer(b''.join(iter(self.chunk, b'')))
+        else:
+            self.answer(self.rfile.read(int(self.headers['Content-Length'])))
+
+    def chunk(self):
+        chunk = self.rfile.read(int(self.rfile.readline(), 16))
+        self.rfile.readline()
+        return chunk
+
+    def answer(self, body):
+        text = self.server.name.encode() + body
+        self.send_response(200)
+        self.send_header('Content-Length', str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_):
+        pass
+
+
+class Closing(Named):
+    """Closes the connection after each response."""
+
+    protocol_version = 'HTTP/1.0'
+
+
 @contextlib.contextmanager
-def running_server(name: str):
-    """A web server that says its name, and closes after each response."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(name.encode())
-
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(('127.0.0.1', 0), Handler) as server:
+def running_server(name: str, handler=Named):
+    """A web server that says its name."""
+    with ThreadingHTTPServer(('127.0.0.1', 0), handler) as server:
+        server.name = name
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f'http://127.0.0.1:{server.server_port}'
         server.shutdown()
 
 
-def answer_of(url: str) -> str:
-    connection = http.client.HTTPConnection(url.removeprefix('http://'))
-    with contextlib.closing(connection):
-        connection.request('GET', '/')
-        return connection.getresponse().read().decode()
-
-
-def test_requests_go_to_the_proxies_in_turn():
+@contextlib.contextmanager
+def two_servers(handler=Named):
+    """The address of two of them, in turn."""
     with (
-        running_server('a') as a,
-        running_server('b') as b,
+        running_server('a', handler) as a,
+        running_server('b', handler) as b,
         balancing([a, b]) as url,
     ):
-        answers = [answer_of(url) for _ in range(5)]
-    assert answers == ['a', 'b', 'a', 'b', 'a']
+        yield urlsplit(url)
+
+
+@pytest.fixture
+def connected():
+    """A client's connection to two servers."""
+    with two_servers() as url:
+        connection = http.client.HTTPConnection(url.netloc, timeout=10)
+        with contextlib.closing(connection):
+            yield connection
+
+
+def answer(connection, method='GET', **request) -> bytes:
+    connection.request(method, '/', **request)
+    return connection.getresponse().read()
+
+
+def answer_to_bytes(url, sent: bytes) -> bytes:
+    """All that comes for what is sent, up to the end of the connection."""
+    with socket.create_connection((url.hostname, url.port), 10) as client:
+        client.sendall(sent)
+        client.shutdown(socket.SHUT_WR)
+        return b''.join(iter(lambda: client.recv(4096), b''))
+
+
+def test_requests_of_one_connection_go_to_the_proxies_in_turn(connected):
+    answers = [answer(connected) for _ in range(5)]
+    assert answers == [b'a', b'b', b'a', b'b', b'a']
+
+
+def test_connections_go_to_the_proxies_in_turn():
+    request = b'GET / HTTP/1.0\r\n\r\n'
+    with two_servers() as url:
+        answers = [answer_to_bytes(url, request)[-1:] for _ in range(4)]
+    assert answers == [b'a', b'b', b'a', b'b']
+
+
+def test_the_proxies_keep_the_connection_of_the_client(connected):
+    connected.request('GET', '/')
+    response = connected.getresponse()
+    response.read()
+    assert response.getheader('Connection') is None
+    assert not response.will_close
+
+
+def test_a_body_goes_to_the_proxy_that_has_its_head(connected):
+    body = b'GET / HTTP/1.1\r\n\r\n' * 10_000
+    assert answer(connected, 'PUT', body=body) == b'a' + body
+    assert answer(connected) == b'b'
+
+
+def test_a_body_in_chunks_does_so_too(connected):
+    chunks = [b'GET / HTTP/1.1\r\n\r\n', b'x' * 100_000, b'0\r\n\r\n']
+    body = b''.join(chunks)
+    assert answer(connected, 'PUT', body=iter(chunks)) == b'a' + body
+    assert answer(connected) == b'b'
+
+
+def test_a_proxy_that_closes_the_connection_closes_the_clients():
+    with two_servers(Closing) as url:
+        connection = http.client.HTTPConnection(url.netloc, timeout=10)
+        with contextlib.closing(connection):
+            assert answer(connection) == b'a'
+            assert connection.sock is None
+
+
+@pytest.mark.parametrize(
+    'sent',
+    [
+        b'',
+        b'GET / HTT',
+        b'GET / HTTP/1.1\r\n\r\n',
+        b'PUT / HTTP/1.1\r\nContent-Length: many\r\n\r\n',
+        b'PUT / HTTP/1.1\r\nContent-Length: 9\r\n\r\ncut',
+        b'PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nten',
+        b'PUT / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n\x1f\x8b',
+        b'PUT / HTTP/1.1\r\nX: ' + b'x' * 5_000_000,
+    ],
+)
+def test_what_is_sent_arrives_as_it_is_whatever_it_is(sent):
+    received = []
+
+    class Listening(socketserver.StreamRequestHandler):
+        def handle(self):
+            received.append(self.rfile.read())
+            self.wfile.write(b'all of it')
+
+    with running_server('a', Listening) as a, balancing([a]) as url:
+        answered = answer_to_bytes(urlsplit(url), sent)
+    assert b''.join(received) == sent
+    assert answered == (b'all of it' if sent else b'')
+
+
+def head_with(*headers: str) -> bytes:
+    return '\r\n'.join(['PUT /o HTTP/1.1', *headers, '', '']).encode()
+
+
+@pytest.mark.parametrize(
+    ('headers', 'length'),
+    [
+        ([], 0),
+        (['Content-Length: 12'], 12),
+        (['content-length:12', 'Host: h', 'CONTENT-LENGTH: 12 '], 12),
+        (['Content-Length: 12', 'Transfer-Encoding: Chunked'], None),
+        (['X-Content-Length: 12'], 0),
+    ],
+)
+def test_a_head_tells_the_length_of_the_body(headers, length):
+    assert body_length(head_with(*headers)) == length
+
+
+@pytest.mark.parametrize(
+    'headers',
+    [
+        ['Content-Length: -1'],
+        ['Content-Length: +1'],
+        ['Content-Length:'],
+        ['Content-Length: 1', 'Content-Length: 2'],
+        ['Transfer-Encoding: gzip'],
+        ['Transfer-Encoding: gzip, chunked'],
+    ],
+)
+def test_an_unknown_length_is_not_guessed(headers):
+    with pytest.raises(ValueError, match='length'):
+        body_length(head_with(*headers))
+
+
+def test_half_a_head_tells_nothing():
+    with pytest.raises(ValueError, match='does not end'):
+        body_length(b'PUT /o HTTP/1.1\r\nContent-Length: 12\r\n')
+
+
+@given(st.integers(0), st.sampled_from(['', ';a=b', ' ;a']))
+def test_a_chunk_tells_its_length(length, extension):
+    assert chunk_length(f'{length:x}{extension}\r\n'.encode()) == length
+
+
+@pytest.mark.parametrize(
+    'line', [b'', b'\r\n', b'ff', b'-1\r\n', b'0x1\r\n', b'ten\r\n']
+)
+def test_a_chunk_of_unknown_length_is_not_guessed(line):
+    with pytest.raises(ValueError, match='chunk'):
+        chunk_length(line)
+
+
+def test_the_requests_of_clients_are_counted_by_their_transactions():
+    log = [
+        'INFO proxy-server: HEAD /v1/a - tx3c0ffee0000000000000a-006b0113fd',
+        'INFO proxy-server: GET /v1/a/c - tx3c0ffee0000000000000a-006b0113fd',
+        'INFO proxy-server: GET /v1/a/c - tx3c0ffee0000000000000b-006b0113fd',
+        'INFO proxy-server: Started child',
+    ]
+    assert count_requests(log) == 2
+
+
+@pytest.mark.parametrize(
+    ('requests', 'fair'),
+    [
+        ({}, True),
+        ({'proxy-1': 0}, True),
+        ({'proxy-1': 7}, True),
+        ({'proxy-1': 7, 'proxy-2': 6}, True),
+        ({'proxy-1': 6, 'proxy-2': 3}, False),
+        ({'proxy-1': 1, 'proxy-2': 0}, False),
+        ({'proxy-1': 0, 'proxy-2': 0}, False),
+    ],
+)
+def test_requests_are_shared_fairly_or_not(requests, fair):
+    assert are_fair(requests) is fair
 
 
 # What runs
