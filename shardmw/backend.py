@@ -345,6 +345,22 @@ class Backend:
         """
         return self._whole(Request(dict(req.environ, **(changes or {}))))
 
+    def take_back(self, env: dict) -> None:
+        """Delete what was stored, of an upload that is refused after all.
+
+        :param env: the environment in which it was stored
+        """
+        delete = dict(env, REQUEST_METHOD='DELETE', CONTENT_LENGTH='0')
+        # The upload's own: a DELETE must be newer.
+        delete.pop('HTTP_X_TIMESTAMP', None)
+        delete['wsgi.input'] = BytesIO()
+        answer = self.send_as_client(Request(delete))
+        if is_server_error(answer.status):
+            self.logger.error(
+                'shardmw: %s, of an upload that was refused, is left',
+                wsgi_quote(env['PATH_INFO']),
+            )
+
     def _whole(self, req: Request, shard: int | None = None) -> Answer:
         status, headers, body = req.call_application(self.app)
         try:

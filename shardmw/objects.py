@@ -68,7 +68,7 @@ class ObjectRequests:
         self.charges = charges
         self.logger = logger
         self.quotas = Quotas(backend, stats)
-        self.versions = VersionUploads(backend, self.quotas, logger)
+        self.versions = VersionUploads(backend, self.quotas)
 
     def __call__(self, req: Request) -> Callable:
         """Answer a request.
@@ -170,7 +170,7 @@ class ObjectRequests:
         try:
             self.lifecycle.keep(req, target)
         except ReplacedError:
-            self.versions.take_back(env)
+            self.backend.take_back(env)
             raise
 
     def _newest(self, envs: list[dict]) -> dict | None:

@@ -7,10 +7,7 @@ quotas are held here. Swift does so before anything is stored; here more has
 been done by then, so what is refused is taken back.
 """
 
-from io import BytesIO
-
-from swift.common.http import is_server_error
-from swift.common.swob import Request, Response, wsgi_quote
+from swift.common.swob import Request, Response
 
 from shardmw.backend import Backend, LogicalContainer, is_uploaded_version
 from shardmw.placement import versions_owner
@@ -23,10 +20,9 @@ COPY_KEY = 'shardmw/copy{path}'
 class VersionUploads:
     """Holds versions against the quotas of their sharded container."""
 
-    def __init__(self, backend: Backend, quotas: Quotas, logger) -> None:
+    def __init__(self, backend: Backend, quotas: Quotas) -> None:
         self.backend = backend
         self.quotas = quotas
-        self.logger = logger
 
     def watches(self, req: Request) -> bool:
         """Whether a request stores a version that a quota is held against."""
@@ -57,31 +53,15 @@ class VersionUploads:
             return None
         refusal = self.quotas.refusal_of_stored(req, owner)
         if refusal:
-            self.take_back(env)
+            self.backend.take_back(env)
             self._take_back_copy(req)
         return refusal
-
-    def take_back(self, env: dict) -> None:
-        """Delete what was stored.
-
-        :param env: the environment in which it was stored
-        """
-        delete = dict(env, REQUEST_METHOD='DELETE', CONTENT_LENGTH='0')
-        # The upload's own: a DELETE must be newer.
-        delete.pop('HTTP_X_TIMESTAMP', None)
-        delete['wsgi.input'] = BytesIO()
-        answer = self.backend.send_as_client(Request(delete))
-        if is_server_error(answer.status):
-            self.logger.error(
-                'shardmw: %s, of an upload that was refused, is left',
-                wsgi_quote(env['PATH_INFO']),
-            )
 
     def _take_back_copy(self, req: Request) -> None:
         """Delete the version that the object from before was copied to."""
         env = req.environ['swift.infocache'].pop(_copy_key(req), None)
         if env:
-            self.take_back(env)
+            self.backend.take_back(env)
 
     def _owner(self, req: Request) -> LogicalContainer | None:
         """The sharded container for which a version is being stored."""

@@ -134,6 +134,12 @@ def container(request, client) -> str:
     return MAKERS[request.param](client)
 
 
+@pytest.fixture
+def bucket(container) -> str:
+    """The same, as S3 calls it."""
+    return container
+
+
 MAKERS = {'plain': make_plain, 'sharded': make_sharded}
 
 

@@ -51,12 +51,6 @@ def resource(cluster):
     return boto3.resource('s3', **s3_settings(cluster))
 
 
-@pytest.fixture(params=MAKERS)
-def bucket(request, client) -> str:
-    """A new bucket, once plain and once sharded."""
-    return MAKERS[request.param](client)
-
-
 @pytest.fixture(scope='module', params=MAKERS)
 def filled(request, s3, login) -> str:
     """A bucket with some objects, that no test changes."""

@@ -28,12 +28,6 @@ def s3(cluster):
     return s3_client(cluster)
 
 
-@pytest.fixture(params=MAKERS)
-def bucket(request, client) -> str:
-    """A new bucket, once plain and once sharded."""
-    return MAKERS[request.param](client)
-
-
 @pytest.fixture(scope='module', params=MAKERS)
 def holding_large(request, s3, login) -> str:
     """A bucket with the object ``large``, which was uploaded in parts."""

@@ -37,12 +37,6 @@ def s3(cluster):
     )
 
 
-@pytest.fixture(params=MAKERS)
-def bucket(request, client):
-    """A new bucket, once plain and once sharded."""
-    return MAKERS[request.param](client)
-
-
 @pytest.fixture(scope='class', params=MAKERS)
 def lasting_bucket(request, login):
     """A bucket for all tests of a class."""
