@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What figures are figures of: the versions, and the machine."""
+
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+
+import shardmw
+from shardmw.saio.commands import memcached_path
+
+_UNKNOWN = 'unknown'
+_GIBIBYTE = 1 << 30
+
+# What a machine may do besides without being called busy.
+_BUSY_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where figures come from.
+
+    :param date: UTC, such as ``2026-11-21``
+    :param commit: None without git; with -dirty if the tree differed from it
+    :param processor: its architecture
+    :param memory_gib: of the machine
+    :param load_average: of the minute before it began
+    """
+
+    date: str
+    shardmw: str
+    commit: str | None
+    swift: str
+    python: str
+    memcached: str
+    cores: int
+    processor: str
+    memory_gib: int
+    load_average: float
+
+    def as_json(self) -> dict[str, object]:
+        """What :meth:`from_json` takes."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, object]) -> 'Provenance':
+        """The provenance that :meth:`as_json` gave."""
+        return cls(**values)
+
+    @property
+    def is_machine_busy(self) -> bool:
+        """Whether other work takes the cores that are measured."""
+        return self.load_average > self.cores * _BUSY_SHARE
+
+    def sentence(self) -> str:
+        """It all, for people."""
+        commit = f' ({self.commit})' if self.commit else ''
+        cores = 'one core' if self.cores == 1 else f'{self.cores} cores'
+        return (
+            f'Measured on {self.date} with shardmw {self.shardmw}{commit}, '
+            f'Swift {self.swift}, Python {self.python} and memcached '
+            f'{self.memcached}, on a machine with {cores} '
+            f'({self.processor}) and {self.memory_gib} GiB, whose load '
+            f'average was {self.load_average:.1f} when it began.'
+        )
+
+
+def provenance() -> Provenance:
+    """Of figures that are measured now."""
+    memory = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
+    return Provenance(
+        date=datetime.now(timezone.utc).date().isoformat(),
+        shardmw=shardmw.__version__,
+        commit=_commit(),
+        swift=metadata.version('swift'),
+        python=platform.python_version(),
+        memcached=_said_by([memcached_path(), '-V']).rpartition(' ')[2],
+        cores=len(os.sched_getaffinity(0)),
+        processor=platform.machine(),
+        memory_gib=round(memory / _GIBIBYTE),
+        load_average=round(os.getloadavg()[0], 1),
+    )
+
+
+def _commit() -> str | None:
+    project = Path(shardmw.__file__).resolve().parents[1]
+    # an installed package may lie in some other project's tree
+    if not (project / '.git').exists():
+        return None
+    said = _said_by(
+        ['git', '-C', str(project), 'describe', '--always'] + ['--dirty']
+    )
+    return None if said == _UNKNOWN else said
+
+
+def _said_by(command: list[str]) -> str:
+    try:
+        ran = subprocess.run(
+            command, capture_output=True, text=True, timeout=60
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return _UNKNOWN
+    return ran.stdout.strip() or _UNKNOWN

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said of the results. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+
+from shardmw.bench.ratelimit import latency, operations, outage, rates, seed
+from shardmw.bench.ratelimit.parameters import EXPERIMENTS, Parameters
+from shardmw.bench.results import Result
+from shardmw.bench.tables import Table
+
+#: The module of each experiment.
+MODULES: Mapping[str, ModuleType] = dict(
+    zip(EXPERIMENTS, (rates, seed, outage, operations, latency), strict=True)
+)
+
+
+def tables(result: Result) -> list[Table]:
+    """The tables of an experiment."""
+    make: Callable = MODULES[result.experiment].tables
+    return make(Parameters.from_json(result.parameters), result.figures)
+
+
+def markdown(results: Sequence[Result]) -> str:
+    """All tables, and where they come from: once if that's the same."""
+    parts = []
+    said = None
+    for result in results:
+        origin = _origin(result)
+        if origin != said:
+            parts.append(origin)
+            said = origin
+        parts += [table.markdown() for table in tables(result)]
+    return '\n\n'.join(parts) + '\n'
+
+
+def _origin(result: Result) -> str:
+    parameters = Parameters.from_json(result.parameters)
+    chosen = ', '.join(
+        f'`{name}={value}`' for name, value in parameters.settings.items()
+    )
+    also = f' With {chosen}.' if chosen else ''
+    return (
+        f'{result.provenance.sentence()} One cluster, with one replica and '
+        f'{parameters.proxies} proxies of one process each, and '
+        f'{parameters.processes} client processes share it.{also}'
+    )

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder that results are kept in: JSON, a file for each experiment."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from shardmw.bench.errors import BenchError
+from shardmw.bench.provenance import Provenance
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of one experiment.
+
+    :param command: of the benchmark, such as ``ratelimit``
+    :param experiment: which of the command's it was
+    :param parameters: what it was made with, by name
+    :param figures: what was measured, as the experiment shapes it; all that
+                    its tables are made of
+    """
+
+    command: str
+    experiment: str
+    provenance: Provenance
+    parameters: Mapping[str, object]
+    figures: Mapping[str, object]
+
+
+def make(folder: Path) -> None:
+    """Make the folder, unless it's there.
+
+    :raises BenchError: if it can't be made, or nothing can be put into it
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as err:
+        raise BenchError(f'{folder} cannot be made: {err.strerror}') from err
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise BenchError(f'{folder} cannot be written to: choose another')
+
+
+def save(folder: Path, result: Result) -> Path:
+    """Keep a result, in the place of an earlier one of its kind.
+
+    :returns: its file
+    :raises BenchError: if that can't be written
+    """
+    path = _path(folder, result.command, result.experiment)
+    values = {
+        'format': _FORMAT,
+        'command': result.command,
+        'experiment': result.experiment,
+        'provenance': result.provenance.as_json(),
+        'parameters': result.parameters,
+        'figures': result.figures,
+    }
+    write(path, json.dumps(values, indent=1, allow_nan=False) + '\n')
+    return path
+
+
+def load(
+    folder: Path, command: str, experiments: Sequence[str]
+) -> list[Result]:
+    """What the folder has of some experiments, in their order.
+
+    :raises BenchError: if a file can't be understood
+    """
+    paths = [_path(folder, command, each) for each in experiments]
+    return [_read(path) for path in paths if path.exists()]
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file as a whole, or not at all.
+
+    :raises BenchError: if it can't be written
+    """
+    draft = path.with_name(f'.{path.name}.new')
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(text, encoding='utf-8')
+        os.replace(draft, path)
+    except OSError as err:
+        raise BenchError(f'{path} cannot be written: {err.strerror}') from err
+
+
+def _path(folder: Path, command: str, experiment: str) -> Path:
+    return folder / f'{command}-{experiment}.json'
+
+
+def _read(path: Path) -> Result:
+    try:
+        values = json.loads(path.read_text(encoding='utf-8'))
+        if values['format'] != _FORMAT:
+            raise ValueError(f'format {values["format"]}')
+        return Result(
+            values['command'],
+            values['experiment'],
+            Provenance.from_json(values['provenance']),
+            values['parameters'],
+            values['figures'],
+        )
+    except (OSError, ValueError, KeyError, TypeError) as err:
+        raise BenchError(
+            f'{path} is no result of this version ({err}): remove it'
+        ) from err

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server that answers as a test says, in the place of a proxy."""
+
+import socketserver
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+#: Gives the response to the request of a number, counted from 0. One that is
+#: empty closes the connection, None leaves the request unanswered.
+Answers = Callable[[int], bytes | None]
+
+CREATED = b'HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n'
+
+
+def refused(retry_after: float | None = None) -> bytes:
+    """A 498, which may say when to come again."""
+    told = b'' if retry_after is None else b'Retry-After: %g\r\n' % retry_after
+    return (
+        b'HTTP/1.1 498 Rate Limited\r\n%sContent-Length: 9\r\n\r\nSlow down'
+        % told
+    )
+
+
+class AnsweringServer(socketserver.ThreadingTCPServer):
+    """Keeps the head of every request, in the order they came."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, answers: Answers) -> None:
+        super().__init__(('127.0.0.1', 0), _Handler)
+        self.url = 'http://{}:{}'.format(*self.server_address)
+        self.heads: list[bytes] = []
+        self._answers = answers
+        self._lock = threading.Lock()
+
+    def answer(self, head: bytes) -> bytes | None:
+        with self._lock:
+            self.heads.append(head)
+            return self._answers(len(self.heads) - 1)
+
+
+class _Handler(socketserver.StreamRequestHandler):
+    def handle(self) -> None:
+        while head := self._read_request():
+            response = self.server.answer(head)
+            if response is None:
+                continue
+            if not response:
+                return
+            self.wfile.write(response)
+
+    def _read_request(self) -> bytes:
+        head = b''
+        while not head.endswith(b'\r\n\r\n'):
+            line = self.rfile.readline()
+            if not line:
+                return b''
+            head += line
+        _, _, rest = head.partition(b'Content-Length: ')
+        self.rfile.read(int(rest.partition(b'\r\n')[0] or 0))
+        return head
+
+
+@contextmanager
+def answering(answers: Answers) -> Iterator[AnsweringServer]:
+    """Run such a server."""
+    with AnsweringServer(answers) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmark, with loads of a second; what it measures is not judged."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from shardmw.bench.page import BEGIN, END
+
+BENCH = (sys.executable, '-m', 'shardmw.bench')
+PATIENCE_SECONDS = 600
+
+#: Those that need a cluster only, and take the least time.
+EXPERIMENTS = ('rates', 'outage')
+
+TINY = (
+    *('--experiments', ','.join(EXPERIMENTS), '--proxies', '1'),
+    *('-t', '4', '--processes', '2', '--seconds', '1'),
+    *('--rates', '50', '--shards', '2', '--stock-rates', '50'),
+    *('--middle-shards', '2'),
+)
+
+PAGE = f'# Rates\n\nBefore.\n\n{BEGIN}\nold\n{END}\n\nAfter.\n'
+
+
+def run_bench(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [*BENCH, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp('bench')
+
+
+@pytest.fixture(scope='module')
+def page(folder):
+    path = folder / 'page.md'
+    path.write_text(PAGE)
+    return path
+
+
+@pytest.fixture(scope='module')
+def finished(folder, page):
+    """Two experiments, done."""
+    ran = run_bench(
+        *('ratelimit', *TINY),
+        *('--output', str(folder / 'results'), '--page', str(page)),
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran
+
+
+@pytest.fixture(scope='module')
+def figures(finished, folder):
+    """What was measured, by experiment."""
+    texts = {
+        name: (folder / 'results' / f'ratelimit-{name}.json').read_text()
+        for name in EXPERIMENTS
+    }
+    return {name: json.loads(text)['figures'] for name, text in texts.items()}
+
+
+def every_load(figures) -> list[dict]:
+    """What was measured of each load there was."""
+    return [
+        row
+        for experiment in figures.values()
+        for row in experiment.get('rows') or experiment['runs']
+    ]
+
+
+def test_no_load_gets_more_answers_than_it_has_requests(figures):
+    for row in every_load(figures):
+        failed = sum(row['errors'].values())
+        answered = row['admitted'] + row['refused'] + failed
+        assert 0 < row['offered'] >= answered
+
+
+def test_series_add_up_to_what_was_admitted(figures):
+    for row in every_load(figures):
+        assert sum(row['admitted_each_second']) == row['admitted']
+
+
+def test_a_longer_window_has_no_less(figures):
+    for row in figures['rates']['rows']:
+        short, long = row['most_by_window'].values()
+        assert short <= long <= row['offered']
+
+
+def test_an_outage_has_its_phases(figures):
+    for run in figures['outage']['runs']:
+        names = [phase['phase'] for phase in run['phases']]
+        assert names == ['before', 'during', 'after']
+        assert run['phases'][0]['log_lines']['memcached'] == 0
+        assert run['phases'][1]['log_lines']['memcached'] > 0
+
+
+def test_the_page_has_the_tables_in_the_place_of_old_ones(
+    finished, folder, page
+):
+    tables = (folder / 'results' / 'ratelimit.md').read_text()
+    assert page.read_text() == PAGE.replace('\nold\n', f'\n\n{tables}\n')
+
+
+def test_the_tables_are_on_the_terminal_too(finished, folder):
+    tables = (folder / 'results' / 'ratelimit.md').read_text().splitlines()
+    titles = [line[4:] for line in tables if line.startswith('### ')]
+    assert len(titles) >= len(EXPERIMENTS)
+    for title in titles:
+        assert title in finished.stdout
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        (('--experiments', 'speed'), "'speed' is unknown: take some of rates"),
+        (('--seconds', 'long'), "'long' is no duration"),
+        (('--rates', '5,-1'), "'5,-1' is no list: write rates above 0"),
+        (('--shards', '0'), "'0' is no list: write whole numbers from 1 on"),
+        (('--set', 'max_shards'), 'has no value: write section.option=value'),
+        (('-t', '0'), '0 is not in the range'),
+    ],
+)
+def test_bad_input_is_told_in_a_line(arguments, message):
+    ran = run_bench('ratelimit', *arguments)
+    assert ran.returncode == 2
+    assert message in ran.stderr
+
+
+def test_a_page_with_one_marker_is_told_before_anything_is_measured(tmp_path):
+    page = tmp_path / 'page.md'
+    page.write_text(BEGIN)
+    output = str(tmp_path / 'results')
+    ran = run_bench('ratelimit', '--page', str(page), '--output', output)
+    assert ran.returncode == 1
+    assert ran.stdout == ''
+    assert 'the page has 1 times' in ran.stderr
+
+
+def test_an_old_result_is_told_before_anything_is_measured(tmp_path):
+    (tmp_path / 'ratelimit-seed.json').write_text('{"format": 0}')
+    ran = run_bench('ratelimit', '--output', str(tmp_path))
+    assert ran.returncode == 1
+    assert ran.stdout == ''
+    assert 'is no result of this version' in ran.stderr

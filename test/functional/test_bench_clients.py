@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmark's clients, against servers that answer as a test says."""
+
+import itertools
+import math
+import socket
+from contextlib import ExitStack
+
+import pytest
+
+from shardmw.bench.clients import Clients
+from shardmw.bench.errors import BenchError
+from shardmw.bench.load import AT_ONCE, BACK_OFF, Load
+from shardmw.bench.samples import LOST, TIMED_OUT, UNANSWERED
+from shardmw.bench.sources import Uploads
+from shardmw.bench.summary import summarize
+from test.functional.answering import CREATED, answering, refused
+
+UPLOADS = Uploads('/v1/AUTH_test/c', 3)
+
+
+@pytest.fixture(scope='module')
+def clients():
+    with Clients(2) as clients:
+        yield clients
+
+
+def made_load(*servers, **changes) -> Load:
+    given = {'clients': 4, 'count': 20, 'source': UPLOADS, **changes}
+    return Load(tuple(server.url for server in servers), 'AUTH_t', **given)
+
+
+def run(pool, answers, **changes):
+    """Run a load against one server: ``(its outcome, the server)``."""
+    with answering(answers) as server:
+        return pool.run(made_load(server, **changes)), server
+
+
+def statuses(outcome) -> list[int]:
+    return sorted(each.status for each in outcome.samples)
+
+
+def names(server) -> list[bytes]:
+    return sorted(head.split()[1].rpartition(b'/')[2] for head in server.heads)
+
+
+def test_every_request_is_sent_once(clients):
+    outcome, server = run(clients, lambda n: CREATED)
+    assert statuses(outcome) == [201] * 20
+    assert names(server) == [b'o%010d' % i for i in range(20)]
+    assert sorted(each.number for each in outcome.samples) == [*range(20)]
+
+
+def test_a_request_is_what_swift_wants(clients):
+    _, server = run(clients, lambda n: CREATED, count=1)
+    method, path, version = server.heads[0].partition(b'\r\n')[0].split()
+    assert method == b'PUT'
+    assert path == b'/v1/AUTH_test/c/o0000000000'
+    assert version == b'HTTP/1.1'
+    assert b'\r\nX-Auth-Token: AUTH_t\r\n' in server.heads[0]
+    assert b'\r\nContent-Length: 3\r\n' in server.heads[0]
+
+
+def test_proxies_share_the_clients(clients):
+    with ExitStack() as stack:
+        servers = [
+            stack.enter_context(answering(lambda n: CREATED)) for _ in range(2)
+        ]
+        clients.run(made_load(*servers, pace_seconds=0.01))
+        assert [len(server.heads) for server in servers] == [10, 10]
+
+
+def test_times_are_within_the_load(clients):
+    outcome, _ = run(clients, lambda n: CREATED, count=None, seconds=0.3)
+    for each in outcome.samples:
+        assert outcome.began <= each.start < each.end
+        assert each.start < outcome.began + 0.3
+
+
+def test_a_duration_ends_the_load(clients):
+    outcome, _ = run(clients, lambda n: CREATED, count=None, seconds=0.3)
+    assert outcome.seconds == 0.3
+    assert summarize(outcome).admitted > 4
+
+
+def test_a_client_keeps_to_its_pace(clients):
+    outcome, _ = run(clients, lambda n: CREATED, count=8, pace_seconds=0.2)
+    assert outcome.seconds >= 0.2
+
+
+class TestRefusals:
+    def test_are_offered_and_not_admitted(self, clients):
+        answers = [CREATED, refused()]
+        outcome, _ = run(clients, lambda n: answers[n % 2], on_refusal=AT_ONCE)
+        summary = summarize(outcome)
+        assert (summary.offered, summary.errors) == (20, {})
+        assert (summary.admitted, summary.refused) == (10, 10)
+
+    def test_retry_after_is_honoured(self, clients):
+        outcome, _ = run(clients, lambda n: refused(0.2), clients=1, count=2)
+        first, second = outcome.samples
+        assert first.retry_after == 0.2
+        assert second.start - first.end >= 0.2
+
+    def test_without_one_a_client_backs_off(self, clients):
+        outcome, _ = run(
+            clients,
+            lambda n: refused(),
+            clients=1,
+            count=2,
+            backoff_seconds=0.2,
+        )
+        first, second = outcome.samples
+        assert math.isnan(first.retry_after)
+        assert second.start - first.end >= 0.2
+
+    def test_a_client_may_choose_its_own_pause(self, clients):
+        outcome, _ = run(
+            clients,
+            lambda n: refused(60),
+            clients=1,
+            count=2,
+            on_refusal=BACK_OFF,
+            backoff_seconds=0.2,
+        )
+        assert outcome.seconds < 60
+
+    def test_a_client_may_go_on_at_once(self, clients):
+        outcome, _ = run(clients, lambda n: refused(60), on_refusal=AT_ONCE)
+        assert statuses(outcome) == [498] * 20
+
+
+class TestFailures:
+    def test_of_a_connection_are_counted_and_got_over(self, clients):
+        answers = itertools.chain([b''], itertools.repeat(CREATED))
+        outcome, _ = run(clients, lambda n: next(answers), clients=1, count=2)
+        assert statuses(outcome) == [LOST, 201]
+        assert summarize(outcome).errors == {'connection lost': 1}
+
+    def test_what_is_no_http_counts_as_one(self, clients):
+        outcome, _ = run(clients, lambda n: b'hello\r\n\r\n', count=1)
+        assert statuses(outcome) == [LOST]
+
+    def test_an_answer_that_takes_too_long_is_given_up(self, clients):
+        outcome, _ = run(
+            clients, lambda n: None, clients=1, count=1, timeout_seconds=0.1
+        )
+        assert statuses(outcome) == [TIMED_OUT]
+
+    def test_the_last_answers_are_not_waited_for_too_long(self, clients):
+        outcome, _ = run(
+            clients, lambda n: None, clients=1, count=1, drain_seconds=0.1
+        )
+        assert statuses(outcome) == [UNANSWERED]
+
+    def test_other_answers_are_errors_by_their_status(self, clients):
+        unavailable = CREATED.replace(b'201 Created', b'503 Unavailable')
+        outcome, _ = run(clients, lambda n: unavailable)
+        assert summarize(outcome).errors == {'503': 20}
+
+    def test_nobody_there_is_an_error(self):
+        with socket.socket() as unused, Clients(1) as clients:
+            unused.bind(('127.0.0.1', 0))
+            url = 'http://{}:{}'.format(*unused.getsockname())
+            with pytest.raises(BenchError, match='cannot connect to 127'):
+                clients.run(Load((url,), 't', UPLOADS, clients=1, count=1))
+
+
+def test_a_load_without_an_end_ends_when_told(clients):
+    with answering(lambda n: CREATED) as server:
+        running = clients.begin(made_load(server, count=None))
+        running.sleep_until(0.3)
+        outcome = running.stop()
+        assert outcome.seconds >= 0.3
+        assert summarize(outcome).admitted > 4
+        # and the next one is not told
+        again = clients.run(made_load(server))
+        assert statuses(again) == [201] * 20
+
+
+def test_nobody_waits_for_a_load_without_an_end(clients):
+    with (
+        answering(lambda n: CREATED) as server,
+        pytest.raises(ValueError, match='ends when it is told to'),
+    ):
+        clients.run(made_load(server, count=None))

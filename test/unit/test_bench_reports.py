@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of the experiments, from figures made up."""
+
+import pytest
+
+from shardmw.bench.memcached import Operations
+from shardmw.bench.ratelimit import latency, operations, outage, rates, seed
+from shardmw.bench.ratelimit.parameters import Parameters
+from shardmw.bench.ratelimit.report import markdown
+from shardmw.bench.results import Result
+from shardmw.bench.summary import summarize
+from test.unit.test_bench_load import outcome_of, sample
+from test.unit.test_bench_ratelimit import ORIGIN
+
+PARAMETERS = Parameters(
+    rates=(5.0,), shards=(8,), rounds=2, pairs=6, seed_shards=4
+)
+
+
+def load_row(admitted: int, **also) -> dict:
+    """A load of 2 s that admits so many, after half a second each."""
+    samples = [sample(101) for _ in range(admitted)]
+    return {**summarize(outcome_of(*samples)).as_json(), **also}
+
+
+def cells(table) -> list[dict[str, str]]:
+    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+
+
+class TestRates:
+    @pytest.fixture
+    def figures(self):
+        def row(admitted, limiter, rate, most):
+            return load_row(
+                admitted,
+                filter=limiter,
+                rate=rate,
+                shards=8,
+                state=rates.FRESH,
+                unlimited_rate=100,
+                most_by_window=most,
+            )
+
+        none = {'1': 0, '10': 0}
+        return {
+            'rows': [
+                row(200, None, None, none),
+                row(76, 'shardmw', 5.0, {'1': 6, '10': 40}),
+            ]
+        }
+
+    def test_admitted_is_compared_with_all_shards_limits(self, figures):
+        _, limited = cells(rates.tables(PARAMETERS, figures)[0])
+        assert limited['admitted /s'] == '38.0'
+        assert limited['of limit × N'] == '0.95'
+        assert limited['bound by'] == 'limit'
+
+    def test_windows_are_those_of_limits(self, figures):
+        short, long = cells(rates.tables(PARAMETERS, figures)[1])
+        assert (short['most'], short['rate × T + burst']) == ('6', '30')
+        assert (long['most'], long['rate × T'], long['rate × T + burst']) == (
+            *('40', '50', '75'),
+        )
+
+    def test_a_limit_is_held_if_no_window_has_more_than_the_burst(
+        self, figures
+    ):
+        figures['rows'][1]['most_by_window'] = {'1': 31, '10': 77}
+        table = rates.tables(PARAMETERS, figures)[1]
+        assert [row['held'] for row in cells(table)] == ['yes', 'no']
+
+
+def test_seed_gives_the_median_of_the_rounds_ratios():
+    admitted = {(None, None): (100, 80), (None, 4): (90, 88)}
+    admitted |= {(100.0, None): (20, 20), (100.0, 4): (60, 80)}
+    figures = {
+        'rows': [
+            load_row(count, rate=rate, shards=shards, round=turn)
+            for (rate, shards), counts in admitted.items()
+            for turn, count in enumerate(counts)
+        ]
+    }
+    unlimited, limited = cells(seed.tables(PARAMETERS, figures)[0])
+    assert unlimited['ratio'] == '1.00'
+    assert limited['ratio'] == '3.50'
+    assert limited['ratios of the rounds'] == '3.00 to 4.00'
+
+
+def test_an_outage_has_a_row_for_each_phase():
+    def run(rate, admitted):
+        phases = [
+            {
+                'phase': phase,
+                'seconds': 10.0,
+                'offered_rate': 200.0,
+                'admitted_rate': admitted,
+                'admitted_each_second': [1, 2],
+                'errors': {},
+                'log_lines': outage.LogLines(1, 2, 3)._asdict(),
+            }
+            for phase in outage.PHASES
+        ]
+        return {'rate': rate, 'phases': phases}
+
+    figures = {'runs': [run(None, 170.0), run(20.0, 152.0)]}
+    table, series = outage.tables(PARAMETERS, figures)
+    first, *others = cells(table)
+    assert len(others) == 5
+    assert (first['limit'], first['of limit × N']) == ('20 /s', '0.95')
+    assert first['bound by'] == 'machine'
+    assert cells(series)[0]['writes in each second'] == '1 2'
+
+
+def test_operations_are_by_write():
+    row = load_row(
+        10,
+        filter='shardmw',
+        shards=8,
+        manner=operations.TRICKLE,
+        operations=Operations(40, 5, 20, 10, 3, 2)._asdict(),
+        answered_in_all=20,
+        admitted_in_all=10,
+    )
+    (found,) = cells(operations.tables(PARAMETERS, {'rows': [row]})[0])
+    kinds = ('get', 'set', 'incr', 'decr', 'other', 'all', 'all by admitted')
+    assert [found[kind] for kind in kinds] == [
+        *('2.00', '0.25', '1.00', '0.50', '0.25', '4.00', '8.00')
+    ]
+    assert (found['refused'], found['admitted']) == ('10', '10')
+
+
+class TestLatency:
+    @pytest.fixture
+    def figures(self):
+        took_ms = {None: 10.0, 'shardmw': 11.0, 'ratelimit': 12.0}
+        return {
+            'rows': [
+                {
+                    'filter': limiter,
+                    'shards': None,
+                    'clients': 1,
+                    'round': turn,
+                    'errors': {},
+                    'latency': {'p50_ms': ms + turn, 'mean_ms': None},
+                }
+                for turn in range(6)
+                for limiter, ms in took_ms.items()
+            ]
+        }
+
+    def test_each_filter_is_compared_round_by_round(self, figures):
+        none, own, stock = cells(latency.tables(PARAMETERS, figures)[0])
+        assert (none['p50 ms'], none['p50 ratio']) == ('12.5', '')
+        assert (own['p50 ms'], own['p50 ratio']) == ('13.5', '1.080')
+        assert stock['p50 ratio'] == '1.160'
+
+    def test_rounds_without_figures_give_none(self, figures):
+        _, own, _ = cells(latency.tables(PARAMETERS, figures)[0])
+        assert (own['mean ms'], own['mean ratio']) == ('—', '—')
+
+
+def test_results_of_one_origin_name_it_once():
+    result = Result(
+        *('ratelimit', 'operations', ORIGIN),
+        PARAMETERS.as_json(),
+        {'rows': []},
+    )
+    page = markdown([result, result])
+    assert page.count(ORIGIN.sentence()) == 1
+    assert page.count('### memcached operations for a write') == 2

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+import io
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from shardmw.bench.errors import BenchError
+from shardmw.bench.page import BEGIN, END, with_figures
+from shardmw.bench.tables import Table, figure, number, plain, ratio
+
+TABLE = Table(
+    'Rates',
+    ('filter', 'rate /s'),
+    [('none', '1,000'), ('a|b', '5')],
+    ('Of one run.',),
+)
+
+#: Text without markers.
+texts = st.text(alphabet='ab\n #|', max_size=40)
+
+
+def test_a_table_in_markdown():
+    assert TABLE.markdown() == (
+        '### Rates\n\n'
+        '| filter | rate /s |\n'
+        '| --- | ---: |\n'
+        '| none | 1,000 |\n'
+        '| a\\|b | 5 |\n\n'
+        'Of one run.'
+    )
+
+
+def test_a_table_on_the_terminal():
+    console = Console(width=60, file=io.StringIO())
+    console.print(TABLE.rich())
+    shown = console.file.getvalue()
+    for text in ('Rates', 'filter', '1,000', 'a|b', 'Of one run.'):
+        assert text in shown
+
+
+def test_a_row_that_fits_no_columns_is_refused():
+    with pytest.raises(ValueError, match='fits no columns'):
+        Table('T', ('a', 'b'), [('1',)])
+
+
+@pytest.mark.parametrize(
+    ('value', 'text'),
+    [(0, '0'), (0.01234, '0.0123'), (1, '1.00'), (12.34, '12.3')]
+    + [(234.5, '234'), (12345.6, '12,346'), (None, '—'), (math.nan, '—')],
+)
+def test_a_figure_has_three_digits(value, text):
+    assert figure(value) == text
+
+
+def test_a_number_has_the_digits_that_are_wanted():
+    assert number(1234.5678, 2) == '1,234.57'
+    assert number(None) == '—'
+
+
+def test_a_ratio_to_nothing_is_none():
+    assert ratio(3, 2) == '1.50'
+    assert ratio(3, 0) == ratio(None, 2) == ratio(3, None) == '—'
+
+
+def test_a_plain_number_is_as_typed():
+    assert (plain(5.0), plain(0.5)) == ('5', '0.5')
+
+
+@given(texts, texts)
+def test_figures_replace_what_is_between_the_markers(before, after):
+    page = f'{before}{BEGIN}\nold\n{END}{after}'
+    new = with_figures(page, 'new')
+    assert new == f'{before}{BEGIN}\n\nnew\n\n{END}{after}'
+    assert with_figures(new, 'new') == new
+
+
+@given(texts)
+def test_a_page_without_markers_gets_them_at_its_end(page):
+    new = with_figures(page, 'new')
+    assert new.endswith(f'{BEGIN}\n\nnew\n\n{END}\n')
+    assert with_figures(new, 'new') == new
+
+
+@pytest.mark.parametrize(
+    'page', [BEGIN, END, END + BEGIN, BEGIN + END + END, BEGIN * 2 + END]
+)
+def test_markers_that_make_no_pair_are_refused(page):
+    with pytest.raises(BenchError, match='takes one of each, in this order'):
+        with_figures(page, 'new')

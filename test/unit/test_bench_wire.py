@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardmw.bench.errors import BenchError
+from shardmw.bench.wire import (
+    Address,
+    Reply,
+    ReplyReader,
+    address_of,
+    request_bytes,
+    request_tail,
+)
+
+TAIL = request_tail(Address('127.0.0.1', 8080), 'AUTH_t')
+
+LENGTH = (
+    b'HTTP/1.1 201 Created\r\nContent-Type: text/html\r\n'
+    b'Content-Length: 5\r\n\r\nhello'
+)
+CHUNKED = (
+    b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
+    b'5\r\nhello\r\n6;x=y\r\n world\r\n0\r\n\r\n'
+)
+REFUSED = (
+    b'HTTP/1.1 498 Rate Limited\r\nRetry-After: 2\r\n'
+    b'content-length: 9\r\n\r\nSlow down'
+)
+NO_CONTENT = b'HTTP/1.1 204 No Content\r\n\r\n'
+CONTINUED = b'HTTP/1.1 100 Continue\r\n\r\n' + LENGTH
+CLOSING = b'HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'
+
+RESPONSES = {
+    LENGTH: (201, 5, True),
+    CHUNKED: (200, 11, True),
+    REFUSED: (498, 9, True),
+    NO_CONTENT: (204, 0, True),
+    CONTINUED: (201, 5, True),
+    CLOSING: (200, 0, False),
+}
+
+
+def read(response: bytes, cuts=()) -> list[Reply | None]:
+    """What the reader says to each piece of a response."""
+    reader = ReplyReader()
+    places = [0, *sorted(cuts), len(response)]
+    pieces = [response[a:b] for a, b in zip(places, places[1:], strict=False)]
+    return [reader.feed(piece) for piece in pieces if piece]
+
+
+@given(st.sampled_from(list(RESPONSES)), st.data())
+def test_a_response_is_whole_with_its_last_byte(response, data):
+    places = st.integers(0, len(response))
+    *early, last = read(response, data.draw(st.lists(places, max_size=5)))
+    assert set(early) <= {None}
+    assert (last.status, last.body_bytes, last.reusable) == RESPONSES[response]
+
+
+def test_retry_after_is_in_seconds():
+    assert read(REFUSED)[-1].retry_after == 2
+    assert math.isnan(read(LENGTH)[-1].retry_after)
+
+
+def test_retry_after_that_is_a_date_says_nothing():
+    dated = REFUSED.replace(b': 2', b': Sat, 21 Nov 2026 07:00:00 GMT')
+    assert math.isnan(read(dated)[-1].retry_after)
+
+
+def test_the_answer_to_a_head_has_no_body():
+    head = LENGTH.removesuffix(b'hello')
+    assert ReplyReader(is_head=True).feed(head).status == 201
+
+
+def test_without_a_length_the_end_is_where_the_server_closes():
+    reader = ReplyReader()
+    assert reader.feed(b'HTTP/1.1 200 OK\r\n\r\nhello') is None
+    reply = reader.close()
+    assert (reply.status, reply.body_bytes, reply.reusable) == (200, 5, False)
+
+
+def test_a_server_that_closes_too_early_gave_no_answer():
+    reader = ReplyReader()
+    reader.feed(LENGTH[:-1])
+    assert reader.close() is None
+
+
+@pytest.mark.parametrize(
+    'nonsense', [b'SSH-2.0 hello\r\n\r\n', b'HTTP/1.1 abc\r\n\r\n']
+)
+def test_what_is_no_http_is_an_error(nonsense):
+    with pytest.raises(ValueError):
+        read(nonsense)
+
+
+def test_a_request_with_a_body():
+    assert request_bytes(b'PUT', b'/v1/a/c/o', TAIL, b'x') == (
+        b'PUT /v1/a/c/o HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n'
+        b'X-Auth-Token: AUTH_t\r\nContent-Length: 1\r\n\r\nx'
+    )
+
+
+def test_a_request_without_a_body():
+    request = request_bytes(b'GET', b'/v1/a/c/o', TAIL, None)
+    assert request.endswith(b'X-Auth-Token: AUTH_t\r\n\r\n')
+
+
+def test_an_address_is_that_of_a_url():
+    assert address_of('http://127.0.0.1:8080') == ('127.0.0.1', 8080)
+
+
+@pytest.mark.parametrize('url', ['127.0.0.1:8080', 'https://a', 'http://'])
+def test_what_is_no_url_is_refused(url):
+    with pytest.raises(BenchError, match='is no URL: write http://host:port'):
+        address_of(url)
