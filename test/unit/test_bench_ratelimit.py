@@ -23,7 +23,11 @@ from shardmw.bench.ratelimit.parameters import EXPERIMENTS, Parameters
 from shardmw.bench.ratelimit.rates import bound_by
 from shardmw.bench.ratelimit.report import MODULES
 from shardmw.bench.ratelimit.stage import one_name_each
-from shardmw.bench.ratelimit.windows import admission_times, most_by_window
+from shardmw.bench.ratelimit.windows import (
+    admission_times,
+    most_by_window,
+    rate_since_first,
+)
 from shardmw.bench.results import Result, load, make, save
 from shardmw.bench.sources import Uploads
 from shardmw.placement import shard_of
@@ -141,6 +145,13 @@ def test_the_most_is_given_by_window():
     times = {'a': 0.0, 'b': 0.5, 'c': 5.0}
     assert most_by_window(times, 1) == {'1': 2, '10': 3}
     assert most_by_window({}, 8) == {'1': 0, '10': 0}
+
+
+def test_the_rate_is_that_since_the_first_write():
+    times = {'a': 10.0, 'b': 11.0, 'c': 12.0, 'd': 13.0}
+    assert rate_since_first(times, 12.0) == 1
+    assert rate_since_first(times, 10.0) == 0
+    assert rate_since_first({}, 10.0) == 0
 
 
 @pytest.mark.parametrize('shards', [1, 8, 32])

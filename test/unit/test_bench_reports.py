@@ -38,6 +38,7 @@ class TestRates:
                 shards=8,
                 state=rates.FRESH,
                 unlimited_rate=100,
+                rate_since_first=admitted / 19,
                 most_by_window=most,
             )
 
@@ -52,7 +53,8 @@ class TestRates:
     def test_admitted_is_compared_with_all_shards_limits(self, figures):
         _, limited = cells(rates.tables(PARAMETERS, figures)[0])
         assert limited['admitted /s'] == '38.0'
-        assert limited['of limit × N'] == '0.95'
+        assert limited['since the first /s'] == '4.00'
+        assert limited['of limit × N'] == '0.10'
         assert limited['bound by'] == 'limit'
 
     def test_windows_are_those_of_limits(self, figures):

@@ -28,6 +28,22 @@ def admission_times(
     return {**answered, **stored}
 
 
+def rate_since_first(times: Mapping[str, float], end: float) -> float:
+    """Admitted writes a second, from the first one to an end.
+
+    How long a burdened machine takes until the first write is none of a
+    limit's doing.
+
+    :param times: by object name
+    :param end: when writes were no longer offered, on the wall clock
+    :returns: 0 if there were none
+    """
+    first = min(times.values(), default=end)
+    if end <= first:
+        return 0.0
+    return sum(first < when <= end for when in times.values()) / (end - first)
+
+
 def most_by_window(
     times: Mapping[str, float],
     shards: int,
