@@ -236,7 +236,9 @@ def _is_unrefusable(req: Request) -> bool:
     """Whether a refusal would come too late, or not reach the client."""
     source = _source(req)
     is_end_of_upload = source == S3_SOURCE and MANIFEST_ENV in req.environ
-    return source == LARGE_OBJECT_SOURCE or is_end_of_upload
+    # Its segments are with the expirer already.
+    is_async_delete = req.params.get('multipart-manifest') == 'delete'
+    return source == LARGE_OBJECT_SOURCE or is_end_of_upload or is_async_delete
 
 
 def _as_it_is_understood(req: Request, refusal: Response) -> Response:
