@@ -115,11 +115,12 @@ class _Desk:
         self.alone_end = slot + share.interval
         return slot
 
-    def taken_alone(self, now: int, limit: Limit) -> int:
-        """How many slots were taken alone that are still to be used."""
-        if self.alone_end is None:
-            return 0
-        return max(0, self.alone_end - now) // alone(limit).interval
+    def owed(self, now: int, limit: Limit) -> int:
+        """A duration to take for what was let in, and not booked."""
+        taken_alone = 0
+        if self.alone_end is not None:
+            taken_alone = max(0, self.alone_end - now) // limit.workers
+        return self.debt * limit.interval + taken_alone
 
 
 class Permits:
@@ -228,18 +229,17 @@ class Permits:
         if desk.is_full:
             self._look(shared, key, desk, limit)
         now = self.clock.now()
-        owed = desk.debt
-        used = owed + desk.taken_alone(now, limit)
+        debt = desk.debt
+        owed = desk.owed(now, limit)
         count = desk.held.batch(len(desk.waiting), now, limit)
-        duration = (used + count) * limit.interval
+        duration = owed + count * limit.interval
         start = self._take(shared, key, desk, limit, duration)
-        desk.debt -= owed
+        desk.debt -= debt
         desk.alone_end = None
         desk.known_end = start + duration
         self.logger.increment('ratelimit.bookings')
         self.logger.update_stats('ratelimit.permits', count)
-        first = start + used * limit.interval
-        return range(first, desk.known_end, limit.interval)
+        return range(start + owed, desk.known_end, limit.interval)
 
     def _look(
         self, shared: SharedCache, key: str, desk: _Desk, limit: Limit
