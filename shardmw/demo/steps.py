@@ -174,7 +174,8 @@ def show_website(stage: Stage) -> None:
     )
     prefix = stage.some_build.day_prefix
     page = _page(stage.url(prefix))
-    links = re.findall(r'<a href="\./([^"]+)"', page)
+    # by their texts: releases of Swift write the addresses in other ways
+    links = re.findall(r'"item subdir">\s*<td[^>]*><a [^>]*>([^<]+)<', page)
     stage.screen.request(
         f'GET {stage.url(prefix)}',
         answer=f'a page with {len(links)} links, for anyone',

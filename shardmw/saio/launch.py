@@ -95,14 +95,15 @@ def _run_daemon(name: str, conf: str) -> int:
 
 
 def _copy_database(
-    replicator: object, broker: object, remote_file: str, **how: object
+    replicator: object, database: object, remote_file: str, **how: object
 ) -> bool:
     """What rsync would do, with all nodes on one machine.
 
+    :param database: its broker, or before Swift 2.37 its path
     :param remote_file: a path, as the option rsync_module makes it one
     """
     os.makedirs(os.path.dirname(remote_file), exist_ok=True)
-    shutil.copyfile(broker.db_file, remote_file)
+    shutil.copyfile(getattr(database, 'db_file', database), remote_file)
     return True
 
 

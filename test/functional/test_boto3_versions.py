@@ -4,7 +4,13 @@
 import boto3
 import pytest
 
-from test.functional.conftest import MAKERS, USER
+from test.functional.conftest import (
+    MAKERS,
+    USER,
+    Pair,
+    make_plain,
+    make_sharded,
+)
 from test.functional.realclients import (
     keys_of,
     path_of,
@@ -48,22 +54,67 @@ def ids(s3, versioned) -> list[str]:
     return put_two(s3, versioned, 'o')
 
 
-@pytest.fixture(scope='module', params=MAKERS)
-def filled(request, s3, login) -> str:
-    """A bucket with two versions of each key; ``c`` is deleted.
+@pytest.fixture(scope='module')
+def filled_pair(s3, login) -> Pair:
+    """Buckets with two versions of each key; ``c`` is deleted.
 
-    No test changes it.
+    No test changes them.
     """
-    bucket = MAKERS[request.param](login(USER))
-    s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration=ENABLED)
-    for key in KEYS:
-        put_two(s3, bucket, key)
-    s3.delete_object(Bucket=bucket, Key='c')
-    return bucket
+    pair = Pair(make_plain(login(USER)), make_sharded(login(USER)))
+    for bucket in pair:
+        s3.put_bucket_versioning(
+            Bucket=bucket, VersioningConfiguration=ENABLED
+        )
+        for key in KEYS:
+            put_two(s3, bucket, key)
+        s3.delete_object(Bucket=bucket, Key='c')
+    return pair
+
+
+@pytest.fixture(params=Pair._fields)
+def filled(request, filled_pair) -> str:
+    """One of these buckets, once the plain and once the sharded one."""
+    return getattr(filled_pair, request.param)
+
+
+def rows_of(listing) -> list[dict]:
+    """The versions of a listing and its delete markers, in its order."""
+    rows = [*listing.get('Versions', []), *listing.get('DeleteMarkers', [])]
+    # the newest of a key first, and their ids are times
+    rows.sort(key=lambda row: row['VersionId'], reverse=True)
+    rows.sort(key=lambda row: row['Key'])
+    return rows
 
 
 def identity_of(row) -> tuple[str, str]:
     return row['Key'], row['VersionId']
+
+
+def paged_by_own_markers(s3, page_size, **params) -> list[dict]:
+    """All rows, when each page goes on from the last row of the one before."""
+    rows = []
+    is_truncated = True
+    while is_truncated:
+        page = s3.list_object_versions(MaxKeys=page_size, **params)
+        rows += rows_of(page)
+        key, version = identity_of(rows[-1])
+        params.update(KeyMarker=key, VersionIdMarker=version)
+        is_truncated = page['IsTruncated']
+    return rows
+
+
+def paged_by_boto3(s3, page_size, **params) -> list[list[tuple]]:
+    """Of each page that boto3 asks for, what is alike of any two buckets."""
+    paginator = s3.get_paginator('list_object_versions')
+    config = {'PageSize': page_size}
+    pages = paginator.paginate(PaginationConfig=config, **params)
+    return [
+        [
+            (row['Key'], row.get('Size'), row['IsLatest'])
+            for row in rows_of(page)
+        ]
+        for page in pages
+    ]
 
 
 class TestListing:
@@ -82,16 +133,20 @@ class TestListing:
     @pytest.mark.parametrize('page_size', [1, 2, 3])
     @pytest.mark.parametrize('params', [{}, {'Prefix': 'b/'}], ids=str)
     def test_is_the_same_page_by_page(self, s3, filled, page_size, params):
-        paginator = s3.get_paginator('list_object_versions')
-        config = {'PageSize': page_size}
-        pages = paginator.paginate(
-            Bucket=filled, PaginationConfig=config, **params
-        )
-        paged = pages.build_full_result()
+        paged = paged_by_own_markers(s3, page_size, Bucket=filled, **params)
         whole = s3.list_object_versions(Bucket=filled, **params)
-        for kind in ('Versions', 'DeleteMarkers'):
-            rows = [identity_of(row) for row in paged.get(kind, [])]
-            assert rows == [identity_of(row) for row in whole.get(kind, [])]
+        assert paged == rows_of(whole)
+
+    # Before 2.38 Swift names no version to go on from, so that boto3 does not
+    # get all: but what it gets is no less of a sharded bucket.
+    @pytest.mark.parametrize('page_size', [1, 2, 3])
+    @pytest.mark.parametrize('params', [{}, {'Prefix': 'b/'}], ids=str)
+    def test_has_the_pages_of_a_plain_bucket(
+        self, s3, filled_pair, page_size, params
+    ):
+        plain, sharded = filled_pair
+        paged = paged_by_boto3(s3, page_size, Bucket=sharded, **params)
+        assert paged == paged_by_boto3(s3, page_size, Bucket=plain, **params)
 
     def test_by_delimiter(self, s3, filled):
         listing = s3.list_object_versions(Bucket=filled, Delimiter='/')
