@@ -159,10 +159,15 @@ class Held:
         return len(self._slots)
 
     def take(self, now: int, limit: Limit) -> int | None:
-        """The first slot that is not too old, None if there is none."""
+        """The first slot that is good for the limit, None if there is none.
+
+        One is not that is too old, or that was taken far ahead when the limit
+        was lower.
+        """
         while self._slots:
             slot = self._slots.popleft()
-            if slot >= now - limit.burst:
+            is_too_old = slot < now - limit.burst
+            if not is_too_old and limit.is_plausible(slot, now):
                 return slot
         return None
 

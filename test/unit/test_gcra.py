@@ -156,6 +156,14 @@ class TestHeld:
         assert held.take(NOW, limit) == NOW - 1
         assert held.take(NOW, limit) is None
 
+    def test_slots_of_a_much_lower_rate_are_given_up(self):
+        held = Held()
+        held.add(NOW + 100 * SECOND)
+        assert held.take(NOW, limit_of(1, patience=SECOND)) is None
+        held.add(NOW + 100 * SECOND)
+        slow = limit_of(100 * SECOND, patience=SECOND)
+        assert held.take(NOW, slow) == NOW + 100 * SECOND
+
     def test_what_is_given_back_comes_first(self):
         held = Held()
         held.add(NOW + 2)
