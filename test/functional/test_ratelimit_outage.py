@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write rates while memcached is away, hangs, or has forgotten everything.
+
+Each worker then holds its share of the rate: with two workers together it is
+one write in half of the time that one of them takes alone.
+"""
+
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from shardmw.saio import Cluster, ClusterOptions
+from test.functional.client import Client
+from test.functional.conftest import USER
+from test.functional.test_ratelimit import (
+    FIRST,
+    INTERVAL,
+    MAKERS,
+    SECOND,
+    Operator,
+    assert_refused,
+    lines_since,
+    log_size,
+    login,
+    make_plain,
+    make_sharded,
+    wait_until,
+)
+from test.functional.test_ratelimit_operator import Receiver
+
+TOGETHER = INTERVAL // 2
+
+SETTINGS = {
+    'shardmw.container_ratelimit_0': f'{1 / TOGETHER}',
+    'shardmw.ratelimit_proxies': '2',
+    'shardmw.max_sleep_time_seconds': '0.5',
+    'shardmw.rate_buffer_seconds': '0',
+    'shardmw.log_statsd_host': '127.0.0.1',
+    # Tokens that need no memcached to be checked.
+    'tempauth.fernet_key_any': 'c2hhcmRtdy1zYWlvLXRlc3RzLW9ubHktbm8tc2VjcmU=',
+    'tempauth.active_fernet_key_id': 'any',
+    # What is back is used again at once.
+    'memcache.error_suppression_limit': '100000',
+    'memcache.io_timeout': '0.2',
+}
+
+PROXIES = ('proxy-1', 'proxy-2')
+GONE = 'memcached does not answer: this worker limits writes by itself'
+BACK = 'memcached answers again: all workers limit writes together'
+
+#: How many write to each proxy while memcached hangs, and how long that may
+#: take: Swift, too, asks it, some times for each of them.
+HALF = 4
+HANG_SECONDS = 20
+
+
+@pytest.fixture(scope='module')
+def statsd():
+    listening = Receiver()
+    yield listening
+    listening.close()
+
+
+@pytest.fixture(scope='module')
+def limited(tmp_path_factory, statsd):
+    """Two proxies that know of each other."""
+    port = {'shardmw.log_statsd_port': str(statsd.port)}
+    options = ClusterOptions(proxies=2, settings={**SETTINGS, **port})
+    with Cluster(tmp_path_factory.mktemp('outage'), options) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope='module')
+def client(limited) -> Client:
+    return login(limited, USER)
+
+
+@pytest.fixture(scope='module')
+def other_proxy(limited, client) -> Client:
+    """The same user, by way of the second proxy."""
+    return client.on(limited.proxy_urls[1])
+
+
+@pytest.fixture(scope='module')
+def operator(limited, client) -> Operator:
+    return Operator.of(limited, client)
+
+
+@pytest.fixture(params=MAKERS)
+def container(request, client) -> str:
+    """A new container, once plain and once sharded."""
+    return MAKERS[request.param](client)
+
+
+class Outages:
+    """Takes memcached away, and waits until it is used again.
+
+    :param probe: a container that takes writes at any time
+    """
+
+    def __init__(
+        self, cluster: Cluster, clients: list[Client], probe: str
+    ) -> None:
+        self._cluster = cluster
+        self._clients = clients
+        self._probe = probe
+        self._starts = [0] * len(clients)
+
+    def begin(self) -> None:
+        """Take it away, and have both proxies notice that."""
+        self._starts = [log_size(self._cluster, name) for name in PROXIES]
+        self._cluster.stop('memcached')
+        self.write()
+
+    def hang(self) -> None:
+        """Have it hang, which nobody knows yet."""
+        self._starts = [log_size(self._cluster, name) for name in PROXIES]
+        self._cluster.pause('memcached')
+
+    def end(self) -> None:
+        """Bring it back, and wait until both proxies use it."""
+        self._cluster.start('memcached')
+        self._cluster.resume('memcached')
+        wait_until(self._is_over)
+
+    def write(self) -> None:
+        """Write to both proxies, what no rate holds up."""
+        for client in self._clients:
+            assert client.put(self._probe, 'o').status == 201
+
+    def lines(self, text: str) -> list[int]:
+        """How many lines both proxies have logged of it since it began."""
+        return [
+            sum(text in line for line in lines_since(self._cluster, *log))
+            for log in zip(PROXIES, self._starts, strict=True)
+        ]
+
+    def _is_over(self) -> bool:
+        self.write()
+        return all(self.lines(BACK))
+
+
+@pytest.fixture(scope='module')
+def outages(limited, client, other_proxy, operator) -> Outages:
+    probe = make_plain(client)
+    operator.set_rate(probe, '1000')
+    return Outages(limited, [client, other_proxy], probe)
+
+
+@pytest.fixture(scope='class')
+def away(outages) -> Iterator[None]:
+    """There is no memcached."""
+    outages.begin()
+    yield
+    outages.end()
+
+
+@pytest.fixture
+def away_for_a_while(outages) -> Iterator[Outages]:
+    yield outages
+    outages.end()
+
+
+@pytest.mark.usefixtures('away')
+class TestAway:
+    def test_each_proxy_has_its_share(self, client, other_proxy, container):
+        for proxy in (client, other_proxy):
+            assert proxy.put(container, FIRST).status == 201
+            answer = proxy.put(container, FIRST)
+            assert_refused(answer)
+            assert int(answer.headers['retry-after']) > TOGETHER
+
+    def test_each_shard_has_its_own(self, client):
+        container = make_sharded(client)
+        for name in (FIRST, SECOND):
+            assert client.put(container, name).status == 201
+            assert_refused(client.put(container, name))
+
+    def test_is_counted(self, client, statsd, container):
+        statsd.counts()
+        for _ in range(3):
+            client.put(container, FIRST)
+        seen = statsd.counts()
+        assert seen['ratelimit.alone'] == 3
+        assert seen['ratelimit.refused'] == 2
+        assert seen['ratelimit.permits'] == 0
+
+    def test_is_logged_once(self, outages):
+        outages.write()
+        outages.write()
+        assert outages.lines(GONE) == [1, 1]
+        assert outages.lines(BACK) == [0, 0]
+
+
+def test_rate_is_one_of_all_while_memcached_is_there(client, container):
+    client.put(container, FIRST)
+    answer = client.put(container, FIRST)
+    assert answer.status == 498
+    assert int(answer.headers['retry-after']) <= TOGETHER
+
+
+class TestComeAndGone:
+    def test_is_noticed_and_logged_once(self, outages, statsd):
+        statsd.counts()
+        outages.begin()
+        assert statsd.counts()['ratelimit.fallback'] == len(PROXIES)
+        outages.end()
+        outages.write()
+        assert outages.lines(GONE) == [1, 1]
+        assert outages.lines(BACK) == [1, 1]
+        assert statsd.counts()['ratelimit.fallback'] == 0
+
+    def test_rate_is_one_of_all_again(
+        self, client, other_proxy, outages, container
+    ):
+        outages.begin()
+        outages.end()
+        assert client.put(container, FIRST).status == 201
+        assert other_proxy.put(container, FIRST).status == 498
+
+    def test_what_was_let_in_before_counts_meanwhile(
+        self, client, away_for_a_while, container
+    ):
+        assert client.put(container, FIRST).status == 201
+        away_for_a_while.begin()
+        assert client.put(container, FIRST).status == 498
+
+    def test_what_was_let_in_meanwhile_counts_afterwards(
+        self, client, outages, container
+    ):
+        outages.begin()
+        assert client.put(container, FIRST).status == 201
+        outages.end()
+        assert client.put(container, FIRST).status == 498
+
+
+class TestRestarted:
+    def test_full_container_stays_so(
+        self, limited, client, other_proxy, outages, container
+    ):
+        assert client.put(container, FIRST).status == 201
+        assert other_proxy.put(container, FIRST).status == 498
+        outages.begin()
+        outages.end()
+        assert client.put(container, FIRST).status == 498
+        assert other_proxy.put(container, FIRST).status == 498
+
+    def test_full_container_stays_so_if_it_went_unnoticed(
+        self, limited, client, other_proxy, container
+    ):
+        assert client.put(container, FIRST).status == 201
+        assert other_proxy.put(container, FIRST).status == 498
+        flush(limited)
+        assert client.put(container, FIRST).status == 498
+        assert other_proxy.put(container, FIRST).status == 498
+
+    def test_rate_is_one_of_all_afterwards(
+        self, limited, client, other_proxy, container
+    ):
+        flush(limited)
+        assert client.put(container, FIRST).status == 201
+        assert other_proxy.put(container, FIRST).status == 498
+
+
+def flush(cluster: Cluster) -> None:
+    """Have memcached forget everything."""
+    port = cluster.servers['memcached'].port
+    with socket.create_connection(('127.0.0.1', port)) as connection:
+        connection.sendall(b'flush_all\r\n')
+        assert connection.recv(100) == b'OK\r\n'
+
+
+class TestHanging:
+    def test_holds_no_write_up_for_long(
+        self, limited, client, operator, away_for_a_while, container
+    ):
+        operator.set_rate(container, '1000')
+        clients = [client.on(url) for url in limited.proxy_urls * HALF]
+        away_for_a_while.hang()
+        started = time.monotonic()
+        with ThreadPoolExecutor(len(clients)) as pool:
+            answers = pool.map(
+                lambda each: each.put(container, FIRST), clients
+            )
+            statuses = [answer.status for answer in answers]
+        took = time.monotonic() - started
+        assert statuses == [201] * len(clients)
+        assert took < HANG_SECONDS
+
+    def test_is_noticed_and_logged_once(self, outages):
+        outages.hang()
+        outages.write()
+        outages.end()
+        assert outages.lines(GONE) == [1, 1]
+        assert outages.lines(BACK) == [1, 1]
