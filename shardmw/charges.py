@@ -31,6 +31,7 @@ from typing import NamedTuple
 
 from swift.common.http import is_success
 from swift.common.middleware.versioned_writes.object_versioning import (
+    DELETE_MARKER_CONTENT_TYPE,
     parse_versions_object_name,
 )
 from swift.common.swob import (
@@ -46,6 +47,7 @@ from shardmw.backend import (
     Backend,
     LogicalContainer,
     authorize,
+    is_uploaded_version,
 )
 from shardmw.overrides import rate_of
 from shardmw.placement import (
@@ -120,11 +122,14 @@ class Charges:
             write = self._owners(req, write)
         if not self._is_limited(req, write):
             return None
-        marks = _marks(req, write)
-        counted = _counted(req)
-        if marks & counted:
+        mark, part = _mark(req, write)
+        parts = _counted(req).setdefault(mark, set()) if mark else set()
+        is_known = bool(parts) and part not in parts
+        if is_known or LARGE_OBJECT_SOURCE in parts:
+            parts.add(part)
             return None
-        counted |= marks
+        parts.clear()
+        parts.add(part)
         refusal = self.limiter.write(
             req,
             account,
@@ -134,7 +139,7 @@ class Charges:
         )
         if not refusal:
             return None
-        counted -= marks
+        parts.clear()
         return _as_it_is_understood(req, refusal)
 
     def listing(
@@ -160,7 +165,7 @@ class Charges:
             object_count = self._size_of_shard(req, target)
         refusal = self.limiter.listing(req, account, owner, object_count)
         if not refusal:
-            counted.add(mark)
+            counted[mark] = set()
         return refusal
 
     def more_of_listing(self, target: LogicalContainer, rounds: int) -> None:
@@ -250,19 +255,30 @@ def _as_it_is_understood(req: Request, refusal: Response) -> Response:
     )
 
 
-def _marks(req: Request, write: _Write) -> set[tuple]:
-    """What all requests on behalf of one write have in common."""
-    marks = set()
+def _mark(req: Request, write: _Write) -> tuple[tuple | None, object]:
+    """What requests on behalf of one write have in common, and what not.
+
+    The same part once more is another write, such as of the next file of an
+    archive; only all segments of a large object are one.
+    """
     if _source(req) == LARGE_OBJECT_SOURCE:
-        marks.add((LARGE_OBJECT_SOURCE,))
-    if _has(write.info, VERSIONS_NAMES + OLD_VERSIONS_NAMES):
-        marks.add((write.account, write.container, write.name))
-    return marks
+        return (LARGE_OBJECT_SOURCE,), LARGE_OBJECT_SOURCE
+    if not _has(write.info, VERSIONS_NAMES + OLD_VERSIONS_NAMES):
+        return None, None
+    _version, _account, container, _name = req.split_path(4, 4, True)
+    is_marker = req.headers.get('Content-Type') == DELETE_MARKER_CONTENT_TYPE
+    part = (
+        req.method,
+        is_reserved(container),
+        is_uploaded_version(req),
+        is_marker,
+    )
+    return (write.account, write.container, write.name), part
 
 
-def _counted(req: Request) -> set:
+def _counted(req: Request) -> dict[tuple, set]:
     infocache = req.environ.setdefault('swift.infocache', {})
-    return infocache.setdefault(COUNTED_KEY, set())
+    return infocache.setdefault(COUNTED_KEY, {})
 
 
 def _has(info: dict, names: tuple[str, ...]) -> bool:

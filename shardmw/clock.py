@@ -18,9 +18,9 @@ from shardmw.gcra import EPOCH, MICROSECONDS
 CLOCK_KEY = 'shardmw/ratelimit/clock'
 
 #: How often a worker reads the others' time, give or take a half, lest it be
-#: always as old when it is read; and how many times a worker looks back.
+#: always as old when it is read; and for how long it goes by what it read.
 STEP_SECONDS = 1
-LOOK_BACK = 10
+LOOK_BACK_SECONDS = 10
 
 
 def local_time() -> int:
@@ -32,31 +32,43 @@ class SharedClock:
     """The time that all proxies go by.
 
     :param read: gives the local time, in microseconds since ``EPOCH``
+    :param monotonic: gives seconds that never go back
     """
 
-    def __init__(self, read: Callable[[], int] = local_time) -> None:
+    def __init__(
+        self,
+        read: Callable[[], int] = local_time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._read = read
-        self._offsets: deque[int] = deque(maxlen=LOOK_BACK)
-        self._offset = 0
-        self._step_at = 0
-        self._pause = 0.0
+        self._monotonic = monotonic
+        # How far the others were ahead, and until when to go by it.
+        self._offsets: deque[tuple[int, float]] = deque()
+        self._step_at = 0.0
 
     def now(self) -> int:
         """The time, in microseconds since ``EPOCH``."""
-        return self._read() + self._offset
+        present = self._monotonic()
+        while self._offsets and self._offsets[0][1] < present:
+            self._offsets.popleft()
+        ahead = max((offset for offset, _until in self._offsets), default=0)
+        return self._read() + ahead
+
+    def is_due(self) -> bool:
+        """Whether it is time to read the others' time."""
+        return self._monotonic() >= self._step_at
 
     def keep_in_step(self, shared) -> None:
-        """Read the others' time, and tell one's own, if it is time to.
+        """Read the others' time, and tell one's own if it is ahead.
 
         :param shared: a :class:`shardmw.backend.SharedCache`
         """
-        local = self._read()
-        if abs(local - self._step_at) < self._pause:
-            return
-        self._step_at = local
-        self._pause = STEP_SECONDS * MICROSECONDS * random.uniform(0.5, 1.5)
+        present = self._monotonic()
+        self._step_at = present + STEP_SECONDS * random.uniform(0.5, 1.5)
         told = shared.get(CLOCK_KEY) or 0
-        self._offsets.append(max(0, told - self._read()))
-        self._offset = max(self._offsets)
-        if local > told:
-            shared.set(CLOCK_KEY, local, LOOK_BACK * STEP_SECONDS)
+        local = self._read()
+        if told > local:
+            until = present + LOOK_BACK_SECONDS
+            self._offsets.append((told - local, until))
+        else:
+            shared.set(CLOCK_KEY, local, LOOK_BACK_SECONDS)

@@ -16,6 +16,11 @@ from swift.common.wsgi import CPU_COUNT, ConfigFileError
 from shardmw.placement import SHARD_COUNT_LIMIT
 
 RATELIMIT_PREFIX = 'container_ratelimit_'
+#: For how long Swift keeps what it knows of a container, by default.
+INFO_SECONDS = 60
+
+#: Requests a second: one in three hours. Less would be none.
+LEAST_RATE = 0.0001
 LISTING_RATELIMIT_PREFIX = 'container_listing_ratelimit_'
 
 
@@ -72,6 +77,7 @@ class RateLimits:
     :param rate_buffer_seconds: for how long unused writes may be made up for
     :param log_sleep_time_seconds: waits longer than this are logged; 0: none
     :param workers: of all proxies together
+    :param size_seconds: how old the known size of a container may be
     """
 
     writes: SizedRates
@@ -80,6 +86,7 @@ class RateLimits:
     rate_buffer_seconds: int
     log_sleep_time_seconds: float
     workers: int
+    size_seconds: float
 
     @property
     def are_set(self) -> bool:
@@ -131,15 +138,14 @@ def parse_options(conf: Mapping[str, str]) -> Options:
                          what would be right
     """
     max_shards = _integer(conf, 'max_shards', 1024, 1, SHARD_COUNT_LIMIT)
+    stats_cache_seconds = _integer(conf, 'stats_cache_seconds', 60, 0, 86400)
     return Options(
         default_shards=_integer(conf, 'default_shards', 0, 0, max_shards),
         shard_rules=_shard_rules(conf.get('shard_rules', ''), max_shards),
         max_shards=max_shards,
         fanout_concurrency=_integer(conf, 'fanout_concurrency', 32, 1, 1024),
-        stats_cache_seconds=_integer(
-            conf, 'stats_cache_seconds', 60, 0, 86400
-        ),
-        rate_limits=_rate_limits(conf),
+        stats_cache_seconds=stats_cache_seconds,
+        rate_limits=_rate_limits(conf, stats_cache_seconds),
     )
 
 
@@ -200,7 +206,9 @@ def _shard_rule(text: str, max_shards: int) -> ShardRule:
     return ShardRule(pattern, int(count))
 
 
-def _rate_limits(conf: Mapping[str, str]) -> RateLimits:
+def _rate_limits(
+    conf: Mapping[str, str], stats_cache_seconds: int
+) -> RateLimits:
     proxies = _integer(conf, 'ratelimit_proxies', 1, 1, 100_000)
     return RateLimits(
         writes=_sized_rates(conf, RATELIMIT_PREFIX),
@@ -209,6 +217,7 @@ def _rate_limits(conf: Mapping[str, str]) -> RateLimits:
         rate_buffer_seconds=_integer(conf, 'rate_buffer_seconds', 5, 0, 86400),
         log_sleep_time_seconds=_seconds(conf, 'log_sleep_time_seconds', 0),
         workers=proxies * _workers_of_proxy(conf),
+        size_seconds=max(INFO_SECONDS, stats_cache_seconds),
     )
 
 
@@ -221,10 +230,10 @@ def _sized_rates(conf: Mapping[str, str], prefix: str) -> SizedRates:
             f'a second by objects in the container, each SIZE once: {err}'
         ) from err
     for size, rate in by_size:
-        if not (size >= 0 and 0 < rate < math.inf):
+        if not (size >= 0 and LEAST_RATE <= rate < math.inf):
             raise ConfigError(
-                f'shardmw: {prefix}{size} = {rate}: must be more than 0 '
-                'requests a second, for a size of 0 or more'
+                f'shardmw: {prefix}{size} = {rate}: must be {LEAST_RATE} '
+                'requests a second or more, for a size of 0 or more'
             )
     return SizedRates(tuple(steps), tuple(by_size))
 

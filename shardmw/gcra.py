@@ -19,6 +19,7 @@ and one that comes late is seen and taken back.
 Times are whole microseconds since :data:`EPOCH`, durations microseconds.
 """
 
+from bisect import insort
 from collections import deque
 from typing import NamedTuple
 
@@ -70,10 +71,19 @@ class Limit(NamedTuple):
     def horizon(self) -> int:
         """How far ahead of now an end may lie by rule.
 
-        Every worker may have taken slots beyond its writes' patience once.
+        Every worker may have taken slots beyond its writes' patience once,
+        and for as long again what was let in without asking.
         """
         each = max(self.interval, LEASE)
-        return self.patience + 2 * self.workers * each + CLOCK_TOLERANCE
+        return 2 * (self.patience + self.workers * each) + CLOCK_TOLERANCE
+
+    def reach(self, end: int, now: int) -> int:
+        """How many slots after an end one worker may take for who waits.
+
+        They are in the writes' patience, though all workers take as many.
+        """
+        duration = self.patience - max(0, end - now)
+        return max(1, duration // (self.interval * self.workers))
 
     def is_too_long(self, wait: int) -> bool:
         """Whether a write is refused rather than made to wait."""
@@ -176,16 +186,17 @@ class Held:
         self._slots.append(slot)
 
     def give_back(self, slot: int) -> None:
-        """Hold a slot that is earlier than all others."""
-        self._slots.appendleft(slot)
+        """Hold a slot that was taken before."""
+        insort(self._slots, slot)
 
-    def batch(self, wanted: int, now: int, limit: Limit) -> int:
+    def batch(self, wanted: int, end: int, now: int, limit: Limit) -> int:
         """How many slots to take, when none is left.
 
         :param wanted: how many writes wait for one
+        :param end: where the slots that are taken end, at least
         """
         was_used_up = now - self._booked_at < LEASE
         grown = self._size * 2 if was_used_up else self._size // 2
         self._size = max(1, min(grown, limit.lease))
         self._booked_at = now
-        return max(wanted, self._size)
+        return max(min(wanted, limit.reach(end, now)), self._size)

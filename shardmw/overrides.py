@@ -6,7 +6,7 @@ admin, holds it, or each of its shards, to so many writes a second instead of
 what the options say for its size.
 
 ====================================  ===================================
-a number more than 0                  writes a second
+a number, 0.0001 or more              writes a second
 ``unlimited``                         no limit
 an empty one, or                      as the options say, again
 ``X-Remove-Container-Write-
@@ -29,6 +29,8 @@ from swift.common.swob import (
     Response,
 )
 
+from shardmw.config import LEAST_RATE
+
 RATE_HEADER = 'X-Container-Write-Ratelimit'
 REMOVE_HEADER = 'X-Remove-Container-Write-Ratelimit'
 RATE_NAME = 'shardmw-write-ratelimit'
@@ -39,12 +41,12 @@ UNLIMITED = 'unlimited'
 def parse_rate(text: str) -> float:
     """Writes a second, ``inf`` for no limit.
 
-    :raises ValueError: if it is neither a number more than 0 nor `unlimited`
+    :raises ValueError: if it is neither ``LEAST_RATE`` or more nor `unlimited`
     """
     if text.lower() == UNLIMITED:
         return math.inf
     rate = float(text)
-    if not 0 < rate < math.inf:
+    if not LEAST_RATE <= rate < math.inf:
         raise ValueError
     return rate
 
@@ -82,8 +84,8 @@ def take_header(req: Request) -> Response | None:
         return HTTPBadRequest(
             request=req,
             content_type='text/plain',
-            body=f'{RATE_HEADER} must be a number of writes a second, more '
-            f'than 0, or {UNLIMITED}',
+            body=f'{RATE_HEADER} must be a number of writes a second, '
+            f'{LEAST_RATE} or more, or {UNLIMITED}',
         )
     for name in (RATE_HEADER, REMOVE_HEADER):
         req.headers.pop(name, None)

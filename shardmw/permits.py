@@ -8,6 +8,7 @@ share of the rate, looks from time to time whether it is back, and then books
 what it let in.
 """
 
+import math
 import time
 from collections import OrderedDict, deque
 
@@ -31,15 +32,18 @@ COUNTER_SECONDS = 86400
 #: How long nobody else can do a jump that a worker was elected for.
 ELECTION_SECONDS = 10
 
-#: How often a worker books anew after jumps, and what it waits for one.
-JUMP_TRIES = 3
+#: How often a worker asks a counter for the same slots, as it may have to
+#: look, and others to jump; and what it waits for a jump.
+TAKE_TRIES = 5
 JUMP_PAUSES = 20
 JUMP_PAUSE_SECONDS = 0.005
 
 #: When to look for a memcached that is away: after a second, and then after
-#: twice the time each.
+#: twice the time each; when it is found, for how long it must stay to be
+#: looked for that soon the next time.
 FIRST_LOOK_SECONDS = 1
 LAST_LOOK_SECONDS = 8
+STEADY_SECONDS = 60
 
 #: How many containers a worker knows.
 DESK_COUNT = 10_000
@@ -64,13 +68,17 @@ class _Desk:
     """What one worker knows of one container, and who waits there.
 
     :ivar known_end: the end of the slots that were taken, at least
-    :ivar alone_end: the same of those taken without memcached, or None
+    :ivar alone_start: where those start that were taken without memcached
+    :ivar alone_end: where they end, or None
     :ivar debt: slots to take that were used already
     :ivar is_full: whether the last write was refused
+    :ivar bookings: how many succeeded
     """
 
     __slots__ = (
         'alone_end',
+        'alone_start',
+        'bookings',
         'debt',
         'held',
         'is_booking',
@@ -83,10 +91,19 @@ class _Desk:
         self.held = Held()
         self.waiting: deque[Event] = deque()
         self.known_end = 0
+        self.alone_start = 0
         self.alone_end: int | None = None
+        self.bookings = 0
         self.debt = 0
         self.is_booking = False
         self.is_full = False
+
+    def is_to_look_first(self, now: int, limit: Limit) -> bool:
+        """Whether to see where a counter stands before taking slots of it.
+
+        Slots that are out of reach, or too old, would be lost on others.
+        """
+        return self.is_full or self.known_end < now - limit.burst
 
     def check_patience(self, now: int, limit: Limit) -> None:
         """Refuse without asking anyone, as ends are never moved back.
@@ -106,21 +123,39 @@ class _Desk:
         :raises TooLongError: if it is too far away
         """
         share = alone(limit)
-        if self.alone_end is None:
+        if self.alone_end is None or not limit.is_plausible(
+            self.alone_end, now
+        ):
             is_known = limit.is_plausible(self.known_end, now)
-            self.alone_end = max(now, self.known_end if is_known else 0)
-        slot = next_slot(self.alone_end, now, share)
+            self.alone_start = max(now, self.known_end if is_known else 0)
+            self.alone_end = self.alone_start
+        debt = self.payable(share)
+        self.debt -= debt
+        end = self.alone_end + debt * share.interval
+        slot = next_slot(end, now, share)
         if limit.is_too_long(slot - now):
+            self.alone_end = end
             raise TooLongError(slot - now)
         self.alone_end = slot + share.interval
         return slot
 
-    def owed(self, now: int, limit: Limit) -> int:
-        """A duration to take for what was let in, and not booked."""
-        taken_alone = 0
-        if self.alone_end is not None:
-            taken_alone = max(0, self.alone_end - now) // limit.workers
-        return self.debt * limit.interval + taken_alone
+    def payable(self, limit: Limit) -> int:
+        """How much of the debt to pay at once: no more than others wait."""
+        return min(self.debt, max(1, limit.patience // limit.interval))
+
+    def taken_alone(self, now: int, limit: Limit) -> int:
+        """A duration to take for what was let in alone and is to come."""
+        if self.alone_end is None:
+            return 0
+        since = max(now, self.alone_start)
+        return max(0, self.alone_end - since) // limit.workers
+
+    def settle(self, alone_end: int | None) -> None:
+        """Put away what was taken alone, up to there, as it is booked."""
+        if self.alone_end == alone_end:
+            self.alone_end = None
+        else:
+            self.alone_start = alone_end or self.alone_start
 
 
 class Permits:
@@ -178,14 +213,12 @@ class Permits:
             if not desk.is_booking:
                 desk.is_booking = True
                 spawn(self._serve, shared, key, desk, limit)
-            slot = turn.wait(shared.timeout_seconds)
+            slot = _wait_for(turn, desk, shared.timeout_seconds)
             if slot is not None:
                 return slot
-            if turn in desk.waiting:
-                desk.waiting.remove(turn)
-                self._link.lose(key)
+        slot = desk.take_alone(self.clock.now(), limit)
         self.logger.increment('ratelimit.alone')
-        return desk.take_alone(self.clock.now(), limit)
+        return slot
 
     def _serve(
         self, shared: SharedCache, key: str, desk: _Desk, limit: Limit
@@ -209,9 +242,10 @@ class Permits:
         except _StuckError:
             _send_away(desk)
         except ConnectionError:
-            self._link.lose(key)
+            self._link.lose()
             _send_away(desk)
         else:
+            desk.bookings += 1
             for slot in slots:
                 if desk.waiting:
                     desk.waiting.popleft().send(slot)
@@ -221,39 +255,28 @@ class Permits:
     def _book(
         self, shared: SharedCache, key: str, desk: _Desk, limit: Limit
     ) -> range:
-        """Take slots for all that wait.
+        """Take slots for those that wait.
 
+        :raises TooLongError: if there is none in reach
         :raises ConnectionError: if memcached does not answer
         """
-        self.clock.keep_in_step(shared)
-        if desk.is_full:
-            self._look(shared, key, desk, limit)
+        if self.clock.is_due():
+            spawn(self.clock.keep_in_step, shared)
         now = self.clock.now()
-        debt = desk.debt
-        owed = desk.owed(now, limit)
-        count = desk.held.batch(len(desk.waiting), now, limit)
+        desk.check_patience(now, limit)
+        alone_end = desk.alone_end
+        debt = desk.payable(limit)
+        owed = debt * limit.interval + desk.taken_alone(now, limit)
+        wanted = len(desk.waiting)
+        count = desk.held.batch(wanted, desk.known_end, now, limit)
         duration = owed + count * limit.interval
         start = self._take(shared, key, desk, limit, duration)
         desk.debt -= debt
-        desk.alone_end = None
+        desk.settle(alone_end)
         desk.known_end = start + duration
         self.logger.increment('ratelimit.bookings')
         self.logger.update_stats('ratelimit.permits', count)
         return range(start + owed, desk.known_end, limit.interval)
-
-    def _look(
-        self, shared: SharedCache, key: str, desk: _Desk, limit: Limit
-    ) -> None:
-        """See whether there is a slot in reach before taking it.
-
-        One that is out of reach would be lost on others, who need it more.
-
-        :raises TooLongError: if there is none
-        """
-        end = Counter.of(_added(shared, key, 0)).end
-        desk.known_end = max(desk.known_end, end)
-        desk.check_patience(self.clock.now(), limit)
-        desk.is_full = False
 
     def _take(
         self,
@@ -265,39 +288,57 @@ class Permits:
     ) -> int:
         """Take slots of a duration from the counter; returns their start.
 
+        :raises TooLongError: if it shows that they are out of reach
         :raises _StuckError: if it has to be moved and is not
         """
-        for _ in range(JUMP_TRIES):
+        for _ in range(TAKE_TRIES):
             now = self.clock.now()
-            counter = Counter.of(_added(shared, key, booking(duration)))
-            start = counter.end - duration
+            is_look = desk.is_to_look_first(now, limit)
+            taken = 0 if is_look else duration
+            counter = Counter.of(_added(shared, key, booking(taken)))
+            start = counter.end - taken
             missing = jump_needed(start, now, desk.known_end, limit)
-            if not missing:
+            if missing:
+                more = duration - taken
+                moved = self._jump(shared, key, counter, missing, more)
+                if moved:
+                    return moved.end - duration if is_look else start + missing
+            elif is_look:
+                desk.known_end = counter.end
+                desk.check_patience(now, limit)
+                desk.is_full = False
+            else:
                 return start
-            if self._jump(shared, key, counter, missing):
-                return start + missing
-            self._wait_for_jump(shared, key, counter)
         raise _StuckError
 
     def _jump(
-        self, shared: SharedCache, key: str, seen: Counter, missing: int
-    ) -> bool:
-        """Move a counter, if this worker is elected.
+        self,
+        shared: SharedCache,
+        key: str,
+        seen: Counter,
+        missing: int,
+        duration: int,
+    ) -> Counter | None:
+        """Move a counter, if this worker is elected; else see it moved.
 
         :param seen: what it said when it was too far back
-        :returns: whether it was moved
+        :param duration: of the slots to take behind
+        :returns: what it became, None if it was not moved here
+        :raises _StuckError: if it was not moved at all
         """
         started = time.monotonic()
         election = f'{key}/jump/{seen.jumps}'
         if _added(shared, election, 1, ELECTION_SECONDS) != 1:
-            return False
+            self._wait_for_jump(shared, key, seen)
+            return None
         if time.monotonic() - started > ELECTION_SECONDS / 2:
-            return False
-        value = _added(shared, key, jump(missing))
-        if Counter.of(value).jumped_once_since(seen):
-            return True
-        _added(shared, key, -jump(missing))
-        return False
+            return None
+        delta = jump(missing) + booking(duration)
+        moved = Counter.of(_added(shared, key, delta))
+        if moved.jumped_once_since(seen):
+            return moved
+        _added(shared, key, -delta)
+        return None
 
     def _wait_for_jump(
         self, shared: SharedCache, key: str, seen: Counter
@@ -324,6 +365,7 @@ class _Link:
         self._is_up = True
         self._is_looking = False
         self._look_at = 0.0
+        self._back_at = -math.inf
         self._pause = FIRST_LOOK_SECONDS
 
     def is_up(self, shared: SharedCache, key: str) -> bool:
@@ -339,13 +381,20 @@ class _Link:
             spawn(self._look, shared, key)
         return self._is_up
 
-    def lose(self, key: str) -> None:
-        """Do without it from now on."""
+    def lose(self) -> None:
+        """Do without it from now on.
+
+        If it was back for a moment only, it is looked for less often.
+        """
         if not self._is_up:
             return
         self._is_up = False
-        self._pause = FIRST_LOOK_SECONDS
-        self._look_at = time.monotonic() + self._pause
+        now = time.monotonic()
+        if now > self._back_at + STEADY_SECONDS:
+            self._pause = FIRST_LOOK_SECONDS
+        else:
+            self._pause = min(2 * self._pause, LAST_LOOK_SECONDS)
+        self._look_at = now + self._pause
         self.logger.increment('ratelimit.fallback')
         self.logger.warning(
             'shardmw: memcached does not answer: this worker limits writes '
@@ -360,6 +409,7 @@ class _Link:
             self._look_at = time.monotonic() + self._pause
         else:
             self._is_up = True
+            self._back_at = time.monotonic()
             self.logger.warning(
                 'shardmw: memcached answers again: all workers limit writes '
                 'together'
@@ -380,6 +430,21 @@ def _added(
     if value is None:
         raise ConnectionError
     return value
+
+
+def _wait_for(turn: Event, desk: _Desk, timeout_seconds: float) -> int | None:
+    """Wait for a slot, as long as others get theirs.
+
+    :returns: None if memcached does not answer any more
+    """
+    while True:
+        bookings = desk.bookings
+        slot = turn.wait(timeout_seconds)
+        if slot is not None or turn not in desk.waiting:
+            return slot
+        if desk.bookings == bookings:
+            desk.waiting.remove(turn)
+            return None
 
 
 def _send_away(desk: _Desk) -> None:

@@ -31,10 +31,8 @@ FLAG_SECONDS = 1
 ACCOUNTS = 10_000
 BARRED_SLEEP_SECONDS = RateLimitMiddleware.BLACK_LIST_SLEEP
 
-#: How many small containers' growth a worker watches, and how old the size
-#: may be that is known of them.
+#: How many small containers' growth a worker watches.
 GROWING = 10_000
-SIZE_SECONDS = 60
 
 
 class RateLimiter:
@@ -49,7 +47,7 @@ class RateLimiter:
         self.limits = limits
         self.logger = logger
         self._permits = Permits(logger)
-        self._growth = Growth(limits.workers)
+        self._growth = Growth(limits.workers, limits.size_seconds)
         # What is said of accounts, and until when to believe it.
         self._flags: OrderedDict[str, tuple[str | None, float]] = OrderedDict()
 
@@ -195,18 +193,23 @@ def keep(kept: OrderedDict, key: str, value, count: int) -> None:
 class Growth:
     """What containers may have grown to since their size was read.
 
-    What is known of a container's size is up to a minute old. One that is
+    What is known of a container's size is a minute old, or so. One that is
     known to be too small to be limited may have become large meanwhile: every
     write since then counts as an object, at every worker as many as here.
 
     :param workers: how many workers there are
+    :param seconds: how old a size may be
     :param clock: gives seconds that never go back
     """
 
     def __init__(
-        self, workers: int, clock: Callable[[], float] = time.monotonic
+        self,
+        workers: int,
+        seconds: float,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.workers = workers
+        self.seconds = seconds
         self.clock = clock
         self._watched: OrderedDict[str, _Watched] = OrderedDict()
 
@@ -222,7 +225,7 @@ class Growth:
         if watched is None or watched.size != known:
             watched = _Watched(known, now)
         keep(self._watched, key, watched, GROWING)
-        writes = watched.writes_of_late(now) + 1
+        writes = watched.writes_of_late(now, self.seconds) + 1
         return min(least, known + writes * self.workers)
 
     def add(self, key: str) -> None:
@@ -232,7 +235,7 @@ class Growth:
 
 
 class _Watched:
-    """The writes of a container in this minute and in the one before.
+    """The writes of a container since a while ago, and in the one before.
 
     :param size: the size that is known of it
     """
@@ -244,10 +247,10 @@ class _Watched:
         self.since = now
         self.before = self.writes = 0
 
-    def writes_of_late(self, now: float) -> int:
-        minutes = (now - self.since) // SIZE_SECONDS
-        if minutes:
-            self.before = self.writes if minutes == 1 else 0
+    def writes_of_late(self, now: float, seconds: float) -> int:
+        times = (now - self.since) // seconds
+        if times:
+            self.before = self.writes if times == 1 else 0
             self.writes = 0
             self.since = now
         return self.before + self.writes

@@ -169,6 +169,15 @@ class TestObject:
         client.listing(container)
         assert meter.permits == 0
 
+    @pytest.mark.parametrize('method', ['PUT', 'POST'])
+    def test_is_refused_whatever_its_query(
+        self, client, use_up, container, method
+    ):
+        use_up(container)
+        query = {'multipart-manifest': 'delete'}
+        answer = client.request(method, container, FIRST, query=query)
+        assert_refused(answer)
+
     def test_link_counts_once(self, client, meter, container):
         client.put(container, FIRST, b'x')
         target = {'X-Symlink-Target': f'{container}/{FIRST}'}
@@ -438,6 +447,22 @@ class TestVersioning:
     def test_bulk_upload_counts_every_file(self, client, versioned, meter):
         upload(client, versioned, archive_of(FILES), 'tar')
         assert meter.permits == len(FILES)
+
+    def test_bulk_delete_counts_a_name_each_time(
+        self, client, versioned, meter
+    ):
+        bulk_delete(client, [f'/{versioned}/{FIRST}'] * 3)
+        assert meter.permits == 3
+
+    def test_s3_multi_delete_counts_every_version(
+        self, s3, versioned, versions, meter
+    ):
+        objects = [{'Key': FIRST, 'VersionId': each} for each in versions]
+        answer = s3.delete_objects(
+            Bucket=versioned, Delete={'Objects': objects}
+        )
+        assert len(answer['Deleted']) == len(versions)
+        assert meter.permits == len(versions)
 
     def test_read_counts_not(self, client, versioned, versions, meter):
         query = {'version-id': versions[0]}

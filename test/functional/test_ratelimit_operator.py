@@ -292,7 +292,7 @@ class TestRefusedChange:
         assert answer.status == 400
         assert answer.text == (
             'X-Container-Write-Ratelimit must be a number of writes a '
-            'second, more than 0, or unlimited'
+            'second, 0.0001 or more, or unlimited'
         )
         shown = client.head(container).headers
         assert shown[SHOWN] == SLOW

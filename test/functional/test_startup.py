@@ -155,8 +155,8 @@ class TestSenselessOption:
     def test_rate_of_nothing_is_refused(self, configuration, refusal):
         configuration.set('shardmw', container_ratelimit_100='0')
         assert refusal() == (
-            'shardmw: container_ratelimit_100 = 0.0: must be more than 0 '
-            'requests a second, for a size of 0 or more'
+            'shardmw: container_ratelimit_100 = 0.0: must be 0.0001 '
+            'requests a second or more, for a size of 0 or more'
         )
 
 

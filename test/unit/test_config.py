@@ -89,6 +89,7 @@ def test_workers_of_all_proxies_are_counted(conf, workers):
         ('container_ratelimit_0', '0'),
         ('container_ratelimit_0', '-5'),
         ('container_ratelimit_0', 'inf'),
+        ('container_ratelimit_0', '1e-320'),
         ('container_ratelimit_-5', '5'),
         ('container_ratelimit_x', '5'),
         ('container_listing_ratelimit_0', '0'),

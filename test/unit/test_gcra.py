@@ -164,13 +164,15 @@ class TestHeld:
         slow = limit_of(100 * SECOND, patience=SECOND)
         assert held.take(NOW, slow) == NOW + 100 * SECOND
 
-    def test_what_is_given_back_comes_first(self):
+    def test_what_is_given_back_comes_in_order(self):
         held = Held()
-        held.add(NOW + 2)
-        held.give_back(NOW + 1)
+        held.add(NOW + 4)
+        for slot in (NOW + 1, NOW + 3, NOW + 2):
+            held.give_back(slot)
         limit = limit_of(1)
-        assert held.take(NOW, limit) == NOW + 1
-        assert len(held) == 1
+        taken = [held.take(NOW, limit) for _ in range(4)]
+        assert taken == [NOW + 1, NOW + 2, NOW + 3, NOW + 4]
+        assert len(held) == 0
 
     def test_batches_grow_while_they_are_used_up_and_shrink_when_not(self):
         held = Held()
@@ -178,8 +180,12 @@ class TestHeld:
         now, sizes = NOW, []
         for gap in (SECOND, 1, 1, 1, 1, 1, SECOND, SECOND):
             now += gap
-            sizes.append(held.batch(1, now, limit))
+            sizes.append(held.batch(1, now, now, limit))
         assert sizes == [1, 2, 4, 8, 10, 10, 5, 2]
 
-    def test_a_batch_is_for_all_that_wait(self):
-        assert Held().batch(50, NOW, limit_of(SECOND)) == 50
+    def test_a_batch_is_for_all_that_wait_and_are_in_reach(self):
+        limit = limit_of(SECOND, workers=2, patience=60 * SECOND)
+        assert Held().batch(20, NOW, NOW, limit) == 20
+        assert Held().batch(50, NOW, NOW, limit) == 30
+        assert Held().batch(50, NOW + 40 * SECOND, NOW, limit) == 10
+        assert Held().batch(50, NOW + 90 * SECOND, NOW, limit) == 1

@@ -6,13 +6,15 @@ write asks for its slot, so that a run is the same each time.
 """
 
 import logging
+import math
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardmw import permits
 from shardmw.backend import sleep, spawn
-from shardmw.clock import SharedClock
+from shardmw.clock import CLOCK_KEY, SharedClock
 from shardmw.gcra import LEASE, MICROSECONDS, Limit
 from shardmw.permits import Permits, TooLongError
 
@@ -78,7 +80,13 @@ class Cluster:
         self.workers = [self._worker(skew) for skew in skews]
 
     def _worker(self, skew: int) -> Permits:
-        return Permits(self.logger, SharedClock(lambda: self.now + skew))
+        clock = SharedClock(lambda: self.now + skew, lambda: self.now / SECOND)
+        return Permits(self.logger, clock)
+
+    def find_memcached(self) -> None:
+        """Have all workers know whether it is there."""
+        for worker in self.workers:
+            worker._link._is_up = not self.memcached.is_away
 
     def write(self, worker: int) -> int | None:
         """One write; when it may go on, None if it is refused."""
@@ -101,11 +109,17 @@ def check_windows(times: list[int], limit: Limit, more: int = 0) -> None:
 
     :param more: writes beyond that
     """
-    times = sorted(times)
-    for i, first in enumerate(times):
-        for j in range(i, len(times)):
-            allowed = times[j] - first + limit.burst + more * limit.interval
-            assert (j - i) * limit.interval <= allowed
+    ahead = [i * limit.interval - time for i, time in enumerate(sorted(times))]
+    least = math.inf
+    for each in ahead:
+        least = min(least, each)
+        assert each - least <= limit.burst + more * limit.interval
+
+
+def check_all_used(times: list[int], limit: Limit) -> None:
+    """While all wait, hardly a slot is lost."""
+    span = max(times) - min(times)
+    assert len(times) * limit.interval >= 0.97 * span
 
 
 limits = st.builds(
@@ -119,11 +133,15 @@ gaps = st.one_of(
     st.just(0), st.integers(0, 20_000), st.integers(0, 12 * SECOND)
 )
 #: For how long nobody comes, and which workers' writes come then at once.
-waves = st.lists(
-    st.tuples(gaps, st.lists(st.integers(0, 3), min_size=1, max_size=8)),
-    min_size=1,
-    max_size=25,
+crowds = st.one_of(
+    st.lists(st.integers(0, 3), min_size=1, max_size=8),
+    st.builds(
+        lambda worker, count: [worker] * count,
+        st.integers(0, 3),
+        st.integers(50, 300),
+    ),
 )
+waves = st.lists(st.tuples(gaps, crowds), min_size=1, max_size=25)
 
 
 def play(cluster: Cluster, waves: list) -> list[int]:
@@ -198,18 +216,19 @@ def test_each_worker_alone_has_its_share(limit, waves):
 def test_the_rate_holds_while_memcached_comes_and_goes(
     limit, before, during, after
 ):
-    """At a change every worker may have its share of the burst once more."""
+    """But for a burst more, and what waits from before a change."""
     cluster = Cluster(limit)
     times = play(cluster, before)
     cluster.memcached.is_away = True
     times += play(cluster, during)
     cluster.memcached.values.clear()
     cluster.memcached.is_away = False
-    for worker in cluster.workers:
-        worker._link._is_up = True
+    cluster.find_memcached()
     times += play(cluster, after)
     leases = limit.lease * limit.workers
-    more = 2 * limit.burst // limit.interval + 2 * limit.workers + leases
+    waiting = limit.patience // (4 * limit.interval)
+    burst = limit.burst // limit.interval
+    more = 2 * (burst + limit.workers) + leases + waiting
     check_windows(times, limit, more)
 
 
@@ -259,6 +278,42 @@ def test_a_worker_that_dies_costs_a_lease():
     times = [cluster.write(1) for _ in range(110)]
     assert max(times) - cluster.now <= LEASE + 10 * limit.interval
     assert held < cluster.now
+
+
+@pytest.mark.parametrize(
+    ('workers', 'rate', 'crowd'),
+    [(1, 1, 100), (2, 1, 300), (4, 10, 400), (2, 10, 2000), (8, 100, 2000)],
+)
+def test_a_crowd_gets_the_rate_and_no_more(workers, rate, crowd):
+    limit = limit_of(rate, workers=workers)
+    cluster = Cluster(limit)
+    times = []
+    for _ in range(40):
+        present = [i % workers for i in range(crowd)]
+        times += cluster.write_at_once(present)
+        cluster.now += 5 * SECOND
+    check_windows(times, limit)
+    check_all_used(times, limit)
+
+
+@pytest.mark.parametrize(('workers', 'rate'), [(8, 0.1), (8, 1), (64, 1)])
+def test_workers_that_start_at_once_share_what_there_is(workers, rate):
+    cluster = Cluster(limit_of(rate, workers=workers))
+    admitted = cluster.write_at_once([*range(workers)])
+    assert len(admitted) >= min(workers, 60 * rate) - 1
+    end = cluster.memcached.values[KEY] >> 12
+    assert cluster.limit.is_plausible(end, cluster.now)
+
+
+def test_a_quiet_worker_forgets_what_another_clock_told():
+    cluster = Cluster(limit_of(10), (0, 0))
+    cluster.memcached.values[CLOCK_KEY] = START + 3600 * SECOND
+    cluster.write(0)
+    cluster.now += SECOND
+    cluster.write(0)
+    del cluster.memcached.values[CLOCK_KEY]
+    cluster.now += 60 * SECOND
+    assert cluster.workers[0].clock.now() == cluster.now
 
 
 def test_refused_writes_do_not_keep_others_out():
@@ -336,5 +391,34 @@ class TestChange:
         alone = [cluster.write(0) for _ in range(4)]
         assert alone == [START + 2 * i * SECOND for i in range(4)]
         cluster.memcached.is_away = False
-        cluster.workers[0]._link._is_up = True
+        cluster.find_memcached()
         assert cluster.write(0) == START + 4 * SECOND
+
+    def test_what_waited_before_is_not_booked_again(self):
+        """A moment without memcached while a container is busy."""
+        limit = limit_of(10, workers=4)
+        cluster = Cluster(limit)
+        everyone = [0, 1, 2, 3] * 5
+        times = []
+        for second in range(60):
+            cluster.memcached.is_away = second == 30
+            cluster.find_memcached()
+            times += cluster.write_at_once(everyone)
+            cluster.now += SECOND
+        check_windows(times, limit, limit.burst // limit.interval)
+        check_all_used(times, limit)
+
+    def test_alone_a_clock_that_is_set_back_holds_nobody_up(self):
+        cluster = Cluster(limit_of(1, workers=1))
+        cluster.memcached.is_away = True
+        cluster.write(0)
+        cluster.now -= 3600 * SECOND
+        assert cluster.write(0) == cluster.now
+
+    def test_alone_what_could_not_be_refused_counts(self):
+        cluster = Cluster(limit_of(1, burst=0, workers=1))
+        cluster.memcached.is_away = True
+        cluster.write(0)
+        cluster.workers[0].charge(KEY, 3)
+        cluster.now += SECOND
+        assert cluster.write(0) == cluster.now + 3 * SECOND
