@@ -241,8 +241,11 @@ def _is_unrefusable(req: Request) -> bool:
     """Whether a refusal would come too late, or not reach the client."""
     source = _source(req)
     is_end_of_upload = source == S3_SOURCE and MANIFEST_ENV in req.environ
-    # Its segments are with the expirer already.
-    is_async_delete = req.params.get('multipart-manifest') == 'delete'
+    # Asynchronous: its segments are with the expirer already.
+    is_async_delete = (
+        req.method == 'DELETE'
+        and req.params.get('multipart-manifest') == 'delete'
+    )
     return source == LARGE_OBJECT_SOURCE or is_end_of_upload or is_async_delete
 
 

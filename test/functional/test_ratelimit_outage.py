@@ -184,7 +184,7 @@ class TestAway:
         for _ in range(3):
             client.put(container, FIRST)
         seen = statsd.counts()
-        assert seen['ratelimit.alone'] == 3
+        assert seen['ratelimit.alone'] == 1
         assert seen['ratelimit.refused'] == 2
         assert seen['ratelimit.permits'] == 0
 
