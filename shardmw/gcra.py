@@ -19,8 +19,6 @@ and one that comes late is seen and taken back.
 Times are whole microseconds since :data:`EPOCH`, durations microseconds.
 """
 
-from bisect import insort
-from collections import deque
 from typing import NamedTuple
 
 MICROSECONDS = 1_000_000
@@ -149,54 +147,3 @@ def next_slot(end: int, now: int, limit: Limit) -> int:
 def alone(limit: Limit) -> Limit:
     """A worker's own share of a limit."""
     return limit._replace(interval=limit.interval * limit.workers, workers=1)
-
-
-class Held:
-    """The slots that one worker holds for its next writes of one container.
-
-    How many it takes in one go doubles while they are used up before the
-    lease ends, and halves when they are not.
-    """
-
-    __slots__ = ('_booked_at', '_size', '_slots')
-
-    def __init__(self) -> None:
-        self._slots: deque[int] = deque()
-        self._size = 1
-        self._booked_at = 0
-
-    def __len__(self) -> int:
-        return len(self._slots)
-
-    def take(self, now: int, limit: Limit) -> int | None:
-        """The first slot that is good for the limit, None if there is none.
-
-        One is not that is too old, or that was taken far ahead when the limit
-        was lower.
-        """
-        while self._slots:
-            slot = self._slots.popleft()
-            is_too_old = slot < now - limit.burst
-            if not is_too_old and limit.is_plausible(slot, now):
-                return slot
-        return None
-
-    def add(self, slot: int) -> None:
-        """Hold a slot that is later than all others."""
-        self._slots.append(slot)
-
-    def give_back(self, slot: int) -> None:
-        """Hold a slot that was taken before."""
-        insort(self._slots, slot)
-
-    def batch(self, wanted: int, end: int, now: int, limit: Limit) -> int:
-        """How many slots to take, when none is left.
-
-        :param wanted: how many writes wait for one
-        :param end: where the slots that are taken end, at least
-        """
-        was_used_up = now - self._booked_at < LEASE
-        grown = self._size * 2 if was_used_up else self._size // 2
-        self._size = max(1, min(grown, limit.lease))
-        self._booked_at = now
-        return max(min(wanted, limit.reach(end, now)), self._size)

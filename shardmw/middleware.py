@@ -69,7 +69,7 @@ The rooms of this house
 handle one kind of request each; ``versions``, ``quotas``, ``stats``,
 ``listing`` and ``overrides`` serve them; so does ``charges``, by way of
 ``ratelimit`` and ``permits``. ``backend`` is the seam to Swift; ``paging``,
-``layout``, ``placement``, ``gcra`` and ``clock`` are pure.
+``layout``, ``placement``, ``gcra`` and ``desk`` are pure.
 """
 
 from collections.abc import Callable

@@ -10,21 +10,12 @@ what it let in.
 
 import math
 import time
-from collections import OrderedDict, deque
 
 from shardmw.backend import Event, SharedCache, sleep, spawn
 from shardmw.clock import SharedClock
-from shardmw.gcra import (
-    MICROSECONDS,
-    Counter,
-    Held,
-    Limit,
-    alone,
-    booking,
-    jump,
-    jump_needed,
-    next_slot,
-)
+from shardmw.desk import Desk, TooLongError
+from shardmw.gcra import Counter, Limit, booking, jump, jump_needed
+from shardmw.recent import Recent
 
 #: How long counters are kept, in seconds. Those in use start anew then.
 COUNTER_SECONDS = 86400
@@ -49,113 +40,8 @@ STEADY_SECONDS = 60
 DESK_COUNT = 10_000
 
 
-class TooLongError(Exception):
-    """A write would have to wait for longer than it may.
-
-    :param wait: for how long, in microseconds
-    """
-
-    def __init__(self, wait: int) -> None:
-        super().__init__(f'{wait / MICROSECONDS:.2f} s')
-        self.wait = wait
-
-
 class _StuckError(Exception):
     """Someone was elected to move a counter, and did not."""
-
-
-class _Desk:
-    """What one worker knows of one container, and who waits there.
-
-    :ivar known_end: the end of the slots that were taken, at least
-    :ivar alone_start: where those start that were taken without memcached
-    :ivar alone_end: where they end, or None
-    :ivar debt: slots to take that were used already
-    :ivar is_full: whether the last write was refused
-    :ivar bookings: how many succeeded
-    """
-
-    __slots__ = (
-        'alone_end',
-        'alone_start',
-        'bookings',
-        'debt',
-        'held',
-        'is_booking',
-        'is_full',
-        'known_end',
-        'waiting',
-    )
-
-    def __init__(self) -> None:
-        self.held = Held()
-        self.waiting: deque[Event] = deque()
-        self.known_end = 0
-        self.alone_start = 0
-        self.alone_end: int | None = None
-        self.bookings = 0
-        self.debt = 0
-        self.is_booking = False
-        self.is_full = False
-
-    def is_to_look_first(self, now: int, limit: Limit) -> bool:
-        """Whether to see where a counter stands before taking slots of it.
-
-        Slots that are out of reach, or too old, would be lost on others.
-        """
-        return self.is_full or self.known_end < now - limit.burst
-
-    def check_patience(self, now: int, limit: Limit) -> None:
-        """Refuse without asking anyone, as ends are never moved back.
-
-        :raises TooLongError: if it is known that it would be in vain
-        """
-        wait = self.known_end - now
-        if limit.is_too_long(wait) and limit.is_plausible(self.known_end, now):
-            self.is_full = True
-            raise TooLongError(wait)
-
-    def take_alone(self, now: int, limit: Limit) -> int:
-        """A slot of the worker's own share.
-
-        Of the slots that were taken before, the worker knows the last.
-
-        :raises TooLongError: if it is too far away
-        """
-        share = alone(limit)
-        if self.alone_end is None or not limit.is_plausible(
-            self.alone_end, now
-        ):
-            is_known = limit.is_plausible(self.known_end, now)
-            self.alone_start = max(now, self.known_end if is_known else 0)
-            self.alone_end = self.alone_start
-        debt = self.payable(share)
-        self.debt -= debt
-        end = self.alone_end + debt * share.interval
-        slot = next_slot(end, now, share)
-        if limit.is_too_long(slot - now):
-            self.alone_end = end
-            raise TooLongError(slot - now)
-        self.alone_end = slot + share.interval
-        return slot
-
-    def payable(self, limit: Limit) -> int:
-        """How much of the debt to pay at once: no more than others wait."""
-        return min(self.debt, max(1, limit.patience // limit.interval))
-
-    def taken_alone(self, now: int, limit: Limit) -> int:
-        """A duration to take for what was let in alone and is to come."""
-        if self.alone_end is None:
-            return 0
-        since = max(now, self.alone_start)
-        return max(0, self.alone_end - since) // limit.workers
-
-    def settle(self, alone_end: int | None) -> None:
-        """Put away what was taken alone, up to there, as it is booked."""
-        if self.alone_end == alone_end:
-            self.alone_end = None
-        else:
-            self.alone_start = alone_end or self.alone_start
 
 
 class Permits:
@@ -168,7 +54,7 @@ class Permits:
         self.logger = logger
         self.clock = clock or SharedClock()
         self._link = _Link(logger)
-        self._desks: OrderedDict[str, _Desk] = OrderedDict()
+        self._desks = Recent(DESK_COUNT)
 
     def take(self, shared: SharedCache, key: str, limit: Limit) -> int:
         """A slot for one write.
@@ -194,17 +80,13 @@ class Permits:
         """Have slots taken by what can't be made to wait any more."""
         self._desk(key).debt += count
 
-    def _desk(self, key: str) -> _Desk:
-        desk = self._desks.get(key)
-        if desk is None:
-            desk = self._desks[key] = _Desk()
-            if len(self._desks) > DESK_COUNT:
-                self._desks.popitem(last=False)
-        self._desks.move_to_end(key)
+    def _desk(self, key: str) -> Desk:
+        desk = self._desks.get(key) or Desk()
+        self._desks[key] = desk
         return desk
 
     def _book_for(
-        self, shared: SharedCache, key: str, desk: _Desk, limit: Limit
+        self, shared: SharedCache, key: str, desk: Desk, limit: Limit
     ) -> int:
         """Wait for a slot from the shared counter, or take one alone."""
         if self._link.is_up(shared, key):
@@ -221,7 +103,7 @@ class Permits:
         return slot
 
     def _serve(
-        self, shared: SharedCache, key: str, desk: _Desk, limit: Limit
+        self, shared: SharedCache, key: str, desk: Desk, limit: Limit
     ) -> None:
         """Book until nobody waits, a batch at a time."""
         try:
@@ -232,7 +114,7 @@ class Permits:
             _send_away(desk)
 
     def _serve_batch(
-        self, shared: SharedCache, key: str, desk: _Desk, limit: Limit
+        self, shared: SharedCache, key: str, desk: Desk, limit: Limit
     ) -> None:
         try:
             slots = self._book(shared, key, desk, limit)
@@ -253,7 +135,7 @@ class Permits:
                     desk.held.add(slot)
 
     def _book(
-        self, shared: SharedCache, key: str, desk: _Desk, limit: Limit
+        self, shared: SharedCache, key: str, desk: Desk, limit: Limit
     ) -> range:
         """Take slots for those that wait.
 
@@ -282,7 +164,7 @@ class Permits:
         self,
         shared: SharedCache,
         key: str,
-        desk: _Desk,
+        desk: Desk,
         limit: Limit,
         duration: int,
     ) -> int:
@@ -432,7 +314,7 @@ def _added(
     return value
 
 
-def _wait_for(turn: Event, desk: _Desk, timeout_seconds: float) -> int | None:
+def _wait_for(turn: Event, desk: Desk, timeout_seconds: float) -> int | None:
     """Wait for a slot, as long as others get theirs.
 
     :returns: None if memcached does not answer any more
@@ -447,7 +329,7 @@ def _wait_for(turn: Event, desk: _Desk, timeout_seconds: float) -> int | None:
             return None
 
 
-def _send_away(desk: _Desk) -> None:
+def _send_away(desk: Desk) -> None:
     """Have all that wait take a slot alone."""
     while desk.waiting:
         desk.waiting.popleft().send(None)

@@ -7,7 +7,6 @@ What counts, and where, is :mod:`shardmw.charges`'; when it may go on,
 
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 
 from swift.common.middleware.ratelimit import RateLimitMiddleware
@@ -15,8 +14,10 @@ from swift.common.swob import Request, Response, wsgi_quote
 
 from shardmw.backend import Backend, SharedCache, sleep
 from shardmw.config import RateLimits
+from shardmw.desk import TooLongError
 from shardmw.gcra import MICROSECONDS, Limit
-from shardmw.permits import Permits, TooLongError
+from shardmw.permits import Permits
+from shardmw.recent import Recent
 
 WRITES_KEY = 'shardmw/ratelimit/{account}/{container}'
 LISTINGS_KEY = 'shardmw/ratelimit_listing/{account}/{container}'
@@ -49,7 +50,7 @@ class RateLimiter:
         self._permits = Permits(logger)
         self._growth = Growth(limits.workers, limits.size_seconds)
         # What is said of accounts, and until when to believe it.
-        self._flags: OrderedDict[str, tuple[str | None, float]] = OrderedDict()
+        self._flags = Recent(ACCOUNTS)
 
     def barred(self, req: Request) -> Response | None:
         """The 497 for an account on the blacklist, or None."""
@@ -150,7 +151,7 @@ class RateLimiter:
         if now >= until:
             info = self.backend.account_info(req.environ)
             flag = info.get('sysmeta', {}).get(ACCOUNT_FLAG)
-            keep(self._flags, account, (flag, now + FLAG_SECONDS), ACCOUNTS)
+            self._flags[account] = (flag, now + FLAG_SECONDS)
         return flag
 
     def _refuse(self, req: Request, after: int, err: TooLongError) -> Response:
@@ -182,14 +183,6 @@ class RateLimiter:
         sleep(wait)
 
 
-def keep(kept: OrderedDict, key: str, value, count: int) -> None:
-    """Keep a value; of more than so many, that of long ago is given up."""
-    kept[key] = value
-    kept.move_to_end(key)
-    if len(kept) > count:
-        kept.popitem(last=False)
-
-
 class Growth:
     """What containers may have grown to since their size was read.
 
@@ -211,7 +204,7 @@ class Growth:
         self.workers = workers
         self.seconds = seconds
         self.clock = clock
-        self._watched: OrderedDict[str, _Watched] = OrderedDict()
+        self._watched = Recent(GROWING)
 
     def size(self, key: str, known: int, least: int | None) -> int:
         """The size to go by.
@@ -224,7 +217,7 @@ class Growth:
         watched = self._watched.get(key)
         if watched is None or watched.size != known:
             watched = _Watched(known, now)
-        keep(self._watched, key, watched, GROWING)
+        self._watched[key] = watched
         writes = watched.writes_of_late(now, self.seconds) + 1
         return min(least, known + writes * self.workers)
 

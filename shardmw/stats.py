@@ -7,10 +7,10 @@ info, kept in memcached and, for when it is away, in each worker.
 """
 
 import time
-from collections import OrderedDict
 from typing import NamedTuple
 
 from shardmw.backend import Answer, Backend, LogicalContainer, SharedCache
+from shardmw.recent import Recent
 
 CACHE_KEY = 'shardmw/stats/{account}/{container}'
 
@@ -47,7 +47,7 @@ class SummedStats:
         self.backend = backend
         self.seconds = seconds
         # [objects, bytes, fresh until] of the shards, as in memcached.
-        self._local: OrderedDict[str, list] = OrderedDict()
+        self._local = Recent(LOCAL_SUMS)
 
     def of(self, env: dict, target: LogicalContainer) -> ContainerStats:
         """The sums of a container.
@@ -70,7 +70,7 @@ class SummedStats:
         sums = shared.get(key) or self._local.get(key)
         if sums is None or self._is_ours_to_refresh(shared, key, sums):
             sums = self._read(env, target)
-            self._keep(key, sums)
+            self._local[key] = sums
             shared.set(key, sums, STALE_FACTOR * self.seconds)
         return sums
 
@@ -81,18 +81,12 @@ class SummedStats:
             return True
         if time.time() <= sums[2]:
             return False
-        self._keep(key, [*sums[:2], time.time() + self.seconds])
+        self._local[key] = [*sums[:2], time.time() + self.seconds]
         return shared.take(f'{key}/refresh', self.seconds)
 
     def _read(self, env: dict, target: LogicalContainer) -> list:
         answers = self.backend.head_shards(env, target)
         return [*summed(answers), time.time() + self.seconds]
-
-    def _keep(self, key: str, sums: list) -> None:
-        self._local[key] = sums
-        self._local.move_to_end(key)
-        if len(self._local) > LOCAL_SUMS:
-            self._local.popitem(last=False)
 
 
 def summed(answers: list[Answer]) -> tuple[int, int]:

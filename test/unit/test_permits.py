@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from shardmw import permits
 from shardmw.backend import sleep, spawn
 from shardmw.clock import CLOCK_KEY, SharedClock
+from shardmw.desk import TooLongError
 from shardmw.gcra import LEASE, MICROSECONDS, Limit
-from shardmw.permits import Permits, TooLongError
+from shardmw.permits import Permits
 
 SECOND = MICROSECONDS
 START = 60_000_000 * SECOND
