@@ -9,7 +9,13 @@ info, kept in memcached and, for when it is away, in each worker.
 import time
 from typing import NamedTuple
 
-from shardmw.backend import Answer, Backend, LogicalContainer, SharedCache
+from shardmw.backend import (
+    Answer,
+    Backend,
+    Event,
+    LogicalContainer,
+    SharedCache,
+)
 from shardmw.recent import Recent
 
 CACHE_KEY = 'shardmw/stats/{account}/{container}'
@@ -37,8 +43,8 @@ class SummedStats:
     """Sums that are about so many seconds old at the most.
 
     When they are older, one request reads them anew; those that come
-    meanwhile do with what there is. Within one client's request they stay the
-    same, as Swift's container info does.
+    meanwhile do with what there is, or wait if there is nothing. Within one
+    client's request they stay the same, as Swift's container info does.
 
     :param seconds: how old they may be
     """
@@ -48,6 +54,7 @@ class SummedStats:
         self.seconds = seconds
         # [objects, bytes, fresh until] of the shards, as in memcached.
         self._local = Recent(LOCAL_SUMS)
+        self._being_read: dict[str, Event] = {}
 
     def of(self, env: dict, target: LogicalContainer) -> ContainerStats:
         """The sums of a container.
@@ -68,10 +75,38 @@ class SummedStats:
     def _cached(self, env: dict, target: LogicalContainer, key: str) -> list:
         shared = SharedCache(env)
         sums = shared.get(key) or self._local.get(key)
-        if sums is None or self._is_ours_to_refresh(shared, key, sums):
-            sums = self._read(env, target)
-            self._local[key] = sums
-            shared.set(key, sums, STALE_FACTOR * self.seconds)
+        if sums is None:
+            return self._read_for_all(env, target, key)
+        if self._is_ours_to_refresh(shared, key, sums):
+            return self._read_anew(env, target, key)
+        return sums
+
+    def _read_for_all(
+        self, env: dict, target: LogicalContainer, key: str
+    ) -> list:
+        """Read sums that nobody has, for all who want them meanwhile.
+
+        When a new container meets its first writers, all of them do.
+        """
+        while key in self._being_read:
+            sums = self._being_read[key].wait()
+            if sums is not None:
+                return sums
+        being_read = self._being_read[key] = Event()
+        sums = None
+        try:
+            sums = self._read_anew(env, target, key)
+        finally:
+            del self._being_read[key]
+            being_read.send(sums)
+        return sums
+
+    def _read_anew(
+        self, env: dict, target: LogicalContainer, key: str
+    ) -> list:
+        sums = self._read(env, target)
+        self._local[key] = sums
+        SharedCache(env).set(key, sums, STALE_FACTOR * self.seconds)
         return sums
 
     def _is_ours_to_refresh(
