@@ -66,6 +66,15 @@ class Limit(NamedTuple):
         return max(1, duration // self.interval)
 
     @property
+    def burst_of_idle(self) -> int:
+        """The burst of a container that was idle for at least as long.
+
+        A little less, lest one that is written to below its rate, and so
+        always has a full burst, needs a jump for each write.
+        """
+        return self.burst - min(MICROSECONDS, self.burst // 4)
+
+    @property
     def horizon(self) -> int:
         """How far ahead of now an end may lie by rule.
 
@@ -135,8 +144,10 @@ def jump_needed(start: int, now: int, floor: int, limit: Limit) -> int:
     if not limit.is_plausible(floor, now):
         floor = 0
     # One that starts at 0 is new or was lost: there is no burst.
-    earliest = now if start < FIRST_END else now - limit.burst
-    return max(0, max(earliest, floor) - start)
+    is_new = start < FIRST_END
+    if start >= max(now if is_new else now - limit.burst, floor):
+        return 0
+    return max(now if is_new else now - limit.burst_of_idle, floor) - start
 
 
 def next_slot(end: int, now: int, limit: Limit) -> int:
