@@ -32,8 +32,8 @@ from typing import NamedTuple
 from swift.common.http import is_success
 from swift.common.middleware.versioned_writes.object_versioning import (
     DELETE_MARKER_CONTENT_TYPE,
-    parse_versions_object_name,
 )
+from swift.common.request_helpers import split_reserved_name
 from swift.common.swob import (
     HTTPServiceUnavailable,
     Request,
@@ -196,7 +196,7 @@ class Charges:
         return _Write(
             write.account,
             owner,
-            parse_versions_object_name(write.name)[0],
+            _versioned_object(write.name),
             info,
             self.backend.described_by(hidden, info),
         )
@@ -215,6 +215,14 @@ class Charges:
         """About how many objects each shard holds, 0 only if none does."""
         total = self.stats.of(req.environ, target).object_count
         return -(-total // target.layout.shards)
+
+
+def _versioned_object(name: str) -> str:
+    """The client's object that a version, by its name, is one of."""
+    try:
+        return split_reserved_name(name)[0]
+    except ValueError:
+        return name
 
 
 def _source(req: Request) -> str | None:
