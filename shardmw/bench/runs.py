@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One load on one container, with all that tells it from others. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shardmw.bench.kinds import Kind
+from shardmw.bench.summary import Summary
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of a load.
+
+    :param work: what was done, such as ``write`` or ``list``
+    :param turn: which of the rounds it belongs to, from 0 on; what is of one
+                 round makes a pair
+    :param conditions: what else tells runs apart, by name: ``clients``,
+                       ``size`` (bytes), ``rows`` (in the container),
+                       ``page`` (rows a page), ``limit`` (writes/s of a
+                       backing container) and the like; numbers and words only
+    :param rows_listed: rows of all pages that were answered
+    """
+
+    work: str
+    kind: Kind
+    turn: int
+    conditions: Mapping[str, object]
+    summary: Summary
+    rows_listed: int = 0
+
+    @property
+    def rate(self) -> float:
+        """What was done, a second: rows of listings, else operations."""
+        if self.rows_listed:
+            return self.rows_listed / self.summary.seconds
+        return self.summary.admitted_rate
+
+    def as_json(self) -> dict[str, object]:
+        """What :meth:`from_json` takes."""
+        return {
+            'work': self.work,
+            'kind': self.kind.as_json(),
+            'turn': self.turn,
+            'conditions': dict(self.conditions),
+            'rows_listed': self.rows_listed,
+            'summary': self.summary.as_json(),
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, object]) -> 'Run':
+        """The run that :meth:`as_json` gave."""
+        return cls(
+            values['work'],
+            Kind.from_json(values['kind']),
+            values['turn'],
+            values['conditions'],
+            Summary.from_json(values['summary']),
+            values['rows_listed'],
+        )
