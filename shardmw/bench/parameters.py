@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an experiment is made with, and how the command line tells. Pure.
+
+A frozen dataclass each, whose fields are the options of its command::
+
+    @dataclass(frozen=True)
+    class MyParameters(Parameters):
+        clients: int = option(16, POSITIVE, 'Clients at once.', '-t')
+        sizes: tuple[int, ...] = option((4096,), SIZES, 'Of the objects.')
+
+:mod:`shardmw.bench.command` makes ``-t/--clients`` and ``--sizes`` of them.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+_OPTION = 'option'
+
+
+class Option(NamedTuple):
+    """An option of the command line.
+
+    :param kind: what click takes as its type; bool makes ``--name/--no-name``
+    :param text: its help; of several sentences, a fragment each
+    :param flags: other names, such as ``-t``; with ``--`` in place of its own
+    :param multiple: whether it can be given several times; the field is then
+                     a tuple, or a mapping, if the type gives pairs
+    :param shown: how the help shows the default, if not as it's typed
+    :param environment: the variable that gives it if nobody does
+    """
+
+    kind: object
+    text: str
+    flags: tuple[str, ...] = ()
+    multiple: bool = False
+    shown: str | None = None
+    environment: str | None = None
+
+
+def option(
+    default: object, kind: object, text: str, *flags: str, **also: object
+) -> Any:
+    """A field of parameters that is an option, too.
+
+    :param also: further fields of :class:`Option`
+    """
+    metadata = {_OPTION: Option(kind, text, flags, **also)}
+    if isinstance(default, Mapping):
+        return dataclasses.field(
+            default_factory=lambda: dict(default), metadata=metadata
+        )
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The base of all parameters: JSON, and the options."""
+
+    def as_json(self) -> dict[str, object]:
+        """What :meth:`from_json` takes."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, object]) -> 'Parameters':
+        """The parameters that :meth:`as_json` gave; what's unknown is left."""
+        known = {each.name for each in dataclasses.fields(cls)}
+        return cls(
+            **{
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in values.items()
+                if name in known
+            }
+        )
+
+    @classmethod
+    def options(cls) -> dict[str, tuple[object, Option]]:
+        """``{field: (default, option)}`` of the fields that are options."""
+        found = {}
+        for each in dataclasses.fields(cls):
+            if _OPTION in each.metadata:
+                default = each.default
+                if default is dataclasses.MISSING:
+                    default = each.default_factory()
+                found[each.name] = (default, each.metadata[_OPTION])
+        return found
