@@ -22,6 +22,7 @@ class Result:
     :param parameters: what it was made with, by name
     :param figures: what was measured, as the experiment shapes it; all that
                     its tables are made of
+    :param complete: whether nothing broke it off
     """
 
     command: str
@@ -29,6 +30,7 @@ class Result:
     provenance: Provenance
     parameters: Mapping[str, object]
     figures: Mapping[str, object]
+    complete: bool = True
 
 
 def make(folder: Path) -> None:
@@ -58,6 +60,7 @@ def save(folder: Path, result: Result) -> Path:
         'provenance': result.provenance.as_json(),
         'parameters': result.parameters,
         'figures': result.figures,
+        'complete': result.complete,
     }
     write(path, json.dumps(values, indent=1, allow_nan=False) + '\n')
     return path
@@ -72,6 +75,14 @@ def load(
     """
     paths = [_path(folder, command, each) for each in experiments]
     return [_read(path) for path in paths if path.exists()]
+
+
+def load_all(folder: Path) -> list[Result]:
+    """All that the folder has, by the names of its files.
+
+    :raises BenchError: if a file can't be understood
+    """
+    return [_read(path) for path in sorted(folder.glob('*.json'))]
 
 
 def write(path: Path, text: str) -> None:
@@ -103,6 +114,7 @@ def _read(path: Path) -> Result:
             Provenance.from_json(values['provenance']),
             values['parameters'],
             values['figures'],
+            values.get('complete', True),
         )
     except (OSError, ValueError, KeyError, TypeError) as err:
         raise BenchError(
