@@ -51,7 +51,9 @@ class Scenario(Protocol):
         self, parameters: Parameters, figures: Mapping
     ) -> list[Table]: ...
 
-    def plots(self, parameters: Parameters, figures: Mapping) -> list[Plot]: ...
+    def plots(
+        self, parameters: Parameters, figures: Mapping
+    ) -> list[Plot]: ...
 
 
 #: In the order of the help, of ``all`` and of the report.

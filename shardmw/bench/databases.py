@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The container databases on the disks of an own cluster, only looked at."""
+
+import configparser
+import contextlib
+import hashlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from shardmw.bench.errors import BenchError
+from shardmw.bench.kinds import Kind
+from shardmw.placement import backing_container
+from shardmw.saio import Cluster
+from shardmw.saio.rings import PART_POWER
+
+# What another connection may hold a database for.
+_PATIENCE_SECONDS = 60
+
+# What Swift calls the states of shard ranges.
+_STATES = {
+    10: 'found',
+    20: 'created',
+    30: 'cleaved',
+    40: 'active',
+    50: 'shrinking',
+    60: 'sharding',
+    70: 'sharded',
+    80: 'shrunk',
+}
+_ACTIVE = 40
+
+_INFO = 'SELECT hash, storage_policy_index FROM container_info'
+_PATH = 'SELECT account, container FROM container_info'
+_COUNT = 'SELECT SUM(object_count) FROM policy_stat'
+_RANGES = (
+    'SELECT name, upper, state FROM shard_range WHERE deleted = 0 '
+    "ORDER BY upper = '', upper"
+)
+
+
+class Part(NamedTuple):
+    """One of the containers that a container's rows lie in.
+
+    :param upper: the last name that a range of a native one may have; empty
+                  for all others
+    """
+
+    account: str
+    container: str
+    upper: str = ''
+
+
+class Content(NamedTuple):
+    """What a database holds, by its own books.
+
+    :param checksum: the same if two hold the same rows
+    """
+
+    rows: int
+    checksum: str
+
+
+class Shards(NamedTuple):
+    """How far a container has been split natively, as its root tells.
+
+    :param states: of the ranges
+    """
+
+    is_root_sharded: bool
+    states: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        root = 'sharded' if self.is_root_sharded else 'not sharded'
+        return ', '.join([f'root {root}', *self.states])
+
+
+def device_of(cluster: Cluster, database: Path) -> str:
+    """The device that a database lies on, such as ``1/sdb1``."""
+    node, device = database.relative_to(cluster.devices_path).parts[:2]
+    return f'{node}/{device}'
+
+
+def databases(cluster: Cluster, account: str, container: str) -> list[Path]:
+    """All replicas of a container's database, sorted by device.
+
+    Of one that was sharded natively, the one in use.
+    """
+    folders = _folders(cluster, account, container)
+    return [_newest(folder) for folder in folders if any(_files(folder))]
+
+
+def content(database: Path) -> Content:
+    """What a database holds.
+
+    :raises BenchError: if it can't be read
+    """
+    with connected(database) as connection:
+        checksum, _ = connection.execute(_INFO).fetchone()
+        rows = connection.execute(_COUNT).fetchone()[0]
+    return Content(rows or 0, checksum)
+
+
+def policy_index(database: Path) -> int:
+    """The storage policy of a container.
+
+    :raises BenchError: if its database can't be read
+    """
+    with connected(database) as connection:
+        return connection.execute(_INFO).fetchone()[1]
+
+
+def shards_of(root: Path) -> Shards:
+    """How far a container has been split natively.
+
+    :param root: its database
+    :raises BenchError: if it can't be read
+    """
+    with connected(root) as connection:
+        path = '/'.join(connection.execute(_PATH).fetchone())
+    states = [_STATES.get(state) for *_, state in _shard_ranges(root, path)]
+    # sharded, its rows' old database is gone and the new one's name tells
+    return Shards(_is_alone(root) and '_' in root.stem, tuple(states))
+
+
+def parts(
+    cluster: Cluster, account: str, container: str, kind: Kind
+) -> list[Part]:
+    """The containers that rows of a container lie in.
+
+    Of a sharded one the shards in their order, then the root; of a native
+    one the ranges in theirs.
+
+    :raises BenchError: if a native one isn't sharded
+    """
+    if kind.is_native:
+        return _ranges(cluster, account, container)
+    root = Part(account, container)
+    return [
+        *(
+            Part(account, backing_container(container, shard))
+            for shard in range(kind.shards or 0)
+        ),
+        root,
+    ]
+
+
+@contextlib.contextmanager
+def connected(
+    database: Path, writes: bool = False
+) -> Iterator[sqlite3.Connection]:
+    """A connection to a database, with transactions as one writes them.
+
+    :raises BenchError: if it can't be read or written
+    """
+    uri = f'{database.as_uri()}?mode={"rw" if writes else "ro"}'
+    try:
+        with contextlib.closing(
+            sqlite3.connect(
+                uri, uri=True, timeout=_PATIENCE_SECONDS, isolation_level=None
+            )
+        ) as connection:
+            yield connection
+    except sqlite3.Error as err:
+        raise BenchError(f'{database} cannot be used: {err}') from err
+
+
+def _ranges(cluster: Cluster, account: str, container: str) -> list[Part]:
+    roots = databases(cluster, account, container)
+    path = f'{account}/{container}'
+    found = _shard_ranges(roots[0], path) if roots else []
+    if not found or any(state != _ACTIVE for *_, state in found):
+        raise BenchError(f'{path} is not sharded natively')
+    return [Part(*name.split('/', 1), upper) for name, upper, _ in found]
+
+
+def _shard_ranges(root: Path, path: str) -> list[tuple[str, str, int]]:
+    """``(name, upper, state)`` of each range, but the container's own."""
+    with connected(root) as connection:
+        rows = connection.execute(_RANGES).fetchall()
+    return [row for row in rows if row[0] != path]
+
+
+def _folders(cluster: Cluster, account: str, container: str) -> list[Path]:
+    digest = _hash_path(cluster, account, container)
+    partition = int(digest[:8], 16) >> (32 - PART_POWER)
+    below = f'containers/{partition}/{digest[-3:]}/{digest}'
+    return sorted(cluster.devices_path.glob(f'*/*/{below}'))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return folder.glob(f'{folder.name}*.db')
+
+
+def _is_alone(database: Path) -> bool:
+    return len(list(_files(database.parent))) == 1
+
+
+def _newest(folder: Path) -> Path:
+    # a sharded container's is called HASH_EPOCH.db, and outlives HASH.db
+    return max(_files(folder), key=lambda path: path.stem)
+
+
+def _hash_path(cluster: Cluster, account: str, container: str) -> str:
+    conf = configparser.RawConfigParser()
+    conf.read(cluster.path / 'etc' / 'swift.conf')
+    salt = conf['swift-hash']
+    text = (
+        f'{salt["swift_hash_path_prefix"]}/{account}/{container}'
+        f'{salt["swift_hash_path_suffix"]}'
+    )
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of a container database, as uploads leave them. Pure."""
+
+import bisect
+import hashlib
+import mimetypes
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from operator import xor
+from typing import NamedTuple
+
+from shardmw.bench.kinds import Kind
+from shardmw.placement import backing_object, lies_in_root, shard_of
+
+#: Of Swift's timestamps.
+TICKS_PER_SECOND = 100_000
+
+_CONTENT_TYPE = 'application/octet-stream'
+_CHECKSUM_DIGITS = 32
+
+
+class Row(NamedTuple):
+    """What a database has of an object, in the order of its columns."""
+
+    name: str
+    created_at: str
+    size: int
+    content_type: str
+    etag: str
+
+
+class Stamps(NamedTuple):
+    """When objects were written, by their number: one after another.
+
+    :param first: of the object 0, in ticks since 1970
+    """
+
+    first: int
+
+    def of(self, number: int) -> str:
+        """As a database has it."""
+        seconds, ticks = divmod(self.first + number, TICKS_PER_SECOND)
+        return f'{seconds:010d}.{ticks:05d}'
+
+
+def stamps_before(moment: float, count: int) -> Stamps:
+    """Stamps of so many objects, the last of which is before a moment.
+
+    :param moment: such as now, in seconds since 1970
+    """
+    return Stamps(int(moment * TICKS_PER_SECOND) - count)
+
+
+def row_maker(size: int, stamps: Stamps) -> Callable[[int, str, str], Row]:
+    """Makes rows: ``make(number, name of the object, name in the database)``.
+
+    :param size: of each object, whose bytes are all ``x``
+    """
+    etag = hashlib.md5(b'x' * size, usedforsecurity=False).hexdigest()
+    types: dict[str, str] = {}
+
+    def make(number: int, name: str, backing: str) -> Row:
+        ending = name[name.rfind('.') :] if '.' in name else ''
+        kind = types.get(ending) or types.setdefault(ending, type_of(name))
+        return Row(backing, stamps.of(number), size, kind, etag)
+
+    return make
+
+
+def type_of(name: str) -> str:
+    """The content type that Swift gives to who names none."""
+    return mimetypes.guess_type(name)[0] or _CONTENT_TYPE
+
+
+def placer(
+    container: str, kind: Kind, uppers: Sequence[str]
+) -> Callable[[str], tuple[int, str]]:
+    """Tells where a row goes: ``place(name) -> (part's index, row's name)``.
+
+    :param uppers: of the ranges of a native container, but the last one's;
+                   parts are as :func:`shardmw.bench.databases.parts` has them
+    """
+    if kind.is_native:
+        return lambda name: (bisect.bisect_left(uppers, name), name)
+    if kind.is_plain:
+        return lambda name: (0, name)
+    root = kind.parts
+
+    def place(name: str) -> tuple[int, str]:
+        if lies_in_root(container, name):
+            return root, name
+        return shard_of(name, kind.parts), backing_object(container, name)
+
+    return place
+
+
+def checksum_with(checksum: str, rows: Iterable[Row]) -> str:
+    """A database's checksum, with rows added.
+
+    Swift's is the XOR of the MD5 of each row's name and timestamp.
+    """
+    sums = (_row_sum(row.name, row.created_at) for row in rows)
+    total = reduce(xor, sums, int(checksum, 16))
+    return f'{total:0{_CHECKSUM_DIGITS}x}'
+
+
+def _row_sum(name: str, created_at: str) -> int:
+    digest = hashlib.md5(
+        f'{name}-{created_at}'.encode(), usedforsecurity=False
+    )
+    return int.from_bytes(digest.digest(), 'big')
