@@ -15,6 +15,8 @@ REFERENCE = 'reference'  #: what others published: dashed, and grey
 class Series:
     """Values that belong together, as the legend names them.
 
+    Series of the same label look the same, and the legend has it once.
+
     :param x: positions; of bars indexes into the axis' ``names``
     :param low, high: ends of an interval round each y, if there is one
     """
@@ -44,12 +46,17 @@ class Axis:
     :param log: logarithmic; its values are then above 0
     :param names: of the positions 0, 1, 2, …, for categories
     :param ticks: where to put the labels; the plot chooses if there are none
+    :param sizes: its values are bytes, and its labels say 4 KiB
+    :param from_zero: values above 0 have an axis that begins there; take this
+                      off to see small differences; bars always have it
     """
 
     label: str
     log: bool = False
     names: Sequence[str] = ()
     ticks: Sequence[float] = ()
+    sizes: bool = False
+    from_zero: bool = True
 
 
 @dataclass(frozen=True)

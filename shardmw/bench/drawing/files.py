@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plots as files: SVG and PNG."""
+
+import io
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from html import escape
+
+import matplotlib
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+from shardmw.bench.drawing.layout import figure_of
+from shardmw.bench.plot import Axis, Plot, Series
+
+# Fonts of the reader's that are as wide as the one that was measured, or less.
+_FONTS = "'DejaVu Sans', Verdana, 'Helvetica Neue', Arial, sans-serif"
+
+# Whatever the user has set up for plots of their own.
+_IGNORED_SETTINGS = {'backend', 'backend_fallback', 'interactive', 'toolbar'}
+_SETTINGS = {
+    **{
+        key: value
+        for key, value in matplotlib.rcParamsDefault.items()
+        if key not in _IGNORED_SETTINGS
+    },
+    'font.family': ['DejaVu Sans'],
+    'font.size': 10.5,
+    # letters stay letters: they are small, and can be found and read aloud
+    'svg.fonttype': 'none',
+    'path.simplify': True,
+}
+
+# So that nothing in a file tells when or by what it was made.
+_NO_METADATA = dict.fromkeys(('Date', 'Creator', 'Format', 'Type'))
+
+_FONT = re.compile(r"font: (?:(bold|\d+) )?([\d.]+)px '[^;]*")
+_COORDINATES = re.compile(r' (?:d|x|y)="[^"]*"', re.DOTALL)
+_DIGITS = re.compile(r'(\.\d\d)\d+')
+
+
+def svg(plot: Plot) -> str:
+    """A plot as an SVG element, on a light ground.
+
+    It is a file, too, and can be put into HTML as it is.
+
+    :raises ValueError: if there is nothing in it that can be drawn
+    """
+    with matplotlib.rc_context({**_SETTINGS, 'svg.hashsalt': plot.name}):
+        text = io.StringIO()
+        canvas = FigureCanvasSVG(figure_of(_drawable(plot)))
+        canvas.print_svg(text, metadata=_NO_METADATA)
+    return _smaller(_titled(text.getvalue(), plot))
+
+
+def png(plot: Plot, dots_per_inch: int = 110) -> bytes:
+    """The same as a picture of dots.
+
+    :raises ValueError: likewise
+    """
+    with matplotlib.rc_context(_SETTINGS):
+        dots = io.BytesIO()
+        figure = figure_of(_drawable(plot))
+        figure.savefig(dots, dpi=dots_per_inch, metadata={'Software': None})
+    return dots.getvalue()
+
+
+def _drawable(plot: Plot) -> Plot:
+    """Without what has no place: no number, or below a logarithm's."""
+    series = tuple(
+        _chosen(each, places)
+        for each in plot.series
+        if (places := _places(each, plot.x, plot.y))
+    )
+    if not series:
+        raise ValueError(f'{plot.name} has nothing that can be drawn')
+    return replace(plot, series=series)
+
+
+def _places(series: Series, x: Axis, y: Axis) -> list[int]:
+    return [
+        place
+        for place, point in enumerate(zip(series.x, series.y, strict=True))
+        if all(map(_is_on, (x, y), point))
+    ]
+
+
+def _is_on(axis: Axis, value: float | None) -> bool:
+    if value is None or not math.isfinite(value):
+        return False
+    return value > 0 or not axis.log
+
+
+def _chosen(series: Series, places: Sequence[int]) -> Series:
+    def some(values: Sequence[float] | None) -> list[float] | None:
+        return None if values is None else [values[i] for i in places]
+
+    return replace(
+        series,
+        x=some(series.x),
+        y=some(series.y),
+        low=some(series.low),
+        high=some(series.high),
+    )
+
+
+def _titled(text: str, plot: Plot) -> str:
+    """Without the preamble of a file of its own, and with a title to hear."""
+    _, begin, rest = text.partition('<svg ')
+    attributes, end, content = rest.partition('>')
+    return (
+        f'{begin}role="img" {attributes.strip()}{end}\n'
+        f' <title>{escape(plot.title)}</title>{content}'
+    )
+
+
+def _smaller(text: str) -> str:
+    """With fonts that readers have, and places to a hundredth of a point."""
+    text = _FONT.sub(_font, text)
+    return _COORDINATES.sub(lambda m: _DIGITS.sub(r'\1', m[0]), text)
+
+
+def _font(match: re.Match) -> str:
+    weight = f'{match[1]} ' if match[1] else ''
+    return f'font: {weight}{match[2]}px {_FONTS}'

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The series of a plot, drawn."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from shardmw.bench.drawing.palette import (
+    INK,
+    PAPER,
+    REFERENCE_COLOUR,
+    Look,
+    looks,
+)
+from shardmw.bench.drawing.ticks import number_text
+from shardmw.bench.plot import (
+    BARS,
+    DOTS,
+    LINE,
+    REFERENCE,
+    STEPS,
+    Plot,
+    Series,
+)
+
+# Of the room that each name on an axis has, what its bars take, and the most
+# that one takes, for a lonely bar is no wall.
+_BARS_WIDTH = 0.78
+_WIDEST_BAR = 0.5
+
+# Up to so many bars have their values on them.
+_MOST_TOLD = 12
+
+# Up to so many points are marked, and have error bars.
+_FEW_POINTS = 40
+
+# All dots of a plot: more make a large file, and a cloud.
+_MOST_DOTS = 600
+
+# Up to so many histograms are filled.
+_FEW_STEPS = 3
+
+
+def style_of(plot: Plot, series: Series) -> str:
+    """How it's drawn.
+
+    A bar's length means nothing where there is no 0 that it begins at.
+    """
+    if series.style == BARS and plot.y.log:
+        return DOTS
+    return series.style
+
+
+def draw_series(axes: Axes, plot: Plot) -> None:
+    """Draw all of them: bars below, what others published on top."""
+    look_of = _looks(plot)
+    places = _places(plot)
+    for series in plot.series:
+        look = look_of.get(series.label)
+        style = style_of(plot, series)
+        if style == REFERENCE:
+            _draw_reference(axes, plot, series)
+        elif style == BARS:
+            _draw_bars(axes, series, look, places)
+        elif style == STEPS:
+            _draw_steps(axes, series, look, len(look_of) <= _FEW_STEPS)
+        elif style == DOTS:
+            offset, _ = places.get(series.label, (0, 0))
+            _draw_dots(axes, plot, series, look, offset)
+        else:
+            _draw_line(axes, plot, series, look)
+
+
+def legend_of(plot: Plot) -> tuple[list[Artist], list[str]]:
+    """Keys and labels, each label once; none if there's one series only."""
+    shown: dict[str, Series] = {}
+    for series in plot.series:
+        # of dots with a line, it's the line that can be seen
+        if series.label not in shown or series.style == LINE:
+            shown[series.label] = series
+    if len(shown) < 2:
+        return [], []
+    look_of = _looks(plot)
+    keys = [
+        _key(plot, series, look_of.get(label))
+        for label, series in shown.items()
+    ]
+    return keys, list(shown)
+
+
+def _looks(plot: Plot) -> dict[str, Look]:
+    return looks(each.label for each in plot.series if each.style != REFERENCE)
+
+
+def _key(plot: Plot, series: Series, look: Look | None) -> Artist:
+    style = style_of(plot, series)
+    if style == REFERENCE:
+        return Line2D([], [], **_reference_look(plot, series))
+    if style == BARS:
+        return Patch(facecolor=look.colour)
+    if style == DOTS:
+        marker = look.marker if _is_marked(plot, series) else 'o'
+        return Line2D(
+            *([], []),
+            color=look.colour,
+            linestyle='none',
+            marker=marker,
+            markersize=6,
+        )
+    return Line2D(
+        *([], []),
+        color=look.colour,
+        linestyle=look.dash,
+        linewidth=2.2,
+        marker=look.marker if _is_marked(plot, series) else None,
+        markersize=5.5,
+    )
+
+
+def _is_marked(plot: Plot, series: Series) -> bool:
+    """Whether its points have marks of its own, and not just dots or none."""
+    if series.style == STEPS:
+        return False
+    kin = [each for each in plot.series if each.label == series.label]
+    several = {each.style for each in kin} >= {LINE, DOTS}
+    return not several and max(len(each.x) for each in kin) <= _FEW_POINTS
+
+
+def _places(plot: Plot) -> Mapping[str, tuple[float, float]]:
+    """Of the series that share names: by label, offset and width."""
+    labels = list(
+        dict.fromkeys(e.label for e in plot.series if e.style == BARS)
+    )
+    width = _BARS_WIDTH / max(len(labels), 1)
+    first = -(len(labels) - 1) / 2
+    return {
+        label: ((first + place) * width, min(width, _WIDEST_BAR) * 0.94)
+        for place, label in enumerate(labels)
+    }
+
+
+def _draw_bars(
+    axes: Axes,
+    series: Series,
+    look: Look,
+    places: Mapping[str, tuple[float, float]],
+) -> None:
+    offset, width = places[series.label]
+    x = [each + offset for each in series.x]
+    axes.bar(x, series.y, width, color=look.colour, zorder=2)
+    _draw_interval(axes, series, x, INK)
+    if len(places) * len(series.x) > _MOST_TOLD:
+        return
+    tops = series.y if series.high is None else series.high
+    for place, value, top in zip(x, series.y, tops, strict=True):
+        axes.annotate(
+            _told(value),
+            (place, top),
+            (0, 3),
+            textcoords='offset points',
+            ha='center',
+            va='bottom',
+            fontsize=9,
+            color=INK,
+            zorder=4,
+        )
+
+
+def _told(value: float) -> str:
+    """A value with three digits or all before the point."""
+    return number_text(value if value >= 100 else float(f'{value:.3g}'))
+
+
+def _draw_interval(
+    axes: Axes, series: Series, x: Sequence[float], colour: str
+) -> None:
+    if series.low is None or series.high is None:
+        return
+    low = [max(0, y - e) for y, e in zip(series.y, series.low, strict=True)]
+    high = [max(0, e - y) for y, e in zip(series.y, series.high, strict=True)]
+    axes.errorbar(
+        *(x, series.y, [low, high]),
+        fmt='none',
+        ecolor=colour,
+        elinewidth=1.2,
+        capsize=3,
+        capthick=1.2,
+        zorder=3,
+    )
+
+
+def _draw_line(axes: Axes, plot: Plot, series: Series, look: Look) -> None:
+    is_marked = _is_marked(plot, series)
+    axes.plot(
+        *(series.x, series.y),
+        color=look.colour,
+        linestyle=look.dash,
+        linewidth=2 if is_marked else 1.7,
+        marker=look.marker if is_marked else None,
+        markersize=5.5,
+        clip_on=False,
+        zorder=3,
+    )
+    if is_marked:
+        _draw_interval(axes, series, series.x, look.colour)
+    elif series.low is not None and series.high is not None:
+        axes.fill_between(
+            *(series.x, series.low, series.high),
+            color=look.colour,
+            alpha=0.15,
+            linewidth=0,
+        )
+
+
+def _draw_steps(axes: Axes, series: Series, look: Look, filled: bool) -> None:
+    axes.plot(
+        *(series.x, series.y),
+        drawstyle='steps-post',
+        color=look.colour,
+        linestyle=look.dash,
+        linewidth=1.6,
+        zorder=3,
+    )
+    if filled:
+        axes.fill_between(
+            *(series.x, series.y),
+            step='post',
+            color=look.colour,
+            alpha=0.13,
+            linewidth=0,
+            zorder=2,
+        )
+
+
+def _draw_dots(
+    axes: Axes, plot: Plot, series: Series, look: Look, offset: float
+) -> None:
+    every = [each for each in plot.series if style_of(plot, each) == DOTS]
+    step = math.ceil(sum(len(each.x) for each in every) / _MOST_DOTS)
+    x = [each + offset for each in series.x[::step]]
+    is_marked = _is_marked(plot, series)
+    axes.plot(
+        *(x, series.y[::step]),
+        linestyle='none',
+        marker=look.marker if is_marked else 'o',
+        markersize=7 if is_marked else 3,
+        markeredgewidth=0,
+        color=look.colour,
+        alpha=1 if is_marked else 0.5,
+        clip_on=False,
+        zorder=2.5,
+    )
+    if step == 1:
+        _draw_interval(axes, series, x, look.colour)
+
+
+def _draw_reference(axes: Axes, plot: Plot, series: Series) -> None:
+    look = _reference_look(plot, series)
+    if _is_level(plot, series):
+        axes.axhline(series.y[0], **look, zorder=2.8)
+    else:
+        axes.plot(series.x, series.y, **look, zorder=3.5)
+
+
+def _is_level(plot: Plot, series: Series) -> bool:
+    """Whether it's one value, for all x."""
+    return len(series.y) == 1 and not plot.x.names
+
+
+def _reference_look(plot: Plot, series: Series) -> dict[str, object]:
+    """Arguments for a line of matplotlib's."""
+    return {
+        'color': REFERENCE_COLOUR,
+        # names have nothing between them
+        'linestyle': 'none' if plot.x.names else (0, (4, 2)),
+        'linewidth': 1.6,
+        'marker': 'none' if _is_level(plot, series) else 'D',
+        'markersize': 7 if plot.x.names else 5,
+        'markerfacecolor': PAPER,
+        'markeredgewidth': 1.6,
+    }
