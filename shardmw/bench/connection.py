@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client's connection: sends one request, reads its response."""
 
+import functools
+import math
+import random
 import select
 import socket
+import time
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.sources import Request
@@ -10,12 +14,27 @@ from shardmw.bench.wire import (
     Address,
     Reply,
     ReplyReader,
-    request_bytes,
+    request_head,
     request_tail,
 )
 
 _CONNECT_SECONDS = 10
-_RECEIVE_BYTES = 65536
+
+#: What bodies are made of, over and over; it can't be compressed, for there
+#: are disks that would.
+_CONTENT_BYTES = 1 << 20
+
+# A body that is no longer goes out together with the head.
+_SMALL_BYTES = 1 << 14
+
+# What one connection sends at most before the others have their turn.
+_TURN_BYTES = 1 << 22
+
+_RECEIVE_BYTES = 1 << 18
+
+# All connections of a process read into it, one at a time; only what they
+# count is kept.
+_received = memoryview(bytearray(_RECEIVE_BYTES))
 
 
 class ConnectionLost(Exception):
@@ -28,21 +47,27 @@ class Connection:
     :param epoll: tells when there's something to do; all connections share it
     :param by_descriptor: where to find the connection then
 
-    ``request`` is what it waits for an answer to, None for nothing, and
-    ``started`` when that was sent; who uses it clears the request.
+    ``request`` is what it waits for an answer to, None for nothing; who uses
+    the connection clears it. ``started``, ``sent`` and ``first_byte`` are
+    times of it, as :class:`shardmw.bench.samples.Sample` has them.
     """
 
     __slots__ = (
         'address',
+        'first_byte',
         'request',
+        'sent',
         'started',
+        '_body_left',
         '_by_descriptor',
+        '_content',
         '_epoll',
-        '_is_sending',
+        '_head',
+        '_is_awaiting_room',
+        '_peer',
         '_reader',
         '_socket',
         '_tail',
-        '_unsent',
     )
 
     def __init__(
@@ -55,26 +80,34 @@ class Connection:
         self.address = address
         self.request: Request | None = None
         self.started = 0.0
+        self.sent = self.first_byte = math.nan
         self._tail = request_tail(address, token)
         self._epoll = epoll
         self._by_descriptor = by_descriptor
+        self._content = _content()
         self._socket: socket.socket | None = None
+        #: ``(family, address)`` of who was there the first time
+        self._peer: tuple[int, tuple] | None = None
         self._reader: ReplyReader | None = None
-        self._unsent = b''
-        self._is_sending = False
+        #: what has to be sent: first this, then so many bytes of the body
+        self._head = b''
+        self._body_left = 0
+        self._is_awaiting_room = False
 
     def connect(self) -> None:
         """Connect, and wait for it.
 
         :raises BenchError: if nobody's there
         """
+        host, port, _ = self.address
         try:
-            opened = socket.create_connection(self.address, _CONNECT_SECONDS)
+            opened = socket.create_connection((host, port), _CONNECT_SECONDS)
         except OSError as err:
-            host, port = self.address
             raise BenchError(
-                f'cannot connect to {host}:{port} ({err}): is a proxy there?'
+                f'cannot connect to {self.address.netloc} ({err}): is a '
+                'proxy there?'
             ) from err
+        self._peer = opened.family, opened.getpeername()
         self._use(opened)
 
     def send(self, request: Request, now: float) -> None:
@@ -84,10 +117,16 @@ class Connection:
         """
         self.request = request
         self.started = now
+        self.sent = self.first_byte = math.nan
         self._reader = ReplyReader(request.method == b'HEAD')
-        self._unsent = request_bytes(
-            request.method, request.target, self._tail, request.body
+        size = request.body_bytes
+        self._head = request_head(
+            request.method, request.target, self._tail, size
         )
+        self._body_left = size or 0
+        if size and size <= _SMALL_BYTES:
+            self._head += self._content[:size]
+            self._body_left = 0
         if self._socket is None:
             self._connect_later()
         else:
@@ -100,7 +139,7 @@ class Connection:
         :returns: the response if that was the end of it
         :raises ConnectionLost: if there will be none
         """
-        if self._unsent and event & ~select.EPOLLIN:
+        if self._has_unsent and event & ~select.EPOLLIN:
             self._send_on()
         if event & ~select.EPOLLOUT:
             return self._receive()
@@ -114,7 +153,12 @@ class Connection:
             self._epoll.unregister(descriptor)
             self._socket.close()
             self._socket = None
-            self._is_sending = False
+            self._is_awaiting_room = False
+        self._head, self._body_left = b'', 0
+
+    @property
+    def _has_unsent(self) -> bool:
+        return bool(self._head or self._body_left)
 
     def _use(self, opened: socket.socket) -> None:
         opened.setblocking(False)
@@ -124,32 +168,45 @@ class Connection:
         self._epoll.register(opened.fileno(), select.EPOLLIN)
 
     def _connect_later(self) -> None:
-        opened = socket.socket()
+        family, address = self._peer
+        opened = socket.socket(family)
         opened.setblocking(False)
-        opened.connect_ex(self.address)
+        opened.connect_ex(address)
         self._use(opened)
         self._await_room(True)
 
-    def _await_room(self, is_sending: bool) -> None:
+    def _await_room(self, is_wanted: bool) -> None:
         """Be told when more can be sent, or not any more."""
-        if is_sending != self._is_sending:
-            self._is_sending = is_sending
-            events = select.EPOLLIN | (select.EPOLLOUT if is_sending else 0)
+        if is_wanted != self._is_awaiting_room:
+            self._is_awaiting_room = is_wanted
+            events = select.EPOLLIN | (select.EPOLLOUT if is_wanted else 0)
             self._epoll.modify(self._socket.fileno(), events)
 
     def _send_on(self) -> None:
+        """Send until the connection takes no more, or for a turn."""
         try:
-            sent = self._socket.send(self._unsent)
+            if self._head:
+                self._head = self._head[self._socket.send(self._head) :]
+            if self._body_left and not self._head:
+                self._send_body()
         except BlockingIOError:
-            sent = 0
+            pass
         except OSError as err:
             raise ConnectionLost(str(err)) from err
-        self._unsent = self._unsent[sent:]
-        self._await_room(bool(self._unsent))
+        if not self._has_unsent:
+            self.sent = time.monotonic()
+        self._await_room(self._has_unsent)
+
+    def _send_body(self) -> None:
+        turn_ends = self._body_left - _TURN_BYTES
+        while self._body_left > max(0, turn_ends):
+            at = -self._body_left % _CONTENT_BYTES
+            part = self._content[at : at + self._body_left]
+            self._body_left -= self._socket.send(part)
 
     def _receive(self) -> Reply | None:
         try:
-            received = self._socket.recv(_RECEIVE_BYTES)
+            count = self._socket.recv_into(_received)
         except BlockingIOError:
             return None
         except OSError as err:
@@ -158,18 +215,25 @@ class Connection:
             # a server may close what is idle
             self.close()
             return None
+        if count and math.isnan(self.first_byte):
+            self.first_byte = time.monotonic()
         try:
-            reply = self._take(received)
+            reply = self._take(_received[:count])
         except ValueError as err:
             raise ConnectionLost(f'no HTTP response: {err}') from err
-        if reply is not None and not reply.reusable:
+        if reply is not None and (self._has_unsent or not reply.reusable):
             self.close()
         return reply
 
-    def _take(self, received: bytes) -> Reply | None:
+    def _take(self, received: memoryview) -> Reply | None:
         if received:
             return self._reader.feed(received)
         reply = self._reader.close()
         if reply is None:
             raise ConnectionLost('closed')
         return reply
+
+
+@functools.cache
+def _content() -> memoryview:
+    return memoryview(random.Random(0).randbytes(_CONTENT_BYTES))

@@ -24,7 +24,8 @@ class Load:
 
     A client is a connection that is kept alive. It asks for the next request
     of the source when it has its answer; one that was refused, too, is
-    followed by the next one and not repeated.
+    followed by the next one and not repeated. A source that has no more
+    requests ends the load.
 
     :param urls: of the proxies; the clients are dealt out to them in turn
     :param token: what all requests are authorized with
@@ -39,8 +40,9 @@ class Load:
     :param pace_seconds: the least time between two requests of a client, 0
                          for no pause; the clients' first ones are spread
                          over it
-    :param timeout_seconds: an answer that takes longer is given up
+    :param timeout_seconds: an operation that takes longer is given up
     :param drain_seconds: how long to wait for the last answers
+    :param insecure: don't verify the certificates of ``https://`` URLs
     """
 
     urls: tuple[str, ...]
@@ -54,6 +56,7 @@ class Load:
     pace_seconds: float = 0.0
     timeout_seconds: float = 120.0
     drain_seconds: float = 60.0
+    insecure: bool = False
 
     def __post_init__(self) -> None:
         if self.on_refusal not in REFUSAL_POLICIES:
@@ -102,7 +105,8 @@ class Outcome:
     :param samples: all operations, also those that ended after ``seconds``
     :param began: when the clients started, on the monotonic clock
     :param began_at: the same on the wall clock
-    :param seconds: for how long requests were sent
+    :param seconds: for how long requests were sent; of a load whose requests
+                    ended before its time, until the last answer
     """
 
     kinds: tuple[str, ...]

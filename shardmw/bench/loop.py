@@ -42,6 +42,7 @@ class ClientLoop:
         self._epoll = select.epoll()
         self._by_descriptor: dict[int, Connection] = {}
         self._source = load.source.requests(share.index, share.processes)
+        self._answered = getattr(self._source, 'answered', None)
         self._left = math.inf
         if load.count is not None:
             self._left = len(share.of(load.count))
@@ -206,11 +207,16 @@ class ClientLoop:
             request.kind,
             request.number,
             connection.started,
+            connection.sent,
+            connection.first_byte,
             end,
             status,
             retry_after,
             body_bytes,
+            request.body_bytes or 0,
         )
+        if self._answered is not None:
+            self._answered(request, status)
 
     def _close(self) -> None:
         now = time.monotonic()

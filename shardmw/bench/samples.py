@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was recorded of each operation."""
 
-from array import array
+import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -21,22 +21,33 @@ REFUSALS = frozenset({498, 429})
 
 
 class Sample(NamedTuple):
-    """One operation.
+    """One operation. Times are seconds on the monotonic clock.
+
+    The request took ``sent - start``, the response ``first_byte - sent``, and
+    its transfer ``end - first_byte``.
 
     :param kind: what was done, as an index of the source's kinds
     :param number: which of the source's requests it was
-    :param start: when its request was sent, on the monotonic clock
+    :param start: when the sending of its request began
+    :param sent: when the last byte of the request was handed to the
+                 connection; NaN if it never was
+    :param first_byte: when the first of the response came; NaN if none did
     :param end: when its response was whole, or given up
     :param retry_after: seconds; NaN if the response doesn't say
+    :param body_bytes: of the response
+    :param sent_bytes: of the request's body
     """
 
     kind: int
     number: int
     start: float
+    sent: float
+    first_byte: float
     end: float
     status: int
     retry_after: float
     body_bytes: int
+    sent_bytes: int = 0
 
     @property
     def is_admitted(self) -> bool:
@@ -46,28 +57,38 @@ class Sample(NamedTuple):
     def is_refused(self) -> bool:
         return self.status in REFUSALS
 
+    @property
+    def error(self) -> str | None:
+        """What went wrong; None of what was admitted or refused."""
+        if self.is_admitted or self.is_refused:
+            return None
+        return NO_STATUS_NAMES.get(self.status, str(self.status))
+
 
 class Samples:
     """Many operations, in little memory; goes through a pipe fast."""
 
-    _CODES = 'bqddhdq'
+    _RECORD = struct.Struct('=bqddddhdqq')
 
     def __init__(self) -> None:
-        self._columns = tuple(map(array, self._CODES))
+        self._records = bytearray()
 
     def append(self, *sample: float) -> None:
-        """Add one: the fields of :class:`Sample`."""
-        for column, value in zip(self._columns, sample, strict=True):
-            column.append(value)
+        """Add one: the fields of :class:`Sample`, all of them."""
+        self._records += self._RECORD.pack(*sample)
 
     def extend(self, others: 'Samples') -> None:
         """Add all of others."""
-        both = zip(self._columns, others._columns, strict=True)
-        for column, more in both:
-            column.extend(more)
+        self._records += others._records
+
+    def since(self, index: int) -> Iterator[Sample]:
+        """Those from an index on."""
+        with memoryview(self._records) as records:
+            own = bytes(records[index * self._RECORD.size :])
+        return map(Sample._make, self._RECORD.iter_unpack(own))
 
     def __len__(self) -> int:
-        return len(self._columns[0])
+        return len(self._records) // self._RECORD.size
 
     def __iter__(self) -> Iterator[Sample]:
-        return map(Sample._make, zip(*self._columns, strict=True))
+        return map(Sample._make, self._RECORD.iter_unpack(self._records))

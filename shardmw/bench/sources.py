@@ -3,13 +3,27 @@
 
 A source is numbered requests, dealt out to the client processes in turn. It
 is pickled and sent to them, so it's small and makes its requests there.
+
+Paths of containers are quoted, such as ``/v1/AUTH_test/logs``. Names come
+from :mod:`shardmw.bench.names`.
 """
 
+from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
-from typing import NamedTuple, Protocol
-from urllib.parse import quote
+from typing import ClassVar, NamedTuple, Protocol
+from urllib.parse import quote, urlencode
+
+from shardmw.bench.chance import shuffling_step
+from shardmw.bench.names import Names
+from shardmw.bench.units import DELETE, HEAD, READ, Mix, SizeMix
+
+# Makes the first numbers that fit into its bits fall far apart, evenly.
+_SPREAD_FACTOR = 40503
+_SPREAD_MASK = 0xFFFF
 
 
 class Request(NamedTuple):
@@ -17,14 +31,15 @@ class Request(NamedTuple):
 
     :param kind: what it does, as an index of the source's ``kinds``
     :param target: path and query, quoted
-    :param body: None for none
+    :param body_bytes: the size of its body, None for none; what's in it is
+                       the connection's
     """
 
     kind: int
     number: int
     method: bytes
     target: bytes
-    body: bytes | None
+    body_bytes: int | None
 
 
 class Source(Protocol):
@@ -36,30 +51,293 @@ class Source(Protocol):
     kinds: tuple[str, ...]
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
-        """The requests numbered ``first``, ``first + step``, and so on."""
+        """The requests numbered ``first``, ``first + step``, and so on.
+
+        An iterator with a method ``answered(request, status)`` is told what
+        came of each.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class Uploads:
-    """Objects of one size, each of a name of its own, without end.
+    """Objects, each of a name of its own, without end.
 
-    :param container_path: quoted, such as ``/v1/AUTH_test/logs``
     :param size: of each object, in bytes
     :param prefix: what the names begin with
+    :param spread: begin the names with four hexadecimal digits of a hash of
+                   the request's number, so that they fall evenly into ranges
+                   that divide these digits evenly
     """
 
     container_path: str
-    size: int
+    size: int | SizeMix
     prefix: str = 'o'
-    kinds: tuple[str, ...] = ('PUT',)
+    spread: bool = False
+    kinds: ClassVar[tuple[str, ...]] = ('PUT',)
 
     def name(self, number: int) -> str:
         """The name of the object that a request uploads."""
-        return f'{self.prefix}{number:010d}'
+        own = f'{self.prefix}{number:010d}'
+        if not self.spread:
+            return own
+        return f'{number * _SPREAD_FACTOR & _SPREAD_MASK:04x}-{own}'
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
-        base = f'{self.container_path}/{quote(self.prefix)}'.encode()
-        body = b'x' * self.size
         for number in count(first, step):
-            yield Request(0, number, b'PUT', b'%s%010d' % (base, number), body)
+            target = _target(self.container_path, self.name(number))
+            size = _size_of(self.size, number)
+            yield Request(0, number, b'PUT', target, size)
+
+
+@dataclass(frozen=True)
+class NamedUploads:
+    """An object of each name; ends with the last one.
+
+    :param size: of each object, in bytes
+    :param first: the index of the first name
+    """
+
+    container_path: str
+    names: Names
+    size: int | SizeMix
+    first: int = 0
+    kinds: ClassVar[tuple[str, ...]] = ('PUT',)
+
+    def requests(self, first: int, step: int) -> Iterator[Request]:
+        for number in range(first, len(self.names) - self.first, step):
+            name = self.names[self.first + number]
+            target = _target(self.container_path, name)
+            size = _size_of(self.size, number)
+            yield Request(0, number, b'PUT', target, size)
+
+
+@dataclass(frozen=True)
+class _Existing:
+    """Requests for objects that exist, one after the other.
+
+    :param count: only the first so many names; None for all
+    :param shuffled: not in the names' order; each comes once a round still
+    """
+
+    container_path: str
+    names: Names
+    count: int | None = None
+    shuffled: bool = False
+
+    @property
+    def total(self) -> int:
+        """How many objects there are."""
+        return len(self.names) if self.count is None else self.count
+
+    def name(self, number: int) -> str:
+        """The name of the object that a request is for."""
+        return self.names[number * self._step % self.total]
+
+    @cached_property
+    def _step(self) -> int:
+        return shuffling_step(self.total) if self.shuffled else 1
+
+    def _request(self, number: int, method: bytes) -> Request:
+        target = _target(self.container_path, self.name(number))
+        return Request(0, number, method, target, None)
+
+
+@dataclass(frozen=True)
+class Reads(_Existing):
+    """GETs of objects that exist, round and round."""
+
+    kinds: ClassVar[tuple[str, ...]] = ('GET',)
+
+    def requests(self, first: int, step: int) -> Iterator[Request]:
+        return (self._request(n, b'GET') for n in count(first, step))
+
+
+@dataclass(frozen=True)
+class Heads(_Existing):
+    """HEADs of objects that exist, round and round."""
+
+    kinds: ClassVar[tuple[str, ...]] = ('HEAD',)
+
+    def requests(self, first: int, step: int) -> Iterator[Request]:
+        return (self._request(n, b'HEAD') for n in count(first, step))
+
+
+@dataclass(frozen=True)
+class Deletes(_Existing):
+    """DELETEs of objects that exist, of each once."""
+
+    kinds: ClassVar[tuple[str, ...]] = ('DELETE',)
+
+    def requests(self, first: int, step: int) -> Iterator[Request]:
+        numbers = range(first, self.total, step)
+        return (self._request(n, b'DELETE') for n in numbers)
+
+
+class _Page(NamedTuple):
+    """A page of a listing: where it begins, and how long it is.
+
+    :param marker: empty for the first page
+    """
+
+    marker: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class Listings:
+    """Pages of a container whose names are known, round and round.
+
+    They don't depend on each other's answers, so that clients can ask for
+    several at a time.
+
+    :param names: of all that the container has
+    :param page: rows of a page at most
+    :param format: of Swift, such as ``json``; empty for plain text
+    """
+
+    container_path: str
+    names: Names
+    page: int
+    delimiter: str = ''
+    prefix: str = ''
+    format: str = 'json'
+    kinds: ClassVar[tuple[str, ...]] = ('GET',)
+
+    @property
+    def pages(self) -> int:
+        """How many pages the listing has; an empty one has one."""
+        if self.delimiter:
+            return len(self._folded)
+        return max(1, -(-len(self._range) // self.page))
+
+    def rows_of(self, number: int) -> int:
+        """How many rows the page has that a request is for."""
+        return self._page_of(number).rows
+
+    def requests(self, first: int, step: int) -> Iterator[Request]:
+        query = {
+            'format': self.format,
+            'limit': self.page,
+            'prefix': self.prefix,
+            'delimiter': self.delimiter,
+        }
+        given = {name: value for name, value in query.items() if value}
+        base = f'{self.container_path}?{urlencode(given)}'
+        for number in count(first, step):
+            marker = self._page_of(number).marker
+            asked = f'{base}&marker={quote(marker)}' if marker else base
+            yield Request(0, number, b'GET', asked.encode(), None)
+
+    def _page_of(self, number: int) -> _Page:
+        index = number % self.pages
+        if self.delimiter:
+            return self._folded[index]
+        rows = self._range[index * self.page : (index + 1) * self.page]
+        return _Page(self.names[rows[0] - 1] if index else '', len(rows))
+
+    @cached_property
+    def _range(self) -> range:
+        """The indexes of the names that begin with the prefix."""
+        first = bisect_left(self.names, self.prefix)
+        return range(first, _end_of(self.names, self.prefix, first))
+
+    @cached_property
+    def _folded(self) -> tuple[_Page, ...]:
+        """The pages where a delimiter makes one row of many names."""
+        pages = []
+        marker, last, rows = '', '', 0
+        index = self._range.start
+        while index < self._range.stop:
+            if rows == self.page:
+                pages.append(_Page(marker, rows))
+                marker, rows = last, 0
+            last, index = self._row_at(index)
+            rows += 1
+        return (*pages, _Page(marker, rows))
+
+    def _row_at(self, index: int) -> tuple[str, int]:
+        """``(row, index behind it)``: a name, or all that it stands for."""
+        name = self.names[index]
+        at = name.find(self.delimiter, len(self.prefix))
+        if at < 0:
+            return name, index + 1
+        subdir = name[: at + len(self.delimiter)]
+        return subdir, _end_of(self.names, subdir, index)
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Different operations, without end.
+
+    Reads and heads are of objects that exist. Writes are of new ones, and
+    deletes of those that were written, once this was answered. Until one is,
+    a write comes in the place of a delete.
+
+    :param names: of objects that exist and are left alone
+    :param size: of objects that are written, in bytes
+    :param prefix: what their names begin with, and none of ``names`` does
+    """
+
+    container_path: str
+    mix: Mix
+    names: Names
+    size: int | SizeMix
+    prefix: str = 'new-'
+    kinds: ClassVar[tuple[str, ...]] = ('PUT', 'GET', 'HEAD', 'DELETE')
+
+    def requests(self, first: int, step: int) -> Iterator[Request]:
+        return _MixedRequests(self, first, step)
+
+
+class _MixedRequests:
+    """One process's share of a mix; knows what it wrote."""
+
+    def __init__(self, mixed: Mixed, first: int, step: int) -> None:
+        self._mixed = mixed
+        self._numbers = count(first, step)
+        self._uploads = Uploads(
+            mixed.container_path, mixed.size, mixed.prefix
+        ).requests(first, step)
+        existing = mixed.container_path, mixed.names, None, True
+        self._reads = Reads(*existing).requests(first, step)
+        self._heads = Heads(*existing).requests(first, step)
+        self._written: deque[bytes] = deque()
+
+    def __iter__(self) -> Iterator[Request]:
+        return self
+
+    def __next__(self) -> Request:
+        number = next(self._numbers)
+        operation = self._mixed.mix.operation_of(number)
+        if operation == READ:
+            return next(self._reads)._replace(kind=1, number=number)
+        if operation == HEAD:
+            return next(self._heads)._replace(kind=2, number=number)
+        if operation == DELETE and self._written:
+            target = self._written.popleft()
+            return Request(3, number, b'DELETE', target, None)
+        return next(self._uploads)._replace(kind=0, number=number)
+
+    def answered(self, request: Request, status: int) -> None:
+        """Take note of what can be deleted from now on."""
+        if request.kind == 0 and 200 <= status < 300:
+            self._written.append(request.target)
+
+
+def _target(container_path: str, name: str) -> bytes:
+    return f'{container_path}/{quote(name)}'.encode()
+
+
+def _size_of(size: int | SizeMix, number: int) -> int:
+    return size if isinstance(size, int) else size.size_of(number)
+
+
+def _end_of(names: Names, prefix: str, first: int) -> int:
+    """The index behind those that begin with a prefix.
+
+    :param first: the index of the first of them
+    """
+    return bisect_left(
+        names, True, first, key=lambda name: not name.startswith(prefix)
+    )

@@ -1,13 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tables say of a load. Pure."""
+"""What tables and plots say of a load. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 
-from shardmw.bench.figures import Latency, latency, per_second
+from shardmw.bench.figures import (
+    Histogram,
+    Latency,
+    Spread,
+    histogram,
+    latency,
+    means_each_second,
+    per_second,
+    spread,
+)
 from shardmw.bench.load import Outcome
-from shardmw.bench.samples import NO_STATUS_NAMES, Sample
+from shardmw.bench.samples import Sample
+
+#: The times of an operation, one after the other; and all of them.
+REQUEST = 'request'  #: until the request was sent
+RESPONSE = 'response'  #: from then on, until the response began
+TRANSFER = 'transfer'  #: from then on, until the response was whole
+TOTAL = 'total'
+PHASES = (REQUEST, RESPONSE, TRANSFER, TOTAL)
 
 
 @dataclass(frozen=True)
@@ -21,6 +37,15 @@ class Summary:
     :param latency: of what was admitted
     :param admitted_each_second: a series
     :param client_busy_share: of the busiest client process
+    :param phases: how long each of :data:`PHASES` took, of what was admitted
+    :param histogram: of the latency of what was admitted
+    :param latency_each_second: the mean in milliseconds, by the second in
+                                which operations ended; None for none
+    :param bytes_sent: in bodies of what was admitted
+    :param bytes_received: in bodies of what was admitted
+    :param by_operation: ``offered``, ``admitted``, ``refused``, ``errors``,
+                         ``latency`` and ``phases`` of each kind of operation,
+                         as JSON has them; empty if there is only one
     """
 
     seconds: float
@@ -32,6 +57,12 @@ class Summary:
     admitted_each_second: list[int]
     client_busy_share: float
     is_client_bound: bool
+    phases: dict[str, Spread] = field(default_factory=dict)
+    histogram: Histogram = Histogram()
+    latency_each_second: list[float | None] = field(default_factory=list)
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    by_operation: dict[str, dict] = field(default_factory=dict)
 
     @property
     def offered_rate(self) -> float:
@@ -46,20 +77,37 @@ class Summary:
         return self.refused / self.seconds
 
     def as_json(self) -> dict[str, object]:
-        """All of it, and the rates."""
+        """All of it, and the rates; what :meth:`from_json` takes."""
         return {
-            **asdict(self),
+            **{each.name: getattr(self, each.name) for each in fields(self)},
             'latency': self.latency._asdict(),
+            'phases': _phases_json(self.phases),
+            'histogram': self.histogram.as_json(),
             'offered_rate': self.offered_rate,
             'admitted_rate': self.admitted_rate,
             'refused_rate': self.refused_rate,
         }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, object]) -> 'Summary':
+        """The summary that :meth:`as_json` gave."""
+        own = {each.name: values[each.name] for each in fields(cls)}
+        phases = {k: Spread(**each) for k, each in own['phases'].items()}
+        return cls(
+            **{
+                **own,
+                'latency': Latency(**own['latency']),
+                'phases': phases,
+                'histogram': Histogram.from_json(own['histogram']),
+            }
+        )
 
 
 def summarize(outcome: Outcome) -> Summary:
     """Figures of a load."""
     ended = outcome.ended_within()
     admitted = [each for each in ended if each.is_admitted]
+    took = [(each.end, 1000 * (each.end - each.start)) for each in admitted]
     return Summary(
         seconds=outcome.seconds,
         offered=len(outcome.samples),
@@ -72,18 +120,74 @@ def summarize(outcome: Outcome) -> Summary:
         ),
         client_busy_share=round(outcome.busy_share, 3),
         is_client_bound=outcome.is_client_bound,
+        phases=phases(admitted),
+        histogram=histogram(each.end - each.start for each in admitted),
+        latency_each_second=means_each_second(
+            took, outcome.began, outcome.seconds
+        ),
+        bytes_sent=sum(each.sent_bytes for each in admitted),
+        bytes_received=sum(each.body_bytes for each in admitted),
+        by_operation=_by_operation(outcome, ended),
     )
+
+
+def phases(samples: Sequence[Sample]) -> dict[str, Spread]:
+    """How long each of :data:`PHASES` took.
+
+    An operation whose response began before its request was sent, or that
+    got none, only has a total.
+    """
+    whole = [each for each in samples if each.sent <= each.first_byte]
+    return {
+        REQUEST: spread(each.sent - each.start for each in whole),
+        RESPONSE: spread(each.first_byte - each.sent for each in whole),
+        TRANSFER: spread(each.end - each.first_byte for each in whole),
+        TOTAL: spread(each.end - each.start for each in samples),
+    }
 
 
 def errors(samples: Iterable[Sample]) -> dict[str, int]:
     """How often each error came: neither admitted nor refused."""
-    failed = (s for s in samples if not (s.is_admitted or s.is_refused))
-    counts = Counter(
-        NO_STATUS_NAMES.get(each.status, str(each.status)) for each in failed
-    )
+    counts = Counter(each.error for each in samples if each.error)
     return dict(sorted(counts.items()))
 
 
-def errors_text(counts: dict[str, int]) -> str:
+def errors_text(counts: Mapping[str, int]) -> str:
     """Errors as a cell of a table has them."""
     return ', '.join(f'{n} × {what}' for what, n in counts.items()) or '0'
+
+
+def _by_operation(
+    outcome: Outcome, ended: Sequence[Sample]
+) -> dict[str, dict]:
+    if len(outcome.kinds) < 2:
+        return {}
+    offered = Counter(each.kind for each in outcome.samples)
+    return {
+        name: _operation(
+            offered[kind],
+            [each for each in ended if each.kind == kind],
+            [each for each in outcome.samples if each.kind == kind],
+        )
+        for kind, name in enumerate(outcome.kinds)
+        if offered[kind]
+    }
+
+
+def _operation(
+    offered: int, ended: Sequence[Sample], samples: Iterable[Sample]
+) -> dict[str, object]:
+    admitted = [each for each in ended if each.is_admitted]
+    took = latency(each.end - each.start for each in admitted)
+    return {
+        'offered': offered,
+        'admitted': len(admitted),
+        'refused': sum(each.is_refused for each in ended),
+        'errors': errors(samples),
+        'latency': took._asdict(),
+        'phases': _phases_json(phases(admitted)),
+    }
+
+
+def _phases_json(spreads: Mapping[str, Spread]) -> dict[str, dict]:
+    return {name: each._asdict() for name, each in spreads.items()}

@@ -1,13 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes, durations and lists, as they are typed. Pure."""
+"""Sizes, durations, lists and mixes, as they are typed. Pure."""
 
 import math
 import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from itertools import accumulate
+from typing import NamedTuple
+
+from shardmw.bench.chance import fraction
 
 _SIZE = re.compile(r'(\d+)([KMGT]?)(?:i?B)?', re.IGNORECASE)
 _SIZE_STEPS = ' KMGT'
 _DURATION = re.compile(r'(\d+(?:\.\d+)?)(ms|s|m|h|)')
 _UNIT_SECONDS = {'ms': 0.001, 's': 1, '': 1, 'm': 60, 'h': 3600}
+_COUNT = re.compile(r'(\d+(?:\.\d+)?(?:e\d+)?)([KM]?)', re.IGNORECASE)
+_COUNT_STEPS = {'': 1, 'K': 1_000, 'M': 1_000_000}
+_THOUSANDS = re.compile(r'\d{1,3}(?:,\d{3})+')
+_SHARE = re.compile(r'\d+(?:\.\d+)?')
+
+#: The operations of a mix.
+WRITE, READ, HEAD, DELETE = OPERATIONS = ('write', 'read', 'head', 'delete')
+
+# Sizes tell nothing about operations.
+_FOR_SIZES = b'size'
+_FOR_OPERATIONS = b'operation'
 
 
 def parse_size(text: str) -> int:
@@ -20,6 +38,208 @@ def parse_size(text: str) -> int:
         raise ValueError(f'{text!r} is no size: write bytes, or 4K, 1M, 1G')
     number, unit = match.groups()
     return int(number) << 10 * _SIZE_STEPS.index(unit.upper() or ' ')
+
+
+def size_text(size: int) -> str:
+    """A size as a person would type it: ``4K``, ``64M``; 1,500 is ``1500``.
+
+    :func:`parse_size` reads it.
+    """
+    for step in reversed(range(1, len(_SIZE_STEPS))):
+        if size and size % (1 << 10 * step) == 0:
+            return f'{size >> 10 * step}{_SIZE_STEPS[step]}'
+    return str(size)
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    """Bytes of sizes such as ``4K,32K,4M``, in their order.
+
+    :raises ValueError: if one of them is something else, or there twice
+    """
+    sizes = tuple(map(parse_size, text.split(',')))
+    if len(set(sizes)) < len(sizes):
+        raise ValueError(f'{text!r} has a size twice: write each once')
+    return sizes
+
+
+class SizeStep(NamedTuple):
+    """Sizes from ``low`` to ``high`` bytes, evenly by their logarithm.
+
+    :param share: how many of all have them, by the sum of all shares
+    """
+
+    low: int
+    high: int
+    share: float
+
+    @property
+    def mean(self) -> float:
+        if self.low == self.high:
+            return self.low
+        return (self.high - self.low) / math.log(self.high / self.low)
+
+    @property
+    def label(self) -> str:
+        if self.low == self.high:
+            return size_text(self.low)
+        return f'{size_text(self.low)}-{size_text(self.high)}'
+
+
+@dataclass(frozen=True)
+class SizeMix:
+    """Sizes of many objects; see :func:`parse_size_mix`.
+
+    :param steps: at least one, whose shares aren't all 0
+    """
+
+    steps: tuple[SizeStep, ...]
+
+    @property
+    def label(self) -> str:
+        """As it's typed."""
+        if len(self.steps) == 1:
+            return self.steps[0].label
+        return ','.join(f'{s.label}:{s.share:g}' for s in self.steps)
+
+    @property
+    def mean(self) -> float:
+        """Bytes of an object, in the long run."""
+        shares = sum(step.share for step in self.steps)
+        return sum(step.mean * step.share for step in self.steps) / shares
+
+    @property
+    def largest(self) -> int:
+        """The most bytes of an object."""
+        return max(step.high for step in self.steps)
+
+    def size_of(self, number: int) -> int:
+        """The size of an object, always the same by its number."""
+        first = self.steps[0]
+        if len(self.steps) == 1 and first.low == first.high:
+            return first.low
+        step, rest = _chosen(
+            [step.share for step in self.steps],
+            fraction(number, _FOR_SIZES),
+        )
+        low, high, _ = self.steps[step]
+        return low if low == high else round(low * (high / low) ** rest)
+
+
+def parse_size_mix(text: str) -> SizeMix:
+    """Sizes of many objects.
+
+    ``4K`` is one size for all, ``4K-64K`` are those between, evenly by their
+    logarithm; ``1K:80,64K:15,1M:5`` are some of each, in the proportions of
+    the numbers behind the colons.
+
+    :raises ValueError: if it's something else
+    """
+    parts = [part.partition(':') for part in text.split(',')]
+    steps = []
+    for sizes, colon, share in parts:
+        if bool(colon) != (len(parts) > 1) or (
+            colon and not _SHARE.fullmatch(share.strip())
+        ):
+            raise ValueError(
+                f'{text!r} is no mix of sizes: write 4K, 4K-64K, or '
+                '1K:80,64K:15,1M:5 with a share of each'
+            )
+        low, _, high = sizes.partition('-')
+        bounds = parse_size(low), parse_size(high or low)
+        if bounds[0] > bounds[1] or (high and not bounds[0]):
+            raise ValueError(
+                f'{sizes!r} is no range of sizes: write the smaller one '
+                'first, and at least 1'
+            )
+        steps.append(SizeStep(*bounds, float(share or 1)))
+    if not any(step.share for step in steps):
+        raise ValueError(f'{text!r} has no sizes: write a share above 0')
+    return SizeMix(tuple(steps))
+
+
+@dataclass(frozen=True)
+class Mix:
+    """Shares of operations, by the sum of all.
+
+    :raises ValueError: if there's nothing to do, or more to delete than is
+                        written
+    """
+
+    write: float = 0
+    read: float = 0
+    head: float = 0
+    delete: float = 0
+
+    def __post_init__(self) -> None:
+        if not any(astuple(self)):
+            raise ValueError('a mix has to have something above 0 in it')
+        if self.delete > self.write:
+            raise ValueError(
+                f'{self.label!r} deletes more than it writes: only what was '
+                'written is deleted'
+            )
+
+    @property
+    def label(self) -> str:
+        """As it's typed."""
+        shares = zip(OPERATIONS, astuple(self), strict=True)
+        return ','.join(f'{name}={share:g}' for name, share in shares if share)
+
+    def operation_of(self, number: int) -> str:
+        """One of :data:`OPERATIONS`, always the same by a number."""
+        part = fraction(number, _FOR_OPERATIONS)
+        return OPERATIONS[_chosen(astuple(self), part)[0]]
+
+
+def parse_mix(text: str) -> Mix:
+    """Shares of operations, such as ``write=20,read=70,head=5,delete=5``.
+
+    :raises ValueError: if it's something else
+    """
+    shares: dict[str, float] = {}
+    for part in text.split(','):
+        name, _, share = (each.strip() for each in part.partition('='))
+        known = name in OPERATIONS and name not in shares
+        if not known or not _SHARE.fullmatch(share):
+            raise ValueError(
+                f'{text!r} is no mix: write some of '
+                'write=20,read=70,head=5,delete=5, each once'
+            )
+        shares[name] = float(share)
+    return Mix(**shares)
+
+
+def parse_count(text: str) -> int:
+    """A number from 1 on, such as ``1000``, ``1,000,000``, ``10e6``, ``1M``.
+
+    K and M are a thousand and a million.
+
+    :raises ValueError: if it's something else
+    """
+    typed = text.strip()
+    if _THOUSANDS.fullmatch(typed):
+        typed = typed.replace(',', '')
+    match = _COUNT.fullmatch(typed)
+    exact = float(match[1]) * _COUNT_STEPS[match[2].upper()] if match else 0
+    if exact < 1 or exact != int(exact):
+        raise ValueError(
+            f'{text!r} is no count: write a whole number from 1 on, such as '
+            '1000, 1,000,000, 10e6 or 1M'
+        )
+    return int(exact)
+
+
+def _chosen(shares: Sequence[float], part: float) -> tuple[int, float]:
+    """``(index, rest)``: where a part of all shares lies.
+
+    :param part: from 0 on and below 1
+    :returns: ``rest`` is how far into that share it lies, from 0 to 1
+    """
+    ends = list(accumulate(shares))
+    # the product may be rounded up to the end
+    place = min(part * ends[-1], math.nextafter(ends[-1], 0))
+    index = bisect_right(ends, place)
+    return index, 1 - (ends[index] - place) / shares[index]
 
 
 def parse_duration(text: str) -> float:

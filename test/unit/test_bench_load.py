@@ -14,10 +14,13 @@ from shardmw.bench.sources import Uploads
 from shardmw.bench.summary import errors_text, summarize
 
 UPLOADS = Uploads('/v1/AUTH_test/c', 2, prefix='a b/')
+REFUSED = Sample(0, 7, 1.0, 1.2, 1.5, 2.0, 498, 1.5, 9, 3)
 
 
 def sample(end: float, status: int = 201, number: int = 0) -> Sample:
-    return Sample(0, number, end - 0.5, end, status, math.nan, 0)
+    begun = end - 0.5
+    times = begun, begun + 0.125, begun + 0.25, end
+    return Sample(0, number, *times, status, math.nan, 7, 2)
 
 
 def outcome_of(*given: Sample, seconds: float = 2.0, busy: float = 0.5):
@@ -31,8 +34,8 @@ def outcome_of(*given: Sample, seconds: float = 2.0, busy: float = 0.5):
 
 def test_samples_come_out_as_they_went_in():
     samples = Samples()
-    samples.append(0, 7, 1.0, 2.0, 498, 1.5, 9)
-    assert [*samples] == [Sample(0, 7, 1.0, 2.0, 498, 1.5, 9)]
+    samples.append(*REFUSED)
+    assert [*samples] == [REFUSED]
     assert [*samples][0].is_refused
 
 
@@ -47,7 +50,7 @@ def test_an_upload_has_a_name_of_its_own_and_a_body():
     request = next(UPLOADS.requests(5, 1))
     assert request.method == b'PUT'
     assert request.target == b'/v1/AUTH_test/c/a%20b/0000000005'
-    assert request.body == b'xx'
+    assert request.body_bytes == 2
     assert UPLOADS.name(request.number) == 'a b/0000000005'
 
 

@@ -11,7 +11,7 @@ from shardmw.bench.wire import (
     Reply,
     ReplyReader,
     address_of,
-    request_bytes,
+    request_head,
     request_tail,
 )
 
@@ -96,22 +96,27 @@ def test_what_is_no_http_is_an_error(nonsense):
 
 
 def test_a_request_with_a_body():
-    assert request_bytes(b'PUT', b'/v1/a/c/o', TAIL, b'x') == (
+    assert request_head(b'PUT', b'/v1/a/c/o', TAIL, 1) == (
         b'PUT /v1/a/c/o HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n'
-        b'X-Auth-Token: AUTH_t\r\nContent-Length: 1\r\n\r\nx'
+        b'X-Auth-Token: AUTH_t\r\nContent-Length: 1\r\n\r\n'
     )
 
 
 def test_a_request_without_a_body():
-    request = request_bytes(b'GET', b'/v1/a/c/o', TAIL, None)
+    request = request_head(b'GET', b'/v1/a/c/o', TAIL, None)
     assert request.endswith(b'X-Auth-Token: AUTH_t\r\n\r\n')
 
 
 def test_an_address_is_that_of_a_url():
-    assert address_of('http://127.0.0.1:8080') == ('127.0.0.1', 8080)
+    assert address_of('http://127.0.0.1:8080') == Address('127.0.0.1', 8080)
+    assert address_of('https://a') == Address('a', 443, is_tls=True)
+    assert address_of('http://[::1]:81').netloc == '[::1]:81'
 
 
-@pytest.mark.parametrize('url', ['127.0.0.1:8080', 'https://a', 'http://'])
+@pytest.mark.parametrize(
+    'url',
+    ['127.0.0.1:8080', 'ftp://a', 'http://', 'http://a:b', 'http://a:70000'],
+)
 def test_what_is_no_url_is_refused(url):
     with pytest.raises(BenchError, match='is no URL: write http://host:port'):
         address_of(url)
