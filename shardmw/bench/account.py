@@ -1,25 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 """An account of the cluster: to make containers, and to look into them."""
 
-import http.client
 import itertools
 import json
 import time
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
+from typing import NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
+from shardmw.bench.asking import Answer, ask
+from shardmw.bench.auth import Access, V1Auth
 from shardmw.bench.errors import BenchError
 from shardmw.saio import Cluster
 
 SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
+POLICY_HEADER = 'X-Storage-Policy'
 
 _USER = 'test:tester'
-_TIMEOUT_SECONDS = 120
-_PAGE_ROWS = 10_000
 
 # A busy machine may need another attempt.
 _PAUSES_SECONDS = (0.2, 1, 5)
+
+
+class ContainerHead(NamedTuple):
+    """What a container says of itself.
+
+    :param shards: by this filter; None if it has none
+    """
+
+    objects: int
+    shards: int | None
 
 
 class Account:
@@ -27,14 +38,20 @@ class Account:
 
     :param proxy_urls: requests made here go to the first
     :param path: such as ``/v1/AUTH_test``
+    :param is_insecure: whether certificates are not checked
     """
 
     def __init__(
-        self, proxy_urls: tuple[str, ...], path: str, token: str
+        self,
+        proxy_urls: tuple[str, ...],
+        path: str,
+        token: str,
+        is_insecure: bool = False,
     ) -> None:
         self.proxy_urls = proxy_urls
         self.path = path
         self.token = token
+        self.is_insecure = is_insecure
         self._numbers = itertools.count(1)
 
     @classmethod
@@ -43,17 +60,56 @@ class Account:
 
         :raises BenchError: if it gives none
         """
-        headers = {'X-Auth-User': _USER, 'X-Auth-Key': cluster.users[_USER]}
-        urls = tuple(cluster.proxy_urls)
-        status, given, _ = _ask(urls[0], 'GET', '/auth/v1.0', headers)
-        if status != 200:
-            raise BenchError(f'{urls[0]} answered {status} to the login')
-        path = urlsplit(given['X-Storage-Url']).path
-        return cls(urls, path, given['X-Auth-Token'])
+        key = cluster.users[_USER]
+        access = V1Auth(cluster.auth_url, _USER, key).login()
+        path = urlsplit(access.storage_url).path
+        return cls(tuple(cluster.proxy_urls), path, access.token)
+
+    @classmethod
+    def of(cls, access: Access) -> 'Account':
+        """The account that a login gave access to."""
+        parts = urlsplit(access.storage_url)
+        return cls(
+            (f'{parts.scheme}://{parts.netloc}',),
+            parts.path.rstrip('/'),
+            access.token,
+            access.is_insecure,
+        )
+
+    @property
+    def name(self) -> str:
+        """Such as ``AUTH_test``."""
+        return self.path.rpartition('/')[2]
 
     def container_path(self, container: str) -> str:
         """The quoted path of a container."""
-        return f'{self.path}/{quote(container)}'
+        return f'{self.path}/{quote(container, safe="")}'
+
+    def check(self) -> None:
+        """See that the account can be used.
+
+        :raises BenchError: if not, and why
+        """
+        answer = self._ask('HEAD', self.path)
+        if answer.status in (401, 403):
+            raise BenchError(
+                f'{self.proxy_urls[0]}{self.path} refuses the token '
+                f'({answer.status}): get a new one, of this account'
+            )
+        self._checked(answer, 'HEAD', self.path)
+
+    def features(self) -> Mapping[str, Mapping[str, object]]:
+        """What the cluster says it can do, by feature.
+
+        :raises BenchError: if it doesn't say
+        """
+        # beside v1, which may itself lie below something
+        path = f'{self.path.rsplit("/", 2)[0]}/info'
+        answer = self._ask('GET', path)
+        try:
+            return json.loads(answer.body) if answer.is_success else {}
+        except ValueError:
+            return {}
 
     def create(self, shards: int | None) -> str:
         """Make a new container; returns its name.
@@ -62,8 +118,42 @@ class Account:
         """
         name = f'bench-{next(self._numbers):03d}-{shards or "plain"}'
         headers = {SHARD_COUNT_HEADER: str(shards)} if shards else {}
-        self._request('PUT', self.container_path(name), headers)
+        self.put(name, headers)
         return name
+
+    def put(self, container: str, headers: Mapping[str, str]) -> None:
+        """Make a container.
+
+        :raises BenchError: if it can't be made
+        """
+        self._request('PUT', self.container_path(container), headers)
+
+    def head(self, container: str) -> ContainerHead | None:
+        """What a container says of itself, None if there is none.
+
+        :raises BenchError: if it can't be asked
+        """
+        path = self.container_path(container)
+        answer = self._ask('HEAD', path)
+        if answer.status == 404:
+            return None
+        headers = self._checked(answer, 'HEAD', path).headers
+        shards = headers.get(SHARD_COUNT_HEADER)
+        return ContainerHead(
+            int(headers.get('X-Container-Object-Count', 0)),
+            int(shards) if shards else None,
+        )
+
+    def delete(self, container: str) -> int:
+        """Delete a container, if there is one; returns the status."""
+        return self._ask('DELETE', self.container_path(container)).status
+
+    def page(self, container: str, marker: str = '') -> list[str]:
+        """Names of objects after a marker: as many as a page has.
+
+        :raises BenchError: if it can't be listed
+        """
+        return [row['name'] for row in self._page(container, marker)]
 
     def store(self, container: str, name: str) -> None:
         """Put an empty object into a container."""
@@ -86,47 +176,40 @@ class Account:
 
     def _rows(self, container: str) -> Iterator[Mapping[str, str]]:
         marker = ''
-        while True:
-            query = {
-                'format': 'json',
-                'limit': _PAGE_ROWS,
-                'marker': marker,
-            }
-            path = f'{self.container_path(container)}?{urlencode(query)}'
-            rows = json.loads(self._request('GET', path) or '[]')
+        while rows := self._page(container, marker):
             yield from rows
-            if len(rows) < _PAGE_ROWS:
-                return
             marker = rows[-1]['name']
+
+    def _page(self, container: str, marker: str) -> list[Mapping[str, str]]:
+        # without a limit, for it could be more than the cluster gives
+        query = urlencode({'format': 'json', 'marker': marker})
+        path = f'{self.container_path(container)}?{query}'
+        return json.loads(self._request('GET', path).body or '[]')
 
     def _request(
         self, method: str, path: str, headers: Mapping[str, str] | None = None
-    ) -> bytes:
+    ) -> Answer:
+        return self._checked(self._ask(method, path, headers), method, path)
+
+    def _checked(self, answer: Answer, method: str, path: str) -> Answer:
+        if not answer.is_success:
+            url = f'{self.proxy_urls[0]}{path}'
+            raise BenchError(
+                f'{method} {url} was answered {answer.status}{answer.reason}'
+            )
+        return answer
+
+    def _ask(
+        self, method: str, path: str, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        url = f'{self.proxy_urls[0]}{path}'
         sent = {'X-Auth-Token': self.token, **(headers or {})}
         for pause in (*_PAUSES_SECONDS, None):
-            status, _, body = _ask(self.proxy_urls[0], method, path, sent)
-            if status < 500 or pause is None:
+            answer = ask(method, url, sent, self.is_insecure)
+            if answer.status < 500 or pause is None:
                 break
             time.sleep(pause)
-        if not 200 <= status < 300:
-            raise BenchError(f'{method} {path} was answered {status}')
-        return body
-
-
-def _ask(
-    url: str, method: str, path: str, headers: Mapping[str, str]
-) -> tuple[int, Mapping[str, str], bytes]:
-    connection = http.client.HTTPConnection(
-        urlsplit(url).netloc, timeout=_TIMEOUT_SECONDS
-    )
-    try:
-        connection.request(method, path, headers=dict(headers))
-        response = connection.getresponse()
-        return response.status, response.headers, response.read()
-    except (OSError, http.client.HTTPException) as err:
-        raise BenchError(f'{method} {url}{path} failed: {err!r}') from err
-    finally:
-        connection.close()
+        return answer
 
 
 def _wall_time(last_modified: str) -> float:

@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a cluster is logged in to: auth v1, or a token that one has."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from shardmw.bench.asking import ask, check_url
+from shardmw.bench.errors import BenchError
+
+_REFUSED = (401, 403)
 
 
 @dataclass(frozen=True)
@@ -14,8 +20,16 @@ class Access:
     """
 
     storage_url: str
-    token: str
+    token: str = field(repr=False)
     is_insecure: bool = False
+
+    def __post_init__(self) -> None:
+        check_url(self.storage_url)
+        if len(urlsplit(self.storage_url).path.strip('/').split('/')) < 2:
+            raise BenchError(
+                f'{self.storage_url!r} names no account: write '
+                'http://host:port/v1/ACCOUNT'
+            )
 
 
 @dataclass(frozen=True)
@@ -24,7 +38,7 @@ class V1Auth:
 
     auth_url: str
     user: str
-    key: str
+    key: str = field(repr=False)
     is_insecure: bool = False
 
     def login(self) -> Access:
@@ -32,7 +46,23 @@ class V1Auth:
 
         :raises BenchError: if there is none, and why
         """
-        raise NotImplementedError
+        url = self.auth_url
+        headers = {'X-Auth-User': self.user, 'X-Auth-Key': self.key}
+        answer = ask('GET', url, headers, self.is_insecure)
+        if answer.status in _REFUSED:
+            raise BenchError(
+                f'{url} refuses the user {self.user!r} ({answer.status}): '
+                'look at the user and the key'
+            )
+        storage_url = answer.headers.get('X-Storage-Url')
+        token = answer.headers.get('X-Auth-Token')
+        if not (answer.is_success and storage_url and token):
+            raise BenchError(
+                f'{url} answered {answer.status} to the login and gave no '
+                'token: write a URL of auth v1, such as '
+                'http://host:port/auth/v1.0'
+            )
+        return Access(storage_url, token, self.is_insecure)
 
 
 @dataclass(frozen=True)
@@ -40,7 +70,7 @@ class TokenAuth:
     """A token that somebody else got."""
 
     storage_url: str
-    token: str
+    token: str = field(repr=False)
     is_insecure: bool = False
 
     def login(self) -> Access:
@@ -48,7 +78,7 @@ class TokenAuth:
 
         :raises BenchError: if the URL is none of an account
         """
-        raise NotImplementedError
+        return Access(self.storage_url, self.token, self.is_insecure)
 
 
 Auth = V1Auth | TokenAuth

@@ -7,28 +7,90 @@ it touches nothing else.
 """
 
 import contextlib
+import secrets
+import tempfile
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
-from shardmw.bench.account import Account
+from shardmw.bench import sources
+from shardmw.bench.account import (
+    POLICY_HEADER,
+    SHARD_COUNT_HEADER,
+    Account,
+)
 from shardmw.bench.auth import Auth
 from shardmw.bench.clients import Clients
+from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
 from shardmw.bench.load import Load, Outcome
-from shardmw.bench.names import Names
+from shardmw.bench.names import ListedNames, Names
+from shardmw.bench.native import (
+    even_bounds,
+    report_usage,
+    shard_natively,
+    spread_bounds,
+)
+from shardmw.bench.preload import preload
+from shardmw.bench.summary import errors, errors_text
 from shardmw.saio import Cluster, ClusterOptions
 
 #: Runs a load to its end: ``run(load, label)``, and may show its progress.
 Runner = Callable[[Load, str], Outcome]
+
+DEFAULT_PREFIX = 'shardmw-bench'
+
+_FEATURE = 'shardmw'
+
+#: Clients that fill and empty containers.
+_CLIENTS = 16
+
+# How often what failed is tried again.
+_ATTEMPTS = 3
+
+# A container that was just emptied may not know it yet.
+_DELETE_PAUSES_SECONDS = (0, 0.5, 1, 2, 5, 10)
+
+#: Time for a proxy to begin to work, after its start.
+_SETTLE_SECONDS = 0.5
+
+# So that one run of the sharder splits a container, and not two ranges of it.
+_SETTINGS = {'container-sharder.cleave_batch_size': '100000'}
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A container that was made here.
+
+    :param has_names: whether it was told what it's going to hold
+    """
+
+    kind: Kind
+    has_names: bool
 
 
 class Site:
     """A cluster to measure on; made by the two functions below.
 
     :param cluster: None if it is not the benchmark's own
+    :param prefix: what the names of containers begin with
+    :param run: how loads are run that fill and empty containers
     """
 
-    account: Account
-    cluster: Cluster | None
+    def __init__(
+        self,
+        account: Account,
+        run: Runner,
+        prefix: str,
+        cluster: Cluster | None = None,
+    ) -> None:
+        self.account = account
+        self.cluster = cluster
+        self._run = run
+        self._prefix = prefix
+        self._made: dict[str, _Made] = {}
+        self._count = 0
+        self._most_shards: int | None = None
 
     @property
     def is_own(self) -> bool:
@@ -38,21 +100,40 @@ class Site:
     @property
     def urls(self) -> tuple[str, ...]:
         """Of the proxies, as a load takes them."""
-        raise NotImplementedError
+        return self.account.proxy_urls
 
     @property
     def token(self) -> str:
         """What requests are authorized with."""
-        raise NotImplementedError
+        return self.account.token
 
     @property
     def is_insecure(self) -> bool:
         """Whether certificates are not checked."""
-        raise NotImplementedError
+        return self.account.is_insecure
+
+    @property
+    def swift_version(self) -> str:
+        """As the cluster tells it; empty if it doesn't."""
+        features = self.account.features()
+        return str(features.get('swift', {}).get('version', ''))
 
     def container_path(self, container: str) -> str:
         """The quoted path of a container, as sources take it."""
-        raise NotImplementedError
+        return self.account.container_path(container)
+
+    def load(
+        self, source: sources.Source, clients: int, **fields: object
+    ) -> Load:
+        """A load for this site; other fields as of a load."""
+        return Load(
+            self.urls,
+            self.token,
+            source,
+            clients,
+            insecure=self.is_insecure,
+            **fields,
+        )
 
     def make(
         self,
@@ -68,10 +149,22 @@ class Site:
                       of spread names do. Other kinds need none.
         :param policy: a storage policy; the cluster's default if None
         :param name: the very name; one that's not taken if None
-        :raises BenchError: if it can't be made, holds objects already, or
-                            the cluster can't have its kind
+        :raises BenchError: if it can't be made, is there already, or the
+                            cluster can't have its kind
         """
-        raise NotImplementedError
+        self._check(kind)
+        name = name or self._next_name(kind)
+        self._check_is_free(name)
+        # noted first, so that it's removed if this is broken off
+        self._made[name] = _Made(kind, names is not None)
+        self.account.put(name, _headers(kind, policy))
+        self._check_is_of(name, kind)
+        if kind.is_native:
+            bounds = _bounds(kind.parts, names)
+            shard_natively(self.cluster, self.account.name, name, bounds)
+            # it was unsharded for the proxies, and they remember
+            self.account.refresh(name)
+        return name
 
     def fill(
         self, container: str, kind: Kind, names: Names, first: int = 0
@@ -81,14 +174,21 @@ class Site:
         :param first: the names before this one are there already
         :raises BenchError: if the cluster is not the benchmark's own
         """
-        raise NotImplementedError
+        if not self.is_own:
+            raise BenchError(
+                'rows can be put into databases of the own cluster only: '
+                'upload objects, or leave the URL of the other one out'
+            )
+        self._check_knew_names(container)
+        preload(self.cluster, self.account.name, container, kind, names, first)
+        self._settle_usage(container)
 
     def populate(
         self,
         container: str,
         names: Names,
         size: object = 1,
-        clients: int = 16,
+        clients: int = _CLIENTS,
     ) -> None:
         """Upload objects of these names.
 
@@ -96,23 +196,159 @@ class Site:
         :param clients: that upload at once
         :raises BenchError: if some can't be uploaded
         """
-        raise NotImplementedError
+        self._check_knew_names(container)
+        path = self.container_path(container)
+        label = f'upload into {container}'
+        left = names
+        for _ in range(_ATTEMPTS):
+            source = sources.NamedUploads(path, left, size)
+            outcome = self._run_all(source, len(left), clients, label)
+            left = _not_done(outcome, left, ())
+            if not left:
+                break
+        else:
+            raise BenchError(
+                f'{len(left)} of {len(names)} objects cannot be uploaded to '
+                f'{container}: {errors_text(errors(outcome.samples))}'
+            )
+        self._settle_usage(container)
 
     def remove(self, container: str) -> None:
         """Empty a container that this site made, and delete it.
 
-        What a cluster of the benchmark's own was filled with goes with it.
+        What it was filled with, and not with objects, stays with the
+        cluster, which is the benchmark's own then.
 
         :raises BenchError: if it can't be emptied
         """
-        raise NotImplementedError
+        if container not in self._made:
+            raise ValueError(f'{container} was not made here')
+        if self.account.head(container) is not None:
+            self._empty(container)
+            self._delete(container)
+        del self._made[container]
 
     def cleanup(self) -> None:
         """Remove all containers that this site made and that are there.
 
+        A cluster of the benchmark's own goes as a whole.
+
         :raises BenchError: if one can't be emptied; the others are
         """
-        raise NotImplementedError
+        if self.is_own:
+            self._made.clear()
+        failures = []
+        for container in list(self._made):
+            try:
+                self.remove(container)
+            except BenchError as err:
+                failures.append(str(err))
+        if failures:
+            raise BenchError('; '.join(failures))
+
+    def _next_name(self, kind: Kind) -> str:
+        self._count += 1
+        return f'{self._prefix}-{self._count:03d}-{_word(kind)}'
+
+    def _check(self, kind: Kind) -> None:
+        """See that the cluster can have such containers."""
+        if kind.is_native and not self.is_own:
+            raise BenchError(
+                'native sharding takes the own cluster, for its '
+                'container-sharder is run: leave it out, with --native 0'
+            )
+        if kind.shards is None:
+            return
+        most = self._most()
+        if not most:
+            raise BenchError(
+                f'{self.urls[0]} has no shardmw filter: add it to the '
+                "proxies' pipeline, or measure with --shards 0"
+            )
+        if kind.shards > most:
+            raise BenchError(
+                f'{self.urls[0]} takes up to {most} shards, and not '
+                f'{kind.shards}: raise max_shards there, or ask for fewer'
+            )
+
+    def _most(self) -> int:
+        """The most shards a container can have; 0 without the filter."""
+        if self._most_shards is None:
+            feature = self.account.features().get(_FEATURE, {})
+            self._most_shards = int(feature.get('max_shards', 0))
+        return self._most_shards
+
+    def _check_is_free(self, container: str) -> None:
+        head = self.account.head(container)
+        if head is not None:
+            raise BenchError(
+                f'container {container} is in use, with {head.objects} '
+                'objects: choose another name, since only containers that '
+                'the benchmark made are written to'
+            )
+
+    def _check_is_of(self, container: str, kind: Kind) -> None:
+        head = self.account.head(container)
+        shards = head.shards if head else None
+        if shards != kind.shards:
+            raise BenchError(
+                f'container {container} has {shards or "no"} shards and not '
+                f'{kind.shards or "none"}: look at default_shards and '
+                'shard_rules of the cluster'
+            )
+
+    def _check_knew_names(self, container: str) -> None:
+        made = self._made[container]
+        if made.kind.is_native and not made.has_names:
+            raise ValueError(
+                f'{container} was split for spread names: give names to make'
+            )
+
+    def _settle_usage(self, container: str) -> None:
+        """Have the container and the proxies know what it holds."""
+        if self._made[container].kind.is_native:
+            report_usage(self.cluster)
+        self.account.refresh(container)
+
+    def _empty(self, container: str) -> None:
+        path = self.container_path(container)
+        marker = ''
+        while names := self.account.page(container, marker):
+            left = ListedNames(tuple(names))
+            for _ in range(_ATTEMPTS):
+                outcome = self._run_all(
+                    sources.Deletes(path, left),
+                    len(left),
+                    _CLIENTS,
+                    f'empty {container}',
+                )
+                left = _not_done(outcome, left, (404,))
+                if not left:
+                    break
+            else:
+                raise BenchError(
+                    f'container {container} cannot be emptied: '
+                    f'{errors_text(errors(outcome.samples))}'
+                )
+            marker = names[-1]
+
+    def _delete(self, container: str) -> None:
+        for pause in _DELETE_PAUSES_SECONDS:
+            time.sleep(pause)
+            status = self.account.delete(container)
+            if status in (204, 404):
+                return
+        raise BenchError(
+            f'container {container} cannot be deleted: it was answered '
+            f'{status}'
+        )
+
+    def _run_all(
+        self, source: sources.Source, count: int, clients: int, label: str
+    ) -> Outcome:
+        """Run a load of so many requests, which has no other end."""
+        clients = min(clients, count)
+        return self._run(self.load(source, clients, count=count), label)
 
 
 @contextlib.contextmanager
@@ -123,15 +359,23 @@ def embedded_site(
 
     :param run: in the place of ``clients.run``, to show progress
     """
-    raise NotImplementedError
-    yield
+    options = options.with_settings({**_SETTINGS, **options.settings})
+    with (
+        tempfile.TemporaryDirectory(
+            prefix='shardmw-bench-', ignore_cleanup_errors=True
+        ) as path,
+        Cluster(path, options) as cluster,
+    ):
+        account = Account.login(cluster)
+        _settle(account)
+        yield Site(account, run or _runner(clients), 'bench', cluster)
 
 
 @contextlib.contextmanager
 def remote_site(
     auth: Auth,
     clients: Clients,
-    container_prefix: str = 'shardmw-bench',
+    container_prefix: str = DEFAULT_PREFIX,
     run: Runner | None = None,
 ) -> Iterator[Site]:
     """A cluster that somebody runs, for a ``with`` block.
@@ -142,5 +386,57 @@ def remote_site(
     :param run: in the place of ``clients.run``, to show progress
     :raises BenchError: if the login fails, or the cluster is away
     """
-    raise NotImplementedError
-    yield
+    account = Account.of(auth.login())
+    account.check()
+    # others may measure there, or have left something
+    prefix = f'{container_prefix}-{secrets.token_hex(3)}'
+    yield Site(account, run or _runner(clients), prefix)
+
+
+def _bounds(ranges: int, names: Names | None) -> list[str]:
+    if names is None:
+        return spread_bounds(ranges)
+    return even_bounds(names, ranges)
+
+
+def _headers(kind: Kind, policy: str | None) -> dict[str, str]:
+    headers = {}
+    if kind.shards is not None:
+        headers[SHARD_COUNT_HEADER] = str(kind.shards)
+    if policy is not None:
+        headers[POLICY_HEADER] = policy
+    return headers
+
+
+def _word(kind: Kind) -> str:
+    """A kind in the name of a container."""
+    if kind.is_native:
+        return f'native-{kind.parts}'
+    return str(kind.shards or 'plain')
+
+
+def _not_done(
+    outcome: Outcome, names: Names, also_good: tuple[int, ...]
+) -> Names:
+    """The names whose requests failed."""
+    return ListedNames(
+        tuple(
+            sorted(
+                names[sample.number]
+                for sample in outcome.samples
+                if not sample.is_admitted and sample.status not in also_good
+            )
+        )
+    )
+
+
+def _settle(account: Account) -> None:
+    """Have each proxy do what it does only once."""
+    for url in account.proxy_urls:
+        own = Account((url,), account.path, account.token)
+        own.store(own.create(None), 'first')
+    time.sleep(_SETTLE_SECONDS)
+
+
+def _runner(clients: Clients) -> Runner:
+    return lambda load, label: clients.run(load)

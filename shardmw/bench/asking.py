@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Single requests, which nobody measures."""
+
+import http.client
+import ssl
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from shardmw.bench.errors import BenchError
+
+_TIMEOUT_SECONDS = 120
+_REASON_BYTES = 200
+
+
+class Answer(NamedTuple):
+    """A whole response; names of headers are taken in any case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def reason(self) -> str:
+        """What a text says of a failure: empty, or such as `` (No policy)``.
+
+        Pages for browsers are left out.
+        """
+        line = self.body[:_REASON_BYTES].decode(errors='replace').strip()
+        line = ' '.join(line.split())
+        return f' ({line})' if line and not line.startswith('<') else ''
+
+
+def ask(
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    is_insecure: bool = False,
+) -> Answer:
+    """Send a request without a body.
+
+    :param url: with its path, quoted, and its query
+    :param is_insecure: whether the certificate is not checked
+    :raises BenchError: if there's no answer, or no such URL
+    """
+    connection = _connection(url, is_insecure)
+    parts = urlsplit(url)
+    target = f'{parts.path or "/"}{"?" if parts.query else ""}{parts.query}'
+    try:
+        connection.request(method, target, headers=dict(headers))
+        response = connection.getresponse()
+        return Answer(response.status, response.headers, response.read())
+    except (OSError, http.client.HTTPException) as err:
+        raise BenchError(
+            f'{method} {url} failed ({_reason(err)}): is a proxy there?'
+        ) from err
+    finally:
+        connection.close()
+
+
+def check_url(url: str) -> None:
+    """Refuse what is no URL that requests can be sent to.
+
+    :raises BenchError: if so
+    """
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ('http', 'https') and parts.hostname
+        good = good and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        raise BenchError(
+            f'{url!r} is no URL: write http://host:port or https://host'
+        )
+
+
+def _connection(url: str, is_insecure: bool) -> http.client.HTTPConnection:
+    check_url(url)
+    parts = urlsplit(url)
+    if parts.scheme == 'http':
+        return http.client.HTTPConnection(
+            parts.hostname, parts.port, timeout=_TIMEOUT_SECONDS
+        )
+    context = ssl.create_default_context()
+    if is_insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return http.client.HTTPSConnection(
+        parts.hostname, parts.port, timeout=_TIMEOUT_SECONDS, context=context
+    )
+
+
+def _reason(err: Exception) -> str:
+    """Why, in a line."""
+    reason = getattr(err, 'strerror', None) or str(err) or repr(err)
+    return ' '.join(reason.split())
