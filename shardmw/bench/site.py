@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from shardmw.bench import sources
 from shardmw.bench.account import (
     POLICY_HEADER,
     SHARD_COUNT_HEADER,
@@ -32,7 +31,9 @@ from shardmw.bench.native import (
     spread_bounds,
 )
 from shardmw.bench.preload import preload
+from shardmw.bench.sources import Deletes, NamedUploads, Source
 from shardmw.bench.summary import errors, errors_text
+from shardmw.bench.units import SizeMix
 from shardmw.saio import Cluster, ClusterOptions
 
 #: Runs a load to its end: ``run(load, label)``, and may show its progress.
@@ -53,6 +54,7 @@ _DELETE_PAUSES_SECONDS = (0, 0.5, 1, 2, 5, 10)
 
 #: Time for a proxy to begin to work, after its start.
 _SETTLE_SECONDS = 0.5
+_FIRST_CONTAINER = 'first'
 
 # So that one run of the sharder splits a container, and not two ranges of it.
 _SETTINGS = {'container-sharder.cleave_batch_size': '100000'}
@@ -122,9 +124,7 @@ class Site:
         """The quoted path of a container, as sources take it."""
         return self.account.container_path(container)
 
-    def load(
-        self, source: sources.Source, clients: int, **fields: object
-    ) -> Load:
+    def load(self, source: Source, clients: int, **fields: object) -> Load:
         """A load for this site; other fields as of a load."""
         return Load(
             self.urls,
@@ -187,12 +187,11 @@ class Site:
         self,
         container: str,
         names: Names,
-        size: object = 1,
+        size: int | SizeMix = 1,
         clients: int = _CLIENTS,
     ) -> None:
         """Upload objects of these names.
 
-        :param size: bytes, or a :class:`shardmw.bench.units.SizeMix`
         :param clients: that upload at once
         :raises BenchError: if some can't be uploaded
         """
@@ -201,7 +200,7 @@ class Site:
         label = f'upload into {container}'
         left = names
         for _ in range(_ATTEMPTS):
-            source = sources.NamedUploads(path, left, size)
+            source = NamedUploads(path, left, size)
             outcome = self._run_all(source, len(left), clients, label)
             left = _not_done(outcome, left, ())
             if not left:
@@ -317,7 +316,7 @@ class Site:
             left = ListedNames(tuple(names))
             for _ in range(_ATTEMPTS):
                 outcome = self._run_all(
-                    sources.Deletes(path, left),
+                    Deletes(path, left),
                     len(left),
                     _CLIENTS,
                     f'empty {container}',
@@ -344,7 +343,7 @@ class Site:
         )
 
     def _run_all(
-        self, source: sources.Source, count: int, clients: int, label: str
+        self, source: Source, count: int, clients: int, label: str
     ) -> Outcome:
         """Run a load of so many requests, which has no other end."""
         clients = min(clients, count)
@@ -434,7 +433,8 @@ def _settle(account: Account) -> None:
     """Have each proxy do what it does only once."""
     for url in account.proxy_urls:
         own = Account((url,), account.path, account.token)
-        own.store(own.create(None), 'first')
+        own.put(_FIRST_CONTAINER, {})
+        own.store(_FIRST_CONTAINER, 'first')
     time.sleep(_SETTLE_SECONDS)
 
 
