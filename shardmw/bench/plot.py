@@ -46,7 +46,7 @@ class Axis:
     :param log: logarithmic; its values are then above 0
     :param names: of the positions 0, 1, 2, …, for categories
     :param ticks: where to put the labels; the plot chooses if there are none
-    :param sizes: its values are bytes, and its labels say 4 KiB
+    :param sizes: its values are bytes, and its labels say 4K
     :param from_zero: values above 0 have an axis that begins there; take this
                       off to see small differences; bars always have it
     """

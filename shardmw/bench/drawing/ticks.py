@@ -4,6 +4,8 @@
 import math
 from collections.abc import Sequence
 
+from shardmw.bench.units import size_text
+
 # More labels than that are in each other's way.
 _MOST = 7
 
@@ -14,7 +16,6 @@ _LOG_STEPS = ((1, 2, 5), (1, 3), (1,))
 _LEAST = 3
 
 _MILLION = 1_000_000
-_SIZE_UNITS = ('bytes', 'KiB', 'MiB', 'GiB', 'TiB')
 
 
 def linear_ticks(low: float, high: float, most: int = _MOST) -> list[float]:
@@ -57,10 +58,10 @@ def log_ticks(low: float, high: float, most: int = _MOST) -> list[float]:
 def tick_texts(values: Sequence[float], sizes: bool = False) -> list[str]:
     """The labels of one axis: all with the same digits, or in millions.
 
-    :param sizes: whether the values are bytes: they are then told in KiB
+    :param sizes: whether the values are bytes: they are told as 4K and so on
     """
     if sizes:
-        return [size_text(value) for value in values]
+        return [size_text(round(value)) for value in values]
     if max(map(abs, values), default=0) >= _MILLION:
         return [_in_millions(value) for value in values]
     return [number_text(value) for value in values]
@@ -70,16 +71,6 @@ def number_text(value: float) -> str:
     """A number as people write it: 0.001, 0.5, 20, 1,000."""
     text = f'{_clean(value):,.6f}'
     return text.rstrip('0').rstrip('.')
-
-
-def size_text(size: float) -> str:
-    """Bytes as ``4 KiB``, or with a digit after the point."""
-    exponent = 0
-    while size >= 1024 and exponent < len(_SIZE_UNITS) - 1:
-        size, exponent = size / 1024, exponent + 1
-    unit = 'byte' if size == 1 and not exponent else _SIZE_UNITS[exponent]
-    digits = 0 if size == int(size) else 1
-    return f'{size:.{digits}f} {unit}'
 
 
 def _in_millions(value: float) -> str:
