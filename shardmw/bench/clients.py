@@ -1,47 +1,80 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client processes: started once, then given one load after another."""
+"""The client processes: started once, then given one load after another.
+
+What goes through a process's pipe: a load and the process's share of it; back
+``CONNECTED``; when to begin; back how it goes on, if somebody wants to know;
+back what came of it, which is the last. A :class:`shardmw.bench.loop.Stop`
+may come at any time, and always leads to that.
+"""
 
 import contextlib
 import math
 import multiprocessing
-import signal
+import sys
 import time
+from collections.abc import Callable
 from multiprocessing.connection import Connection as Pipe
+from multiprocessing.connection import wait
+from typing import NamedTuple, NoReturn
 
-from shardmw.bench.errors import BenchError
+from shardmw.bench import signals
+from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.load import Load, Outcome, Share
-from shardmw.bench.loop import ClientLoop
+from shardmw.bench.loop import Answer, ClientLoop, Stop
+from shardmw.bench.progress import Progress
 from shardmw.bench.samples import Samples
+
+#: Is told what was done since it was told the last time.
+OnProgress = Callable[[Progress], None]
 
 # Between saying when to begin and that moment.
 _LEAD_SECONDS = 0.05
 
+_PROGRESS_SECONDS = 0.5
 _CONNECT_SECONDS = 60
 _END_SECONDS = 2
 
-_STOP = 'stop'
+# How long the last answers of a load that is interrupted are waited for.
+_INTERRUPTED_DRAIN_SECONDS = 3.0
 
-# So that the time of a counted load has its last answer in it.
+# So that the time of a load that ends by itself has its last answer in it.
 _AFTER_LAST_SECONDS = 1e-6
+
+_CONNECTED = 'connected'
+_NOTHING = 'nothing'  #: came of a load that did not begin
+
+_INTERRUPTIONS = (KeyboardInterrupt, Interrupted)
+
+
+class _Begin(NamedTuple):
+    """When to begin, on the monotonic clock.
+
+    :param is_watched: whether to say how it goes on
+    """
+
+    when: float
+    is_watched: bool
 
 
 class RunningLoad:
-    """A load under way.
+    """A load under way; see :meth:`Clients.begin`.
 
     ``began`` is when, on the monotonic clock.
     """
 
-    def __init__(self, load: Load, pipes: list[Pipe]) -> None:
+    def __init__(
+        self, load: Load, pipes: list[Pipe], on_progress: OnProgress | None
+    ) -> None:
+        self.began = math.inf
+        self._began_at = math.inf
         self._load = load
         self._pipes = pipes
-        for index, pipe in enumerate(pipes):
-            pipe.send((load, Share(index, len(pipes))))
-        for pipe in pipes:
-            _answer_of(pipe, _CONNECT_SECONDS)
-        self.began = time.monotonic() + _LEAD_SECONDS
-        self._began_at = time.time() + _LEAD_SECONDS
-        for pipe in pipes:
-            pipe.send(self.began)
+        self._on_progress = on_progress
+        self._connected: set[Pipe] = set()
+        #: what came of it, or an error, by who said it
+        self._answers: dict[Pipe, Answer | BenchError | str] = {}
+        #: what was done since the last time that somebody was told
+        self._part = Progress()
 
     def sleep_until(self, seconds: float) -> None:
         """Wait until so many seconds after its begin."""
@@ -51,26 +84,107 @@ class RunningLoad:
         """End a load that has no end of its own, and wait for that.
 
         :raises BenchError: if a client process failed
+        :raises Interrupted: see :meth:`wait`
         """
         if not self._load.ends_when_told:
             raise ValueError('this load ends by itself')
-        for pipe in self._pipes:
-            pipe.send(_STOP)
+        try:
+            self._say(Stop(self._load.drain_seconds))
+            self._gather()
+        except _INTERRUPTIONS as err:
+            self._interrupt(err)
         return self._outcome(time.monotonic() - self.began)
 
     def wait(self) -> Outcome:
         """Wait for its end.
 
         :raises BenchError: if a client process failed
+        :raises Interrupted: with the outcome up to now, if KeyboardInterrupt
+                             or another Interrupted comes in between
         """
+        try:
+            self._gather()
+        except _INTERRUPTIONS as err:
+            self._interrupt(err)
         return self._outcome(self._load.seconds)
 
+    def end(self) -> None:
+        """End it at once, if it goes on, whatever came of it."""
+        self._on_progress = None
+        self._say(Stop(0))
+        self._gather()
+
+    def connect_and_begin(self) -> None:
+        """Begin it, when all clients are connected."""
+        try:
+            for index, pipe in enumerate(self._pipes):
+                share = Share(index, len(self._pipes))
+                self._send(pipe, (self._load, share))
+            self._await_connections()
+            self.began = time.monotonic() + _LEAD_SECONDS
+            self._began_at = time.time() + _LEAD_SECONDS
+            self._say(_Begin(self.began, self._on_progress is not None))
+        except _INTERRUPTIONS as err:
+            self._interrupt(err)
+        except BenchError:
+            self.end()
+            raise
+
+    def _await_connections(self) -> None:
+        deadline = time.monotonic() + _CONNECT_SECONDS
+        while missing := self._silent() - self._connected:
+            ready = wait(missing, deadline - time.monotonic())
+            if not ready:
+                raise BenchError('a client process hangs: look above')
+            for pipe in ready:
+                self._hear(pipe)
+            self._raise_errors()
+
+    def _gather(self) -> None:
+        """Hear all that the clients say, until each has answered."""
+        told = time.monotonic()
+        while silent := self._silent():
+            rest = told + _PROGRESS_SECONDS - time.monotonic()
+            for pipe in wait(silent, max(0, rest)):
+                self._hear(pipe)
+            if time.monotonic() >= told + _PROGRESS_SECONDS:
+                told += _PROGRESS_SECONDS
+                self._tell_progress()
+        if self._part.operations:
+            self._tell_progress()
+
+    def _tell_progress(self) -> None:
+        part, self._part = self._part, Progress()
+        if self._on_progress is not None:
+            self._on_progress(part)
+
+    def _interrupt(self, err: BaseException) -> NoReturn:
+        """Have it end soon, and raise what was done of it.
+
+        :param err: what interrupts it
+        """
+        seconds = max(_AFTER_LAST_SECONDS, time.monotonic() - self.began)
+        self._on_progress = None
+        # who wants it a second time doesn't want to wait
+        with contextlib.suppress(*_INTERRUPTIONS):
+            self._say(Stop(_INTERRUPTED_DRAIN_SECONDS))
+            self._gather()
+        outcome = None
+        if self.began < math.inf:
+            outcome = self._outcome(
+                min(seconds, self._load.seconds or seconds)
+            )
+        number = getattr(err, 'signal_number', None)
+        raise Interrupted(number, outcome) from None
+
     def _outcome(self, seconds: float | None) -> Outcome:
-        answers = [_answer_of(pipe, math.inf) for pipe in self._pipes]
+        self._raise_errors()
+        said = [self._answers.get(pipe) for pipe in self._pipes]
+        answers = [each for each in said if isinstance(each, Answer)]
         samples = Samples()
-        for own, _ in answers:
-            samples.extend(own)
-        if self._load.count is not None:
+        for answer in answers:
+            samples.extend(answer.samples)
+        if all(answer.is_exhausted for answer in answers):
             last = max((each.end for each in samples), default=self.began)
             elapsed = last - self.began + _AFTER_LAST_SECONDS
             seconds = min(seconds or math.inf, elapsed)
@@ -80,8 +194,41 @@ class RunningLoad:
             self.began,
             self._began_at,
             seconds,
-            tuple(usage for _, usage in answers),
+            tuple(answer.usage for answer in answers),
         )
+
+    def _raise_errors(self) -> None:
+        for answer in self._answers.values():
+            if isinstance(answer, BenchError):
+                raise answer
+
+    def _silent(self) -> set[Pipe]:
+        return set(self._pipes) - self._answers.keys()
+
+    def _say(self, word: object) -> None:
+        """Say something to all that have not answered."""
+        for pipe in self._silent():
+            self._send(pipe, word)
+
+    def _send(self, pipe: Pipe, word: object) -> None:
+        with signals.held_back():
+            try:
+                pipe.send(word)
+            except OSError:
+                self._answers[pipe] = _ended()
+
+    def _hear(self, pipe: Pipe) -> None:
+        with signals.held_back():
+            try:
+                said = pipe.recv()
+            except (EOFError, OSError):
+                said = _ended()
+            if isinstance(said, Progress):
+                self._part += said
+            elif said == _CONNECTED:
+                self._connected.add(pipe)
+            else:
+                self._answers[pipe] = said
 
 
 class Clients:
@@ -94,19 +241,14 @@ class Clients:
         self._count = processes
         self._processes = []
         self._pipes: list[Pipe] = []
+        self._last: RunningLoad | None = None
 
     def __enter__(self) -> 'Clients':
-        # not forked, for nothing of this process is theirs
-        context = multiprocessing.get_context('spawn')
-        for _ in range(self._count):
-            ours, theirs = context.Pipe()
-            process = context.Process(
-                target=_serve, args=(theirs,), daemon=True
-            )
-            process.start()
-            theirs.close()
-            self._processes.append(process)
-            self._pipes.append(ours)
+        try:
+            self._start()
+        except BaseException:
+            self.__exit__(*sys.exc_info())
+            raise
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -118,50 +260,77 @@ class Clients:
             process.join()
         self._processes, self._pipes = [], []
 
-    def begin(self, load: Load) -> RunningLoad:
+    def begin(
+        self, load: Load, on_progress: OnProgress | None = None
+    ) -> RunningLoad:
         """Begin a load, when all its clients are connected.
 
+        :param on_progress: is told of it while it's waited for
         :raises BenchError: if they can't be
+        :raises Interrupted: if that comes, or KeyboardInterrupt
         """
-        return RunningLoad(load, self._pipes[: load.clients])
+        if self._last is not None:
+            # whoever began it was interrupted
+            self._last.end()
+        pipes = self._pipes[: load.clients]
+        self._last = RunningLoad(load, pipes, on_progress)
+        self._last.connect_and_begin()
+        return self._last
 
-    def run(self, load: Load) -> Outcome:
+    def run(
+        self, load: Load, on_progress: OnProgress | None = None
+    ) -> Outcome:
         """Begin a load and wait for its end.
 
+        After an interruption, other loads can be run.
+
+        :param on_progress: is told twice a second what was done since it was
+                            told the last time; what it's told adds up to all
         :raises BenchError: if a client process failed
+        :raises Interrupted: with the outcome up to then, if that comes, or
+                             KeyboardInterrupt; without, if it had not begun
         """
         if load.ends_when_told:
             raise ValueError('this load ends when it is told to')
-        return self.begin(load).wait()
+        return self.begin(load, on_progress).wait()
+
+    def _start(self) -> None:
+        # not forked, for nothing of this process is theirs
+        context = multiprocessing.get_context('spawn')
+        for _ in range(self._count):
+            ours, theirs = context.Pipe()
+            self._pipes.append(ours)
+            process = context.Process(
+                target=_serve, args=(theirs,), daemon=True
+            )
+            process.start()
+            self._processes.append(process)
+            theirs.close()
 
 
-def _answer_of(pipe: Pipe, patience_seconds: float) -> object:
-    try:
-        patience = None if patience_seconds == math.inf else patience_seconds
-        answer = pipe.recv() if pipe.poll(patience) else None
-    except EOFError:
-        answer = None
-    if answer is None:
-        raise BenchError('a client process ended, or hangs: look above')
-    if isinstance(answer, BenchError):
-        raise answer
-    return answer
+def _ended() -> BenchError:
+    return BenchError('a client process ended: look above')
 
 
 def _serve(pipe: Pipe) -> None:
     """Be a client process: run loads until nobody sends any."""
-    # Ctrl-C is for the process that started this one
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signals.ignore()
     with contextlib.suppress(EOFError, ConnectionError):
         while True:
-            load, share = pipe.recv()
-            try:
-                loop = ClientLoop(load, share, pipe.fileno())
-            except BenchError as err:
-                pipe.send(err)
-                continue
-            pipe.send('connected')
-            answer = loop.run(pipe.recv())
-            if load.ends_when_told:
-                pipe.recv()
-            pipe.send(answer)
+            word = pipe.recv()
+            # a load may have ended before it was told to
+            if not isinstance(word, Stop):
+                pipe.send(_answer(pipe, *word))
+
+
+def _answer(pipe: Pipe, load: Load, share: Share) -> object:
+    try:
+        loop = ClientLoop(load, share, pipe)
+    except BenchError as err:
+        return err
+    pipe.send(_CONNECTED)
+    word = pipe.recv()
+    if isinstance(word, Stop):
+        loop.close()
+        return _NOTHING
+    return loop.run(word.when, pipe.send if word.is_watched else None)

@@ -119,7 +119,7 @@ class Outcome:
     @property
     def busy_share(self) -> float:
         """That of the busiest client process."""
-        return max(usage.busy_share for usage in self.usages)
+        return max((usage.busy_share for usage in self.usages), default=0)
 
     @property
     def is_client_bound(self) -> bool:

@@ -5,10 +5,15 @@ import heapq
 import math
 import select
 import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
+from typing import NamedTuple
 
 from shardmw.bench.connection import Connection, ConnectionLost
+from shardmw.bench.errors import BenchError
 from shardmw.bench.load import AT_ONCE, RETRY_AFTER, Load, Share, Usage
+from shardmw.bench.progress import Progress, progress_of
 from shardmw.bench.samples import (
     LOST,
     REFUSALS,
@@ -21,22 +26,41 @@ from shardmw.bench.wire import Reply, address_of
 #: How long a client waits after its connection failed.
 LOST_SECONDS = 0.5
 
-# How often to look for answers that take too long.
+# How often to look for answers that take too long, and to tell how it goes.
 _LOOK_SECONDS = 0.5
 
 _SCHEDULE = Path('/proc/self/schedstat')
 _NANOSECONDS = 1_000_000_000
 
 
+class Stop(NamedTuple):
+    """The word that ends a load.
+
+    :param drain_seconds: how long to wait for the last answers
+    """
+
+    drain_seconds: float
+
+
+class Answer(NamedTuple):
+    """What came of a process's share of a load.
+
+    :param is_exhausted: whether there were no more requests, so that it ended
+    """
+
+    samples: Samples
+    usage: Usage
+    is_exhausted: bool
+
+
 class ClientLoop:
     """A process's share of a load.
 
-    :param told: the descriptor that can be read when a load that does not
-                 end by itself is over
+    :param words: where a :class:`Stop` may come from
     :raises BenchError: if a proxy doesn't accept connections
     """
 
-    def __init__(self, load: Load, share: Share, told: int) -> None:
+    def __init__(self, load: Load, share: Share, words: Pipe) -> None:
         self._load = load
         self._samples = Samples()
         self._epoll = select.epoll()
@@ -62,19 +86,31 @@ class ClientLoop:
             for number, connection in self._connections.items()
         }
         self._unanswered = 0
+        self._words = words
+        #: tells how it goes on, and how many operations it has told of
+        self._tell: Callable[[Progress], None] | None = None
+        self._told = 0
+        self._drain_seconds = load.drain_seconds
         #: from when on nothing more is sent, on the monotonic clock
         self._stop = math.inf
-        if load.ends_when_told:
-            self._epoll.register(told, select.EPOLLIN)
-        for connection in self._connections.values():
-            connection.connect()
+        self._epoll.register(words.fileno(), select.EPOLLIN)
+        try:
+            for connection in self._connections.values():
+                connection.connect()
+        except BenchError:
+            self.close()
+            raise
 
-    def run(self, begin: float) -> tuple[Samples, Usage]:
+    def run(
+        self, begin: float, tell: Callable[[Progress], None] | None = None
+    ) -> Answer:
         """Do it.
 
         :param begin: when, on the monotonic clock
+        :param tell: is told now and then what was done since the last time
         """
         load = self._load
+        self._tell = tell
         time.sleep(max(0, begin - time.monotonic()))
         cpu, queued = time.process_time(), _queued_seconds()
         if load.seconds is not None:
@@ -83,14 +119,25 @@ class ClientLoop:
         try:
             self._send_requests()
             self._stop = -math.inf
-            self._answer_until(time.monotonic() + load.drain_seconds)
+            self._receive_the_last()
         finally:
-            self._close()
-        return self._samples, Usage(
+            self.close()
+        self._tell_progress()
+        usage = Usage(
             time.process_time() - cpu,
             _queued_seconds() - queued,
             time.monotonic() - begin,
         )
+        return Answer(self._samples, usage, self._left <= 0)
+
+    def close(self) -> None:
+        """Close all connections; what has no answer gets none."""
+        now = time.monotonic()
+        for connection in self._connections.values():
+            if connection.request is not None:
+                self._record(connection, now, UNANSWERED)
+            connection.close()
+        self._epoll.close()
 
     def _schedule_first(self, begin: float) -> None:
         step = self._load.pace_seconds / self._load.clients
@@ -109,25 +156,38 @@ class ClientLoop:
                 self._send_next(self._connections[number], now)
             if now > look:
                 look = now + _LOOK_SECONDS
-                self._give_up_before(now - self._load.timeout_seconds)
+                self._look(now)
             following = self._waiting[0][0] if self._waiting else math.inf
             self._handle_events(min(following, look, self._stop) - now)
 
-    def _answer_until(self, stop: float) -> None:
+    def _receive_the_last(self) -> None:
         """Wait for the last answers, and send nothing more."""
-        while self._unanswered and (now := time.monotonic()) < stop:
-            self._give_up_before(now - self._load.timeout_seconds)
-            self._handle_events(min(_LOOK_SECONDS, stop - now))
+        over = time.monotonic()
+        while self._unanswered:
+            now = time.monotonic()
+            rest = over + self._drain_seconds - now
+            if rest <= 0:
+                return
+            self._look(now)
+            self._handle_events(min(_LOOK_SECONDS, rest))
+
+    def _look(self, now: float) -> None:
+        self._give_up_before(now - self._load.timeout_seconds)
+        self._tell_progress()
+
+    def _tell_progress(self) -> None:
+        if self._tell is not None and len(self._samples) > self._told:
+            self._tell(progress_of(self._samples.since(self._told)))
+            self._told = len(self._samples)
 
     def _handle_events(self, seconds: float) -> None:
         for descriptor, event in self._epoll.poll(max(0, seconds)):
             connection = self._by_descriptor.get(descriptor)
             if connection is not None:
                 self._handle(connection, event)
-            elif self._load.ends_when_told:
-                # the word itself is for who reads it later
+            elif descriptor == self._words.fileno():
                 self._stop = -math.inf
-                self._epoll.unregister(descriptor)
+                self._drain_seconds = self._words.recv().drain_seconds
 
     def _handle(self, connection: Connection, event: int) -> None:
         try:
@@ -217,14 +277,6 @@ class ClientLoop:
         )
         if self._answered is not None:
             self._answered(request, status)
-
-    def _close(self) -> None:
-        now = time.monotonic()
-        for connection in self._connections.values():
-            if connection.request is not None:
-                self._record(connection, now, UNANSWERED)
-            connection.close()
-        self._epoll.close()
 
 
 def _queued_seconds() -> float:

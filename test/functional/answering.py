@@ -23,7 +23,10 @@ def refused(retry_after: float | None = None) -> bytes:
 
 
 class AnsweringServer(socketserver.ThreadingTCPServer):
-    """Keeps the head of every request, in the order they came."""
+    """Keeps the head of every request, in the order they came.
+
+    And how long its body was.
+    """
 
     daemon_threads = True
     request_queue_size = 128
@@ -32,6 +35,7 @@ class AnsweringServer(socketserver.ThreadingTCPServer):
         super().__init__(('127.0.0.1', 0), _Handler)
         self.url = 'http://{}:{}'.format(*self.server_address)
         self.heads: list[bytes] = []
+        self.body_bytes: list[int] = []
         self._answers = answers
         self._lock = threading.Lock()
 
@@ -59,7 +63,8 @@ class _Handler(socketserver.StreamRequestHandler):
                 return b''
             head += line
         _, _, rest = head.partition(b'Content-Length: ')
-        self.rfile.read(int(rest.partition(b'\r\n')[0] or 0))
+        length = int(rest.partition(b'\r\n')[0] or 0)
+        self.server.body_bytes.append(len(self.rfile.read(length)))
         return head
 
 

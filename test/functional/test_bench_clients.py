@@ -4,16 +4,21 @@
 import itertools
 import math
 import socket
+import time
 from contextlib import ExitStack
 
 import pytest
 
+from shardmw.bench import clients as module
 from shardmw.bench.clients import Clients
-from shardmw.bench.errors import BenchError
+from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.load import AT_ONCE, BACK_OFF, Load
+from shardmw.bench.names import FlatNames
+from shardmw.bench.progress import Progress
 from shardmw.bench.samples import LOST, TIMED_OUT, UNANSWERED
-from shardmw.bench.sources import Uploads
+from shardmw.bench.sources import Deletes, Mixed, Reads, Uploads
 from shardmw.bench.summary import summarize
+from shardmw.bench.units import Mix
 from test.functional.answering import CREATED, answering, refused
 
 UPLOADS = Uploads('/v1/AUTH_test/c', 3)
@@ -34,6 +39,21 @@ def run(pool, answers, **changes):
     """Run a load against one server: ``(its outcome, the server)``."""
     with answering(answers) as server:
         return pool.run(made_load(server, **changes)), server
+
+
+def raising(what):
+    """What to do when progress is told: interrupt the load."""
+
+    def interrupt(part: Progress) -> None:
+        raise what()
+
+    return interrupt
+
+
+def requested(server, method: bytes) -> list[bytes]:
+    """The paths of all requests of a method."""
+    lines = [head.split() for head in server.heads]
+    return [line[1] for line in lines if line[0] == method]
 
 
 def statuses(outcome) -> list[int]:
@@ -184,3 +204,124 @@ def test_nobody_waits_for_a_load_without_an_end(clients):
         pytest.raises(ValueError, match='ends when it is told to'),
     ):
         clients.run(made_load(server, count=None))
+
+
+class TestProgress:
+    def test_adds_up_to_all_that_was_done(self, clients):
+        parts = []
+        unavailable = CREATED.replace(b'201 Created', b'503 Unavailable')
+        answers = [CREATED, refused(), unavailable]
+        with answering(lambda n: answers[n % 3]) as server:
+            load = made_load(server, count=30, on_refusal=AT_ONCE)
+            clients.run(load, parts.append)
+        told = sum(parts, Progress())
+        assert (told.operations, told.admitted, told.refused) == (30, 10, 10)
+        assert told.errors == {'503': 10}
+        assert (told.histogram.total, told.bytes_sent) == (10, 30)
+
+    def test_is_told_while_a_load_goes_on(self, clients):
+        moments = []
+        with answering(lambda n: CREATED) as server:
+            load = made_load(server, count=None, seconds=1.3)
+            clients.run(load, lambda _: moments.append(time.monotonic()))
+        assert len(moments) >= 3
+        assert moments[1] - moments[0] > 0.2
+
+
+class TestInterruption:
+    @pytest.mark.parametrize('what', [KeyboardInterrupt, Interrupted])
+    def test_leaves_what_was_done(self, clients, what):
+        with (
+            answering(lambda n: CREATED) as server,
+            pytest.raises(Interrupted) as caught,
+        ):
+            load = made_load(server, count=None, seconds=60)
+            clients.run(load, raising(what))
+        outcome = caught.value.outcome
+        assert 0.2 < outcome.seconds < 10
+        assert summarize(outcome).admitted > 4
+        assert summarize(outcome).errors == {}
+
+    def test_of_a_signal_tells_its_number(self, clients):
+        with (
+            answering(lambda n: CREATED) as server,
+            pytest.raises(Interrupted) as caught,
+        ):
+            load = made_load(server, count=None, seconds=60)
+            clients.run(load, raising(lambda: Interrupted(15)))
+        assert caught.value.signal_number == 15
+
+    def test_does_not_wait_for_answers_that_do_not_come(
+        self, clients, monkeypatch
+    ):
+        monkeypatch.setattr(module, '_INTERRUPTED_DRAIN_SECONDS', 0.1)
+        with (
+            answering(lambda n: None) as server,
+            pytest.raises(Interrupted) as caught,
+        ):
+            clients.run(made_load(server), raising(KeyboardInterrupt))
+        assert statuses(caught.value.outcome) == [UNANSWERED] * 4
+
+    def test_leaves_the_clients_ready_for_the_next_load(self, clients):
+        with answering(lambda n: CREATED) as server:
+            load = made_load(server, count=None, seconds=60)
+            with pytest.raises(Interrupted):
+                clients.run(load, raising(KeyboardInterrupt))
+            assert statuses(clients.run(made_load(server))) == [201] * 20
+
+    def test_of_whoever_began_a_load_is_noticed_later(self, clients):
+        with answering(lambda n: CREATED) as server:
+            clients.begin(made_load(server, count=None))
+            assert statuses(clients.run(made_load(server))) == [201] * 20
+
+
+def test_a_source_that_ends_ends_the_load(clients):
+    deletes = Deletes('/v1/AUTH_test/c', FlatNames(7))
+    outcome, server = run(
+        clients, lambda n: CREATED, source=deletes, count=None, seconds=60
+    )
+    assert outcome.seconds < 10
+    assert statuses(outcome) == [201] * 7
+    assert names(server) == [b'o%010d' % i for i in range(7)]
+
+
+def test_a_mix_deletes_what_was_written(clients):
+    mixed = Mixed('/v1/AUTH_test/c', Mix(1, 0, 0, 1), FlatNames(0), 3)
+    outcome, server = run(clients, lambda n: CREATED, source=mixed, count=60)
+    written = set(requested(server, b'PUT'))
+    deleted = requested(server, b'DELETE')
+    assert len(deleted) > 10
+    assert written.issuperset(deleted)
+    assert len(set(deleted)) == len(deleted)
+    assert summarize(outcome).by_operation['DELETE']['admitted'] > 10
+
+
+def test_the_times_of_an_operation_follow_each_other(clients):
+    outcome, _ = run(clients, lambda n: CREATED)
+    for each in outcome.samples:
+        assert each.start < each.sent < each.first_byte < each.end
+        assert each.sent_bytes == 3
+
+
+class TestLargeBodies:
+    SIZE = 40_000_001
+
+    def test_are_sent_whole(self, clients):
+        outcome, server = run(
+            clients,
+            lambda n: CREATED,
+            source=Uploads('/v1/AUTH_test/c', self.SIZE),
+            clients=2,
+            count=4,
+        )
+        assert statuses(outcome) == [201] * 4
+        assert server.body_bytes == [self.SIZE] * 4
+        assert summarize(outcome).bytes_sent == 4 * self.SIZE
+
+    def test_are_received_whole(self, clients):
+        head = b'HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n' % self.SIZE
+        answer = head + b'x' * self.SIZE
+        reads = Reads('/v1/AUTH_test/c', FlatNames(2))
+        outcome, _ = run(clients, lambda n: answer, source=reads, count=4)
+        assert statuses(outcome) == [200] * 4
+        assert summarize(outcome).bytes_received == 4 * self.SIZE
