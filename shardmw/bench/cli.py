@@ -7,15 +7,20 @@ from typing import NoReturn
 
 import click
 
-from shardmw.bench.errors import BenchError
+from shardmw.bench.command import InOrder
+from shardmw.bench.compare.command import compare
+from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.ratelimit.command import ratelimit
+from shardmw.bench.report.command import report
+from shardmw.bench.scenarios.command import scenario
+from shardmw.bench.workloads.command import COMMANDS
 from shardmw.saio import SaioError
 
 # What the shell says of commands that a signal ended.
 _ENDED_BY_SIGNAL = 128
 
 
-class _Commands(click.Group):
+class _Commands(InOrder):
     """Commands that fail with one line on stderr."""
 
     def invoke(self, context: click.Context) -> object:
@@ -23,22 +28,31 @@ class _Commands(click.Group):
             return super().invoke(context)
         except (BenchError, SaioError, PermissionError) as err:
             raise click.ClickException(str(err)) from err
+        except (Interrupted, KeyboardInterrupt) as ended:
+            number = getattr(ended, 'signal_number', None) or signal.SIGINT
+            click.echo('Interrupted', err=True)
+            raise click.exceptions.Exit(_ENDED_BY_SIGNAL + number) from ended
 
 
 @click.group(cls=_Commands)
 def main() -> None:
-    """Measure shardmw on Swift clusters of the benchmark's own.
+    """Measure what sharded containers bring, and what they cost.
 
-    They run on loopback and in temporary folders, and are taken down at the
-    end. Clients and servers share the machine, so leave it to them.
+    Commands work on a Swift cluster of the benchmark's own, which runs on
+    loopback and in a temporary folder and is taken down at the end; clients
+    and servers share the machine then, so leave it to them. Kinds of work
+    and comparisons can be measured on any cluster, too.
+
+    One that is interrupted keeps what it has measured, and cleans up.
     """
     # ended from outside, clean up as at the end of a command
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _exit_by_signal)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
 
 
-def _exit_by_signal(number: int, frame: FrameType | None) -> NoReturn:
-    raise SystemExit(_ENDED_BY_SIGNAL + number)
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    raise Interrupted(number)
 
 
-main.add_command(ratelimit)
+for _command in (*COMMANDS, compare, scenario, ratelimit, report):
+    main.add_command(_command)

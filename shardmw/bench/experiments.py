@@ -1,11 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is said of a result, whichever command it is of. Pure."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from shardmw.bench import compare, ratelimit, scenarios, workloads
+from shardmw.bench.compare import report as comparisons
+from shardmw.bench.errors import BenchError
+from shardmw.bench.options import Parsed
+from shardmw.bench.parameters import Parameters
 from shardmw.bench.plot import Plot
+from shardmw.bench.ratelimit import report as rates
+from shardmw.bench.ratelimit.parameters import Parameters as RateParameters
 from shardmw.bench.results import Result
+from shardmw.bench.scenarios import scenarios as all_scenarios
 from shardmw.bench.tables import Table
+from shardmw.bench.workloads import report as works
+from shardmw.bench.workloads.works import WORKS
 
 
 @dataclass(frozen=True)
@@ -31,9 +42,96 @@ def describe(result: Result) -> Description:
 
     :raises BenchError: if this version knows no such command or experiment
     """
-    raise NotImplementedError
+    known = _KNOWN.get(result.command)
+    if known is None or result.experiment not in known[0]():
+        raise BenchError(
+            f'a result of {result.command} {result.experiment} is none that '
+            'this version knows: remove it'
+        )
+    return known[1](result)
 
 
-def in_order(results: list[Result]) -> list[Result]:
+def in_order(results: Iterable[Result]) -> list[Result]:
     """Results in the order in which a report has them."""
-    raise NotImplementedError
+    order = [
+        (command, experiment)
+        for command, (experiments, _) in _KNOWN.items()
+        for experiment in experiments()
+    ]
+    places = {each: place for place, each in enumerate(order)}
+    return sorted(
+        results,
+        key=lambda each: places.get(
+            (each.command, each.experiment), len(places)
+        ),
+    )
+
+
+def parameter_texts(parameters: Parameters) -> list[tuple[str, str]]:
+    """Parameters as one would type them; those that say nothing are left."""
+    texts = []
+    for name, (_, option) in type(parameters).options().items():
+        value = getattr(parameters, name)
+        if value is None or value == '' or value == {}:
+            continue
+        typed = (
+            option.kind.typed(value)
+            if isinstance(option.kind, Parsed) and not option.multiple
+            else str(value)
+        )
+        texts.append((name.replace('_', '-'), typed))
+    return texts
+
+
+def _scenario(result: Result) -> Description:
+    module = all_scenarios()[result.experiment]
+    parameters = module.Parameters.from_json(result.parameters)
+    return Description(
+        result.experiment,
+        module.SUMMARY,
+        module.PUBLISHED,
+        parameter_texts(parameters),
+        module.tables(parameters, result.figures),
+        module.plots(parameters, result.figures),
+    )
+
+
+def _comparison(result: Result) -> Description:
+    return _of_work(result, comparisons.tables(result.figures))
+
+
+def _workload(result: Result) -> Description:
+    return _of_work(result, works.tables(result.figures))
+
+
+def _of_work(result: Result, tables: list[Table]) -> Description:
+    work = WORKS[result.experiment]
+    return Description(
+        f'{result.command} {result.experiment}',
+        work.summary,
+        '',
+        parameter_texts(work.parameters.from_json(result.parameters)),
+        tables,
+        works.plots(f'{result.command}-{result.experiment}', result.figures),
+    )
+
+
+def _rates(result: Result) -> Description:
+    parameters = RateParameters.from_json(result.parameters)
+    return Description(
+        f'{result.command} {result.experiment}',
+        rates.SUMMARIES[result.experiment],
+        '',
+        parameter_texts(parameters),
+        rates.tables(result),
+        [],
+    )
+
+
+#: Of each command: its experiments, and who describes them.
+_KNOWN = {
+    scenarios.COMMAND: (lambda: scenarios.NAMES, _scenario),
+    compare.COMMAND: (lambda: tuple(WORKS), _comparison),
+    workloads.COMMAND: (lambda: tuple(WORKS), _workload),
+    ratelimit.COMMAND: (lambda: tuple(rates.MODULES), _rates),
+}

@@ -7,11 +7,17 @@ from pathlib import Path
 import click
 
 from shardmw.bench.units import (
+    parse_count,
     parse_counts,
     parse_duration,
+    parse_mix,
     parse_rate,
     parse_rates,
+    parse_shards,
     parse_size,
+    parse_size_mix,
+    parse_sizes,
+    size_text,
 )
 from shardmw.saio import SaioError
 from shardmw.saio.options import parse_setting
@@ -19,15 +25,28 @@ from shardmw.saio.options import parse_setting
 DEFAULT_OUTPUT = Path('.bench')
 
 
+def listed(values: object, text: Callable[[object], str] = '{:g}'.format):
+    """One value or several, as one would type them."""
+    several = values if isinstance(values, tuple) else (values,)
+    return ','.join(map(text, several))
+
+
 class Parsed(click.ParamType):
     """An option's value, as a function reads it.
 
     :param name: what the help calls it
     :param parse: raises ValueError if it can't be read
+    :param typed: the text that gives a value, for defaults
     """
 
-    def __init__(self, name: str, parse: Callable[[str], object]) -> None:
+    def __init__(
+        self,
+        name: str,
+        parse: Callable[[str], object],
+        typed: Callable[[object], str] = listed,
+    ) -> None:
         self.name = name
+        self.typed = typed
         self._parse = parse
 
     def convert(
@@ -45,25 +64,57 @@ class Parsed(click.ParamType):
             self.fail(str(err), param, ctx)
 
 
-SIZE = Parsed('size', parse_size)
-DURATION = Parsed('duration', parse_duration)
+class Checked(Parsed):
+    """Text that a function can read, which is left as it is."""
+
+    def __init__(self, name: str, parse: Callable[[str], object]) -> None:
+        super().__init__(name, parse, str)
+
+    def convert(
+        self,
+        value: object,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> object:
+        """Try to read it."""
+        super().convert(value, param, ctx)
+        return value
+
+
+def _size_list(sizes: object) -> str:
+    return listed(sizes, size_text)
+
+
+POSITIVE = click.IntRange(min=1)
+NATURAL = click.IntRange(min=0)
+COUNT = Parsed('count', parse_count, lambda count: f'{count:d}')
 COUNTS = Parsed('counts', parse_counts)
-RATES = Parsed('rates', parse_rates)
+DURATION = Parsed('duration', parse_duration)
+MIX = Checked('mix', parse_mix)
 RATE = Parsed('rate', parse_rate)
+RATES = Parsed('rates', parse_rates)
 SETTING = Parsed('section.option=value', parse_setting)
+SHARDS = Parsed('shards', parse_shards)
+SIZE = Parsed('size', parse_size, _size_list)
+SIZES = Parsed('sizes', parse_sizes, _size_list)
+SIZE_MIX = Checked('size', parse_size_mix)
 
 
-def output_options(command: Callable) -> Callable:
-    """Where results go: ``output`` and ``page``."""
-    command = click.option(
-        '--page',
-        type=click.Path(dir_okay=False, path_type=Path),
-        help='A Markdown page, whose figures are replaced.',
-    )(command)
+def output_option(command: Callable) -> Callable:
+    """Where results go: ``output``."""
     return click.option(
         '--output',
         type=click.Path(file_okay=False, path_type=Path),
         default=DEFAULT_OUTPUT,
         show_default=True,
         help='The folder for results.',
+    )(command)
+
+
+def page_option(command: Callable) -> Callable:
+    """A page that has figures: ``page``."""
+    return click.option(
+        '--page',
+        type=click.Path(dir_okay=False, path_type=Path),
+        help='A Markdown page, whose figures are replaced.',
     )(command)

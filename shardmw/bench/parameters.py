@@ -27,7 +27,6 @@ class Option(NamedTuple):
     :param flags: other names, such as ``-t``; with ``--`` in place of its own
     :param multiple: whether it can be given several times; the field is then
                      a tuple, or a mapping, if the type gives pairs
-    :param shown: how the help shows the default, if not as it's typed
     :param environment: the variable that gives it if nobody does
     """
 
@@ -35,7 +34,6 @@ class Option(NamedTuple):
     text: str
     flags: tuple[str, ...] = ()
     multiple: bool = False
-    shown: str | None = None
     environment: str | None = None
 
 

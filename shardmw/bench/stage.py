@@ -1,15 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where experiments are made: the clients, the screen, and the sites."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
+from shardmw.bench.auth import Auth
 from shardmw.bench.clients import Clients
+from shardmw.bench.errors import Interrupted
 from shardmw.bench.kinds import Kind
+from shardmw.bench.live import LiveLoad, live_table
 from shardmw.bench.load import Load, Outcome
 from shardmw.bench.parameters import Parameters
+from shardmw.bench.progress import Progress
 from shardmw.bench.runs import Run
 from shardmw.bench.screen import Screen
+from shardmw.bench.site import Site, embedded_site, remote_site
+from shardmw.bench.sources import Source
+from shardmw.bench.summary import errors_text, summarize
+from shardmw.bench.tables import figure, number
+from shardmw.bench.words import conditions_text
 from shardmw.saio import ClusterOptions
 
 
@@ -28,13 +39,50 @@ class Stage:
         self.clients = clients
         self.screen = screen
 
-    def site(
-        self, options: ClusterOptions | None = None
-    ) -> AbstractContextManager:
-        """A new cluster of the benchmark's own: a ``Site`` for ``with``."""
-        raise NotImplementedError
+    @contextlib.contextmanager
+    def site(self, options: ClusterOptions | None = None) -> Iterator[Site]:
+        """A new cluster of the benchmark's own, for a ``with`` block."""
+        wanted = options or ClusterOptions()
+        with contextlib.ExitStack() as stack:
+            with self.screen.status('starting a cluster'):
+                site = stack.enter_context(
+                    embedded_site(wanted, self.clients, self.run)
+                )
+            yield site
 
-    def run(self, load: Load, label: str) -> Outcome:
+    @contextlib.contextmanager
+    def remote_site(self, auth: Auth, container_prefix: str) -> Iterator[Site]:
+        """A cluster that somebody runs, for a ``with`` block.
+
+        It's left to the caller to clean up.
+        """
+        with remote_site(
+            auth, self.clients, container_prefix, self.run
+        ) as site:
+            yield site
+
+    def load(
+        self,
+        site: Site,
+        source: Source,
+        clients: int,
+        seconds: float | None = None,
+        count: int | None = None,
+        **changes: object,
+    ) -> Load:
+        """A load on a site; see :class:`shardmw.bench.load.Load`."""
+        load = Load(
+            urls=site.urls,
+            token=site.token,
+            source=source,
+            clients=clients,
+            seconds=seconds,
+            count=count,
+            insecure=site.is_insecure,
+        )
+        return replace(load, **changes)
+
+    def run(self, load: Load, label: str = '') -> Outcome:
         """Run a load to its end, and show how it goes.
 
         Says so, too, if the clients were its limit.
@@ -42,14 +90,35 @@ class Stage:
         :param label: what runs, in a few words
         :raises Interrupted: with the part that was measured
         """
-        raise NotImplementedError
+        if not self.screen.is_live:
+            return self.checked(self.clients.run(load))
+        shown = LiveLoad(label, load.seconds, load.count)
+        began = time.monotonic()
+        with self.screen.live(shown) as live:
+
+            def show(part: Progress) -> None:
+                nonlocal shown
+                shown = shown.advanced(part, time.monotonic() - began)
+                live.update(live_table(shown), refresh=True)
+
+            outcome = self.clients.run(load, on_progress=show)
+        return self.checked(outcome)
+
+    def checked(self, outcome: Outcome) -> Outcome:
+        """Say it if the clients were what was measured."""
+        if outcome.is_client_bound:
+            self.screen.warning(
+                f'the clients were busy {outcome.busy_share:.0%} of the '
+                'time: this measured them, or a machine with other work'
+            )
+        return outcome
 
 
 class Ledger:
     """The runs of an experiment, kept as they come.
 
     :param keep: told the figures after each run
-    :param rounds: how many there will be, for what is shown
+    :param runs: how many there will be, for what is shown
     :param figures: others than ``runs``
     """
 
@@ -57,9 +126,13 @@ class Ledger:
         self,
         stage: Stage,
         keep: Callable[[dict[str, object]], None],
-        rounds: int = 1,
+        runs: int | None = None,
         **figures: object,
     ) -> None:
+        self._stage = stage
+        self._keep = keep
+        self._expected = runs
+        self._began = 0
         self.figures: dict[str, object] = {**figures, 'runs': []}
 
     def measure(
@@ -74,4 +147,74 @@ class Ledger:
 
         What came of it until it was interrupted is noted, too.
         """
-        raise NotImplementedError
+        self._began += 1
+        label = self._label(work, kind, conditions)
+        try:
+            outcome = self._stage.run(load, label)
+        except Interrupted as broken_off:
+            if broken_off.outcome is not None:
+                part = broken_off.outcome
+                self._note(load, part, work, kind, turn, conditions, label)
+            raise
+        return self._note(load, outcome, work, kind, turn, conditions, label)
+
+    def _note(
+        self,
+        load: Load,
+        outcome: Outcome,
+        work: str,
+        kind: Kind,
+        turn: int,
+        conditions: dict[str, object],
+        label: str,
+    ) -> Run:
+        run = Run(
+            work,
+            kind,
+            turn,
+            conditions,
+            summarize(outcome),
+            rows_listed(load.source, outcome),
+        )
+        self.figures['runs'].append(run.as_json())
+        self._keep(self.figures)
+        self._stage.screen.line(f'{label}: {run_text(run)}')
+        return run
+
+    def _label(
+        self, work: str, kind: Kind, conditions: dict[str, object]
+    ) -> str:
+        place = f'{self._began}'
+        if self._expected:
+            place += f'/{self._expected}'
+        words = [work, kind.label, conditions_text(conditions)]
+        return f'{place} {", ".join(filter(None, words))}'
+
+
+def rows_listed(source: Source, outcome: Outcome) -> int:
+    """Rows of all pages that were answered in time. Pure."""
+    rows_of = getattr(source, 'rows_of', None)
+    if rows_of is None:
+        return 0
+    return sum(
+        rows_of(each.number)
+        for each in outcome.ended_within()
+        if each.is_admitted
+    )
+
+
+def run_text(run: Run) -> str:
+    """A run in a line. Pure."""
+    summary = run.summary
+    took = summary.latency
+    unit = 'rows/s' if run.rows_listed else 'ops/s'
+    parts = [
+        f'{number(summary.admitted)} ops',
+        f'{figure(run.rate)} {unit}',
+        f'p50 {figure(took.p50_ms)} p95 {figure(took.p95_ms)} '
+        f'p99 {figure(took.p99_ms)} ms',
+        f'{errors_text(summary.errors)} errors',
+    ]
+    if summary.refused:
+        parts.append(f'{number(summary.refused)} refused')
+    return ', '.join(parts)

@@ -273,6 +273,21 @@ def parse_counts(text: str) -> tuple[int, ...]:
     return counts
 
 
+def parse_shards(text: str) -> tuple[int, ...]:
+    """Shard counts such as ``0,1,32``, in their order; 0 is none at all.
+
+    :raises ValueError: if it's something else
+    """
+    words = text.split(',')
+    counts = tuple(int(word) for word in words if word.strip().isdecimal())
+    if len(counts) < len(words) or len(set(counts)) < len(counts):
+        raise ValueError(
+            f'{text!r} is no list of shard counts: write whole numbers, each '
+            'once, 0 for a plain container, such as 0,1,32'
+        )
+    return counts
+
+
 def parse_rates(text: str) -> tuple[float, ...]:
     """Rates above 0, such as ``5,20,0.5``, in their order.
 

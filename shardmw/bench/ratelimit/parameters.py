@@ -2,15 +2,28 @@
 """What the experiments are made with. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass
 
-from shardmw.bench.load import RETRY_AFTER
+import click
+
+from shardmw.bench import parameters
+from shardmw.bench.load import REFUSAL_POLICIES, RETRY_AFTER
+from shardmw.bench.options import (
+    COUNTS,
+    DURATION,
+    POSITIVE,
+    RATE,
+    RATES,
+    SETTING,
+    SIZE,
+)
+from shardmw.bench.parameters import option
 
 EXPERIMENTS = ('rates', 'seed', 'outage', 'operations', 'latency')
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(parameters.Parameters):
     """All of them; rates are writes a second of a backing container.
 
     :param clients: that write at once
@@ -36,39 +49,58 @@ class Parameters:
     :param settings: of all clusters, as ``shardmw-saio up --set`` takes them
     """
 
-    clients: int = 128
-    processes: int = 2
-    proxies: int = 2
-    seconds: float = 15.0
-    size: int = 1
-    max_sleep_seconds: float = 1.0
-    buffer_seconds: float = 5.0
-    on_refusal: str = RETRY_AFTER
-    backoff_seconds: float = 1.0
-    rates: tuple[float, ...] = (5.0, 20.0, 100.0)
-    shards: tuple[int, ...] = (1, 8, 32)
-    stock_rates: tuple[float, ...] = (20.0,)
-    seed_rate: float = 100.0
-    seed_shards: int = 32
-    rounds: int = 3
-    middle_rate: float = 20.0
-    middle_shards: int = 8
-    pairs: int = 20
-    requests: int = 50
-    settings: Mapping[str, str] = field(default_factory=dict)
-
-    def as_json(self) -> dict[str, object]:
-        """What :meth:`from_json` takes."""
-        return {**asdict(self), 'settings': dict(self.settings)}
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, object]) -> 'Parameters':
-        """The parameters that :meth:`as_json` gave."""
-        known = {each.name for each in fields(cls)}
-        return cls(
-            **{
-                name: tuple(value) if isinstance(value, list) else value
-                for name, value in values.items()
-                if name in known
-            }
-        )
+    clients: int = option(
+        128, POSITIVE, 'Clients that write at once.', '-t', '--clients'
+    )
+    processes: int = option(
+        2, POSITIVE, 'Processes that these are spread over.'
+    )
+    proxies: int = option(2, POSITIVE, 'Proxies of each cluster.')
+    seconds: float = option(
+        15.0, DURATION, 'Of each load, and each phase of outage.'
+    )
+    size: int = option(1, SIZE, 'Of the objects.', '-b', '--size')
+    max_sleep_seconds: float = option(
+        1.0, DURATION, 'A write that waits longer is refused.'
+    )
+    buffer_seconds: float = option(
+        5.0, DURATION, 'rate_buffer_seconds of the filters.'
+    )
+    backoff_seconds: float = option(
+        1.0, DURATION, 'Pause of a client, if it chooses itself.'
+    )
+    rates: tuple[float, ...] = option(
+        (5.0, 20.0, 100.0),
+        RATES,
+        'rates: limits, in writes/s of a backing container.',
+    )
+    shards: tuple[int, ...] = option(
+        (1, 8, 32), COUNTS, 'rates: shard counts.'
+    )
+    stock_rates: tuple[float, ...] = option(
+        (20.0,), RATES, "rates: limits of Swift's own filter."
+    )
+    seed_rate: float = option(100.0, RATE, 'seed: the limit.')
+    seed_shards: int = option(32, POSITIVE, 'seed: the shard count.')
+    rounds: int = option(3, POSITIVE, 'seed: how often.')
+    middle_rate: float = option(20.0, RATE, 'outage, operations: the limit.')
+    middle_shards: int = option(
+        8, POSITIVE, 'outage, operations, latency: shards.'
+    )
+    pairs: int = option(20, POSITIVE, 'latency: how often.')
+    requests: int = option(
+        50, POSITIVE, 'latency: writes of one client, each time.'
+    )
+    on_refusal: str = option(
+        RETRY_AFTER,
+        click.Choice(REFUSAL_POLICIES),
+        'What a client does whose write was refused: wait as long as the '
+        'answer says, wait for a pause of its own, or go on.',
+    )
+    settings: Mapping[str, str] = option(
+        {},
+        SETTING,
+        'A setting of all clusters, as for shardmw-saio.',
+        '--set',
+        multiple=True,
+    )

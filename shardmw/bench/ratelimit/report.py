@@ -14,6 +14,15 @@ MODULES: Mapping[str, ModuleType] = dict(
     zip(EXPERIMENTS, (rates, seed, outage, operations, latency), strict=True)
 )
 
+#: What each one asks, in a line.
+SUMMARIES = {
+    'rates': 'Is what is admitted what the limit says?',
+    'seed': 'Many writers, one container: plain, and of many shards.',
+    'outage': 'memcached dies under load, and comes back.',
+    'operations': 'What memcached is asked for, for a write.',
+    'latency': 'What a limit costs writes that it does not concern.',
+}
+
 
 def tables(result: Result) -> list[Table]:
     """The tables of an experiment."""

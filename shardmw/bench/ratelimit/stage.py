@@ -8,16 +8,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from shardmw.bench import stage
 from shardmw.bench.account import Account
-from shardmw.bench.clients import Clients
-from shardmw.bench.load import Load, Outcome
+from shardmw.bench.load import Load
 from shardmw.bench.ratelimit.limits import (
     base_settings,
     limit_settings,
     without_unset,
 )
-from shardmw.bench.ratelimit.parameters import Parameters
-from shardmw.bench.screen import Screen
 from shardmw.bench.sources import Uploads
 from shardmw.placement import shard_of
 from shardmw.saio import Cluster, ClusterOptions
@@ -66,18 +64,8 @@ class Bed:
         return container
 
 
-class Stage:
-    """Where all experiments are made.
-
-    :param clients: the client processes
-    """
-
-    def __init__(
-        self, parameters: Parameters, clients: Clients, screen: Screen
-    ) -> None:
-        self.parameters = parameters
-        self.screen = screen
-        self._clients = clients
+class Stage(stage.Stage):
+    """Where all experiments are made: on clusters with limits."""
 
     @contextlib.contextmanager
     def bed(
@@ -125,22 +113,9 @@ class Stage:
         )
         return replace(load, **changes)
 
-    def run(self, load: Load) -> Outcome:
-        """Run a load to its end, and say if the clients were its limit."""
-        return self.checked(self._clients.run(load))
-
     def begin(self, load: Load):
         """Begin a load; see :class:`shardmw.bench.clients.RunningLoad`."""
-        return self._clients.begin(load)
-
-    def checked(self, outcome: Outcome) -> Outcome:
-        """Say it if the clients were what was measured."""
-        if outcome.is_client_bound:
-            self.screen.line(
-                f'! the clients were busy {outcome.busy_share:.0%} of the '
-                'time: this measured them, or a machine with other work'
-            )
-        return outcome
+        return self.clients.begin(load)
 
 
 def replace_first(account: Account, url: str) -> Account:

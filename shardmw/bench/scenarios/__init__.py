@@ -56,6 +56,9 @@ class Scenario(Protocol):
     ) -> list[Plot]: ...
 
 
+#: What results are kept as.
+COMMAND = 'scenario'
+
 #: In the order of the help, of ``all`` and of the report.
 NAMES = (
     'container-sharding',

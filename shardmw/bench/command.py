@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all commands share: options of parameters, and doing experiments."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from shardmw.bench import csvfiles, results
+from shardmw.bench.clients import Clients
+from shardmw.bench.experiments import describe
+from shardmw.bench.options import Parsed
+from shardmw.bench.parameters import Option, Parameters
+from shardmw.bench.provenance import Provenance, provenance
+from shardmw.bench.results import Result
+from shardmw.bench.screen import Screen
+from shardmw.bench.stage import Stage
+
+Figures = Mapping[str, object]
+Keep = Callable[[Figures], None]
+
+#: Client processes of an experiment whose parameters don't say.
+_PROCESSES = 2
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Something to do, and to keep.
+
+    :param command: what the result is kept as, with ``name``
+    :param measure: see :mod:`shardmw.bench.scenarios`
+    :param stage_type: of the stage that it's done on
+    """
+
+    command: str
+    name: str
+    parameters: Parameters
+    measure: Callable[[Stage, Keep], Figures]
+    stage_type: type[Stage] = Stage
+
+
+class InOrder(click.Group):
+    """Commands in the order in which they were added."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+def parameter_options(
+    parameters: type[Parameters], **defaults: object
+) -> Callable[[Callable], Callable]:
+    """A decorator: the options that the fields of parameters are.
+
+    :param defaults: by name, in the place of those of the fields
+    """
+
+    def decorate(command: Callable) -> Callable:
+        options = parameters.options()
+        for name, (default, chosen) in reversed(options.items()):
+            default = defaults.get(name, default)
+            command = _option(name, default, chosen)(command)
+        return command
+
+    return decorate
+
+
+def chosen_parameters(
+    parameters: type[Parameters], values: Mapping[str, object]
+) -> Parameters:
+    """The parameters that somebody chose, by what click read."""
+    options = parameters.options()
+    return parameters(
+        **{
+            name: dict(value)
+            if isinstance(options[name][0], Mapping)
+            else value
+            for name, value in values.items()
+            if name in options
+        }
+    )
+
+
+def perform(
+    experiments: Sequence[Experiment], output: Path, screen: Screen
+) -> list[Path]:
+    """Do experiments one after the other, show and keep what comes of them.
+
+    What one has when it's broken off, by whatever, is shown and kept, too.
+
+    :param output: the folder for results
+    :returns: the files of results
+    :raises Interrupted: if somebody ended it
+    """
+    origin = provenance()
+    if origin.is_machine_busy:
+        screen.warning(
+            f'the load average is {origin.load_average:.1f}: the figures '
+            'will be those of a machine with other work'
+        )
+    return [_perform(each, origin, output, screen) for each in experiments]
+
+
+def _perform(
+    experiment: Experiment, origin: Provenance, output: Path, screen: Screen
+) -> Path:
+    kept: dict[str, Figures] = {}
+
+    def keep(figures: Figures) -> None:
+        kept['figures'] = figures
+
+    screen.heading(f'{experiment.command} {experiment.name}')
+    processes = getattr(experiment.parameters, 'processes', _PROCESSES)
+    parameters = experiment.parameters.as_json()
+    result = Result(
+        experiment.command, experiment.name, origin, parameters, {}
+    )
+    try:
+        with Clients(processes) as clients:
+            stage = experiment.stage_type(
+                experiment.parameters, clients, screen
+            )
+            figures = experiment.measure(stage, keep)
+    except BaseException:
+        if kept:
+            part = dataclasses.replace(
+                result, figures=kept['figures'], complete=False
+            )
+            _publish(part, output, screen)
+        raise
+    return _publish(
+        dataclasses.replace(result, figures=figures), output, screen
+    )
+
+
+def _publish(result: Result, output: Path, screen: Screen) -> Path:
+    """Keep a result, and show it."""
+    path = results.save(output, result)
+    for table in describe(result).tables:
+        screen.table(table)
+    if not result.complete:
+        screen.warning('broken off: these are the figures of what was done')
+    files = [path]
+    entries = csvfiles.entries_of(result.figures)
+    if entries:
+        files.append(path.with_suffix('.csv'))
+        results.write(files[-1], csvfiles.csv_text(entries))
+    screen.line(f'kept in {" and ".join(map(str, files))}')
+    return path
+
+
+def _option(
+    name: str, default: object, option: Option
+) -> Callable[[Callable], Callable]:
+    flag = name.replace('_', '-')
+    if option.kind is bool:
+        names = (name, *option.flags, f'--{flag}/--no-{flag}')
+    else:
+        names = (name, *option.flags, f'--{flag}')
+    if any(each.startswith('--') for each in option.flags):
+        names = (name, *option.flags)
+    return click.option(
+        *names,
+        type=None if option.kind is bool else option.kind,
+        default=None if option.multiple else _typed(option.kind, default),
+        show_default=default not in (None, '', ()) and not option.multiple,
+        multiple=option.multiple,
+        envvar=option.environment,
+        help=option.text,
+    )
+
+
+def _typed(kind: object, default: object) -> object:
+    """A default as one would type it."""
+    if default is not None and isinstance(kind, Parsed):
+        return kind.typed(default)
+    return default

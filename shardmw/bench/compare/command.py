@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``shardmw-bench compare``: the command."""
+
+import click
+
+from shardmw.bench.command import InOrder
+from shardmw.bench.compare import COMMAND
+from shardmw.bench.workloads.command import work_command
+from shardmw.bench.workloads.works import WORKS
+
+_NATIVE_RANGES = 8
+_ROUNDS = 6
+_SHARDS = (8, 32)
+_ALIASES = {'listing': 'list'}
+
+
+class _Works(InOrder):
+    """Kinds of work, some by another name, too."""
+
+    def get_command(
+        self, ctx: click.Context, cmd_name: str
+    ) -> click.Command | None:
+        return super().get_command(ctx, _ALIASES.get(cmd_name, cmd_name))
+
+
+@click.group(cls=_Works)
+def compare() -> None:
+    """Do the same work on containers of several kinds, in turns.
+
+    On a plain one, one that Swift's own container-sharder split, if the
+    cluster is the benchmark's own, and sharded ones. Ratios to the plain one
+    come with a confidence interval, from the rounds.
+    """
+
+
+def _with_plain(context: click.Context) -> None:
+    """What's compared with is there, and what can be."""
+    values = context.params
+    values['shards'] = tuple(dict.fromkeys((0, *values['shards'])))
+    if values['native'] is None:
+        is_own = not (values['auth_url'] or values['storage_url'])
+        values['native'] = _NATIVE_RANGES if is_own else 0
+
+
+for _work in WORKS.values():
+    compare.add_command(
+        work_command(
+            COMMAND,
+            _work,
+            _with_plain,
+            shards=_SHARDS,
+            native=None,
+            rounds=_ROUNDS,
+        )
+    )

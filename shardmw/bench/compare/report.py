@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said of a comparison. Pure."""
+
+from collections.abc import Mapping
+
+from shardmw.bench.comparing import (
+    CONTAINER,
+    ERRORS,
+    LATENCIES,
+    MEAN_RATIO,
+    P99_RATIO,
+    RATE_RATIO,
+    phases_table,
+    rounds_note,
+    rows_of,
+    table,
+    warnings,
+)
+from shardmw.bench.tables import Table
+from shardmw.bench.workloads.report import (
+    operation_tables,
+    rate_columns,
+    runs_of,
+    title,
+)
+
+
+def tables(figures: Mapping) -> list[Table]:
+    """Rates and latencies by container, each by that of the plain one."""
+    runs = runs_of(figures)
+    if not runs:
+        return []
+    rows = rows_of(runs)
+    notes = [rounds_note(runs), *warnings(runs)]
+    words = title(runs)
+    return [
+        table(
+            words,
+            rows,
+            [CONTAINER, *rate_columns(runs), *RATE_RATIO, ERRORS],
+            notes,
+        ),
+        table(
+            f'Latency of {words}',
+            rows,
+            [CONTAINER, *LATENCIES, *MEAN_RATIO, *P99_RATIO],
+            notes[:1],
+        ),
+        *operation_tables(runs),
+        phases_table('Where the time goes', rows, [CONTAINER]),
+    ]

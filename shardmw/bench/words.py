@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tables and lines call the conditions of runs. Pure."""
+
+from collections.abc import Mapping, Sequence
+
+from shardmw.bench.runs import Run
+from shardmw.bench.tables import number, plain
+from shardmw.bench.units import size_text
+
+#: How each condition is called, as a column's head.
+_HEADS = {
+    'clients': 'clients',
+    'size': 'object size',
+    'rows': 'rows in it',
+    'page': 'page',
+    'limit': 'limit /s',
+}
+
+
+def head(condition: str) -> str:
+    """A condition as the head of a column."""
+    return _HEADS.get(condition, condition)
+
+
+def value_text(condition: str, value: object) -> str:
+    """A condition's value as a cell."""
+    if value is None:
+        return 'none'
+    if condition == 'size' and isinstance(value, int):
+        return size_text(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return number(value) if isinstance(value, int) else plain(value)
+
+
+def conditions_text(conditions: Mapping[str, object]) -> str:
+    """Conditions in a line, such as ``clients 16, size 4K``."""
+    return ', '.join(
+        f'{name} {value_text(name, value)}'
+        for name, value in conditions.items()
+    )
+
+
+def varying(runs: Sequence[Run]) -> list[str]:
+    """The conditions that differ between some of the runs."""
+    names = dict.fromkeys(name for run in runs for name in run.conditions)
+    return [
+        name
+        for name in names
+        if len({run.conditions.get(name) for run in runs}) > 1
+    ]

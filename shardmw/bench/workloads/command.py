@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``shardmw-bench write``, ``read``, ``head``, ``delete``, ``list``,
+``mixed``: the commands."""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from shardmw.bench import results
+from shardmw.bench.command import (
+    Experiment,
+    chosen_parameters,
+    parameter_options,
+    perform,
+)
+from shardmw.bench.options import output_option
+from shardmw.bench.screen import Screen
+from shardmw.bench.workloads import COMMAND
+from shardmw.bench.workloads.measuring import measure
+from shardmw.bench.workloads.place import place_of, place_options
+from shardmw.bench.workloads.works import WORKS, Work
+
+
+def work_command(
+    command: str,
+    work: Work,
+    adjust: Callable[[click.Context], None] = lambda context: None,
+    **defaults: object,
+) -> click.Command:
+    """The command of a kind of work.
+
+    :param command: what its results are kept as
+    :param adjust: changes ``context.params`` before they're read
+    :param defaults: of parameters, in the place of their own
+    """
+
+    @click.command(work.name, help=work.summary)
+    @parameter_options(work.parameters, **defaults)
+    @place_options
+    @output_option
+    @click.pass_context
+    def run(context: click.Context, output: Path, **_: object) -> None:
+        place = place_of(context)
+        adjust(context)
+        parameters = chosen_parameters(work.parameters, context.params)
+        results.make(output)
+        perform(
+            [
+                Experiment(
+                    command,
+                    work.name,
+                    parameters,
+                    functools.partial(measure, work=work, place=place),
+                )
+            ],
+            output,
+            Screen(),
+        )
+
+    return run
+
+
+COMMANDS = [work_command(COMMAND, work) for work in WORKS.values()]

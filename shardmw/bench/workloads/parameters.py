@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What workloads are made with. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shardmw.bench.kinds import PLAIN, Kind, native, sharded
+from shardmw.bench.options import (
+    COUNT,
+    DURATION,
+    MIX,
+    NATURAL,
+    POSITIVE,
+    RATE,
+    SETTING,
+    SHARDS,
+    SIZE_MIX,
+)
+from shardmw.bench.parameters import Parameters, option
+from shardmw.bench.tables import plain
+from shardmw.saio import ClusterOptions
+
+#: Of a load that neither a time nor a count was chosen for.
+DEFAULT_SECONDS = 10.0
+
+_LIMIT = 'shardmw.container_ratelimit_0'
+
+
+@dataclass(frozen=True)
+class WorkParameters(Parameters):
+    """What all workloads have.
+
+    :param shards: of each kind of container; 0 is a plain one
+    :param native: ranges of a natively sharded one; 0 for none
+    """
+
+    clients: int = option(
+        16, POSITIVE, 'Clients at once, a connection each.', '-t', '--clients'
+    )
+    processes: int = option(
+        2, POSITIVE, 'Processes that these are spread over.'
+    )
+    shards: tuple[int, ...] = option(
+        (0, 32), SHARDS, 'Containers: 0 is a plain one, N one of N shards.'
+    )
+    native: int = option(
+        0,
+        NATURAL,
+        "One of so many ranges, too, split by Swift's own container-sharder.",
+    )
+    rounds: int = option(1, POSITIVE, 'How often, all containers in turns.')
+    limit: float | None = option(
+        None, RATE, 'Writes/s that a backing container may take.'
+    )
+    proxies: int = option(1, POSITIVE, 'Proxies of the cluster.')
+    workers: int = option(
+        0, NATURAL, 'Worker processes of each server; 0: it serves itself.'
+    )
+    policy: str | None = option(None, str, 'The storage policy.')
+    settings: Mapping[str, str] = option(
+        {},
+        SETTING,
+        'A setting of the cluster, as for shardmw-saio.',
+        '--set',
+        multiple=True,
+    )
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """Of containers, plain ones first."""
+        native_ones = [native(self.native)] if self.native else []
+        some = [sharded(n) for n in self.shards if n]
+        return [PLAIN] * (0 in self.shards) + native_ones + some
+
+    @property
+    def cluster(self) -> ClusterOptions:
+        """The cluster, if it's the benchmark's own."""
+        limit = {} if self.limit is None else {_LIMIT: plain(self.limit)}
+        return ClusterOptions(
+            proxies=self.proxies,
+            workers=self.workers,
+            settings={**limit, **self.settings},
+        )
+
+
+@dataclass(frozen=True)
+class TimedParameters(WorkParameters):
+    """Of work that goes on until it is enough."""
+
+    seconds: float | None = option(
+        None,
+        DURATION,
+        f'Of each load.  [default: {plain(DEFAULT_SECONDS)}, or --count]',
+    )
+    count: int | None = option(
+        None, COUNT, 'End each load after so many operations.'
+    )
+
+    @property
+    def load_seconds(self) -> float | None:
+        """Of each load; None if only a count ends it."""
+        if self.seconds is None and self.count is None:
+            return DEFAULT_SECONDS
+        return self.seconds
+
+
+@dataclass(frozen=True)
+class WriteParameters(TimedParameters):
+    """Of uploads."""
+
+    size: str = option(
+        '4K',
+        SIZE_MIX,
+        'Of the objects: 4K; 4K-64K, as many of each order of magnitude; '
+        '1K:80,1M:20, in percent.',
+        '-b',
+        '--size',
+    )
+
+
+@dataclass(frozen=True)
+class ReadParameters(WriteParameters):
+    """Of reads, and of HEADs, of objects that are uploaded before."""
+
+    objects: int = option(
+        1000, COUNT, 'Objects that are uploaded before, to each container.'
+    )
+
+
+@dataclass(frozen=True)
+class MixedParameters(ReadParameters):
+    """Of a mix of operations."""
+
+    mix: str = option(
+        'write=20,read=70,head=5,delete=5', MIX, 'Operations, in percent.'
+    )
+
+
+@dataclass(frozen=True)
+class DeleteParameters(WorkParameters):
+    """Of deletes, which end when there is nothing left."""
+
+    size: str = option('4K', SIZE_MIX, 'Of the objects.', '-b', '--size')
+    objects: int = option(
+        1000, COUNT, 'Objects to upload before, and to delete.'
+    )
+
+    load_seconds = None
+
+    @property
+    def count(self) -> int:
+        """How many operations a load has."""
+        return self.objects
+
+
+@dataclass(frozen=True)
+class ListParameters(TimedParameters):
+    """Of listings, page by page, again and again.
+
+    :param rows: None for the default of the cluster
+    :param directories: that the names lie in; None for the default
+    """
+
+    clients: int = option(
+        4, POSITIVE, 'Clients at once, a connection each.', '-t', '--clients'
+    )
+    rows: int | None = option(
+        None,
+        COUNT,
+        'Objects in each container. The own cluster gets them as rows of '
+        'its databases, another one by uploads.  [default: 100K, or 10K]',
+    )
+    page: int = option(10_000, POSITIVE, 'Rows of a page: its limit.')
+    delimiter: str = option('', str, 'As of a listing, such as /.')
+    prefix: str = option('', str, 'As of a listing, such as d0042/.')
+    directories: int | None = option(
+        None,
+        NATURAL,
+        'Directories that the names lie in: d0000/o000000 and so on.  '
+        '[default: 100 with a delimiter or prefix, or none]',
+    )

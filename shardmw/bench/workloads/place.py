@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cluster that somebody chose: the benchmark's own, or another."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import click
+
+from shardmw.bench.auth import Auth, TokenAuth, V1Auth
+from shardmw.bench.errors import BenchError
+from shardmw.bench.site import Site
+from shardmw.bench.stage import Stage
+from shardmw.saio import ClusterOptions
+
+_PREFIX = 'shardmw-bench'
+
+#: Parameters of clusters that are the benchmark's own.
+_OWN_ONLY = ('limit', 'proxies', 'workers', 'settings')
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where to work.
+
+    :param auth: None for a cluster of the benchmark's own
+    :param container: the name that was chosen, None for the benchmark's
+    :param cleanup: whether to remove the containers at the end
+    """
+
+    auth: Auth | None
+    container: str | None
+    cleanup: bool
+
+    @contextlib.contextmanager
+    def site(self, stage: Stage, options: ClusterOptions) -> Iterator[Site]:
+        """The cluster, for a ``with`` block.
+
+        :param options: of the benchmark's own
+        """
+        if self.auth is None:
+            with stage.site(options) as site:
+                yield site
+            return
+        prefix = self.container or _PREFIX
+        with stage.remote_site(self.auth, prefix) as site:
+            try:
+                yield site
+            except BaseException:
+                with _told(stage):
+                    self._clean(site)
+                raise
+            self._clean(site)
+
+    def _clean(self, site: Site) -> None:
+        if self.cleanup:
+            site.cleanup()
+
+
+def place_options(command: Callable) -> Callable:
+    """The options that :func:`place_of` reads."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def place_of(context: click.Context) -> Place:
+    """The place that somebody chose.
+
+    :raises UsageError: if that can't be told, or what else was chosen does
+                        not go with it
+    """
+    values = context.params
+    auth = _auth_of(values)
+    if auth is None:
+        if not values['cleanup']:
+            raise click.UsageError(
+                "--no-cleanup is for clusters of yours: the benchmark's own "
+                'goes away at the end'
+            )
+    else:
+        _check_remote(context)
+    return Place(auth, values['container'], values['cleanup'])
+
+
+def _auth_of(values: Mapping[str, object]) -> Auth | None:
+    url, storage = values['auth_url'], values['storage_url']
+    if url and storage:
+        raise click.UsageError(
+            '--auth-url and --os-storage-url are two ways to a cluster: '
+            'take one'
+        )
+    if url:
+        if not (values['user'] and values['key']):
+            raise click.UsageError(
+                '--auth-url needs --user and --key, or ST_USER and ST_KEY '
+                'in the environment'
+            )
+        return V1Auth(url, values['user'], values['key'], values['insecure'])
+    if storage:
+        if not values['auth_token']:
+            raise click.UsageError('--os-storage-url needs --os-auth-token')
+        return TokenAuth(storage, values['auth_token'], values['insecure'])
+    return None
+
+
+def _check_remote(context: click.Context) -> None:
+    for name in _OWN_ONLY:
+        source = context.get_parameter_source(name)
+        if source is click.core.ParameterSource.COMMANDLINE:
+            flag = '--set' if name == 'settings' else f'--{name}'
+            raise click.UsageError(
+                f"{flag} is for the benchmark's own cluster, not for one of "
+                'yours'
+            )
+
+
+@contextlib.contextmanager
+def _told(stage: Stage) -> Iterator[None]:
+    """What fails inside is told, but not more than what failed before."""
+    try:
+        yield
+    except BenchError as err:
+        stage.screen.warning(f'not cleaned up: {err}')
+
+
+_OPTIONS = (
+    click.option(
+        '-A',
+        '--auth-url',
+        help="Auth v1 of a cluster to measure, in the place of the bench's "
+        'own; such as "$ST_AUTH", which is not looked at by itself.',
+    ),
+    click.option(
+        '-U',
+        '--user',
+        envvar='ST_USER',
+        show_envvar=True,
+        help='With --auth-url.',
+    ),
+    click.option(
+        '-K',
+        '--key',
+        envvar='ST_KEY',
+        show_envvar=True,
+        help='With --auth-url.',
+    ),
+    click.option(
+        '--os-storage-url',
+        'storage_url',
+        help='The URL of an account to measure, in the place of --auth-url.',
+    ),
+    click.option(
+        '--os-auth-token',
+        'auth_token',
+        envvar='OS_AUTH_TOKEN',
+        show_envvar=True,
+        help='With --os-storage-url.',
+    ),
+    click.option(
+        '--insecure',
+        is_flag=True,
+        help='Do not check the certificates of https.',
+    ),
+    click.option(
+        '--container',
+        help='What to call the container; of several, what their names '
+        f'begin with.  [default: {_PREFIX}]',
+    ),
+    click.option(
+        '--cleanup/--no-cleanup',
+        default=True,
+        show_default=True,
+        help='Remove the containers at the end.',
+    ),
+)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said of workloads. Pure."""
+
+from collections.abc import Mapping
+
+from shardmw.bench import runplots
+from shardmw.bench.comparing import (
+    BANDWIDTH,
+    CONTAINER,
+    ERRORS,
+    LATENCIES,
+    RATE,
+    ROWS_RATE,
+    Column,
+    bandwidth,
+    phases_table,
+    rounds_note,
+    rows_of,
+    table,
+    warnings,
+)
+from shardmw.bench.plot import Plot
+from shardmw.bench.runs import Run
+from shardmw.bench.tables import Table, figure
+from shardmw.bench.words import conditions_text, value_text
+
+_PAGES_RATE = Column(
+    'pages/s',
+    lambda row: figure(row.median(lambda run: run.summary.admitted_rate)),
+)
+
+
+def runs_of(figures: Mapping) -> list[Run]:
+    """The runs that figures have."""
+    return [Run.from_json(each) for each in figures['runs']]
+
+
+def tables(figures: Mapping) -> list[Table]:
+    """Rates and latencies by container, and where the time goes."""
+    runs = runs_of(figures)
+    if not runs:
+        return []
+    rows = rows_of(runs)
+    return [
+        table(
+            title(runs),
+            rows,
+            [CONTAINER, *rate_columns(runs), *LATENCIES, ERRORS],
+            [rounds_note(runs), *warnings(runs)],
+        ),
+        *operation_tables(runs),
+        phases_table('Where the time goes', rows, [CONTAINER]),
+    ]
+
+
+def plots(name: str, figures: Mapping) -> list[Plot]:
+    """All that make sense.
+
+    :param name: what their names begin with
+    """
+    return runplots.all_of(runs_of(figures), name)
+
+
+def title(runs: list[Run]) -> str:
+    """What was done: the work and its conditions."""
+    run = runs[0]
+    return f'{run.work}: {conditions_text(run.conditions)}'
+
+
+def rate_columns(runs: list[Run]) -> list[Column]:
+    """What was done a second, as fits the work."""
+    columns = [RATE]
+    if any(run.rows_listed for run in runs):
+        columns = [ROWS_RATE, _PAGES_RATE]
+    if any(map(bandwidth, runs)):
+        columns.append(BANDWIDTH)
+    return columns
+
+
+def operation_tables(runs: list[Run]) -> list[Table]:
+    """What a mixed load has of each operation; none for other work."""
+    rows = [
+        (
+            run.kind.label,
+            value_text('turn', run.turn + 1),
+            name,
+            figure(operation['admitted'] / run.summary.seconds),
+            *(
+                figure(operation['latency'][each])
+                for each in ('mean_ms', 'p50_ms', 'p95_ms', 'p99_ms')
+            ),
+        )
+        for run in runs
+        for name, operation in run.summary.by_operation.items()
+    ]
+    if not rows:
+        return []
+    columns = (
+        *('container', 'round', 'operation', 'ops/s'),
+        *('mean ms', 'p50 ms', 'p95 ms', 'p99 ms'),
+    )
+    return [Table('By operation', columns, rows, names=3)]

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each kind of work asks for. Pure, but for what it puts in before."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from shardmw.bench.kinds import Kind
+from shardmw.bench.names import FlatNames, Names, TreeNames
+from shardmw.bench.site import Site
+from shardmw.bench.sources import (
+    Deletes,
+    Heads,
+    Listings,
+    Mixed,
+    Reads,
+    Source,
+    Uploads,
+)
+from shardmw.bench.units import parse_mix, parse_size_mix
+from shardmw.bench.workloads.parameters import (
+    DeleteParameters,
+    ListParameters,
+    MixedParameters,
+    ReadParameters,
+    WorkParameters,
+    WriteParameters,
+)
+
+_OWN_ROWS = 100_000
+_REMOTE_ROWS = 10_000
+_DIRECTORIES = 100
+
+
+@dataclass(frozen=True)
+class Work:
+    """A kind of work.
+
+    :param summary: a line for the help
+    :param source: what to ask for: ``(container's path, parameters, names,
+                   turn)``
+    :param names: what a container has to hold before, ``(parameters, site)``;
+                  None for nothing
+    :param put: puts that into a container: ``(site, container, kind,
+                parameters, names)``
+    :param conditions: of its runs: ``(parameters, names)``
+    :param spends: whether a container does for one load only
+    """
+
+    name: str
+    summary: str
+    parameters: type[WorkParameters]
+    source: Callable[..., Source]
+    names: Callable[[WorkParameters, Site], Names | None]
+    put: Callable[..., None]
+    conditions: Callable[..., Mapping[str, object]]
+    spends: bool = False
+
+
+def _no_names(parameters: WorkParameters, site: Site) -> None:
+    return None
+
+
+def _object_names(parameters: ReadParameters, site: Site) -> Names:
+    return FlatNames(parameters.objects)
+
+
+def _listed_names(parameters: ListParameters, site: Site) -> Names:
+    rows = parameters.rows or (_OWN_ROWS if site.is_own else _REMOTE_ROWS)
+    directories = parameters.directories
+    if directories is None:
+        in_directories = parameters.delimiter or parameters.prefix
+        directories = _DIRECTORIES if in_directories else 0
+    if not directories:
+        return FlatNames(rows)
+    return TreeNames(directories, max(1, rows // directories))
+
+
+def _put_nothing(*_: object) -> None:
+    pass
+
+
+def _put_objects(
+    site: Site,
+    container: str,
+    kind: Kind,
+    parameters: ReadParameters,
+    names: Names,
+) -> None:
+    size = parse_size_mix(parameters.size)
+    site.populate(container, names, size, parameters.clients)
+
+
+def _put_rows(
+    site: Site,
+    container: str,
+    kind: Kind,
+    parameters: ListParameters,
+    names: Names,
+) -> None:
+    if site.is_own:
+        site.fill(container, kind, names)
+    else:
+        site.populate(container, names)
+
+
+def _object_conditions(
+    parameters: WriteParameters, names: Names | None
+) -> dict[str, object]:
+    size = parse_size_mix(parameters.size)
+    return {
+        'clients': parameters.clients,
+        'size': size.largest if size.largest == size.mean else size.label,
+        **({} if names is None else {'objects': len(names)}),
+        **({} if parameters.limit is None else {'limit': parameters.limit}),
+    }
+
+
+def _mixed_conditions(
+    parameters: MixedParameters, names: Names
+) -> dict[str, object]:
+    return {**_object_conditions(parameters, names), 'mix': parameters.mix}
+
+
+def _list_conditions(
+    parameters: ListParameters, names: Names
+) -> dict[str, object]:
+    words = {
+        name: getattr(parameters, name) for name in ('delimiter', 'prefix')
+    }
+    return {
+        'clients': parameters.clients,
+        'rows': len(names),
+        'page': parameters.page,
+        **{name: word for name, word in words.items() if word},
+    }
+
+
+def _uploads(
+    path: str, parameters: WriteParameters, names: None, turn: int
+) -> Source:
+    # so that they fall evenly into ranges of names, too
+    return Uploads(path, parse_size_mix(parameters.size), spread=True)
+
+
+def _reads(
+    path: str, parameters: ReadParameters, names: Names, turn: int
+) -> Source:
+    return Reads(path, names, shuffled=True)
+
+
+def _heads(
+    path: str, parameters: ReadParameters, names: Names, turn: int
+) -> Source:
+    return Heads(path, names, shuffled=True)
+
+
+def _deletes(
+    path: str, parameters: DeleteParameters, names: Names, turn: int
+) -> Source:
+    return Deletes(path, names, shuffled=True)
+
+
+def _listings(
+    path: str, parameters: ListParameters, names: Names, turn: int
+) -> Source:
+    return Listings(
+        path,
+        names,
+        parameters.page,
+        delimiter=parameters.delimiter,
+        prefix=parameters.prefix,
+    )
+
+
+def _mixed(
+    path: str, parameters: MixedParameters, names: Names, turn: int
+) -> Source:
+    return Mixed(
+        path,
+        parse_mix(parameters.mix),
+        names,
+        parse_size_mix(parameters.size),
+        prefix=f'new{turn}-',
+    )
+
+
+_ALL = (
+    Work(
+        'write',
+        'Upload objects, each of a name of its own.',
+        WriteParameters,
+        _uploads,
+        _no_names,
+        _put_nothing,
+        _object_conditions,
+        spends=True,
+    ),
+    Work(
+        'read',
+        'Read objects.',
+        ReadParameters,
+        _reads,
+        _object_names,
+        _put_objects,
+        _object_conditions,
+    ),
+    Work(
+        'head',
+        'Ask for the headers of objects.',
+        ReadParameters,
+        _heads,
+        _object_names,
+        _put_objects,
+        _object_conditions,
+    ),
+    Work(
+        'delete',
+        'Delete objects, until there are none.',
+        DeleteParameters,
+        _deletes,
+        _object_names,
+        _put_objects,
+        _object_conditions,
+        spends=True,
+    ),
+    Work(
+        'list',
+        'List containers, page by page.',
+        ListParameters,
+        _listings,
+        _listed_names,
+        _put_rows,
+        _list_conditions,
+    ),
+    Work(
+        'mixed',
+        'Write, read, HEAD and delete objects, in a ratio.',
+        MixedParameters,
+        _mixed,
+        _object_names,
+        _put_objects,
+        _mixed_conditions,
+    ),
+)
+
+#: All kinds of work, by name.
+WORKS = {work.name: work for work in _ALL}
