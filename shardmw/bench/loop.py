@@ -10,7 +10,11 @@ from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 from typing import NamedTuple
 
-from shardmw.bench.connection import Connection, ConnectionLost
+from shardmw.bench.connection import (
+    Connection,
+    ConnectionLost,
+    tls_context,
+)
 from shardmw.bench.errors import BenchError
 from shardmw.bench.load import AT_ONCE, RETRY_AFTER, Load, Share, Usage
 from shardmw.bench.progress import Progress, progress_of
@@ -72,12 +76,16 @@ class ClientLoop:
             self._left = len(share.of(load.count))
         #: ``(when, client's number)`` of those that wait to send
         self._waiting: list[tuple[float, int]] = []
+        addresses = [address_of(url) for url in load.urls]
+        is_tls = any(address.is_tls for address in addresses)
+        tls = tls_context(load.insecure) if is_tls else None
         self._connections = {
             number: Connection(
-                address_of(load.urls[number % len(load.urls)]),
+                addresses[number % len(addresses)],
                 load.token,
                 self._epoll,
                 self._by_descriptor,
+                tls,
             )
             for number in share.of(load.clients)
         }

@@ -2,6 +2,7 @@
 """A server that answers as a test says, in the place of a proxy."""
 
 import socketserver
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,9 +32,14 @@ class AnsweringServer(socketserver.ThreadingTCPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, answers: Answers) -> None:
+    def __init__(
+        self, answers: Answers, tls: ssl.SSLContext | None = None
+    ) -> None:
         super().__init__(('127.0.0.1', 0), _Handler)
-        self.url = 'http://{}:{}'.format(*self.server_address)
+        scheme = 'http' if tls is None else 'https'
+        self.url = '{}://{}:{}'.format(scheme, *self.server_address)
+        if tls is not None:
+            self.socket = tls.wrap_socket(self.socket, server_side=True)
         self.heads: list[bytes] = []
         self.body_bytes: list[int] = []
         self._answers = answers
@@ -69,9 +75,14 @@ class _Handler(socketserver.StreamRequestHandler):
 
 
 @contextmanager
-def answering(answers: Answers) -> Iterator[AnsweringServer]:
-    """Run such a server."""
-    with AnsweringServer(answers) as server:
+def answering(
+    answers: Answers, tls: ssl.SSLContext | None = None
+) -> Iterator[AnsweringServer]:
+    """Run such a server.
+
+    :param tls: with its certificate, to be one of https
+    """
+    with AnsweringServer(answers, tls) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:

@@ -4,10 +4,17 @@
 import itertools
 import math
 import socket
+import ssl
 import time
 from contextlib import ExitStack
+from datetime import datetime, timedelta, timezone
+from ipaddress import ip_address
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from shardmw.bench import clients as module
 from shardmw.bench.clients import Clients
@@ -28,6 +35,46 @@ UPLOADS = Uploads('/v1/AUTH_test/c', 3)
 def clients():
     with Clients(2) as clients:
         yield clients
+
+
+@pytest.fixture(scope='module')
+def certificate(tmp_path_factory):
+    """A certificate of 127.0.0.1 that nobody else signed, and its key."""
+    path = tmp_path_factory.mktemp('tls') / 'certificate.pem'
+    path.write_bytes(self_signed('127.0.0.1'))
+    return path
+
+
+@pytest.fixture
+def tls(certificate):
+    """What a server needs to show it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return context
+
+
+def self_signed(address: str) -> bytes:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, 'a test')])
+    own = x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))])
+    now = datetime.now(timezone.utc)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(own, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    return made.public_bytes(pem) + key.private_bytes(
+        pem,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
 
 
 def made_load(*servers, **changes) -> Load:
@@ -325,3 +372,42 @@ class TestLargeBodies:
         outcome, _ = run(clients, lambda n: answer, source=reads, count=4)
         assert statuses(outcome) == [200] * 4
         assert summarize(outcome).bytes_received == 4 * self.SIZE
+
+
+class TestTls:
+    def test_of_a_server_that_is_trusted(self, certificate, tls, monkeypatch):
+        monkeypatch.setenv('SSL_CERT_FILE', str(certificate))
+        with answering(lambda n: CREATED, tls) as server, Clients(1) as own:
+            assert statuses(own.run(made_load(server))) == [201] * 20
+
+    def test_of_a_server_that_is_not_is_an_error(self, clients, tls):
+        with (
+            answering(lambda n: CREATED, tls) as server,
+            pytest.raises(BenchError, match='is not trusted .* --insecure'),
+        ):
+            clients.run(made_load(server))
+
+    def test_of_any_server_may_be_trusted(self, clients, tls):
+        with answering(lambda n: CREATED, tls) as server:
+            outcome = clients.run(made_load(server, insecure=True))
+        assert statuses(outcome) == [201] * 20
+        for each in outcome.samples:
+            assert each.start < each.sent < each.first_byte < each.end
+
+    def test_begins_anew_on_each_connection(self, clients, tls):
+        closing = CREATED.replace(
+            b'\r\n\r\n', b'\r\nConnection: close\r\n\r\n'
+        )
+        with answering(lambda n: closing, tls) as server:
+            outcome = clients.run(made_load(server, insecure=True))
+        assert statuses(outcome) == [201] * 20
+
+    def test_has_room_for_large_bodies(self, clients, tls):
+        size = 10_000_001
+        head = b'HTTP/1.1 201 Created\r\nContent-Length: %d\r\n\r\n' % size
+        with answering(lambda n: head + b'x' * size, tls) as server:
+            uploads = Uploads('/v1/AUTH_test/c', size)
+            load = made_load(server, source=uploads, count=4, insecure=True)
+            outcome = clients.run(load)
+        assert server.body_bytes == [size] * 4
+        assert summarize(outcome).bytes_received == 4 * size

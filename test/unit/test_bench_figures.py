@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import json
 import math
 
 import pytest
@@ -6,18 +7,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardmw.bench.figures import (
+    Histogram,
     Latency,
+    Spread,
     count_between,
+    histogram,
     latency,
+    means_each_second,
     median_interval,
     most_in_window,
     per_second,
     percentile,
+    ratio_interval,
+    rolling_average,
+    spread,
+    within_fences,
 )
 
 #: As clocks give them, and equal now and then. Sixteenths add up exactly.
 times = st.lists(st.integers(0, 320).map(lambda n: n / 16), max_size=60)
 values = st.lists(st.floats(0.001, 1000), min_size=1, max_size=60)
+durations = st.lists(st.floats(0, 10_000), max_size=60)
+series = st.lists(st.none() | st.floats(0, 1000), max_size=40)
 windows = st.integers(1, 160).map(lambda n: n / 16)
 
 
@@ -104,3 +115,136 @@ def test_many_values_leave_the_outer_ones_out():
     # textbooks' table of the sign test: of 20, the 6th and the 15th
     found = median_interval(range(1, 21))
     assert (found.low, found.high) == (6, 15)
+
+
+@given(values)
+def test_a_spread_agrees_with_the_latency(values):
+    assert spread(values)[:4] == latency(values)
+
+
+@given(values)
+def test_a_spread_lies_among_the_values(values):
+    found = spread(values)
+    low, high = 1000 * min(values), 1000 * max(values)
+    assert found.max_ms == high
+    assert low <= found.trimmed_mean_ms or math.isclose(
+        low, found.trimmed_mean_ms
+    )
+    assert found.trimmed_mean_ms <= high or math.isclose(
+        found.trimmed_mean_ms, high
+    )
+    assert 0 <= found.stdev_ms <= high
+
+
+@given(values)
+def test_trimming_leaves_the_middle_half(values):
+    ordered = sorted(values)
+    inner = within_fences(ordered)
+    outliers = spread(values).outliers
+    assert len(inner) == len(ordered) - outliers
+    assert outliers <= len(values) / 2
+
+
+def test_an_outlier_is_trimmed_and_counted():
+    # quartiles of 1 and 3: the fences are at -2 and 6
+    found = spread([0.0, 0.001, 0.002, 0.003, 1.0])
+    assert found.outliers == 1
+    assert found.trimmed_mean_ms == pytest.approx(1.5)
+    assert found.mean_ms == pytest.approx(201.2)
+
+
+def test_a_deviation_is_that_of_a_sample():
+    assert spread([0.001, 0.003]).stdev_ms == pytest.approx(math.sqrt(2))
+    assert spread([0.001]).stdev_ms == 0
+
+
+def test_a_spread_of_nothing_is_none():
+    assert spread([]) == Spread(*[None] * 7, 0)
+
+
+@given(durations)
+def test_a_histogram_has_each_value_between_its_edges(durations):
+    found = histogram(durations)
+    assert found.total == len(durations)
+    pairs = zip(found.edges_ms, found.edges_ms[1:], strict=False)
+    for (low, high), count in zip(pairs, found.counts, strict=True):
+        in_ms = [max(0.001, 1000 * each) for each in durations]
+        least = sum(low * 1.00001 <= each < high / 1.00001 for each in in_ms)
+        most = sum(low / 1.00001 <= each < high * 1.00001 for each in in_ms)
+        assert least <= count <= most
+
+
+@given(durations)
+def test_a_histogram_has_the_range_that_is_used(durations):
+    counts = histogram(durations).counts
+    assert bool(counts) == bool(durations)
+    assert not counts or (counts[0] and counts[-1])
+
+
+@given(durations, durations, durations)
+def test_histograms_add_up(one, another, third):
+    whole = histogram([*one, *another, *third])
+    assert histogram(one) + (histogram(another) + histogram(third)) == whole
+    assert (histogram(one) + histogram(another)) + histogram(third) == whole
+
+
+@given(durations)
+def test_a_histogram_survives_json(durations):
+    found = histogram(durations)
+    kept = json.loads(json.dumps(found.as_json()))
+    again = Histogram.from_json(kept)
+    assert again == found
+    assert again + found == found + found
+
+
+@given(st.lists(st.floats(0.001, 1000), min_size=1), st.floats(0.01, 1))
+def test_a_histogram_knows_percentiles_to_a_step(values, share):
+    ordered = sorted(values)
+    exact = 1000 * ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+    found = histogram(values).percentile(share)
+    assert exact / 1.13 <= found <= exact * 1.13
+
+
+def test_a_histogram_of_nothing_has_no_percentile():
+    assert histogram([]).percentile(0.5) is None
+
+
+@given(series, st.integers(1, 50))
+def test_a_rolling_average_lies_among_what_it_is_of(series, width):
+    found = rolling_average(series, width)
+    assert len(found) == len(series)
+    known = [each for each in series if each is not None]
+    for value in found:
+        assert value is None or min(known) <= value * (1 + 1e-9)
+        assert value is None or value <= max(known) * (1 + 1e-9)
+
+
+@given(series)
+def test_a_rolling_average_of_one_is_the_series(series):
+    assert rolling_average(series, 1) == series
+
+
+def test_a_rolling_average_passes_over_gaps():
+    found = rolling_average([None, 2, None, 4, None, None], 2)
+    assert found == [None, 2, 2, 4, 4, None]
+
+
+def test_means_are_those_of_each_second():
+    given = (10, 4.0), (10.9, 6.0), (12, 1.0), (9.9, 7.0), (13, 7.0)
+    assert means_each_second(given, 10, 3) == [5, None, 1]
+
+
+@given(st.lists(st.tuples(st.floats(1, 9), st.floats(1, 9)), min_size=1))
+def test_the_ratio_of_ratios_turned_round_is_the_other_one(pairs):
+    found = ratio_interval(pairs)
+    turned = ratio_interval((b, a) for a, b in pairs)
+    assert found.low == pytest.approx(1 / turned.high)
+    assert found.confidence == turned.confidence
+
+
+def test_ratios_are_those_of_pairs():
+    assert ratio_interval([(2, 1), (30, 10), (8, 2)]).median == 3
+
+
+def test_pairs_without_a_base_have_no_ratio():
+    assert ratio_interval([(2, 0), (2, None), (None, 2)]) is None

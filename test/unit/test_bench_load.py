@@ -3,15 +3,17 @@ import itertools
 import json
 import math
 import pickle
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shardmw.bench.load import Load, Outcome, Share, Usage
-from shardmw.bench.samples import LOST, Sample, Samples
+from shardmw.bench.progress import progress_of
+from shardmw.bench.samples import LOST, TIMED_OUT, Sample, Samples
 from shardmw.bench.sources import Uploads
-from shardmw.bench.summary import errors_text, summarize
+from shardmw.bench.summary import PHASES, Summary, errors_text, summarize
 
 UPLOADS = Uploads('/v1/AUTH_test/c', 2, prefix='a b/')
 REFUSED = Sample(0, 7, 1.0, 1.2, 1.5, 2.0, 498, 1.5, 9, 3)
@@ -101,6 +103,66 @@ def test_clients_at_their_limit_are_told():
 
 def test_the_wall_clock_goes_along():
     assert outcome_of().wall_time(101.5) == 1001.5
+
+
+def test_the_phases_of_an_operation_add_up():
+    found = summarize(outcome_of(sample(101))).phases
+    assert [found[name].mean_ms for name in PHASES] == [125, 125, 250, 500]
+
+
+def test_what_is_answered_too_early_has_a_total_only():
+    early = sample(101)._replace(sent=math.nan)
+    found = summarize(outcome_of(early)).phases
+    assert (found['request'].mean_ms, found['total'].mean_ms) == (None, 500)
+
+
+def test_bytes_are_those_of_what_was_admitted():
+    summary = summarize(outcome_of(sample(101), sample(101, 498)))
+    assert (summary.bytes_sent, summary.bytes_received) == (2, 7)
+
+
+def test_latency_goes_by_the_second_of_the_end():
+    found = summarize(outcome_of(sample(101.5), sample(101.6, 503)))
+    assert found.latency_each_second == [None, 500]
+
+
+def test_operations_are_apart_where_there_are_several():
+    given = sample(101), sample(101)._replace(kind=1), sample(101, 503)
+    outcome = replace(outcome_of(*given), kinds=('PUT', 'GET', 'HEAD'))
+    found = summarize(outcome).by_operation
+    assert [*found] == ['PUT', 'GET']
+    assert (found['PUT']['offered'], found['PUT']['admitted']) == (2, 1)
+    assert found['PUT']['errors'] == {'503': 1}
+    assert found['GET']['latency']['mean_ms'] == 500
+    assert summarize(outcome_of(*given)).by_operation == {}
+
+
+statuses = st.sampled_from([201, 204, 498, 503, LOST, TIMED_OUT])
+operations = st.builds(sample, st.floats(100.5, 103), statuses)
+
+
+@given(st.lists(operations), st.lists(operations))
+def test_progress_adds_up(some, others):
+    both = progress_of(some) + progress_of(others)
+    assert both == progress_of(some + others)
+    assert both.operations == both.admitted + both.refused + both.failed
+
+
+@given(st.lists(operations))
+def test_a_summary_comes_back_from_json(given):
+    outcome = replace(outcome_of(*given), kinds=('PUT', 'GET'))
+    found = summarize(outcome)
+    kept = json.loads(json.dumps(found.as_json(), allow_nan=False))
+    assert Summary.from_json(kept) == found
+
+
+@given(st.lists(operations))
+def test_samples_from_an_index_on(given):
+    samples = Samples()
+    for each in given:
+        samples.append(*each)
+    middle = len(given) // 2
+    assert str([*samples.since(middle)]) == str(given[middle:])
 
 
 @pytest.mark.parametrize('given', [(), (sample(101),)])

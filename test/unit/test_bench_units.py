@@ -1,13 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shardmw.bench.units import (
+    Mix,
+    SizeMix,
+    SizeStep,
     parse_choices,
+    parse_count,
     parse_counts,
     parse_duration,
+    parse_mix,
     parse_rate,
     parse_rates,
     parse_size,
+    parse_size_mix,
+    parse_sizes,
+    size_text,
 )
 
 
@@ -75,3 +85,147 @@ def test_choices_come_in_the_order_of_what_is_known():
 def test_a_choice_that_is_unknown_is_refused(text):
     with pytest.raises(ValueError, match='is unknown: take some of a,b'):
         parse_choices(text, ('a', 'b'))
+
+
+sizes = st.integers(0, 1 << 42)
+shares = st.integers(1, 100)
+steps = st.tuples(st.integers(1, 1 << 30), st.integers(0, 1 << 30)).flatmap(
+    lambda pair: st.builds(
+        SizeStep, st.just(pair[0]), st.just(sum(pair)), shares
+    )
+)
+mixes_of_sizes = st.lists(steps, min_size=1, max_size=4).map(
+    lambda steps: SizeMix(tuple(steps))
+)
+
+
+@given(sizes)
+def test_a_size_is_read_as_it_is_written(size):
+    assert parse_size(size_text(size)) == size
+
+
+@pytest.mark.parametrize(
+    ('size', 'text'),
+    [(0, '0'), (1, '1'), (1500, '1500'), (4096, '4K'), (64 << 20, '64M')],
+)
+def test_a_size_is_written_as_people_do(size, text):
+    assert size_text(size) == text
+
+
+def test_sizes_stay_in_their_order():
+    assert parse_sizes('4M, 4K') == (4 << 20, 4 << 10)
+
+
+@pytest.mark.parametrize('text', ['', '4K,', '4K,x', '4K,4096'])
+def test_what_are_no_sizes_is_refused(text):
+    with pytest.raises(ValueError, match='is no size|has a size twice'):
+        parse_sizes(text)
+
+
+def test_a_mix_of_one_size():
+    mix = parse_size_mix('4K')
+    assert {mix.size_of(n) for n in range(50)} == {4096}
+    assert (mix.mean, mix.largest, mix.label) == (4096, 4096, '4K')
+
+
+def test_a_mix_has_each_size_by_its_share():
+    mix = parse_size_mix('1K:80,64K:15,1M:5')
+    found = [mix.size_of(n) for n in range(5000)]
+    assert 3800 < found.count(1 << 10) < 4200
+    assert 600 < found.count(64 << 10) < 900
+    assert 150 < found.count(1 << 20) < 350
+    assert mix.mean == pytest.approx(0.8 * 2**10 + 0.15 * 2**16 + 0.05 * 2**20)
+
+
+def test_a_range_has_as_many_small_sizes_as_large_ones():
+    mix = parse_size_mix('1K-1M')
+    found = [mix.size_of(n) for n in range(5000)]
+    assert 2300 < sum(each < 32 << 10 for each in found) < 2700
+    assert min(found) < 1100
+    assert max(found) > 900 << 10
+    assert mix.mean == pytest.approx(sum(found) / len(found), rel=0.1)
+
+
+@given(mixes_of_sizes, st.integers(0, 10**9))
+def test_a_size_is_one_of_the_mix_and_always_the_same(mix, number):
+    size = mix.size_of(number)
+    assert any(step.low <= size <= step.high for step in mix.steps)
+    assert size <= mix.largest
+    assert mix.size_of(number) == size
+
+
+@given(mixes_of_sizes)
+def test_a_mix_of_sizes_is_read_as_it_is_written(mix):
+    again = parse_size_mix(mix.label)
+    assert again.label == mix.label
+    assert again.mean == pytest.approx(mix.mean)
+
+
+@pytest.mark.parametrize(
+    'text', ['', ':', '4K:', '4K:5', '1K,2K', '1K:1,2K', '1K:x,2K:1', '1K:-1']
+)
+def test_what_is_no_mix_of_sizes_is_refused(text):
+    with pytest.raises(ValueError, match='is no (mix of sizes|size): write'):
+        parse_size_mix(text)
+
+
+@pytest.mark.parametrize('text', ['4K-1K', '0-4K'])
+def test_a_range_of_sizes_ascends_from_one(text):
+    with pytest.raises(ValueError, match='write the smaller one first'):
+        parse_size_mix(text)
+
+
+def test_a_mix_of_sizes_has_some():
+    with pytest.raises(ValueError, match='write a share above 0'):
+        parse_size_mix('1K:0,2K:0')
+
+
+def test_a_mix_has_each_operation_by_its_share():
+    mix = parse_mix('write=20, read=70,head=5,delete=5')
+    assert mix == Mix(20, 70, 5, 5)
+    found = [mix.operation_of(n) for n in range(5000)]
+    assert 3350 < found.count('read') < 3650
+    assert 180 < found.count('delete') < 320
+
+
+def test_a_mix_may_leave_operations_out():
+    mix = parse_mix('read=1,head=1')
+    assert {mix.operation_of(n) for n in range(100)} == {'read', 'head'}
+    assert mix.label == 'read=1,head=1'
+    assert parse_mix(mix.label) == mix
+
+
+@pytest.mark.parametrize(
+    'text',
+    ['', 'read', 'read=', 'read=x', 'read=-1', 'cry=1', 'read=1,read=1'],
+)
+def test_what_is_no_mix_is_refused(text):
+    with pytest.raises(ValueError, match='is no mix: write some of'):
+        parse_mix(text)
+
+
+def test_a_mix_does_something():
+    with pytest.raises(ValueError, match='above 0'):
+        parse_mix('read=0')
+
+
+def test_a_mix_deletes_what_it_wrote_only():
+    with pytest.raises(ValueError, match='deletes more than it writes'):
+        parse_mix('write=1,read=5,delete=2')
+
+
+@pytest.mark.parametrize(
+    ('text', 'count'),
+    [('1', 1), ('1000', 1000), ('1,000,000', 10**6), ('10e6', 10**7)]
+    + [('1M', 10**6), ('1.5k', 1500), (' 31250 ', 31250)],
+)
+def test_count(text, count):
+    assert parse_count(text) == count
+
+
+@pytest.mark.parametrize(
+    'text', ['', '0', '-1', '1.5', '1,00', '1G', 'e6', '1e-3', '1,000M,']
+)
+def test_what_is_no_count_is_refused(text):
+    with pytest.raises(ValueError, match='is no count: write a whole number'):
+        parse_count(text)

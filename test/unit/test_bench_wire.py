@@ -25,6 +25,10 @@ CHUNKED = (
     b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
     b'5\r\nhello\r\n6;x=y\r\n world\r\n0\r\n\r\n'
 )
+TRAILED = (
+    b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
+    b'5\r\n\r\n\r\n0\r\n0\r\nETag: a\r\n\r\n'
+)
 REFUSED = (
     b'HTTP/1.1 498 Rate Limited\r\nRetry-After: 2\r\n'
     b'content-length: 9\r\n\r\nSlow down'
@@ -38,6 +42,7 @@ RESPONSES = {
     CHUNKED: (200, 11, True),
     REFUSED: (498, 9, True),
     NO_CONTENT: (204, 0, True),
+    TRAILED: (200, 5, True),
     CONTINUED: (201, 5, True),
     CLOSING: (200, 0, False),
 }
@@ -88,7 +93,13 @@ def test_a_server_that_closes_too_early_gave_no_answer():
 
 
 @pytest.mark.parametrize(
-    'nonsense', [b'SSH-2.0 hello\r\n\r\n', b'HTTP/1.1 abc\r\n\r\n']
+    'nonsense',
+    [
+        b'SSH-2.0 hello\r\n\r\n',
+        b'HTTP/1.1 abc\r\n\r\n',
+        CHUNKED.replace(b'5\r\n', b'-5\r\n'),
+        CHUNKED.replace(b'5\r\n', b'hello' * 1000),
+    ],
 )
 def test_what_is_no_http_is_an_error(nonsense):
     with pytest.raises(ValueError):

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+import pickle
+from itertools import islice
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardmw.bench.names import FlatNames
+from shardmw.bench.sources import (
+    Deletes,
+    Heads,
+    Listings,
+    Mixed,
+    NamedUploads,
+    Reads,
+    Uploads,
+)
+from shardmw.bench.units import Mix, parse_size_mix
+
+PATH = '/v1/AUTH_test/c'
+FEW = FlatNames(7)
+
+#: Names with folders, some of whose names begin others.
+names_of_objects = st.lists(
+    st.text('ab/é', min_size=1, max_size=6), unique=True, max_size=40
+).map(sorted)
+prefixes = st.sampled_from(['', 'a', 'a/', 'ab/a', 'é'])
+delimiters = st.sampled_from(['', '/', 'a/', 'é'])
+
+
+def shared(source, processes: int, most: int) -> list:
+    """The first requests of each of some processes, by their numbers."""
+    all_of_them = [
+        request
+        for index in range(processes)
+        for request in islice(source.requests(index, processes), most)
+    ]
+    return sorted(all_of_them, key=lambda request: request.number)
+
+
+def swift_listing(names, marker, limit, prefix, delimiter) -> list[str]:
+    """What Swift answers, as its API's documentation says."""
+    rows = []
+    for name in names:
+        if not name.startswith(prefix):
+            continue
+        _, found, _ = name[len(prefix) :].partition(delimiter or '\0')
+        if found:
+            end = name.index(delimiter, len(prefix)) + len(delimiter)
+            name = name[:end]
+        if name > marker and name not in rows:
+            rows.append(name)
+    return rows[:limit]
+
+
+@pytest.mark.parametrize(
+    'source',
+    [
+        NamedUploads(PATH, FEW, 1),
+        Deletes(PATH, FEW),
+        Deletes(PATH, FEW, shuffled=True),
+    ],
+)
+@given(processes=st.integers(1, 4))
+def test_what_ends_has_each_name_once(source, processes):
+    requests = shared(source, processes, 100)
+    assert [each.number for each in requests] == [*range(7)]
+    targets = sorted(each.target.decode() for each in requests)
+    assert targets == [f'{PATH}/{name}' for name in FEW]
+
+
+@pytest.mark.parametrize('kind', [Reads, Heads])
+@given(processes=st.integers(1, 4), shuffled=st.booleans())
+def test_what_goes_round_has_each_name_once_a_round(kind, processes, shuffled):
+    source = kind(PATH, FlatNames(100), 7, shuffled)
+    requests = shared(source, processes, 14)[:14]
+    first, second = requests[:7], requests[7:]
+    assert [each.target for each in first] == [each.target for each in second]
+    assert {unquote(each.target.decode()) for each in first} == {
+        f'{PATH}/{name}' for name in FEW
+    }
+
+
+def test_methods_are_those_of_http():
+    sources = Reads(PATH, FEW), Heads(PATH, FEW), Deletes(PATH, FEW)
+    requests = [next(source.requests(0, 1)) for source in sources]
+    assert [each.method for each in requests] == [b'GET', b'HEAD', b'DELETE']
+    assert {each.body_bytes for each in requests} == {None}
+
+
+@given(st.integers(2, 1000))
+def test_shuffled_names_are_in_no_order(total):
+    reads = Reads(PATH, FlatNames(total), shuffled=True)
+    neighbours = sum(
+        reads.name(n) < reads.name(n + 1) for n in range(total - 1)
+    )
+    assert neighbours < total - 1 or total < 4
+
+
+def test_an_upload_of_given_names_may_begin_later():
+    requests = [*NamedUploads(PATH, FEW, 3, first=5).requests(0, 1)]
+    assert [each.target[-1:] for each in requests] == [b'5', b'6']
+    assert [each.number for each in requests] == [0, 1]
+
+
+def test_sizes_may_differ():
+    uploads = Uploads(PATH, parse_size_mix('1:50,2:50'))
+    requests = islice(uploads.requests(0, 1), 100)
+    assert {each.body_bytes for each in requests} == {1, 2}
+
+
+@given(st.integers(1, 8).map(lambda n: 1 << n), st.integers(0, 10**6))
+def test_spread_names_fall_evenly_into_ranges(ranges, first):
+    uploads = Uploads(PATH, 1, spread=True)
+    count = 50 * ranges
+    counts = [0] * ranges
+    for number in range(first, first + count):
+        name = uploads.name(number)
+        counts[int(name[:4], 16) * ranges >> 16] += 1
+    assert max(counts) - min(counts) <= 10
+
+
+@given(names_of_objects, st.integers(1, 5), prefixes, delimiters)
+def test_pages_are_those_of_a_client_that_goes_through_a_listing(
+    names, page, prefix, delimiter
+):
+    listings = Listings(PATH, names, page, delimiter, prefix)
+    marker = ''
+    for request in islice(listings.requests(0, 1), listings.pages):
+        query = parse_qs(urlsplit(request.target.decode()).query)
+        assert query.get('marker', ['']) == [marker]
+        rows = swift_listing(names, marker, page, prefix, delimiter)
+        assert listings.rows_of(request.number) == len(rows)
+        marker = rows[-1] if rows else marker
+    assert not swift_listing(names, marker, page, prefix, delimiter)
+
+
+@given(names_of_objects, st.integers(1, 5), st.integers(0, 20))
+def test_listings_go_round(names, page, number):
+    listings = Listings(PATH, names, page)
+    first, again = (
+        next(listings.requests(n, 1)).target
+        for n in (number, number + listings.pages)
+    )
+    assert first == again
+
+
+def test_a_page_asks_for_what_is_wanted_only():
+    request = next(Listings(PATH, FEW, 5).requests(0, 1))
+    assert request.target == b'/v1/AUTH_test/c?format=json&limit=5'
+    odd = Listings(PATH, ['a&b/c'], 5, '/', 'a&', '')
+    query = urlsplit(next(odd.requests(0, 1)).target.decode()).query
+    assert parse_qs(query) == {
+        'limit': ['5'],
+        'prefix': ['a&'],
+        'delimiter': ['/'],
+    }
+
+
+class TestMixed:
+    MIXED = Mixed(PATH, Mix(20, 70, 5, 5), FEW, 3)
+
+    def test_operations_come_by_their_shares(self):
+        requests = [*islice(self.MIXED.requests(0, 1), 4000)]
+        kinds = [self.MIXED.kinds[each.kind] for each in requests]
+        assert kinds == [each.method.decode() for each in requests]
+        assert 2600 < kinds.count('GET') < 3000
+        assert 120 < kinds.count('HEAD') < 280
+
+    def test_what_was_not_written_is_not_deleted(self):
+        requests = islice(self.MIXED.requests(0, 1), 1000)
+        assert 'DELETE' not in {each.method.decode() for each in requests}
+
+    def test_what_was_written_is_deleted_once(self):
+        made = self.MIXED.requests(0, 1)
+        written, deleted = [], []
+        for request in islice(made, 2000):
+            made.answered(request, 201)
+            written += [request.target] * (request.method == b'PUT')
+            deleted += [request.target] * (request.method == b'DELETE')
+        assert 50 < len(deleted) < 150
+        assert deleted == written[: len(deleted)]
+
+    def test_what_was_refused_is_not_deleted(self):
+        made = self.MIXED.requests(0, 1)
+        for request in islice(made, 1000):
+            made.answered(request, 498)
+            assert request.method != b'DELETE'
+
+    def test_what_exists_is_not_written(self):
+        requests = islice(self.MIXED.requests(0, 1), 200)
+        for request in requests:
+            exists = request.target.decode() in [f'{PATH}/{n}' for n in FEW]
+            assert exists == (request.method in (b'GET', b'HEAD'))
+
+    def test_processes_write_different_objects(self):
+        requests = shared(self.MIXED, 3, 100)
+        written = [r.target for r in requests if r.method == b'PUT']
+        assert len(set(written)) == len(written)
+
+
+@pytest.mark.parametrize(
+    'source',
+    [
+        Uploads(PATH, parse_size_mix('1K-4K'), spread=True),
+        Listings(PATH, FlatNames(10**6), 10_000, '/'),
+        TestMixed.MIXED,
+        Deletes(PATH, FEW),
+    ],
+)
+def test_a_source_is_small_and_survives_a_pipe(source):
+    pickled = pickle.dumps(source)
+    assert len(pickled) < 1000
+    assert pickle.loads(pickled) == source
