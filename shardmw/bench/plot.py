@@ -8,6 +8,7 @@ LINE = 'line'  #: points, joined
 STEPS = 'steps'  #: each value from its x to the next one's, as a histogram
 BARS = 'bars'  #: side by side, one group at each x
 DOTS = 'dots'  #: single points, as of single operations
+STROKES = 'strokes'  #: across the bars of another series: a second value
 REFERENCE = 'reference'  #: what others published: dashed, and grey
 
 
@@ -19,6 +20,7 @@ class Series:
 
     :param x: positions; of bars indexes into the axis' ``names``
     :param low, high: ends of an interval round each y, if there is one
+    :param beside: the label of the bars that strokes belong to
     """
 
     label: str
@@ -27,6 +29,7 @@ class Series:
     style: str = LINE
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
+    beside: str = ''
 
     def __post_init__(self) -> None:
         lengths = {

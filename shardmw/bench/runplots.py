@@ -15,38 +15,45 @@ lower case, digits and hyphens.
 """
 
 import math
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import groupby
 from operator import add
 from statistics import fmean, median
 
+from shardmw.bench.cuts import (
+    Cut,
+    by_conditions,
+    by_kind,
+    cuts,
+    is_number,
+    kinds_of,
+    rounds_of,
+    said,
+    some,
+    varied,
+)
 from shardmw.bench.figures import Histogram, rolling_average
 from shardmw.bench.kinds import Kind
-from shardmw.bench.plot import BARS, DOTS, LINE, STEPS, Axis, Plot, Series
+from shardmw.bench.plot import (
+    BARS,
+    DOTS,
+    LINE,
+    STEPS,
+    STROKES,
+    Axis,
+    Plot,
+    Series,
+)
 from shardmw.bench.runs import Run
 from shardmw.bench.summary import REQUEST, RESPONSE, TRANSFER
-from shardmw.bench.tables import number
-from shardmw.bench.units import size_text
 
-#: Conditions that can be an axis, and its label.
+# Conditions that can be an axis: its label, and what a title says.
 _AXES = {
-    'size': 'object size (bytes)',
-    'clients': 'clients',
-    'page': 'page size (rows)',
-    'rows': 'rows in the container',
-}
-
-# What is done, in a title and by a rate.
-_NOUNS = {
-    'write': 'writes',
-    'read': 'reads',
-    'head': 'HEADs',
-    'delete': 'deletes',
-    'list': 'listings',
-    'mixed': 'operations',
+    'size': ('object size (bytes)', 'by object size'),
+    'clients': ('concurrency (clients)', 'by concurrency'),
+    'page': ('page size (rows)', 'by page size'),
+    'rows': ('rows in the container', 'as the container grows'),
 }
 
 # Values further apart than that can't be read off the same linear axis.
@@ -58,9 +65,6 @@ _WIDE_STEPS = 8
 # Bars of so many colours can be told apart.
 _MOST_COLOURS = 6
 
-# Of so many conditions latencies have a plot for each, else of some of them.
-_MOST_PLOTS = 4
-
 # Of so many kinds the single seconds can be seen beside the averages.
 _FEW_KINDS = 3
 
@@ -70,6 +74,13 @@ _LEAST_POINTS = 3
 _ROLLING_POINTS = 5
 
 _MEGABYTE = 1e6
+
+_PHASES = (REQUEST, RESPONSE, TRANSFER)
+_PHASES_NOTE = (
+    'Request: until it was sent; response: from then until its first byte; '
+    'transfer: until its last one. Bars are means without the outliers beyond '
+    '1.5 interquartile ranges.'
+)
 
 _Measure = Callable[[Run], float | None]
 
@@ -103,16 +114,16 @@ def rates_by_shards(runs: Sequence[Run], prefix: str) -> list[Plot]:
     told apart by colour.
     """
     plots = []
-    for cut in _cuts(runs, but=_condition_names(runs)):
-        kinds = _kinds(cut.runs)
-        groups = _by_conditions(cut.runs, _varied(cut.runs))
+    for cut in cuts(runs, but=varied(runs)):
+        kinds = kinds_of(cut.runs)
+        groups = by_conditions(cut.runs, varied(cut.runs))
         if len(kinds) < 2 or len(groups) > _MOST_COLOURS:
             continue
         series = [
             _series(
-                _words(conditions) or cut.noun,
+                said(conditions) or cut.noun,
                 group,
-                lambda run, kinds=kinds: kinds.index(run.kind),
+                _place_among(kinds),
                 _rate,
                 BARS,
             )
@@ -121,7 +132,7 @@ def rates_by_shards(runs: Sequence[Run], prefix: str) -> list[Plot]:
         plots += _plot(
             name=cut.name(prefix, 'rate-by-shards'),
             title=cut.title('throughput by shard count'),
-            x=Axis('container', names=[kind.label for kind in kinds]),
+            x=_kinds_axis(kinds),
             y=_rate_axis(cut, series),
             series=series,
             note=_rounds_note(cut.runs),
@@ -140,7 +151,7 @@ def rates_by_condition(
     """
     return _by_condition(
         *(runs, prefix, condition),
-        what='rate',
+        name='rate',
         title='throughput',
         measure=_rate,
         y_axis=_rate_axis,
@@ -155,10 +166,10 @@ def bandwidth_by_size(runs: Sequence[Run], prefix: str) -> list[Plot]:
 def bandwidth_by_condition(
     runs: Sequence[Run], prefix: str, condition: str
 ) -> list[Plot]:
-    """Megabytes of bodies a second, likewise: those sent and received."""
+    """Megabytes of bodies a second, sent and received, by a condition."""
     return _by_condition(
         *(runs, prefix, condition),
-        what='bandwidth',
+        name='bandwidth',
         title='bandwidth',
         measure=_bandwidth,
         y_axis=lambda cut, series: _axis('bodies (MB/s)', series),
@@ -166,7 +177,7 @@ def bandwidth_by_condition(
 
 
 def latency_by_rows(runs: Sequence[Run], prefix: str) -> list[Plot]:
-    """Mean latency as the container grows, a line for each kind.
+    """Mean and median latency as the container grows, by kind.
 
     If there are two values of ``conditions['rows']`` at least.
     """
@@ -176,30 +187,38 @@ def latency_by_rows(runs: Sequence[Run], prefix: str) -> list[Plot]:
 def latency_by_condition(
     runs: Sequence[Run], prefix: str, condition: str
 ) -> list[Plot]:
-    """Mean latency by a condition that has numbers, likewise."""
-    return _by_condition(
-        *(runs, prefix, condition),
-        what='latency',
-        title='mean latency',
-        measure=lambda run: run.summary.latency.mean_ms,
-        y_axis=lambda cut, series: _axis(
-            'mean latency (ms)', series, from_zero=False
-        ),
-    )
+    """Mean and median latency by a condition that has numbers, by kind."""
+    measures: dict[str, _Measure] = {
+        'mean': lambda run: run.summary.latency.mean_ms,
+        'median': lambda run: run.summary.latency.p50_ms,
+    }
+    return [
+        plot
+        for what, measure in measures.items()
+        for plot in _by_condition(
+            *(runs, prefix, condition),
+            name=f'{what}-latency',
+            title=f'{what} latency',
+            measure=measure,
+            y_axis=lambda cut, series, what=what: _axis(
+                f'{what} latency (ms)', series, from_zero=False
+            ),
+        )
+    ]
 
 
 def latency_over_time(runs: Sequence[Run], prefix: str) -> list[Plot]:
     """Mean latency of each second, and a rolling average, by kind."""
     plots = []
-    for cut in _some(_cuts(runs)):
+    for cut in some(cuts(runs)):
         first = _of_first_round(cut.runs)
         step = _seconds_a_point(first)
         shown = [run for run in first if _has_times(run, step)]
-        is_clear = len(shown) <= _FEW_KINDS
+        has_dots = len(shown) <= _FEW_KINDS
         series = [
             each
             for run in shown
-            for each in _times_series(run, step, with_dots=is_clear)
+            for each in _times_series(run, step, has_dots)
         ]
         plots += _plot(
             name=cut.name(prefix, 'latency-over-time'),
@@ -207,7 +226,7 @@ def latency_over_time(runs: Sequence[Run], prefix: str) -> list[Plot]:
             x=Axis('time since the load began (s)'),
             y=_axis('mean latency (ms)', series),
             series=series,
-            note=_times_note(cut.runs, step, is_clear),
+            note=_times_note(cut.runs, step, has_dots),
         )
     return plots
 
@@ -215,19 +234,22 @@ def latency_over_time(runs: Sequence[Run], prefix: str) -> list[Plot]:
 def latency_histograms(runs: Sequence[Run], prefix: str) -> list[Plot]:
     """How many operations took how long, by kind."""
     plots = []
-    for cut in _some(_cuts(runs)):
-        series = [
-            _histogram_series(kind.label, histogram)
-            for kind, own in _by_kind(cut.runs).items()
-            if (histogram := _histogram(own)).total
-        ]
+    for cut in some(cuts(runs)):
+        histograms = {
+            kind.label: _histogram(own)
+            for kind, own in by_kind(cut.runs).items()
+        }
         plots += _plot(
             name=cut.name(prefix, 'latency-histogram'),
             title=cut.title('how long they took'),
-            x=Axis('latency (ms), each step by the same factor', log=True),
+            x=Axis('latency (ms)', log=True),
             y=Axis('operations (%)'),
-            series=series,
-            note='All rounds together.' if _rounds(cut.runs) > 1 else '',
+            series=[
+                _histogram_series(label, histogram)
+                for label, histogram in histograms.items()
+                if histogram.total
+            ],
+            note=_histogram_note(cut.runs),
         )
     return plots
 
@@ -235,90 +257,25 @@ def latency_histograms(runs: Sequence[Run], prefix: str) -> list[Plot]:
 def phases(runs: Sequence[Run], prefix: str) -> list[Plot]:
     """Request, response and transfer times apart, by kind."""
     plots = []
-    for cut in _some(_cuts(runs)):
-        kinds = _kinds(cut.runs)
-        series = [
-            _phase_series(phase, label, cut.runs, kinds)
-            for phase, label in _PHASE_LABELS.items()
+    for cut in some(cuts(runs)):
+        kinds = kinds_of(cut.runs)
+        trimmed = [
+            _phase_series(phase, 'trimmed_mean_ms', cut.runs, kinds)
+            for phase in _PHASES
+        ]
+        whole = [
+            _as_strokes(_phase_series(phase, 'mean_ms', cut.runs, kinds))
+            for phase in _PHASES
         ]
         plots += _plot(
             name=cut.name(prefix, 'phases'),
-            title=cut.title('request, response and transfer times'),
-            x=Axis('container', names=[kind.label for kind in kinds]),
-            y=Axis('mean time without outliers (ms)'),
-            series=series,
+            title=cut.title('request, response, transfer times'),
+            x=_kinds_axis(kinds),
+            y=Axis('mean time (ms)'),
+            series=[*trimmed, *whole],
             note=_PHASES_NOTE,
         )
     return plots
-
-
-_PHASE_LABELS = {
-    REQUEST: 'request: until it was sent',
-    RESPONSE: 'response: until it began',
-    TRANSFER: 'transfer: until it was whole',
-}
-
-_PHASES_NOTE = (
-    'Means without the outliers, beyond 1.5 interquartile ranges. A thin line '
-    'ends at the mean with them.'
-)
-
-
-@dataclass(frozen=True)
-class _Cut:
-    """Runs that share a plot.
-
-    :param work: that they all do
-    :param is_only_work: whether no other runs do another
-    :param conditions: what tells them from those of other plots
-    """
-
-    work: str
-    is_only_work: bool
-    conditions: tuple[tuple[str, object], ...]
-    runs: Sequence[Run]
-
-    @property
-    def noun(self) -> str:
-        return _NOUNS.get(self.work, self.work)
-
-    def name(self, prefix: str, what: str) -> str:
-        """A word for files."""
-        words = [prefix, '' if self.is_only_work else self.work, what]
-        text = ' '.join([*words, _words(self.conditions)])
-        return '-'.join(re.findall('[a-z0-9]+', text.lower()))
-
-    def title(self, what: str) -> str:
-        """What the plot shows, and of which runs."""
-        noun = self.noun[0].upper() + self.noun[1:]
-        also = _words(self.conditions)
-        return f'{noun}: {what}' + (f' ({also})' if also else '')
-
-
-def _cuts(runs: Sequence[Run], but: Iterable[str] = ()) -> list[_Cut]:
-    """Runs of the same work and conditions.
-
-    :param but: names of conditions that may differ
-    """
-    works = dict.fromkeys(run.work for run in runs)
-    cuts = []
-    for work in works:
-        own = [run for run in runs if run.work == work]
-        names = [name for name in _varied(own) if name not in but]
-        cuts += [
-            _Cut(work, len(works) == 1, conditions, group)
-            for conditions, group in _by_conditions(own, names).items()
-        ]
-    return cuts
-
-
-def _some(cuts: Sequence[_Cut]) -> list[_Cut]:
-    """Not too many: the first, the last, and some evenly between."""
-    if len(cuts) <= _MOST_PLOTS:
-        return list(cuts)
-    last = len(cuts) - 1
-    places = (place * last for place in range(_MOST_PLOTS))
-    return [cuts[round(each / (_MOST_PLOTS - 1))] for each in places]
 
 
 def _by_condition(
@@ -326,16 +283,16 @@ def _by_condition(
     prefix: str,
     condition: str,
     *,
-    what: str,
+    name: str,
     title: str,
     measure: _Measure,
-    y_axis: Callable[[_Cut, Sequence[Series]], Axis],
+    y_axis: Callable[[Cut, Sequence[Series]], Axis],
 ) -> list[Plot]:
     """A plot for each set of other conditions, a line for each kind."""
     plots = []
-    counted = [run for run in runs if _is_count(run.conditions.get(condition))]
-    label = _AXES.get(condition, condition)
-    for cut in _some(_cuts(counted, but=(condition,))):
+    known = [run for run in runs if is_number(run.conditions.get(condition))]
+    label, words = _AXES.get(condition, (condition, f'by {condition}'))
+    for cut in some(cuts(known, but=(condition,))):
         values = sorted({run.conditions[condition] for run in cut.runs})
         if len(values) < 2:
             continue
@@ -345,20 +302,13 @@ def _by_condition(
                 own,
                 lambda run: run.conditions[condition],
                 measure,
-                LINE,
             )
-            for kind, own in _by_kind(cut.runs).items()
+            for kind, own in by_kind(cut.runs).items()
         ]
-        is_wide = values[0] > 0 and values[-1] >= _WIDE_STEPS * values[0]
         plots += _plot(
-            name=cut.name(prefix, f'{what}-by-{condition}'),
-            title=cut.title(f'{title} by {label.partition(" (")[0]}'),
-            x=Axis(
-                label,
-                log=is_wide and condition != 'rows',
-                ticks=() if condition == 'rows' else values,
-                sizes=condition == 'size',
-            ),
+            name=cut.name(prefix, f'{name}-by-{condition}'),
+            title=cut.title(f'{title} {words}'),
+            x=_condition_axis(condition, label, values),
             y=y_axis(cut, series),
             series=series,
             note=_rounds_note(cut.runs),
@@ -368,7 +318,7 @@ def _by_condition(
 
 def _plot(*, series: Sequence[Series], **also: object) -> list[Plot]:
     """A plot, unless it would be empty."""
-    shown = [each for each in series if len(each.x)]
+    shown = [each for each in series if each.x]
     return [Plot(series=shown, **also)] if shown else []
 
 
@@ -377,7 +327,7 @@ def _series(
     runs: Iterable[Run],
     x_of: Callable[[Run], float],
     measure: _Measure,
-    style: str,
+    style: str = LINE,
 ) -> Series:
     """The median of the rounds at each x, and their least and greatest."""
     found: dict[float, list[float]] = {}
@@ -402,11 +352,30 @@ def _rate(run: Run) -> float:
 
 def _bandwidth(run: Run) -> float | None:
     summary = run.summary
-    sent = summary.bytes_sent + summary.bytes_received
-    return sent / _MEGABYTE / summary.seconds if sent else None
+    size = summary.bytes_sent + summary.bytes_received
+    return size / _MEGABYTE / summary.seconds if size else None
 
 
-def _rate_axis(cut: _Cut, series: Sequence[Series]) -> Axis:
+def _place_among(kinds: Sequence[Kind]) -> Callable[[Run], int]:
+    return lambda run: kinds.index(run.kind)
+
+
+def _kinds_axis(kinds: Sequence[Kind]) -> Axis:
+    return Axis('container', names=[kind.label for kind in kinds])
+
+
+def _condition_axis(
+    condition: str, label: str, values: Sequence[float]
+) -> Axis:
+    # so many rows are a history, and not one of several choices
+    if condition == 'rows':
+        return Axis(label)
+    is_wide = values[0] > 0 and values[-1] >= _WIDE_STEPS * values[0]
+    is_size = condition == 'size'
+    return Axis(label, log=is_wide, ticks=values, sizes=is_size)
+
+
+def _rate_axis(cut: Cut, series: Sequence[Series]) -> Axis:
     is_rows = any(run.rows_listed for run in cut.runs)
     return _axis(f'{"rows" if is_rows else cut.noun}/s', series)
 
@@ -420,13 +389,30 @@ def _axis(
     return Axis(label, log=is_wide, from_zero=from_zero)
 
 
+def _rounds_note(runs: Iterable[Run]) -> str:
+    rounds = rounds_of(runs)
+    if rounds < 2:
+        return ''
+    return (
+        f'Medians of {rounds} rounds; thin lines go from the least to the '
+        'greatest.'
+    )
+
+
+def _of_first_round(runs: Sequence[Run]) -> list[Run]:
+    return [
+        min(own, key=lambda run: run.turn) for own in by_kind(runs).values()
+    ]
+
+
 def _seconds_a_point(runs: Iterable[Run]) -> int:
     longest = max(len(run.summary.latency_each_second) for run in runs)
     return max(1, math.ceil(longest / _MOST_POINTS))
 
 
 def _has_times(run: Run, step: int) -> bool:
-    return len(_points(run, step)) >= _LEAST_POINTS
+    known = [each for each in _points(run, step) if each is not None]
+    return len(known) >= _LEAST_POINTS
 
 
 def _points(run: Run, step: int) -> list[float | None]:
@@ -438,32 +424,47 @@ def _points(run: Run, step: int) -> list[float | None]:
     ]
 
 
-def _times_series(run: Run, step: int, with_dots: bool) -> Iterator[Series]:
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [each for each in values if each is not None]
+    return fmean(known) if known else None
+
+
+def _times_series(run: Run, step: int, has_dots: bool) -> Iterator[Series]:
     points = _points(run, step)
-    label = run.kind.label
-    x = [step * (place + 0.5) for place in range(len(points))]
-    if with_dots:
-        known = [(at, y) for at, y in zip(x, points, strict=True) if y]
-        yield Series(label, *_columns(known), DOTS)
-    smooth = rolling_average(points, _ROLLING_POINTS)
-    pairs = zip(x, smooth, strict=True)
+    middles = [step * (place + 0.5) for place in range(len(points))]
+    if has_dots:
+        for part in _without_gaps(middles, points):
+            yield _joined(run.kind.label, part, DOTS)
     # a line doesn't cross a time in which nothing was answered
+    smooth = rolling_average(points, _ROLLING_POINTS)
+    for part in _without_gaps(middles, smooth):
+        yield _joined(run.kind.label, part, LINE)
+
+
+def _without_gaps(
+    x: Sequence[float], y: Sequence[float | None]
+) -> Iterator[list[tuple[float, float]]]:
+    """The parts between those that are None."""
+    pairs = zip(x, y, strict=True)
     for is_known, part in groupby(pairs, key=lambda each: each[1] is not None):
         if is_known:
-            yield Series(label, *_columns(list(part)), LINE)
+            yield list(part)
 
 
-def _columns(pairs: Sequence[tuple]) -> tuple[list[float], list[float]]:
-    return [x for x, _ in pairs], [y for _, y in pairs]
+def _joined(
+    label: str, points: Sequence[tuple[float, float]], style: str
+) -> Series:
+    return Series(label, [x for x, _ in points], [y for _, y in points], style)
 
 
-def _times_note(runs: Sequence[Run], step: int, with_dots: bool) -> str:
+def _times_note(runs: Sequence[Run], step: int, has_dots: bool) -> str:
     one = 'each second' if step == 1 else f'each {step} s'
-    means = f'A dot is the mean of {one}. ' if with_dots else ''
-    window = _ROLLING_POINTS * step
-    lines = f'Lines are rolling averages of the last {window} s.'
-    rounds = ' Of the first round.' if _rounds(runs) > 1 else ''
-    return f'{means}{lines}{rounds}'
+    sentences = [
+        f'A dot is the mean of {one}.' if has_dots else '',
+        f'Lines are rolling averages of the last {_ROLLING_POINTS * step} s.',
+        'Of the first round.' if rounds_of(runs) > 1 else '',
+    ]
+    return ' '.join(filter(None, sentences))
 
 
 def _histogram(runs: Iterable[Run]) -> Histogram:
@@ -481,121 +482,23 @@ def _histogram_series(label: str, histogram: Histogram) -> Series:
     )
 
 
-def _phase_series(
-    phase: str, label: str, runs: Sequence[Run], kinds: Sequence[Kind]
-) -> Series:
-    def mean_of(field: str) -> Series:
-        return _series(
-            label,
-            runs,
-            lambda run: kinds.index(run.kind),
-            lambda run: getattr(run.summary.phases.get(phase), field, None),
-            BARS,
-        )
-
-    trimmed, whole = mean_of('trimmed_mean_ms'), mean_of('mean_ms')
-    ends = map(max, zip(trimmed.y, whole.y, strict=True))
-    return Series(label, trimmed.x, trimmed.y, BARS, trimmed.y, list(ends))
-
-
-def _of_first_round(runs: Sequence[Run]) -> list[Run]:
-    return [
-        min(own, key=lambda run: run.turn) for own in _by_kind(runs).values()
-    ]
-
-
-def _rounds(runs: Iterable[Run]) -> int:
-    return len({run.turn for run in runs})
-
-
-def _rounds_note(runs: Iterable[Run]) -> str:
-    rounds = _rounds(runs)
-    if rounds < 2:
-        return ''
+def _histogram_note(runs: Iterable[Run]) -> str:
+    rounds = ', of all rounds together' if rounds_of(runs) > 1 else ''
     return (
-        f'Medians of {rounds} rounds; thin lines go from the least to the '
-        'greatest.'
+        f'The share of operations in each twentieth of a power of ten{rounds}.'
     )
 
 
-def _kinds(runs: Iterable[Run]) -> list[Kind]:
-    """Plain ones first, as all others are compared with them."""
-    return sorted(
-        {run.kind for run in runs},
-        key=lambda kind: (not kind.is_plain, not kind.is_native, kind.parts),
-    )
+def _phase_series(
+    phase: str, field: str, runs: Sequence[Run], kinds: Sequence[Kind]
+) -> Series:
+    def mean_of(run: Run) -> float | None:
+        return getattr(run.summary.phases.get(phase), field, None)
+
+    series = _series(phase, runs, _place_among(kinds), mean_of)
+    # what rounds differ by would look like what outliers do
+    return Series(phase, series.x, series.y, BARS)
 
 
-def _by_kind(runs: Sequence[Run]) -> dict[Kind, list[Run]]:
-    return {
-        kind: [run for run in runs if run.kind == kind]
-        for kind in _kinds(runs)
-    }
-
-
-def _condition_names(runs: Iterable[Run]) -> list[str]:
-    return list(dict.fromkeys(name for run in runs for name in run.conditions))
-
-
-def _varied(runs: Sequence[Run]) -> list[str]:
-    """Names of the conditions that are not the same for all."""
-    return [
-        name
-        for name in _condition_names(runs)
-        if len({run.conditions.get(name) for run in runs}) > 1
-    ]
-
-
-def _by_conditions(
-    runs: Iterable[Run], names: Sequence[str]
-) -> Mapping[tuple[tuple[str, object], ...], list[Run]]:
-    """Runs that have the same values of these conditions, least first."""
-    found: dict[tuple, list[Run]] = {}
-    for run in runs:
-        key = tuple((name, run.conditions.get(name)) for name in names)
-        found.setdefault(key, []).append(run)
-    return {
-        key: found[key]
-        for key in sorted(found, key=lambda key: [_rank(v) for _, v in key])
-    }
-
-
-def _rank(value: object) -> tuple[int, float, str]:
-    """For an order of what there isn't, of numbers, and of words."""
-    if value is None:
-        return 0, 0, ''
-    if isinstance(value, (int, float)):
-        return 1, value, ''
-    return 2, 0, str(value)
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _words(conditions: Iterable[tuple[str, object]]) -> str:
-    return ', '.join(_word(name, value) for name, value in conditions)
-
-
-def _word(name: str, value: object) -> str:
-    """A condition, as people say it."""
-    if value is None:
-        return f'no {name}'
-    if not _is_count(value):
-        return str(value)
-    if name == 'size':
-        return f'{size_text(value)} objects'
-    if name == 'page':
-        return f'{number(value)} rows a page'
-    if name == 'limit':
-        return f'limit {value:g}/s'
-    if name == 'clients' and value == 1:
-        return '1 client'
-    if name in ('clients', 'rows'):
-        return f'{number(value)} {name}'
-    return f'{name} {value:g}'
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [each for each in values if each is not None]
-    return fmean(known) if known else None
+def _as_strokes(bars: Series) -> Series:
+    return Series('with outliers', bars.x, bars.y, STROKES, beside=bars.label)

@@ -8,6 +8,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.transforms import ScaledTranslation
 
 from shardmw.bench.drawing.palette import (
     INK,
@@ -23,6 +24,7 @@ from shardmw.bench.plot import (
     LINE,
     REFERENCE,
     STEPS,
+    STROKES,
     Plot,
     Series,
 )
@@ -31,6 +33,11 @@ from shardmw.bench.plot import (
 # that one takes, for a lonely bar is no wall.
 _BARS_WIDTH = 0.78
 _WIDEST_BAR = 0.5
+
+_STROKE_WIDTH = 1.8
+
+_REFERENCE_DASHES = ((0, (4, 2)), (0, (1.2, 1.6)), (0, (7, 2, 1.5, 2)))
+_REFERENCE_MARKERS = 'Ds^'
 
 # Up to so many bars have their values on them.
 _MOST_TOLD = 12
@@ -41,8 +48,12 @@ _FEW_POINTS = 40
 # All dots of a plot: more make a large file, and a cloud.
 _MOST_DOTS = 600
 
+# Lines with intervals are so many points beside each other.
+_SHIFT = 3.5
+_POINTS_AN_INCH = 72
+
 # Up to so many histograms are filled.
-_FEW_STEPS = 3
+_FEW_STEPS = 2
 
 
 def style_of(plot: Plot, series: Series) -> str:
@@ -65,9 +76,11 @@ def draw_series(axes: Axes, plot: Plot) -> None:
         if style == REFERENCE:
             _draw_reference(axes, plot, series)
         elif style == BARS:
-            _draw_bars(axes, series, look, places)
+            _draw_bars(axes, series, look, places, _is_told(plot))
         elif style == STEPS:
             _draw_steps(axes, series, look, len(look_of) <= _FEW_STEPS)
+        elif style == STROKES:
+            _draw_strokes(axes, series, places)
         elif style == DOTS:
             offset, _ = places.get(series.label, (0, 0))
             _draw_dots(axes, plot, series, look, offset)
@@ -93,13 +106,19 @@ def legend_of(plot: Plot) -> tuple[list[Artist], list[str]]:
 
 
 def _looks(plot: Plot) -> dict[str, Look]:
-    return looks(each.label for each in plot.series if each.style != REFERENCE)
+    return looks(
+        each.label
+        for each in plot.series
+        if each.style not in (REFERENCE, STROKES)
+    )
 
 
 def _key(plot: Plot, series: Series, look: Look | None) -> Artist:
     style = style_of(plot, series)
     if style == REFERENCE:
         return Line2D([], [], **_reference_look(plot, series))
+    if style == STROKES:
+        return Line2D([], [], color=INK, linewidth=_STROKE_WIDTH)
     if style == BARS:
         return Patch(facecolor=look.colour)
     if style == DOTS:
@@ -127,7 +146,7 @@ def _is_marked(plot: Plot, series: Series) -> bool:
         return False
     kin = [each for each in plot.series if each.label == series.label]
     several = {each.style for each in kin} >= {LINE, DOTS}
-    return not several and max(len(each.x) for each in kin) <= _FEW_POINTS
+    return not several and sum(len(each.x) for each in kin) <= _FEW_POINTS
 
 
 def _places(plot: Plot) -> Mapping[str, tuple[float, float]]:
@@ -148,12 +167,13 @@ def _draw_bars(
     series: Series,
     look: Look,
     places: Mapping[str, tuple[float, float]],
+    is_told: bool,
 ) -> None:
     offset, width = places[series.label]
     x = [each + offset for each in series.x]
     axes.bar(x, series.y, width, color=look.colour, zorder=2)
     _draw_interval(axes, series, x, INK)
-    if len(places) * len(series.x) > _MOST_TOLD:
+    if not is_told:
         return
     tops = series.y if series.high is None else series.high
     for place, value, top in zip(x, series.y, tops, strict=True):
@@ -170,13 +190,38 @@ def _draw_bars(
         )
 
 
+def _is_told(plot: Plot) -> bool:
+    """Whether there is room for values on the bars."""
+    bars = [each for each in plot.series if each.style == BARS]
+    has_strokes = any(each.style == STROKES for each in plot.series)
+    return not has_strokes and sum(len(each.x) for each in bars) <= _MOST_TOLD
+
+
 def _told(value: float) -> str:
-    """A value with three digits or all before the point."""
-    return number_text(value if value >= 100 else float(f'{value:.3g}'))
+    """A value with three digits, or all before the point."""
+    return number_text(round(value) if value >= 100 else float(f'{value:.3g}'))
+
+
+def _draw_strokes(
+    axes: Axes, series: Series, places: Mapping[str, tuple[float, float]]
+) -> None:
+    offset, width = places.get(series.beside, (0, _WIDEST_BAR))
+    axes.hlines(
+        series.y,
+        [each + offset - width / 2 for each in series.x],
+        [each + offset + width / 2 for each in series.x],
+        color=INK,
+        linewidth=_STROKE_WIDTH,
+        zorder=3,
+    )
 
 
 def _draw_interval(
-    axes: Axes, series: Series, x: Sequence[float], colour: str
+    axes: Axes,
+    series: Series,
+    x: Sequence[float],
+    colour: str,
+    **also: object,
 ) -> None:
     if series.low is None or series.high is None:
         return
@@ -190,11 +235,28 @@ def _draw_interval(
         capsize=3,
         capthick=1.2,
         zorder=3,
+        **also,
     )
+
+
+def _shift(plot: Plot, series: Series) -> float:
+    """How far to the right, in points, so that intervals can all be seen."""
+    lines = [
+        each.label
+        for each in plot.series
+        if each.style == LINE and each.low is not None
+    ]
+    if series.label not in lines:
+        return 0
+    return (lines.index(series.label) - (len(lines) - 1) / 2) * _SHIFT
 
 
 def _draw_line(axes: Axes, plot: Plot, series: Series, look: Look) -> None:
     is_marked = _is_marked(plot, series)
+    shift = _shift(plot, series) / _POINTS_AN_INCH
+    moved = axes.transData + ScaledTranslation(
+        *(shift, 0), axes.figure.dpi_scale_trans
+    )
     axes.plot(
         *(series.x, series.y),
         color=look.colour,
@@ -203,10 +265,11 @@ def _draw_line(axes: Axes, plot: Plot, series: Series, look: Look) -> None:
         marker=look.marker if is_marked else None,
         markersize=5.5,
         clip_on=False,
+        transform=moved,
         zorder=3,
     )
     if is_marked:
-        _draw_interval(axes, series, series.x, look.colour)
+        _draw_interval(axes, series, series.x, look.colour, transform=moved)
     elif series.low is not None and series.high is not None:
         axes.fill_between(
             *(series.x, series.low, series.high),
@@ -247,7 +310,7 @@ def _draw_dots(
         *(x, series.y[::step]),
         linestyle='none',
         marker=look.marker if is_marked else 'o',
-        markersize=7 if is_marked else 3,
+        markersize=7 if is_marked else 3.4,
         markeredgewidth=0,
         color=look.colour,
         alpha=1 if is_marked else 0.5,
@@ -273,12 +336,18 @@ def _is_level(plot: Plot, series: Series) -> bool:
 
 def _reference_look(plot: Plot, series: Series) -> dict[str, object]:
     """Arguments for a line of matplotlib's."""
+    labels = dict.fromkeys(
+        each.label for each in plot.series if each.style == REFERENCE
+    )
+    place = list(labels).index(series.label) % len(_REFERENCE_DASHES)
     return {
         'color': REFERENCE_COLOUR,
         # names have nothing between them
-        'linestyle': 'none' if plot.x.names else (0, (4, 2)),
+        'linestyle': 'none' if plot.x.names else _REFERENCE_DASHES[place],
         'linewidth': 1.6,
-        'marker': 'none' if _is_level(plot, series) else 'D',
+        'marker': (
+            'none' if _is_level(plot, series) else _REFERENCE_MARKERS[place]
+        ),
         'markersize': 7 if plot.x.names else 5,
         'markerfacecolor': PAPER,
         'markeredgewidth': 1.6,

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs that are shown together, and how their conditions are said. Pure."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from shardmw.bench.kinds import Kind
+from shardmw.bench.runs import Run
+from shardmw.bench.tables import number
+from shardmw.bench.units import size_text
+
+#: Conditions of some runs, by name.
+Conditions = tuple[tuple[str, object], ...]
+
+# What is done, in a title and by a rate.
+_NOUNS = {
+    'write': 'writes',
+    'read': 'reads',
+    'head': 'HEADs',
+    'delete': 'deletes',
+    'list': 'listings',
+    'mixed': 'operations',
+}
+
+# Runs of more conditions than that don't all have a plot.
+_MOST = 4
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Runs that share a plot.
+
+    :param work: that they all do
+    :param is_only_work: whether no other runs do another
+    :param conditions: what tells them from those of other plots
+    """
+
+    work: str
+    is_only_work: bool
+    conditions: Conditions
+    runs: Sequence[Run]
+
+    @property
+    def noun(self) -> str:
+        """What they do, as in writes/s."""
+        return _NOUNS.get(self.work, self.work)
+
+    def name(self, prefix: str, what: str) -> str:
+        """A word for files."""
+        work = '' if self.is_only_work else self.work
+        text = f'{prefix} {work} {what} {said(self.conditions)}'.lower()
+        return '-'.join(re.findall('[a-z0-9]+', text.replace(',', '')))
+
+    def title(self, what: str) -> str:
+        """What the plot shows, and of which runs."""
+        noun = self.noun[:1].upper() + self.noun[1:]
+        also = said(self.conditions)
+        return f'{noun}: {what} ({also})' if also else f'{noun}: {what}'
+
+
+def cuts(runs: Sequence[Run], but: Iterable[str] = ()) -> list[Cut]:
+    """Runs of the same work and conditions.
+
+    :param but: names of conditions that may differ
+    """
+    works = dict.fromkeys(run.work for run in runs)
+    found = []
+    for work in works:
+        own = [run for run in runs if run.work == work]
+        names = [name for name in varied(own) if name not in but]
+        found += [
+            Cut(work, len(works) == 1, conditions, group)
+            for conditions, group in by_conditions(own, names).items()
+        ]
+    return found
+
+
+def some(found: Sequence[Cut]) -> list[Cut]:
+    """Not too many: the first, the last, and some evenly between."""
+    if len(found) <= _MOST:
+        return list(found)
+    step = (len(found) - 1) / (_MOST - 1)
+    return [found[round(place * step)] for place in range(_MOST)]
+
+
+def kinds_of(runs: Iterable[Run]) -> list[Kind]:
+    """Plain ones first, as all others are compared with them."""
+    return sorted(
+        {run.kind for run in runs},
+        key=lambda kind: (not kind.is_plain, not kind.is_native, kind.parts),
+    )
+
+
+def by_kind(runs: Sequence[Run]) -> dict[Kind, list[Run]]:
+    """Runs of each kind, in that order."""
+    return {
+        kind: [run for run in runs if run.kind == kind]
+        for kind in kinds_of(runs)
+    }
+
+
+def by_conditions(
+    runs: Iterable[Run], names: Sequence[str]
+) -> dict[Conditions, list[Run]]:
+    """Runs of the same values of these conditions, the least ones first."""
+    found: dict[Conditions, list[Run]] = {}
+    for run in runs:
+        key = tuple((name, run.conditions.get(name)) for name in names)
+        found.setdefault(key, []).append(run)
+    in_order = sorted(found, key=lambda key: [_rank(each) for _, each in key])
+    return {key: found[key] for key in in_order}
+
+
+def varied(runs: Sequence[Run]) -> list[str]:
+    """Names of the conditions that are not the same for all."""
+    names = dict.fromkeys(name for run in runs for name in run.conditions)
+    return [
+        name
+        for name in names
+        if len({run.conditions.get(name) for run in runs}) > 1
+    ]
+
+
+def rounds_of(runs: Iterable[Run]) -> int:
+    """How many rounds they belong to."""
+    return len({run.turn for run in runs})
+
+
+def is_number(value: object) -> bool:
+    """Whether a condition can be a place on an axis."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def said(conditions: Conditions) -> str:
+    """Conditions, as people say them: ``16 clients, 4K objects``."""
+    return ', '.join(_said(name, value) for name, value in conditions)
+
+
+def _said(name: str, value: object) -> str:
+    if value is None:
+        return f'no {name}'
+    if not is_number(value):
+        return str(value)
+    if name == 'size':
+        return f'{size_text(value)} objects'
+    if name == 'page':
+        return f'{number(value)} rows a page'
+    if name == 'limit':
+        return f'limit {value:g}/s'
+    if name == 'clients' and value == 1:
+        return '1 client'
+    if name in ('clients', 'rows'):
+        return f'{number(value)} {name}'
+    return f'{name} {value:g}'
+
+
+def _rank(value: object) -> tuple[int, float, str]:
+    """For an order of what there isn't, of numbers, and of words."""
+    if value is None:
+        return 0, 0, ''
+    if is_number(value):
+        return 1, value, ''
+    return 2, 0, str(value)
