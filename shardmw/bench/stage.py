@@ -4,7 +4,6 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from shardmw.bench.auth import Auth
 from shardmw.bench.clients import Clients
@@ -60,27 +59,6 @@ class Stage:
             auth, self.clients, container_prefix, self.run
         ) as site:
             yield site
-
-    def load(
-        self,
-        site: Site,
-        source: Source,
-        clients: int,
-        seconds: float | None = None,
-        count: int | None = None,
-        **changes: object,
-    ) -> Load:
-        """A load on a site; see :class:`shardmw.bench.load.Load`."""
-        load = Load(
-            urls=site.urls,
-            token=site.token,
-            source=source,
-            clients=clients,
-            seconds=seconds,
-            count=count,
-            insecure=site.is_insecure,
-        )
-        return replace(load, **changes)
 
     def run(self, load: Load, label: str = '') -> Outcome:
         """Run a load to its end, and show how it goes.

@@ -47,14 +47,14 @@ def measure(
                 with stage.screen.status(f'filling {container}'):
                     work.put(site, container, step.kind, parameters, names)
             path = site.container_path(container)
+            load = site.load(
+                work.source(path, parameters, names, step.turn),
+                parameters.clients,
+                seconds=parameters.load_seconds,
+                count=parameters.count,
+            )
             ledger.measure(
-                stage.load(
-                    site,
-                    work.source(path, parameters, names, step.turn),
-                    parameters.clients,
-                    parameters.load_seconds,
-                    parameters.count,
-                ),
+                load,
                 work.name,
                 step.kind,
                 step.turn,
