@@ -10,7 +10,7 @@ import click
 
 from shardmw.bench import csvfiles, results
 from shardmw.bench.clients import Clients
-from shardmw.bench.experiments import describe
+from shardmw.bench.experiments import describe, title
 from shardmw.bench.options import Parsed
 from shardmw.bench.parameters import Option, Parameters
 from shardmw.bench.provenance import Provenance, provenance
@@ -31,6 +31,7 @@ class Experiment:
 
     :param command: what the result is kept as, with ``name``
     :param measure: see :mod:`shardmw.bench.scenarios`
+    :param word: tells its result from others of the same experiment
     :param stage_type: of the stage that it's done on
     """
 
@@ -39,6 +40,7 @@ class Experiment:
     parameters: Parameters
     measure: Callable[[Stage, Keep], Figures]
     stage_type: type[Stage] = Stage
+    word: str = ''
 
 
 class InOrder(click.Group):
@@ -110,12 +112,16 @@ def _perform(
     def keep(figures: Figures) -> None:
         kept['figures'] = figures
 
-    screen.heading(f'{experiment.command} {experiment.name}')
-    processes = getattr(experiment.parameters, 'processes', _PROCESSES)
-    parameters = experiment.parameters.as_json()
     result = Result(
-        experiment.command, experiment.name, origin, parameters, {}
+        experiment.command,
+        experiment.name,
+        origin,
+        experiment.parameters.as_json(),
+        {},
+        name=experiment.word,
     )
+    screen.heading(title(result))
+    processes = getattr(experiment.parameters, 'processes', _PROCESSES)
     try:
         with Clients(processes) as clients:
             stage = experiment.stage_type(
@@ -124,14 +130,22 @@ def _perform(
             figures = experiment.measure(stage, keep)
     except BaseException:
         if kept:
-            part = dataclasses.replace(
-                result, figures=kept['figures'], complete=False
-            )
+            part = _with_figures(result, kept['figures'])
+            part = dataclasses.replace(part, complete=False)
             _publish(part, output, screen)
         raise
-    return _publish(
-        dataclasses.replace(result, figures=figures), output, screen
-    )
+    return _publish(_with_figures(result, figures), output, screen)
+
+
+def _with_figures(result: Result, figures: Figures) -> Result:
+    """A result, once it's known what came of it, and where."""
+    cluster = figures.get('cluster')
+    origin = result.provenance
+    if cluster is not None:
+        origin = dataclasses.replace(
+            origin, cluster=cluster['url'], swift=cluster['swift']
+        )
+    return dataclasses.replace(result, figures=figures, provenance=origin)
 
 
 def _publish(result: Result, output: Path, screen: Screen) -> Path:

@@ -51,6 +51,16 @@ def describe(result: Result) -> Description:
     return known[1](result)
 
 
+def title(result: Result) -> str:
+    """What a result is called."""
+    command = {
+        scenarios.COMMAND: '',
+        workloads.COMMAND: '',
+    }.get(result.command, result.command)
+    words = ' '.join(filter(None, (command, result.experiment)))
+    return f'{words} ({result.name})' if result.name else words
+
+
 def in_order(results: Iterable[Result]) -> list[Result]:
     """Results in the order in which a report has them."""
     order = [
@@ -60,7 +70,7 @@ def in_order(results: Iterable[Result]) -> list[Result]:
     ]
     places = {each: place for place, each in enumerate(order)}
     return sorted(
-        results,
+        sorted(results, key=lambda each: each.name),
         key=lambda each: places.get(
             (each.command, each.experiment), len(places)
         ),
@@ -87,7 +97,7 @@ def _scenario(result: Result) -> Description:
     module = all_scenarios()[result.experiment]
     parameters = module.Parameters.from_json(result.parameters)
     return Description(
-        result.experiment,
+        title(result),
         module.SUMMARY,
         module.PUBLISHED,
         parameter_texts(parameters),
@@ -107,19 +117,19 @@ def _workload(result: Result) -> Description:
 def _of_work(result: Result, tables: list[Table]) -> Description:
     work = WORKS[result.experiment]
     return Description(
-        f'{result.command} {result.experiment}',
+        title(result),
         work.summary,
         '',
         parameter_texts(work.parameters.from_json(result.parameters)),
         tables,
-        works.plots(f'{result.command}-{result.experiment}', result.figures),
+        works.plots(result.words, result.figures),
     )
 
 
 def _rates(result: Result) -> Description:
     parameters = RateParameters.from_json(result.parameters)
     return Description(
-        f'{result.command} {result.experiment}',
+        title(result),
         rates.SUMMARIES[result.experiment],
         '',
         parameter_texts(parameters),

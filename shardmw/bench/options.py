@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types of the command line's options, and options that commands share."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from shardmw.bench.units import (
 )
 from shardmw.saio import SaioError
 from shardmw.saio.options import parse_setting
+
+_WORD = re.compile(r'[a-z0-9][a-z0-9-]*')
 
 DEFAULT_OUTPUT = Path('.bench')
 
@@ -85,6 +88,14 @@ def _size_list(sizes: object) -> str:
     return listed(sizes, size_text)
 
 
+def _parse_word(text: str) -> None:
+    if text and not _WORD.fullmatch(text):
+        raise ValueError(
+            f'{text!r} is no word: write lower-case letters, digits and '
+            'hyphens'
+        )
+
+
 POSITIVE = click.IntRange(min=1)
 NATURAL = click.IntRange(min=0)
 COUNT = Parsed('count', parse_count, lambda count: f'{count:d}')
@@ -98,6 +109,7 @@ SHARDS = Parsed('shards', parse_shards)
 SIZE = Parsed('size', parse_size, _size_list)
 SIZES = Parsed('sizes', parse_sizes, _size_list)
 SIZE_MIX = Checked('size', parse_size_mix)
+WORD = Checked('word', _parse_word)
 
 
 def output_option(command: Callable) -> Callable:
@@ -108,6 +120,18 @@ def output_option(command: Callable) -> Callable:
         default=DEFAULT_OUTPUT,
         show_default=True,
         help='The folder for results.',
+    )(command)
+
+
+def name_option(command: Callable) -> Callable:
+    """What tells results of one command apart: ``word``."""
+    return click.option(
+        '--name',
+        'word',
+        type=WORD,
+        default='',
+        help='A word for the file of the result, so that there can be several '
+        'of a command in a folder.',
     )(command)
 
 

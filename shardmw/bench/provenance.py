@@ -29,6 +29,7 @@ class Provenance:
     :param processor: its architecture
     :param memory_gib: of the machine
     :param load_average: of the minute before it began
+    :param cluster: the URL of one that is not the benchmark's own
     """
 
     date: str
@@ -41,6 +42,7 @@ class Provenance:
     processor: str
     memory_gib: int
     load_average: float
+    cluster: str | None = None
 
     def as_json(self) -> dict[str, object]:
         """What :meth:`from_json` takes."""
@@ -60,10 +62,18 @@ class Provenance:
         """It all, for people."""
         commit = f' ({self.commit})' if self.commit else ''
         cores = 'one core' if self.cores == 1 else f'{self.cores} cores'
+        what = (
+            f'with shardmw {self.shardmw}{commit}, Swift {self.swift}, '
+            f'Python {self.python} and memcached {self.memcached}, on'
+        )
+        if self.cluster is not None:
+            what = (
+                f'on {self.cluster}, which is Swift '
+                f'{self.swift or _UNKNOWN}, with the benchmark of shardmw '
+                f'{self.shardmw}{commit} and Python {self.python}, from'
+            )
         return (
-            f'Measured on {self.date} with shardmw {self.shardmw}{commit}, '
-            f'Swift {self.swift}, Python {self.python} and memcached '
-            f'{self.memcached}, on a machine with {cores} '
+            f'Measured on {self.date} {what} a machine with {cores} '
             f'({self.processor}) and {self.memory_gib} GiB, whose load '
             f'average was {self.load_average:.1f} when it began.'
         )

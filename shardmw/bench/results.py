@@ -23,6 +23,8 @@ class Result:
     :param figures: what was measured, as the experiment shapes it; all that
                     its tables are made of
     :param complete: whether nothing broke it off
+    :param name: a word that tells it from others of the same experiment;
+                 mostly empty
     """
 
     command: str
@@ -31,6 +33,13 @@ class Result:
     parameters: Mapping[str, object]
     figures: Mapping[str, object]
     complete: bool = True
+    name: str = ''
+
+    @property
+    def words(self) -> str:
+        """What its files are called."""
+        parts = (self.command, self.experiment, self.name)
+        return '-'.join(filter(None, parts))
 
 
 def make(folder: Path) -> None:
@@ -52,7 +61,7 @@ def save(folder: Path, result: Result) -> Path:
     :returns: its file
     :raises BenchError: if that can't be written
     """
-    path = _path(folder, result.command, result.experiment)
+    path = folder / f'{result.words}.json'
     values = {
         'format': _FORMAT,
         'command': result.command,
@@ -61,6 +70,7 @@ def save(folder: Path, result: Result) -> Path:
         'parameters': result.parameters,
         'figures': result.figures,
         'complete': result.complete,
+        'name': result.name,
     }
     write(path, json.dumps(values, indent=1, allow_nan=False) + '\n')
     return path
@@ -73,7 +83,7 @@ def load(
 
     :raises BenchError: if a file can't be understood
     """
-    paths = [_path(folder, command, each) for each in experiments]
+    paths = [folder / f'{command}-{each}.json' for each in experiments]
     return [_read(path) for path in paths if path.exists()]
 
 
@@ -99,10 +109,6 @@ def write(path: Path, text: str) -> None:
         raise BenchError(f'{path} cannot be written: {err.strerror}') from err
 
 
-def _path(folder: Path, command: str, experiment: str) -> Path:
-    return folder / f'{command}-{experiment}.json'
-
-
 def _read(path: Path) -> Result:
     try:
         values = json.loads(path.read_text(encoding='utf-8'))
@@ -115,6 +121,7 @@ def _read(path: Path) -> Result:
             values['parameters'],
             values['figures'],
             values.get('complete', True),
+            values.get('name', ''),
         )
     except (OSError, ValueError, KeyError, TypeError) as err:
         raise BenchError(

@@ -9,8 +9,9 @@ from shardmw.bench.workloads.command import work_command
 from shardmw.bench.workloads.works import WORKS
 
 _NATIVE_RANGES = 8
+
+# As many pairs as an interval of 95 % takes.
 _ROUNDS = 6
-_SHARDS = (8, 32)
 _ALIASES = {'listing': 'list'}
 
 
@@ -48,7 +49,7 @@ for _work in WORKS.values():
             COMMAND,
             _work,
             _with_plain,
-            shards=_SHARDS,
+            shards=(32,),
             native=None,
             rounds=_ROUNDS,
         )

@@ -4,7 +4,6 @@
 from collections.abc import Mapping
 
 from shardmw.bench.comparing import (
-    CONTAINER,
     ERRORS,
     LATENCIES,
     MEAN_RATIO,
@@ -18,6 +17,7 @@ from shardmw.bench.comparing import (
 )
 from shardmw.bench.tables import Table
 from shardmw.bench.workloads.report import (
+    leading_columns,
     operation_tables,
     rate_columns,
     runs_of,
@@ -33,19 +33,20 @@ def tables(figures: Mapping) -> list[Table]:
     rows = rows_of(runs)
     notes = [rounds_note(runs), *warnings(runs)]
     words = title(runs)
+    leading = leading_columns(runs)
     return [
         table(
             words,
             rows,
-            [CONTAINER, *rate_columns(runs), *RATE_RATIO, ERRORS],
+            [*leading, *rate_columns(runs), *RATE_RATIO, ERRORS],
             notes,
         ),
         table(
             f'Latency of {words}',
             rows,
-            [CONTAINER, *LATENCIES, *MEAN_RATIO, *P99_RATIO],
+            [*leading, *LATENCIES, *MEAN_RATIO, *P99_RATIO],
             notes[:1],
         ),
         *operation_tables(runs),
-        phases_table('Where the time goes', rows, [CONTAINER]),
+        phases_table('Where the time goes', rows, leading),
     ]

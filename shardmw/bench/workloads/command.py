@@ -15,7 +15,7 @@ from shardmw.bench.command import (
     parameter_options,
     perform,
 )
-from shardmw.bench.options import output_option
+from shardmw.bench.options import name_option, output_option
 from shardmw.bench.screen import Screen
 from shardmw.bench.workloads import COMMAND
 from shardmw.bench.workloads.measuring import measure
@@ -40,8 +40,11 @@ def work_command(
     @parameter_options(work.parameters, **defaults)
     @place_options
     @output_option
+    @name_option
     @click.pass_context
-    def run(context: click.Context, output: Path, **_: object) -> None:
+    def run(
+        context: click.Context, output: Path, word: str, **_: object
+    ) -> None:
         place = place_of(context)
         adjust(context)
         parameters = chosen_parameters(work.parameters, context.params)
@@ -53,6 +56,7 @@ def work_command(
                     work.name,
                     parameters,
                     functools.partial(measure, work=work, place=place),
+                    word=word,
                 )
             ],
             output,

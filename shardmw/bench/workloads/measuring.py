@@ -14,11 +14,14 @@ from shardmw.bench.workloads.works import Work
 T = TypeVar('T')
 
 
-class _Step(NamedTuple):
-    """One load: in which round, and on what."""
+class _Own(NamedTuple):
+    """Who has a container.
 
-    turn: int
+    :param turn: None for one that does for all rounds
+    """
+
     kind: Kind
+    turn: int | None
 
 
 def measure(
@@ -29,37 +32,37 @@ def measure(
 ) -> dict[str, object]:
     """Do the work on each kind of container, round by round."""
     parameters = stage.parameters
-    steps = [
-        _Step(turn, kind)
-        for turn in range(parameters.rounds)
-        for kind in rotated(parameters.kinds, turn)
-    ]
-    ledger = Ledger(stage, keep, runs=len(steps))
     with place.site(stage, parameters.cluster) as site:
         names = work.names(parameters, site)
+        conditions = work.conditions(parameters, names)
+        steps = [
+            (turn, each, kind)
+            for turn in range(parameters.rounds)
+            for each in conditions
+            for kind in rotated(parameters.kinds, turn)
+        ]
+        owners = [
+            _Own(kind, turn if work.spends else None)
+            for turn, _, kind in steps
+        ]
+        ledger = Ledger(stage, keep, len(steps), **place.figures(site))
         # so that what can't be made is told before anything is measured
-        containers = _make(stage, site, work, place, steps, names)
-        put: set[str] = set()
-        for step in steps:
-            container = containers[step]
-            if container not in put:
-                put.add(container)
+        containers = _make(stage, site, place.container, owners, names)
+        filled: set[str] = set()
+        for owner, (turn, each, kind) in zip(owners, steps, strict=True):
+            container = containers[owner]
+            if container not in filled:
+                filled.add(container)
                 with stage.screen.status(f'filling {container}'):
-                    work.put(site, container, step.kind, parameters, names)
+                    work.put(site, container, kind, parameters, names)
             path = site.container_path(container)
             load = site.load(
-                work.source(path, parameters, names, step.turn),
+                work.source(path, parameters, names, each, turn),
                 parameters.clients,
                 seconds=parameters.load_seconds,
                 count=parameters.count,
             )
-            ledger.measure(
-                load,
-                work.name,
-                step.kind,
-                step.turn,
-                **work.conditions(parameters, names),
-            )
+            ledger.measure(load, work.name, kind, turn, **each)
     return ledger.figures
 
 
@@ -69,52 +72,42 @@ def rotated(some: Sequence[T], turn: int) -> list[T]:
     return [*some[first:], *some[:first]]
 
 
-def container_names(
-    prefix: str, steps: Sequence[_Step], spends: bool
-) -> dict[_Step, str]:
-    """What to call the container of each step. Pure.
+def container_names(chosen: str, owners: Sequence[_Own]) -> dict[_Own, str]:
+    """What to call containers, if somebody chose a name. Pure.
 
-    :param spends: whether each needs one of its own
+    A single one is called so; of several, each has its kind and round behind
+    it, if there are several of these.
     """
-    words = {
-        step: (step.kind, step.turn if spends else None) for step in steps
-    }
-    if len(set(words.values())) < 2:
-        return dict.fromkeys(steps, prefix)
-    turns = {turn for _, turn in words.values()}
+    different = dict.fromkeys(owners)
+    kinds = {owner.kind for owner in different}
+    turns = {owner.turn for owner in different}
     return {
-        step: '-'.join(
+        owner: '-'.join(
             [
-                prefix,
-                str(kind.shards or kind.layout),
-                *([str(turn)] if len(turns) > 1 else []),
+                chosen,
+                *([_word(owner.kind)] if len(kinds) > 1 else []),
+                *([str(owner.turn)] if len(turns) > 1 else []),
             ]
         )
-        for step, (kind, turn) in words.items()
+        for owner in different
     }
+
+
+def _word(kind: Kind) -> str:
+    return str(kind.shards or kind.layout)
 
 
 def _make(
     stage: Stage,
     site: Site,
-    work: Work,
-    place: Place,
-    steps: Sequence[_Step],
+    chosen: str | None,
+    owners: Sequence[_Own],
     names: Names | None,
-) -> dict[_Step, str]:
-    """A container for each step; some share one."""
+) -> dict[_Own, str]:
     policy = stage.parameters.policy
-    wanted: dict[_Step, str | object] = {}
-    if place.container:
-        wanted = container_names(place.container, steps, work.spends)
-    made: dict[object, str] = {}
-    found = {}
+    wanted = container_names(chosen, owners) if chosen else {}
     with stage.screen.status('making containers'):
-        for step in steps:
-            own = step if work.spends else step.kind
-            if own not in made:
-                made[own] = site.make(
-                    step.kind, names, policy, wanted.get(step)
-                )
-            found[step] = made[own]
-    return found
+        return {
+            owner: site.make(owner.kind, names, policy, wanted.get(owner))
+            for owner in dict.fromkeys(owners)
+        }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from shardmw.bench.kinds import PLAIN, Kind, native, sharded
 from shardmw.bench.options import (
     COUNT,
+    COUNTS,
     DURATION,
     MIX,
     NATURAL,
@@ -162,7 +163,7 @@ class ListParameters(TimedParameters):
     """
 
     clients: int = option(
-        4, POSITIVE, 'Clients at once, a connection each.', '-t', '--clients'
+        1, POSITIVE, 'Clients at once, a connection each.', '-t', '--clients'
     )
     rows: int | None = option(
         None,
@@ -170,7 +171,11 @@ class ListParameters(TimedParameters):
         'Objects in each container. The own cluster gets them as rows of '
         'its databases, another one by uploads.  [default: 100K, or 10K]',
     )
-    page: int = option(10_000, POSITIVE, 'Rows of a page: its limit.')
+    page: tuple[int, ...] = option(
+        (10_000,),
+        COUNTS,
+        'Rows of a page: its limit; 10000,100 measures both.',
+    )
     delimiter: str = option('', str, 'As of a listing, such as /.')
     prefix: str = option('', str, 'As of a listing, such as d0042/.')
     directories: int | None = option(

@@ -52,6 +52,13 @@ class Place:
                 raise
             self._clean(site)
 
+    def figures(self, site: Site) -> dict[str, object]:
+        """Where it was, as figures of an experiment have it."""
+        if self.auth is None:
+            return {}
+        cluster = {'url': site.urls[0], 'swift': site.swift_version}
+        return {'cluster': cluster}
+
     def _clean(self, site: Site) -> None:
         if self.cleanup:
             site.cleanup()

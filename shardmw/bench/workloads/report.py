@@ -13,8 +13,8 @@ from shardmw.bench.comparing import (
     ROWS_RATE,
     Column,
     bandwidth,
+    condition,
     phases_table,
-    rounds_note,
     rows_of,
     table,
     warnings,
@@ -22,7 +22,7 @@ from shardmw.bench.comparing import (
 from shardmw.bench.plot import Plot
 from shardmw.bench.runs import Run
 from shardmw.bench.tables import Table, figure
-from shardmw.bench.words import conditions_text, value_text
+from shardmw.bench.words import conditions_text, value_text, varying
 
 _PAGES_RATE = Column(
     'pages/s',
@@ -41,15 +41,17 @@ def tables(figures: Mapping) -> list[Table]:
     if not runs:
         return []
     rows = rows_of(runs)
+    leading = leading_columns(runs)
+    count = len({run.turn for run in runs})
     return [
         table(
             title(runs),
             rows,
-            [CONTAINER, *rate_columns(runs), *LATENCIES, ERRORS],
-            [rounds_note(runs), *warnings(runs)],
+            [*leading, *rate_columns(runs), *LATENCIES, ERRORS],
+            [f'Medians of {count} rounds.'] * (count > 1) + warnings(runs),
         ),
         *operation_tables(runs),
-        phases_table('Where the time goes', rows, [CONTAINER]),
+        phases_table('Where the time goes', rows, leading),
     ]
 
 
@@ -62,9 +64,19 @@ def plots(name: str, figures: Mapping) -> list[Plot]:
 
 
 def title(runs: list[Run]) -> str:
-    """What was done: the work and its conditions."""
-    run = runs[0]
-    return f'{run.work}: {conditions_text(run.conditions)}'
+    """What was done: the work, and the conditions that all runs have."""
+    first = runs[0]
+    common = {
+        name: value
+        for name, value in first.conditions.items()
+        if name not in varying(runs)
+    }
+    return f'{first.work}: {conditions_text(common)}'
+
+
+def leading_columns(runs: list[Run]) -> list[Column]:
+    """What tells the rows of a table apart."""
+    return [*map(condition, varying(runs)), CONTAINER]
 
 
 def rate_columns(runs: list[Run]) -> list[Column]:

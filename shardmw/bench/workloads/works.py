@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each kind of work asks for. Pure, but for what it puts in before."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from shardmw.bench.kinds import Kind
@@ -37,12 +37,13 @@ class Work:
 
     :param summary: a line for the help
     :param source: what to ask for: ``(container's path, parameters, names,
-                   turn)``
+                   conditions, turn)``
     :param names: what a container has to hold before, ``(parameters, site)``;
                   None for nothing
     :param put: puts that into a container: ``(site, container, kind,
                 parameters, names)``
-    :param conditions: of its runs: ``(parameters, names)``
+    :param conditions: of its runs, in each round one after the other:
+                       ``(parameters, names)``
     :param spends: whether a container does for one load only
     """
 
@@ -52,7 +53,7 @@ class Work:
     source: Callable[..., Source]
     names: Callable[[WorkParameters, Site], Names | None]
     put: Callable[..., None]
-    conditions: Callable[..., Mapping[str, object]]
+    conditions: Callable[..., Sequence[Mapping[str, object]]]
     spends: bool = False
 
 
@@ -105,75 +106,104 @@ def _put_rows(
 
 def _object_conditions(
     parameters: WriteParameters, names: Names | None
-) -> dict[str, object]:
+) -> list[dict[str, object]]:
     size = parse_size_mix(parameters.size)
-    return {
+    conditions = {
         'clients': parameters.clients,
         'size': size.largest if size.largest == size.mean else size.label,
         **({} if names is None else {'objects': len(names)}),
         **({} if parameters.limit is None else {'limit': parameters.limit}),
     }
+    return [conditions]
 
 
 def _mixed_conditions(
     parameters: MixedParameters, names: Names
-) -> dict[str, object]:
-    return {**_object_conditions(parameters, names), 'mix': parameters.mix}
+) -> list[dict[str, object]]:
+    (conditions,) = _object_conditions(parameters, names)
+    return [{**conditions, 'mix': parameters.mix}]
 
 
 def _list_conditions(
     parameters: ListParameters, names: Names
-) -> dict[str, object]:
+) -> list[dict[str, object]]:
     words = {
         name: getattr(parameters, name) for name in ('delimiter', 'prefix')
     }
-    return {
-        'clients': parameters.clients,
-        'rows': len(names),
-        'page': parameters.page,
-        **{name: word for name, word in words.items() if word},
-    }
+    return [
+        {
+            'clients': parameters.clients,
+            'rows': len(names),
+            'page': page,
+            **{name: word for name, word in words.items() if word},
+        }
+        for page in parameters.page
+    ]
 
 
 def _uploads(
-    path: str, parameters: WriteParameters, names: None, turn: int
+    path: str,
+    parameters: WriteParameters,
+    names: None,
+    conditions: Mapping,
+    turn: int,
 ) -> Source:
     # so that they fall evenly into ranges of names, too
     return Uploads(path, parse_size_mix(parameters.size), spread=True)
 
 
 def _reads(
-    path: str, parameters: ReadParameters, names: Names, turn: int
+    path: str,
+    parameters: ReadParameters,
+    names: Names,
+    conditions: Mapping,
+    turn: int,
 ) -> Source:
     return Reads(path, names, shuffled=True)
 
 
 def _heads(
-    path: str, parameters: ReadParameters, names: Names, turn: int
+    path: str,
+    parameters: ReadParameters,
+    names: Names,
+    conditions: Mapping,
+    turn: int,
 ) -> Source:
     return Heads(path, names, shuffled=True)
 
 
 def _deletes(
-    path: str, parameters: DeleteParameters, names: Names, turn: int
+    path: str,
+    parameters: DeleteParameters,
+    names: Names,
+    conditions: Mapping,
+    turn: int,
 ) -> Source:
     return Deletes(path, names, shuffled=True)
 
 
 def _listings(
-    path: str, parameters: ListParameters, names: Names, turn: int
+    path: str,
+    parameters: ListParameters,
+    names: Names,
+    conditions: Mapping,
+    turn: int,
 ) -> Source:
     return Listings(
         path,
         names,
-        parameters.page,
+        conditions['page'],
         delimiter=parameters.delimiter,
         prefix=parameters.prefix,
     )
 
 
 def _mixed(
-    path: str, parameters: MixedParameters, names: Names, turn: int
+    path: str,
+    parameters: MixedParameters,
+    names: Names,
+    conditions: Mapping,
+    turn: int,
 ) -> Source:
     return Mixed(
         path,
