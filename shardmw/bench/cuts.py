@@ -9,6 +9,7 @@ from shardmw.bench.kinds import Kind
 from shardmw.bench.runs import Run
 from shardmw.bench.tables import number
 from shardmw.bench.units import size_text
+from shardmw.bench.words import varying
 
 #: Conditions of some runs, by name.
 Conditions = tuple[tuple[str, object], ...]
@@ -68,7 +69,7 @@ def cuts(runs: Sequence[Run], but: Iterable[str] = ()) -> list[Cut]:
     found = []
     for work in works:
         own = [run for run in runs if run.work == work]
-        names = [name for name in varied(own) if name not in but]
+        names = [name for name in varying(own) if name not in but]
         found += [
             Cut(work, len(works) == 1, conditions, group)
             for conditions, group in by_conditions(own, names).items()
@@ -110,16 +111,6 @@ def by_conditions(
         found.setdefault(key, []).append(run)
     in_order = sorted(found, key=lambda key: [_rank(each) for _, each in key])
     return {key: found[key] for key in in_order}
-
-
-def varied(runs: Sequence[Run]) -> list[str]:
-    """Names of the conditions that are not the same for all."""
-    names = dict.fromkeys(name for run in runs for name in run.conditions)
-    return [
-        name
-        for name in names
-        if len({run.conditions.get(name) for run in runs}) > 1
-    ]
 
 
 def rounds_of(runs: Iterable[Run]) -> int:

@@ -31,7 +31,6 @@ from shardmw.bench.cuts import (
     rounds_of,
     said,
     some,
-    varied,
 )
 from shardmw.bench.figures import Histogram, rolling_average
 from shardmw.bench.kinds import Kind
@@ -47,6 +46,7 @@ from shardmw.bench.plot import (
 )
 from shardmw.bench.runs import Run
 from shardmw.bench.summary import REQUEST, RESPONSE, TRANSFER
+from shardmw.bench.words import varying
 
 # Conditions that can be an axis: its label, and what a title says.
 _AXES = {
@@ -114,9 +114,9 @@ def rates_by_shards(runs: Sequence[Run], prefix: str) -> list[Plot]:
     told apart by colour.
     """
     plots = []
-    for cut in cuts(runs, but=varied(runs)):
+    for cut in cuts(runs, but=varying(runs)):
         kinds = kinds_of(cut.runs)
-        groups = by_conditions(cut.runs, varied(cut.runs))
+        groups = by_conditions(cut.runs, varying(cut.runs))
         if len(kinds) < 2 or len(groups) > _MOST_COLOURS:
             continue
         series = [

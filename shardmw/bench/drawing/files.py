@@ -35,6 +35,8 @@ _SETTINGS = {
 # So that nothing in a file tells when or by what it was made.
 _NO_METADATA = dict.fromkeys(('Date', 'Creator', 'Format', 'Type'))
 
+_STYLE = re.compile(r'<defs>\s*<style.*?</style>\s*</defs>\s*', re.DOTALL)
+_ID = re.compile(r' id="([^"]*)"')
 _FONT = re.compile(r"font: (?:(bold|\d+) )?([\d.]+)px '[^;]*")
 _COORDINATES = re.compile(r' (?:d|x|y)="[^"]*"', re.DOTALL)
 _DIGITS = re.compile(r'(\.\d\d)\d+')
@@ -116,7 +118,13 @@ def _titled(text: str, plot: Plot) -> str:
 
 
 def _smaller(text: str) -> str:
-    """With fonts that readers have, and places to a hundredth of a point."""
+    """With fonts that readers have, and places to a hundredth of a point.
+
+    And without what nothing refers to: names of parts, which are the same in
+    all plots of a page, and rules that would hold for all of the page.
+    """
+    text = _STYLE.sub('', text)
+    text = _ID.sub(lambda m: m[0] if f'#{m[1]}' in text else '', text)
     text = _FONT.sub(_font, text)
     return _COORDINATES.sub(lambda m: _DIGITS.sub(r'\1', m[0]), text)
 

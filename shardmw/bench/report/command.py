@@ -5,7 +5,15 @@ from pathlib import Path
 
 import click
 
+from shardmw.bench import results
+from shardmw.bench.errors import BenchError
 from shardmw.bench.options import DEFAULT_OUTPUT
+from shardmw.bench.report import html as web
+from shardmw.bench.report.markdown import with_sections
+from shardmw.bench.report.sections import Section, sections
+from shardmw.bench.screen import Screen
+
+_HTML = 'report.html'
 
 
 @click.command()
@@ -19,7 +27,7 @@ from shardmw.bench.options import DEFAULT_OUTPUT
 @click.option(
     '--html',
     type=click.Path(dir_okay=False, path_type=Path),
-    help='The page to write.  [default: report.html in the folder]',
+    help=f'The page to write.  [default: {_HTML} in the folder]',
 )
 @click.option(
     '--page',
@@ -28,5 +36,54 @@ from shardmw.bench.options import DEFAULT_OUTPUT
     'folder of its name beside it.',
 )
 def report(output: Path, html: Path | None, page: Path | None) -> None:
-    """Show all results of a folder on one page, with plots."""
-    raise NotImplementedError
+    """Show all results of a folder on one page, with plots.
+
+    The page is a single file, which any browser shows and which can be sent
+    to others.
+
+    In a Markdown page, figures stand between <!-- figures: begin --> and
+    <!-- figures: end -->. Those of one result can have a place of their own:
+    <!-- figures scenario-object-size: begin -->.
+    """
+    screen = Screen()
+    found = sections(results.load_all(output))
+    if not found:
+        raise BenchError(
+            f'{output} has no results: measure something first, such as '
+            'shardmw-bench compare write'
+        )
+    # what is wrong with the page is said before anything is drawn
+    text = None if page is None else _text(page, found)
+    drawings = _drawings(found)
+    path = html or output / _HTML
+    results.write(path, web.page(found, lambda plot: drawings[plot.name]))
+    screen.line(f'written: {path}')
+    if page is not None:
+        for name, drawing in drawings.items():
+            results.write(page.parent / page.stem / f'{name}.svg', drawing)
+        results.write(page, text)
+        screen.line(f'written: {page}, with {len(drawings)} plots')
+
+
+def _drawings(found: list[Section]) -> dict[str, str]:
+    """All plots as SVG, by their names."""
+    # it takes a while, and other commands don't need it
+    from shardmw.bench.drawing import svg
+
+    return {
+        plot.name: svg(plot)
+        for section in found
+        for plot in section.description.plots
+    }
+
+
+def _text(page: Path, found: list[Section]) -> str:
+    """The page with its figures.
+
+    :raises BenchError: if it can't be read, or has no places for them
+    """
+    try:
+        text = page.read_text(encoding='utf-8') if page.exists() else ''
+    except (OSError, UnicodeDecodeError) as err:
+        raise BenchError(f'{page} cannot be read: {err}') from err
+    return with_sections(text, found, page.stem)

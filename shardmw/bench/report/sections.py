@@ -1,31 +1,135 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the report says of each result. Pure."""
+"""What the report says of each result, and of where all came from. Pure."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
+from shardmw.bench.experiments import Description, describe, in_order
 from shardmw.bench.plot import Plot
+from shardmw.bench.provenance import Provenance
 from shardmw.bench.results import Result
-from shardmw.bench.tables import Table
+
+_INCOMPLETE = (
+    'This was interrupted: it is what had been measured until then, and not '
+    'all that was to be.'
+)
 
 
 @dataclass(frozen=True)
 class Section:
     """A result, for people.
 
-    :param title: such as ``Container sharding``
-    :param summary: a sentence: what was measured
-    :param notes: paragraphs below the tables and plots
+    :param anchor: a word that no other section has
+    :param description: whose plots have names that no other section's have
     """
 
+    anchor: str
     result: Result
-    title: str
-    summary: str
-    tables: Sequence[Table]
-    plots: Sequence[Plot]
-    notes: Sequence[str] = ()
+    description: Description
+
+    @property
+    def title(self) -> str:
+        """Its heading."""
+        title = self.description.title
+        return title[:1].upper() + title[1:]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What to know before one believes the figures."""
+        origin = self.result.provenance
+        busy = (
+            'The machine had other work: its load average was '
+            f'{origin.load_average:.1f} when this began.'
+        )
+        return [
+            *([] if self.result.complete else [_INCOMPLETE]),
+            *([busy] if origin.is_machine_busy else []),
+        ]
 
 
-def section(result: Result) -> Section:
-    """What is to be said of a result, complete or not."""
-    raise NotImplementedError
+@dataclass(frozen=True)
+class Origin:
+    """Where figures of some sections come from.
+
+    :param facts: ``(what, which)``
+    """
+
+    facts: tuple[tuple[str, str], ...]
+    sections: Sequence[Section]
+
+
+def sections(results: Iterable[Result]) -> list[Section]:
+    """What is to be said of results, complete or not, in the report's order.
+
+    :raises BenchError: if this version doesn't know one of them
+    """
+    anchors: set[str] = set()
+    names: set[str] = set()
+    found = []
+    for result in in_order(results):
+        description = describe(result)
+        plots = [
+            replace(plot, name=_unique(plot.name, names))
+            for plot in description.plots
+        ]
+        found.append(
+            Section(
+                _unique(
+                    _word(f'{result.command} {description.title}'), anchors
+                ),
+                result,
+                replace(description, plots=plots),
+            )
+        )
+    return found
+
+
+def origins(found: Iterable[Section]) -> list[Origin]:
+    """Where the figures come from: once if that's the same for all."""
+    groups: dict[Provenance, list[Section]] = {}
+    for section in found:
+        # the load is told where it was too high
+        alike = replace(section.result.provenance, load_average=0, date='')
+        groups.setdefault(alike, []).append(section)
+    return [Origin(_facts(origin, own), own) for origin, own in groups.items()]
+
+
+def alternative(plot: Plot) -> str:
+    """A plot in a sentence, for those who can't see it."""
+    labels = list(dict.fromkeys(each.label for each in plot.series))
+    shown = f'; {", ".join(labels)}' if len(labels) > 1 else ''
+    return f'{plot.title}. {plot.y.label} by {plot.x.label}{shown}.'
+
+
+def _facts(
+    origin: Provenance, own: Iterable[Section]
+) -> tuple[tuple[str, str], ...]:
+    dates = sorted({section.result.provenance.date for section in own})
+    commit = f' ({origin.commit})' if origin.commit else ''
+    cores = 'one core' if origin.cores == 1 else f'{origin.cores} cores'
+    return (
+        ('measured', ' to '.join(dict.fromkeys((dates[0], dates[-1])))),
+        ('shardmw', f'{origin.shardmw}{commit}'),
+        ('Swift', origin.swift),
+        ('Python', origin.python),
+        ('memcached', origin.memcached),
+        (
+            'machine',
+            f'{cores} ({origin.processor}), {origin.memory_gib} GiB',
+        ),
+    )
+
+
+def _unique(word: str, taken: set[str]) -> str:
+    """The word, or one like it; it's then taken."""
+    number, found = 1, word
+    while found in taken:
+        number += 1
+        found = f'{word}-{number}'
+    taken.add(found)
+    return found
+
+
+def _word(text: str) -> str:
+    return '-'.join(re.findall('[a-z0-9]+', text.lower()))
