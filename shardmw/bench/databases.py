@@ -148,6 +148,26 @@ def parts(
     ]
 
 
+def hash_path(cluster: Cluster, *names: str) -> str:
+    """The hash that a cluster keeps something under.
+
+    :param names: of the account, the container, and the object, if it is one
+    """
+    conf = configparser.RawConfigParser()
+    conf.read(cluster.path / 'etc' / 'swift.conf')
+    salt = conf['swift-hash']
+    text = (
+        f'{salt["swift_hash_path_prefix"]}/{"/".join(names)}'
+        f'{salt["swift_hash_path_suffix"]}'
+    )
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def partition(digest: str) -> int:
+    """The partition of the rings that a hash belongs to. Pure."""
+    return int(digest[:8], 16) >> (32 - PART_POWER)
+
+
 @contextlib.contextmanager
 def connected(
     database: Path, writes: bool = False
@@ -185,9 +205,8 @@ def _shard_ranges(root: Path, path: str) -> list[tuple[str, str, int]]:
 
 
 def _folders(cluster: Cluster, account: str, container: str) -> list[Path]:
-    digest = _hash_path(cluster, account, container)
-    partition = int(digest[:8], 16) >> (32 - PART_POWER)
-    below = f'containers/{partition}/{digest[-3:]}/{digest}'
+    digest = hash_path(cluster, account, container)
+    below = f'containers/{partition(digest)}/{digest[-3:]}/{digest}'
     return sorted(cluster.devices_path.glob(f'*/*/{below}'))
 
 
@@ -202,14 +221,3 @@ def _is_alone(database: Path) -> bool:
 def _newest(folder: Path) -> Path:
     # a sharded container's is called HASH_EPOCH.db, and outlives HASH.db
     return max(_files(folder), key=lambda path: path.stem)
-
-
-def _hash_path(cluster: Cluster, account: str, container: str) -> str:
-    conf = configparser.RawConfigParser()
-    conf.read(cluster.path / 'etc' / 'swift.conf')
-    salt = conf['swift-hash']
-    text = (
-        f'{salt["swift_hash_path_prefix"]}/{account}/{container}'
-        f'{salt["swift_hash_path_suffix"]}'
-    )
-    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
