@@ -22,8 +22,8 @@ from shardmw.bench.wire import (
 
 _CONNECT_SECONDS = 10
 
-#: What bodies are made of, over and over; it can't be compressed, for there
-#: are disks that would.
+# What bodies are made of, over and over; it can't be compressed, for there
+# are disks that would.
 _CONTENT_BYTES = 1 << 20
 
 # A body that is no longer goes out together with the head.
@@ -254,8 +254,7 @@ class Connection:
     def _send_body(self) -> None:
         turn_ends = self._body_left - _TURN_BYTES
         while self._body_left > max(0, turn_ends):
-            at = -self._body_left % _CONTENT_BYTES
-            part = self._content[at : at + self._body_left]
+            part = self._content[: self._body_left]
             self._body_left -= self._socket.send(part)
 
     def _receive(self) -> Reply | None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import pickle
+from dataclasses import replace
 from itertools import islice
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -168,6 +169,12 @@ class TestMixed:
         assert kinds == [each.method.decode() for each in requests]
         assert 2600 < kinds.count('GET') < 3000
         assert 120 < kinds.count('HEAD') < 280
+
+    def test_sizes_do_not_depend_on_the_operation(self):
+        mixed = replace(self.MIXED, size=parse_size_mix('1:50,2:50'))
+        requests = islice(mixed.requests(0, 1), 4000)
+        sizes = [each.body_bytes for each in requests if each.kind == 0]
+        assert 0.4 < sizes.count(1) / len(sizes) < 0.6
 
     def test_what_was_not_written_is_not_deleted(self):
         requests = islice(self.MIXED.requests(0, 1), 1000)
