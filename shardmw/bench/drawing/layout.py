@@ -123,7 +123,10 @@ def _limit(axes: Axes, plot: Plot) -> None:
     else:
         several = [each for s in plot.series if len(s.x) > 1 for each in s.x]
         every = [each for s in plot.series for each in s.x]
-        axes.set_xlim(*_limits(plot.x, several or every, False))
+        low, high = _limits(plot.x, several or every, False)
+        # a mark at the very beginning would cover the other axis' labels
+        is_at_edge = not plot.x.log and min(every) <= low
+        axes.set_xlim(low - is_at_edge * (high - low) / 50, high)
     heights = [
         each
         for s in plot.series

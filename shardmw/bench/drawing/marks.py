@@ -310,7 +310,7 @@ def _draw_dots(
         *(x, series.y[::step]),
         linestyle='none',
         marker=look.marker if is_marked else 'o',
-        markersize=7 if is_marked else 3.4,
+        markersize=7 if is_marked else 4.2,
         markeredgewidth=0,
         color=look.colour,
         alpha=1 if is_marked else 0.5,
