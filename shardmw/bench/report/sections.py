@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the report says of each result, and of where all came from. Pure."""
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,13 +19,16 @@ _INCOMPLETE = (
 class Section:
     """A result, for people.
 
-    :param anchor: a word that no other section has
     :param description: whose plots have names that no other section's have
     """
 
-    anchor: str
     result: Result
     description: Description
+
+    @property
+    def anchor(self) -> str:
+        """A word that no other section has: that of the result's files."""
+        return self.result.words
 
     @property
     def title(self) -> str:
@@ -64,24 +66,15 @@ def sections(results: Iterable[Result]) -> list[Section]:
 
     :raises BenchError: if this version doesn't know one of them
     """
-    anchors: set[str] = set()
-    names: set[str] = set()
+    taken: set[str] = set()
     found = []
     for result in in_order(results):
         description = describe(result)
         plots = [
-            replace(plot, name=_unique(plot.name, names))
+            replace(plot, name=_unique(plot.name, taken))
             for plot in description.plots
         ]
-        found.append(
-            Section(
-                _unique(
-                    _word(f'{result.command} {description.title}'), anchors
-                ),
-                result,
-                replace(description, plots=plots),
-            )
-        )
+        found.append(Section(result, replace(description, plots=plots)))
     return found
 
 
@@ -108,17 +101,21 @@ def _facts(
     dates = sorted({section.result.provenance.date for section in own})
     commit = f' ({origin.commit})' if origin.commit else ''
     cores = 'one core' if origin.cores == 1 else f'{origin.cores} cores'
-    return (
+    is_own = origin.cluster is None
+    facts = (
         ('measured', ' to '.join(dict.fromkeys((dates[0], dates[-1])))),
+        ('cluster', origin.cluster),
         ('shardmw', f'{origin.shardmw}{commit}'),
         ('Swift', origin.swift),
         ('Python', origin.python),
-        ('memcached', origin.memcached),
+        # that of a cluster elsewhere is not known
+        ('memcached', origin.memcached if is_own else None),
         (
-            'machine',
+            'machine' if is_own else "clients' machine",
             f'{cores} ({origin.processor}), {origin.memory_gib} GiB',
         ),
     )
+    return tuple((what, which) for what, which in facts if which)
 
 
 def _unique(word: str, taken: set[str]) -> str:
@@ -129,7 +126,3 @@ def _unique(word: str, taken: set[str]) -> str:
         found = f'{word}-{number}'
     taken.add(found)
     return found
-
-
-def _word(text: str) -> str:
-    return '-'.join(re.findall('[a-z0-9]+', text.lower()))

@@ -43,7 +43,7 @@ code { font: 0.9em ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
 
 nav { margin: 2rem 0 0; }
 nav h2 { font-size: 1.05rem; margin-bottom: 0.5rem; }
-nav ol { margin: 0; padding-left: 1.4rem; }
+nav ol { margin: 0; padding-left: 2rem; }
 nav li { margin: 0.2rem 0; }
 .said { color: var(--faint); }
 .said::before { content: "\\2013\\00a0"; }
@@ -106,11 +106,12 @@ figcaption { margin: 0.35rem 0.25rem 0; }
     --rule: #bbbbbb; --link: #000000; --stripe: #ffffff;
     --warn-ink: #000000; --warn: #ffffff;
   }
-  body { max-width: none; padding: 0; font-size: 10pt; }
+  html { font-size: 12px; }
+  body { max-width: none; padding: 0; font-size: 1rem; }
   a { text-decoration: none; }
   h2, h3 { break-after: avoid; }
   tr, figure, .origin { break-inside: avoid; }
-  table { font-size: 8pt; }
+  table { font-size: 0.85rem; }
   th, td { padding: 0.15rem 0.45rem; white-space: normal; }
   .wide { overflow: visible; }
   .plots { grid-template-columns: 1fr 1fr; gap: 0.75rem; }
