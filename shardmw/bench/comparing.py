@@ -196,6 +196,10 @@ RATE_RATIO = ratios('rate to plain', rate)
 MEAN_RATIO = ratios('mean to plain', latency_of('mean_ms'))
 P50_RATIO = ratios('p50 to plain', latency_of('p50_ms'))
 P99_RATIO = ratios('p99 to plain', latency_of('p99_ms'))
+REFUSED = Column(
+    'refused',
+    lambda row: number(sum(run.summary.refused for run in row.runs)),
+)
 ERRORS = Column('errors', lambda row: errors_text(row.errors))
 
 

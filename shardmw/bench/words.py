@@ -12,8 +12,9 @@ _HEADS = {
     'clients': 'clients',
     'size': 'object size',
     'rows': 'rows in it',
-    'page': 'page',
+    'page': 'rows a page',
     'limit': 'limit /s',
+    'fetched': 'what is fetched',
 }
 
 

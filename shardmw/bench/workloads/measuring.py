@@ -2,16 +2,15 @@
 """How work is measured: each kind of container in turns."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from shardmw.bench.kinds import Kind
 from shardmw.bench.names import Names
 from shardmw.bench.site import Site
 from shardmw.bench.stage import Ledger, Stage
+from shardmw.bench.turns import rotated
 from shardmw.bench.workloads.place import Place
 from shardmw.bench.workloads.works import Work
-
-T = TypeVar('T')
 
 
 class _Own(NamedTuple):
@@ -64,12 +63,6 @@ def measure(
             )
             ledger.measure(load, work.name, kind, turn, **each)
     return ledger.figures
-
-
-def rotated(some: Sequence[T], turn: int) -> list[T]:
-    """All of them, beginning with another one each turn. Pure."""
-    first = turn % len(some) if some else 0
-    return [*some[first:], *some[:first]]
 
 
 def container_names(chosen: str, owners: Sequence[_Own]) -> dict[_Own, str]:

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What several scenarios are made with. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shardmw.bench.options import DURATION, NATURAL, POSITIVE, SETTING
+from shardmw.bench.parameters import Parameters, option
+from shardmw.saio import ClusterOptions
+
+
+@dataclass(frozen=True)
+class LoadParameters(Parameters):
+    """Of scenarios that are loads on a cluster, in rounds."""
+
+    seconds: float = option(5.0, DURATION, 'Of each load.')
+    rounds: int = option(
+        6, POSITIVE, 'How often, all containers in turns; 6 give intervals.'
+    )
+    processes: int = option(
+        2, POSITIVE, 'Processes that the clients are spread over.'
+    )
+    proxies: int = option(1, POSITIVE, 'Proxies of the cluster.')
+    workers: int = option(
+        0, NATURAL, 'Worker processes of each server; 0: it serves itself.'
+    )
+    settings: Mapping[str, str] = option(
+        {},
+        SETTING,
+        'A setting of the cluster, as for shardmw-saio.',
+        '--set',
+        multiple=True,
+    )
+
+    def cluster(
+        self, settings: Mapping[str, str] | None = None
+    ) -> ClusterOptions:
+        """The cluster.
+
+        :param settings: that are the scenario's; others come before them
+        """
+        return ClusterOptions(
+            proxies=self.proxies,
+            workers=self.workers,
+            settings={**(settings or {}), **self.settings},
+        )

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What scenarios share that write and read objects of some size."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from shardmw.bench.kinds import PLAIN, Kind, sharded
+from shardmw.bench.names import FlatNames, Names
+from shardmw.bench.runs import Run
+from shardmw.bench.scenarios.parameters import LoadParameters
+from shardmw.bench.site import Site
+from shardmw.bench.sources import Reads, Uploads
+from shardmw.bench.stage import Ledger, Stage
+from shardmw.bench.turns import rotated
+
+WRITE = 'write'
+READ = 'read'
+
+# What loads of larger objects leave would fill the disk.
+_LARGE_BYTES = 1 << 20
+
+# To read all of the time; more of them would be more than fits into memory.
+_READ_BYTES = 128 << 20
+_MOST_READ = 512
+
+
+class Transfer(NamedTuple):
+    """A load of one size.
+
+    :param work: :data:`WRITE` or :data:`READ`
+    :param count: of operations; None for as many as there's time for
+    """
+
+    work: str
+    size: int
+    clients: int
+    count: int | None = None
+
+    @property
+    def conditions(self) -> dict[str, object]:
+        """As runs have them."""
+        return {'clients': self.clients, 'size': self.size}
+
+
+def measure(
+    stage: Stage,
+    keep: Callable[[Mapping[str, object]], None],
+    transfers: Iterable[Transfer],
+) -> dict[str, object]:
+    """Do all of them on a plain container and a sharded one, in turns.
+
+    The stage's parameters have ``shards``.
+    """
+    parameters = stage.parameters
+    kinds = kinds_of(parameters.shards)
+    steps = [
+        (turn, transfer, kind)
+        for turn in range(parameters.rounds)
+        for transfer in transfers
+        for kind in rotated(kinds, turn)
+    ]
+    ledger = Ledger(stage, keep, len(steps))
+    with stage.site(parameters.cluster()) as site:
+        shelves = _Shelves(site)
+        for turn, transfer, kind in steps:
+            if transfer.work == WRITE:
+                _write(site, ledger, parameters, turn, transfer, kind)
+            else:
+                container = shelves.container(kind, transfer.size)
+                path = site.container_path(container)
+                load = site.load(
+                    Reads(path, names_of(transfer.size), shuffled=True),
+                    transfer.clients,
+                    seconds=parameters.seconds,
+                )
+                ledger.measure(load, READ, kind, turn, **transfer.conditions)
+    return ledger.figures
+
+
+class _Shelves:
+    """Containers with objects to read; made when they're first needed."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._made: dict[tuple[Kind, int], str] = {}
+
+    def container(self, kind: Kind, size: int) -> str:
+        """The one of this kind with objects of this size."""
+        if (kind, size) not in self._made:
+            names = names_of(size)
+            container = self._site.make(kind, names)
+            self._site.populate(container, names, size)
+            self._made[kind, size] = container
+        return self._made[kind, size]
+
+
+def _write(
+    site: Site,
+    ledger: Ledger,
+    parameters: LoadParameters,
+    turn: int,
+    transfer: Transfer,
+    kind: Kind,
+) -> None:
+    container = site.make(kind)
+    load = site.load(
+        Uploads(site.container_path(container), transfer.size),
+        transfer.clients,
+        seconds=None if transfer.count else parameters.seconds,
+        count=transfer.count,
+    )
+    ledger.measure(load, WRITE, kind, turn, **transfer.conditions)
+    if transfer.size >= _LARGE_BYTES:
+        site.remove(container)
+
+
+def kinds_of(shards: Sequence[int]) -> list[Kind]:
+    """The plain container, and sharded ones. Pure."""
+    return [PLAIN, *map(sharded, shards)]
+
+
+def names_of(size: int) -> Names:
+    """The objects of this size that there are to read. Pure."""
+    return FlatNames(max(1, min(_MOST_READ, _READ_BYTES // max(1, size))))
+
+
+def runs_of(figures: Mapping) -> list[Run]:
+    """The runs that figures have. Pure."""
+    return [Run.from_json(each) for each in figures.get('runs', ())]
