@@ -34,6 +34,12 @@ def value_text(condition: str, value: object) -> str:
     return number(value) if isinstance(value, int) else plain(value)
 
 
+def objects_text(size: int) -> str:
+    """Objects of a size: ``1-byte objects``, ``4K objects``."""
+    text = size_text(size)
+    return f'{text}-byte objects' if text.isdecimal() else f'{text} objects'
+
+
 def conditions_text(conditions: Mapping[str, object]) -> str:
     """Conditions in a line, such as ``clients 16, size 4K``."""
     return ', '.join(

@@ -34,7 +34,7 @@ from shardmw.bench.sources import Uploads
 from shardmw.bench.stage import Ledger, Stage
 from shardmw.bench.tables import Table, figure, plain
 from shardmw.bench.turns import rotated
-from shardmw.bench.units import size_text
+from shardmw.bench.words import objects_text
 
 NAME = 'container-sharding'
 SUMMARY = 'Many writers, one container: plain, and of 1 to 512 shards.'
@@ -113,10 +113,7 @@ def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
         return []
     rows = rows_of(runs)
     leading = [condition('limit'), CONTAINER]
-    what = (
-        f'{parameters.clients} writers, {size_text(parameters.size)}-byte '
-        'objects'
-    )
+    what = f'{parameters.clients} writers, {objects_text(parameters.size)}'
     return [
         table(
             f'Writes a second: {what}',

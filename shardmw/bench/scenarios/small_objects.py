@@ -29,7 +29,7 @@ from shardmw.bench.scenarios.parameters import LoadParameters
 from shardmw.bench.scenarios.transfers import READ, WRITE, Transfer, runs_of
 from shardmw.bench.stage import Stage
 from shardmw.bench.tables import Table
-from shardmw.bench.units import size_text
+from shardmw.bench.words import objects_text
 
 NAME = 'small-objects'
 SUMMARY = 'How long PUT and GET of a 64K object take, plain and sharded.'
@@ -73,17 +73,17 @@ def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
     if not runs:
         return []
     rows = rows_of(runs)
+    what = objects_text(parameters.size)
     leading = [WORK, condition('clients'), CONTAINER]
     return [
         table(
-            f'Latency of {size_text(parameters.size)} objects',
+            f'Latency of {what}',
             rows,
             [*leading, *LATENCIES, RATE, ERRORS],
             [rounds_note(runs), *warnings(runs)],
         ),
         table(
-            f'Latency of {size_text(parameters.size)} objects, by the plain '
-            "container's",
+            f"Latency of {what}, by the plain container's",
             [row for row in rows if row.base],
             [*leading, *MEAN_RATIO, *P50_RATIO, *P99_RATIO],
             [rounds_note(runs)],
