@@ -22,7 +22,6 @@ from shardmw.bench.tables import Table, figure, number
 from shardmw.bench.words import head, value_text
 
 _MISSING = '—'
-_MEGABYTE = 1_000_000
 
 #: What an interval should have, and with few rounds has not.
 CONFIDENCE = 0.95
@@ -162,9 +161,7 @@ def rate(run: Run) -> float | None:
 
 def bandwidth(run: Run) -> float | None:
     """Megabytes of bodies a second, sent and received; None for none."""
-    summary = run.summary
-    carried = summary.bytes_sent + summary.bytes_received
-    return carried / summary.seconds / _MEGABYTE if carried else None
+    return run.bandwidth
 
 
 def latency_of(name: str) -> Value:

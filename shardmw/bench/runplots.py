@@ -73,8 +73,6 @@ _MOST_POINTS = 120
 _LEAST_POINTS = 3
 _ROLLING_POINTS = 5
 
-_MEGABYTE = 1e6
-
 _PHASES = (REQUEST, RESPONSE, TRANSFER)
 _PHASES_NOTE = (
     'Request: until it was sent; response: from then until its first byte; '
@@ -351,9 +349,7 @@ def _rate(run: Run) -> float:
 
 
 def _bandwidth(run: Run) -> float | None:
-    summary = run.summary
-    size = summary.bytes_sent + summary.bytes_received
-    return size / _MEGABYTE / summary.seconds if size else None
+    return run.bandwidth
 
 
 def _place_among(kinds: Sequence[Kind]) -> Callable[[Run], int]:

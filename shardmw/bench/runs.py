@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from shardmw.bench.kinds import Kind
 from shardmw.bench.summary import Summary
 
+_MEGABYTE = 1_000_000
+
 
 @dataclass(frozen=True)
 class Run:
@@ -30,11 +32,30 @@ class Run:
     rows_listed: int = 0
 
     @property
+    def seconds(self) -> float:
+        """What rates are by: the time until the last answer.
+
+        Of slow operations some fit into a time and the next one does not:
+        its whole length would make rates that are too low, and all alike.
+        """
+        return self.summary.answered_seconds or self.summary.seconds
+
+    @property
     def rate(self) -> float:
         """What was done, a second: rows of listings, else operations."""
-        if self.rows_listed:
-            return self.rows_listed / self.summary.seconds
-        return self.summary.admitted_rate
+        return (self.rows_listed or self.summary.admitted) / self.seconds
+
+    @property
+    def operations_rate(self) -> float:
+        """Operations a second, also of listings: their pages."""
+        return self.summary.admitted / self.seconds
+
+    @property
+    def bandwidth(self) -> float | None:
+        """Megabytes of bodies a second, both ways; None if there are none."""
+        summary = self.summary
+        carried = summary.bytes_sent + summary.bytes_received
+        return carried / _MEGABYTE / self.seconds if carried else None
 
     def as_json(self) -> dict[str, object]:
         """What :meth:`from_json` takes."""
@@ -44,6 +65,9 @@ class Run:
             'turn': self.turn,
             'conditions': dict(self.conditions),
             'rows_listed': self.rows_listed,
+            'rate': self.rate,
+            'operations_rate': self.operations_rate,
+            'megabytes_rate': self.bandwidth,
             'summary': self.summary.as_json(),
         }
 

@@ -46,6 +46,8 @@ class Summary:
     :param by_operation: ``offered``, ``admitted``, ``refused``, ``errors``,
                          ``latency`` and ``phases`` of each kind of operation,
                          as JSON has them; empty if there is only one
+    :param answered_seconds: until the last answer that came in time, of any
+                             status; None for no answer
     """
 
     seconds: float
@@ -63,6 +65,7 @@ class Summary:
     bytes_sent: int = 0
     bytes_received: int = 0
     by_operation: dict[str, dict] = field(default_factory=dict)
+    answered_seconds: float | None = None
 
     @property
     def offered_rate(self) -> float:
@@ -91,7 +94,8 @@ class Summary:
     @classmethod
     def from_json(cls, values: Mapping[str, object]) -> 'Summary':
         """The summary that :meth:`as_json` gave."""
-        own = {each.name: values[each.name] for each in fields(cls)}
+        known = [each.name for each in fields(cls)]
+        own = {name: values[name] for name in known if name in values}
         phases = {k: Spread(**each) for k, each in own['phases'].items()}
         return cls(
             **{
@@ -128,6 +132,9 @@ def summarize(outcome: Outcome) -> Summary:
         bytes_sent=sum(each.sent_bytes for each in admitted),
         bytes_received=sum(each.body_bytes for each in admitted),
         by_operation=_by_operation(outcome, ended),
+        answered_seconds=max(
+            (each.end - outcome.began for each in ended), default=None
+        ),
     )
 
 

@@ -26,7 +26,7 @@ from shardmw.bench.words import conditions_text, value_text, varying
 
 _PAGES_RATE = Column(
     'pages/s',
-    lambda row: figure(row.median(lambda run: run.summary.admitted_rate)),
+    lambda row: figure(row.median(lambda run: run.operations_rate)),
 )
 
 
@@ -96,7 +96,7 @@ def operation_tables(runs: list[Run]) -> list[Table]:
             run.kind.label,
             value_text('turn', run.turn + 1),
             name,
-            figure(operation['admitted'] / run.summary.seconds),
+            figure(operation['admitted'] / run.seconds),
             *(
                 figure(operation['latency'][each])
                 for each in ('mean_ms', 'p50_ms', 'p95_ms', 'p99_ms')
