@@ -11,9 +11,9 @@ import os
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
@@ -99,29 +99,23 @@ def preload(
     :raises BenchError: if a database is missing, or has some of the names
     """
     found = parts(cluster, account, container, kind)
-    targets = []
-    for index, part in enumerate(found):
-        replicas = databases(cluster, part.account, part.container)
-        if not replicas:
-            raise BenchError(f'{account}/{container} has no database')
-        targets += [
-            _Target(index, each, policy_index(each)) for each in replicas
-        ]
-    count = len(names) - first
+    targets = [
+        _Target(index, each, policy_index(each))
+        for index, part in enumerate(found)
+        for each in databases(cluster, part.account, part.container)
+    ]
+    if {target.part for target in targets} != set(range(len(found))):
+        raise BenchError(f'{account}/{container} lacks a database')
     uppers = tuple(part.upper for part in found[:-1])
     stamps = stamps_before(time.time(), len(names))
     jobs = [
         _Job(container, kind, uppers, names, first, size, stamps, each)
-        for each in shares(targets, _processes(count))
+        for each in shares(targets, _processes(len(names) - first))
     ]
     if len(jobs) == 1:
         _put(jobs[0])
-        return
-    # not forked, for nothing of this process is theirs
-    context = multiprocessing.get_context('spawn')
-    with ProcessPoolExecutor(len(jobs), context) as pool:
-        for _ in pool.map(_put, jobs):
-            pass
+    else:
+        _put_at_once(jobs)
 
 
 def shares(
@@ -141,35 +135,51 @@ def _processes(rows: int) -> int:
     return max(1, min(cores, rows // _ROWS_WORTH_A_PROCESS))
 
 
+def _put_at_once(jobs: Sequence[_Job]) -> None:
+    # not forked, for nothing of this process is theirs
+    context = multiprocessing.get_context('spawn')
+    with ProcessPoolExecutor(len(jobs), context) as pool:
+        for _ in pool.map(_put, jobs):
+            pass
+
+
 def _put(job: _Job) -> None:
     """Be a process: put rows into its databases."""
-    place = placer(job.container, job.kind, job.uppers)
-    make = row_maker(job.size, job.stamps)
-    writers = defaultdict(list)
     with ExitStack() as stack:
         cache = _CACHE_KIBIBYTES // len(job.targets)
-        for target in job.targets:
-            connection = stack.enter_context(
-                connected(target.database, writes=True)
-            )
-            writer = _Writer(connection, target.policy, cache)
-            writers[target.part].append(writer)
-        for begin in range(job.first, len(job.names), _BATCH_ROWS):
-            end = min(begin + _BATCH_ROWS, len(job.names))
-            by_part = defaultdict(list)
-            for number in range(begin, end):
-                name = job.names[number]
-                part, backing = place(name)
-                if part in writers:
-                    by_part[part].append(make(number, name, backing))
-            for part, rows in by_part.items():
-                for writer in writers[part]:
-                    writer.add(rows)
-        for target in job.targets:
-            for writer in writers.pop(target.part, ()):
-                writer.finish()
+        writers = [
+            (target.part, stack.enter_context(_writing(target, cache)))
+            for target in job.targets
+        ]
+        for rows_by_part in _batches(job):
+            for part, writer in writers:
+                writer.add(rows_by_part.get(part, ()))
+        for _, writer in writers:
+            writer.finish()
     for target in job.targets:
         _sync(target.database)
+
+
+def _batches(job: _Job) -> Iterator[dict[int, list[Row]]]:
+    """Rows of some names at a time, by the part that they belong to."""
+    place = placer(job.container, job.kind, job.uppers)
+    make = row_maker(job.size, job.stamps)
+    wanted = {target.part for target in job.targets}
+    for begin in range(job.first, len(job.names), _BATCH_ROWS):
+        end = min(begin + _BATCH_ROWS, len(job.names))
+        by_part = defaultdict(list)
+        for number in range(begin, end):
+            name = job.names[number]
+            part, backing = place(name)
+            if part in wanted:
+                by_part[part].append(make(number, name, backing))
+        yield by_part
+
+
+@contextmanager
+def _writing(target: _Target, cache: int) -> Iterator['_Writer']:
+    with connected(target.database, writes=True) as connection:
+        yield _Writer(connection, target.policy, cache)
 
 
 class _Writer:
@@ -202,7 +212,7 @@ class _Writer:
 
         :raises BenchError: if the first or last of them is there already
         """
-        for row in (rows[0], rows[-1]):
+        for row in {*rows[:1], *rows[-1:]}:
             if self._connection.execute(_IS_THERE, (row.name,)).fetchone():
                 raise BenchError(f'there is a row {row.name!r} already')
         self._connection.executemany(

@@ -7,7 +7,7 @@ On an own cluster, by Swift's own container-replicator.
 import contextlib
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,6 +117,7 @@ def converge(cluster: Cluster, device: Path, before: Contents) -> Convergence:
                 found = _found(lost)
                 seconds = time.monotonic() - began
                 moments.append(moment(seconds, lost, found))
+                moments[-3:] = without_middle(moments[-3:])
                 if found == lost:
                     return Convergence(seconds, passes, tuple(moments))
                 if is_last:
@@ -133,6 +134,13 @@ def moment(seconds: float, lost: Contents, found: Contents) -> Moment:
     whole = sum(found.get(path) == each for path, each in lost.items())
     rows = sum(each.rows for each in found.values())
     return Moment(round(seconds, 3), rows, whole)
+
+
+def without_middle(moments: Sequence[Moment]) -> list[Moment]:
+    """Of three moments, those that tell more than the others. Pure."""
+    if len({each[1:] for each in moments}) == 1:
+        return [moments[0], *moments[1:][-1:]]
+    return list(moments)
 
 
 @contextlib.contextmanager

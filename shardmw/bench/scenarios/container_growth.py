@@ -166,12 +166,11 @@ def plots(parameters: Parameters, figures: Mapping) -> list[Plot]:
     """The mean beside the published one, and percentiles."""
     runs = [Run.from_json(each) for each in figures['runs']]
     rows = [run.conditions['rows'] for run in runs]
-    means = latency_by_rows(runs, NAME)
+    means = [plot for plot in latency_by_rows(runs, NAME) if _is_mean(plot)]
     if not means:
         return []
-    published = _published_series(min(rows), max(rows))
     return [
-        *(replace(plot, series=(*plot.series, published)) for plot in means),
+        *(_with_published(plot, rows) for plot in means),
         _percentiles(parameters, runs),
     ]
 
@@ -297,19 +296,22 @@ def _preloads(preloads: Sequence[Mapping]) -> Table:
     )
 
 
-def _published_series(fewest: int, most: int) -> Series:
-    """The published means, over the rows that there are."""
-    points = [
-        (rows, mean)
-        for rows, mean in (
-            (min(fewest, _PUBLISHED_ROWS), _PUBLISHED_BELOW_MS),
-            (_PUBLISHED_ROWS, _PUBLISHED_BELOW_MS),
-            (_PUBLISHED_ROWS, _PUBLISHED_ABOVE_MS),
-            (max(most, _PUBLISHED_ROWS), _PUBLISHED_ABOVE_MS),
-        )
-    ]
-    x, y = zip(*points, strict=True)
-    return Series('published, one container', x, y, REFERENCE)
+def _is_mean(plot: Plot) -> bool:
+    return plot.y.label.startswith('mean')
+
+
+def _with_published(plot: Plot, rows: Sequence[int]) -> Plot:
+    """A plot of means, with those published where there are rows."""
+    x, y = [], []
+    fewest, most = min(rows), max(rows)
+    if fewest < _PUBLISHED_ROWS:
+        x += [fewest, min(most, _PUBLISHED_ROWS)]
+        y += [_PUBLISHED_BELOW_MS] * 2
+    if most > _PUBLISHED_ROWS:
+        x += [max(fewest, _PUBLISHED_ROWS), most]
+        y += [_PUBLISHED_ABOVE_MS] * 2
+    published = Series('published mean, one container', x, y, REFERENCE)
+    return replace(plot, series=(*plot.series, published))
 
 
 def _percentiles(parameters: Parameters, runs: Sequence[Run]) -> Plot:

@@ -14,7 +14,7 @@ from shardmw.bench.names import FlatNames
 from shardmw.bench.options import COUNT, POSITIVE
 from shardmw.bench.parameters import Parameters as _Parameters
 from shardmw.bench.parameters import option
-from shardmw.bench.plot import STEPS, Axis, Plot, Series
+from shardmw.bench.plot import LINE, Axis, Plot, Series
 from shardmw.bench.replicas import (
     REPLICATOR,
     Convergence,
@@ -114,14 +114,9 @@ def plots(parameters: Parameters, figures: Mapping) -> list[Plot]:
             _of(figures['rounds'], kind), key=lambda each: each['seconds']
         )
         if own:
-            moments = own[(len(own) - 1) // 2]['moments']
+            middle = own[(len(own) - 1) // 2]
             series.append(
-                Series(
-                    kind.label,
-                    [each['seconds'] for each in moments],
-                    [each['rows'] for each in moments],
-                    STEPS,
-                )
+                Series(kind.label, *_points(middle['moments']), LINE)
             )
     if not series:
         return []
@@ -175,6 +170,14 @@ def _row(
 
 def _of(rounds: Sequence[Mapping], kind: Kind) -> list[Mapping]:
     return [each for each in rounds if Kind.from_json(each['kind']) == kind]
+
+
+def _points(moments: Sequence[Mapping]) -> tuple[list[float], list[int]]:
+    """The moments as a line: a database comes as a whole."""
+    return (
+        [each['seconds'] for each in moments],
+        [each['rows'] for each in moments],
+    )
 
 
 def _round(

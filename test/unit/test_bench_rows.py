@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows that are put into container databases, and where they go."""
+
+from functools import reduce
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from swift.common.db import chexor
+from swift.common.utils import ShardRange, Timestamp
+
+from shardmw.bench.databases import Shards
+from shardmw.bench.kinds import PLAIN, native, sharded
+from shardmw.bench.names import FlatNames, ListedNames
+from shardmw.bench.native import (
+    even_bounds,
+    is_done,
+    shard_data,
+    spread_bounds,
+)
+from shardmw.bench.pending import wanted_fullness
+from shardmw.bench.preload import shares
+from shardmw.bench.rows import (
+    checksum_with,
+    placer,
+    row_maker,
+    stamps_before,
+    type_of,
+)
+from shardmw.placement import backing_object, shard_of
+
+EMPTY_CHECKSUM = '0' * 32
+
+OBJECT_NAMES = st.text(
+    st.characters(exclude_characters='\0', exclude_categories=['Cs']),
+    min_size=1,
+    max_size=20,
+)
+RANGES = st.integers(1, 40)
+
+
+def made_rows(names, size=1, moment=1_763_721_600.5):
+    make = row_maker(size, stamps_before(moment, len(names)))
+    return [make(number, name, name) for number, name in enumerate(names)]
+
+
+class TestRows:
+    @given(st.lists(OBJECT_NAMES), st.lists(OBJECT_NAMES))
+    def test_the_checksum_is_swifts(self, before, names):
+        old = reduce(lambda sum_, n: chexor(sum_, n, '1'), before, '0')
+        rows = made_rows(names)
+        expected = reduce(
+            lambda sum_, row: chexor(sum_, row.name, row.created_at),
+            rows,
+            chexor(chexor(old, 'x', '1'), 'x', '1'),
+        )
+        assert checksum_with(old, rows) == expected
+
+    def test_an_empty_containers_checksum_stays(self):
+        assert checksum_with(EMPTY_CHECKSUM, []) == EMPTY_CHECKSUM
+
+    @given(
+        st.integers(1, 10**5),
+        st.floats(1e9, 5e9),
+        st.integers(0, 10**5),
+    )
+    def test_stamps_are_swifts_and_before_the_moment(self, count, moment, n):
+        number = min(n, count - 1)
+        stamp = stamps_before(moment, count).of(number)
+        assert Timestamp(stamp).internal == stamp
+        assert float(stamp) < moment
+
+    @given(st.integers(2, 10**6))
+    def test_stamps_ascend(self, count):
+        stamps = stamps_before(1.8e9, count)
+        assert stamps.of(count - 2) < stamps.of(count - 1)
+
+    @pytest.mark.parametrize(
+        ('name', 'expected'),
+        [
+            ('o0000000001', 'application/octet-stream'),
+            ('a.b/c', 'application/octet-stream'),
+            ('cat.jpg', 'image/jpeg'),
+            ('page.html', 'text/html'),
+        ],
+    )
+    def test_the_type_is_guessed_from_the_name(self, name, expected):
+        assert type_of(name) == expected
+        assert made_rows([name])[0].content_type == expected
+
+    @given(st.lists(st.sampled_from(['a.txt', 'b.jpg', 'c', 'd.e/f', 'g.'])))
+    def test_types_do_not_depend_on_the_names_before(self, names):
+        for row in made_rows(names):
+            assert row.content_type == type_of(row.name)
+
+    def test_the_etag_is_that_of_the_bytes(self):
+        row = made_rows(['o'], size=4)[0]
+        assert row.size == 4
+        assert row.etag == 'ea416ed0759d46a8de58f63a59077499'
+
+
+class TestPlacement:
+    @given(OBJECT_NAMES)
+    def test_a_plain_container_has_one_part(self, name):
+        assert placer('c', PLAIN, [])(name) == (0, name)
+
+    @given(OBJECT_NAMES, RANGES)
+    def test_shards_hold_what_the_filter_puts_there(self, name, shards):
+        place = placer('c', sharded(shards), [])
+        assert place(name) == (
+            shard_of(name, shards),
+            backing_object('c', name),
+        )
+
+    def test_a_name_that_is_too_long_lies_in_the_root(self):
+        name = 'x' * 1024
+        assert placer('c', sharded(8), [])(name) == (8, name)
+
+    @given(OBJECT_NAMES, st.sets(OBJECT_NAMES, max_size=8))
+    def test_ranges_hold_what_swift_puts_there(self, name, bounds):
+        uppers = sorted(bounds)
+        part, _ = placer('c', native(len(uppers) + 1), uppers)(name)
+        lower = uppers[part - 1] if part else ''
+        upper = uppers[part] if part < len(uppers) else ''
+        assert name in ShardRange('a/c', 0, lower, upper)
+
+
+class TestBounds:
+    @given(st.integers(1, 500), RANGES)
+    def test_ranges_of_names_are_of_one_size(self, count, ranges):
+        names = FlatNames(max(count, ranges))
+        place = placer('c', native(ranges), even_bounds(names, ranges))
+        counts = [0] * ranges
+        for name in names:
+            counts[place(name)[0]] += 1
+        assert max(counts) - min(counts) <= 1
+
+    def test_fewer_names_than_ranges_are_refused(self):
+        with pytest.raises(ValueError, match='1 names cannot fill 2 ranges'):
+            even_bounds(ListedNames(('a',)), 2)
+
+    @given(st.integers(1, 256))
+    def test_ranges_of_spread_names_are_of_one_size(self, ranges):
+        bounds = [0, *(int(b, 16) for b in spread_bounds(ranges)), 16**4]
+        widths = [b - a for a, b in zip(bounds, bounds[1:], strict=False)]
+        assert len(widths) == ranges
+        assert max(widths) - min(widths) <= 1
+
+    @given(st.sets(OBJECT_NAMES))
+    def test_ranges_leave_no_gap(self, bounds):
+        ranges = shard_data(sorted(bounds))
+        assert ranges[0]['lower'] == ranges[-1]['upper'] == ''
+        for one, following in zip(ranges, ranges[1:], strict=False):
+            assert one['upper'] == following['lower']
+
+    @pytest.mark.parametrize(
+        ('shards', 'expected'),
+        [
+            (Shards(True, ('active', 'active')), True),
+            (Shards(False, ('active', 'active')), False),
+            (Shards(True, ('active', 'cleaved')), False),
+            (Shards(True, ('active',)), False),
+        ],
+    )
+    def test_a_container_is_split_when_all_ranges_are_active(
+        self, shards, expected
+    ):
+        assert is_done(shards, 2) == expected
+
+
+@given(st.lists(st.integers(), min_size=1), st.integers(1, 8))
+def test_each_database_is_one_processs(targets, processes):
+    dealt = shares(targets, processes)
+    assert [each for share in dealt for each in share] == targets
+    assert len(dealt) == min(processes, len(targets))
+    assert all(dealt)
+
+
+@given(RANGES)
+def test_shards_come_to_their_full_files_one_after_the_other(shards):
+    wanted = [wanted_fullness(part, shards) for part in range(shards + 1)]
+    # the root, which is last, gets none of what is written
+    assert wanted[0] == wanted[-1] == 0
+    assert wanted[:-1] == sorted(wanted[:-1])
+    assert max(wanted) < 1
