@@ -380,8 +380,9 @@ def _axis(
     label: str, series: Sequence[Series], from_zero: bool = True
 ) -> Axis:
     """A linear one, unless the values are too far apart for that."""
-    values = [each for one in series for each in one.y if each > 0]
-    is_wide = bool(values) and max(values) > _WIDE * min(values)
+    values = [each for one in series for each in one.y]
+    # 0 has no place on a logarithmic axis
+    is_wide = bool(values) and max(values) > _WIDE * min(values) > 0
     return Axis(label, log=is_wide, from_zero=from_zero)
 
 

@@ -4,7 +4,8 @@
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from html import escape
 
@@ -17,19 +18,11 @@ from shardmw.bench.plot import Axis, Plot, Series
 # Fonts of the reader's that are as wide as the one that was measured, or less.
 _FONTS = "'DejaVu Sans', Verdana, 'Helvetica Neue', Arial, sans-serif"
 
-# Whatever the user has set up for plots of their own.
-_IGNORED_SETTINGS = {'backend', 'backend_fallback', 'interactive', 'toolbar'}
 _SETTINGS = {
-    **{
-        key: value
-        for key, value in matplotlib.rcParamsDefault.items()
-        if key not in _IGNORED_SETTINGS
-    },
     'font.family': ['DejaVu Sans'],
     'font.size': 10.5,
     # letters stay letters: they are small, and can be found and read aloud
     'svg.fonttype': 'none',
-    'path.simplify': True,
 }
 
 # So that nothing in a file tells when or by what it was made.
@@ -49,9 +42,10 @@ def svg(plot: Plot) -> str:
 
     :raises ValueError: if there is nothing in it that can be drawn
     """
-    with matplotlib.rc_context({**_SETTINGS, 'svg.hashsalt': plot.name}):
+    shown = _drawable(plot)
+    with _settings(plot):
         text = io.StringIO()
-        canvas = FigureCanvasSVG(figure_of(_drawable(plot)))
+        canvas = FigureCanvasSVG(figure_of(shown))
         canvas.print_svg(text, metadata=_NO_METADATA)
     return _smaller(_titled(text.getvalue(), plot))
 
@@ -61,11 +55,23 @@ def png(plot: Plot, dots_per_inch: int = 110) -> bytes:
 
     :raises ValueError: likewise
     """
-    with matplotlib.rc_context(_SETTINGS):
+    shown = _drawable(plot)
+    with _settings(plot):
         dots = io.BytesIO()
-        figure = figure_of(_drawable(plot))
-        figure.savefig(dots, dpi=dots_per_inch, metadata={'Software': None})
+        figure_of(shown).savefig(
+            dots, dpi=dots_per_inch, metadata={'Software': None}
+        )
     return dots.getvalue()
+
+
+@contextmanager
+def _settings(plot: Plot) -> Iterator[None]:
+    """Those of all plots, whatever the user has set up for others."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        # names of parts that several plots of a page don't share
+        matplotlib.rcParams.update({**_SETTINGS, 'svg.hashsalt': plot.name})
+        yield
 
 
 def _drawable(plot: Plot) -> Plot:

@@ -46,7 +46,7 @@ _MOST_TOLD = 12
 _FEW_POINTS = 40
 
 # All dots of a plot: more make a large file, and a cloud.
-_MOST_DOTS = 600
+_MOST_DOTS = 400
 
 # Lines with intervals are so many points beside each other.
 _SHIFT = 3.5

@@ -8,6 +8,7 @@ from shardmw.bench.experiments import Description, describe, in_order
 from shardmw.bench.plot import Plot
 from shardmw.bench.provenance import Provenance
 from shardmw.bench.results import Result
+from shardmw.bench.tables import figure
 
 _INCOMPLETE = (
     'This was interrupted: it is what had been measured until then, and not '
@@ -89,10 +90,22 @@ def origins(found: Iterable[Section]) -> list[Origin]:
 
 
 def alternative(plot: Plot) -> str:
-    """A plot in a sentence, for those who can't see it."""
-    labels = list(dict.fromkeys(each.label for each in plot.series))
-    shown = f'; {", ".join(labels)}' if len(labels) > 1 else ''
-    return f'{plot.title}. {plot.y.label} by {plot.x.label}{shown}.'
+    """A plot in words, for those who can't see it."""
+    ranges: dict[str, list[float]] = {}
+    for series in plot.series:
+        ranges.setdefault(series.label, []).extend(series.y)
+    shown = ', '.join(
+        f'{label}: {_range(values)}' for label, values in ranges.items()
+    )
+    return (
+        f'{plot.title}. From left to right: {plot.x.label}; upwards: '
+        f'{plot.y.label}. {shown}'
+    )
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = figure(min(values)), figure(max(values))
+    return low if low == high else f'{low} to {high}'
 
 
 def _facts(
