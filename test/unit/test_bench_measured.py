@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What scenarios about databases and files say, from figures made up."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardmw.bench.asking import Answer, ask, check_url
+from shardmw.bench.auth import TokenAuth, V1Auth
+from shardmw.bench.databases import Content
+from shardmw.bench.errors import BenchError
+from shardmw.bench.kinds import PLAIN, sharded
+from shardmw.bench.plot import REFERENCE
+from shardmw.bench.replicas import Moment, moment, without_middle
+from shardmw.bench.runs import Run
+from shardmw.bench.scenarios import (
+    container_growth,
+    replica_convergence,
+    xattr_size,
+)
+from shardmw.bench.summary import summarize
+from test.unit.test_bench_load import outcome_of, sample
+
+MANY = sharded(4)
+METADATA = 'user.swift.metadata'
+
+
+def write_run(kind, rows: int, milliseconds: float) -> dict:
+    """A load of two writes that take as long as this."""
+    samples = []
+    for begin in (100.2, 100.7):
+        each = sample(begin + milliseconds / 1000)
+        samples.append(each._replace(start=begin, sent=begin))
+    summary = summarize(outcome_of(*samples))
+    return Run('write', kind, 0, {'rows': rows}, summary).as_json()
+
+
+def cells_of(table) -> list[dict[str, str]]:
+    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+
+
+class TestContainerGrowth:
+    parameters = container_growth.Parameters(
+        rows=(1_000_000, 2_000_000), shards=4, rounds=1
+    )
+
+    @pytest.fixture
+    def figures(self):
+        took = {
+            (PLAIN, 1_000_000): 10,
+            (PLAIN, 2_000_000): 15,
+            (MANY, 1_000_000): 12,
+            (MANY, 2_000_000): 12,
+        }
+        return {
+            'runs': [
+                write_run(kind, rows, ms) for (kind, rows), ms in took.items()
+            ],
+            'preloads': [
+                {
+                    'kind': PLAIN.as_json(),
+                    'before': 0,
+                    'rows': 1_000_000,
+                    'seconds': 8.0,
+                }
+            ],
+        }
+
+    def test_published_means_stand_beside_ours(self, figures):
+        table = container_growth.tables(self.parameters, figures)[1]
+        published, plain, many = cells_of(table)
+        assert published['below ms'] == '12.58'
+        assert published['above ms'] == '13.29'
+        assert (plain['below ms'], plain['above ms']) == ('10.00', '15.00')
+        assert plain['above by below'] == '1.50'
+        assert many['above by below'] == '1.00'
+
+    def test_a_million_rows_tell_how_long_they_took(self, figures):
+        table = container_growth.tables(self.parameters, figures)[2]
+        (row,) = cells_of(table)
+        assert (row['to'], row['rows/s']) == ('1,000,000', '125,000')
+
+    def test_what_was_published_has_its_place_in_the_plot(self, figures):
+        plot = container_growth.plots(self.parameters, figures)[0]
+        published = plot.series[-1]
+        assert published.style == REFERENCE
+        assert list(published.y) == [12.58, 12.58, 13.29, 13.29]
+        assert min(published.x) == 1_000_000
+        assert max(published.x) == 2_000_000
+
+    def test_part_of_the_figures_will_do(self, figures):
+        figures['runs'] = figures['runs'][:1]
+        assert len(container_growth.tables(self.parameters, figures)) == 3
+        assert container_growth.plots(self.parameters, figures) == []
+
+    def test_none_will_do_too(self):
+        figures = {'runs': [], 'preloads': []}
+        assert container_growth.tables(self.parameters, figures)
+        assert container_growth.plots(self.parameters, figures) == []
+
+    @given(st.lists(st.integers(), min_size=1, unique=True), st.integers(0))
+    def test_each_kind_comes_once_a_round(self, kinds, turn):
+        assert sorted(container_growth.rotated(kinds, turn)) == sorted(kinds)
+
+    def test_each_kind_is_first_in_turn(self):
+        firsts = [container_growth.rotated('abc', i)[0] for i in range(4)]
+        assert firsts == ['a', 'b', 'c', 'a']
+
+    def test_rows_are_typed_as_counts(self):
+        assert container_growth.parse_rows('100K,1M,10e6') == (
+            *(100_000, 1_000_000, 10_000_000),
+        )
+
+    @pytest.mark.parametrize('text', ['2M,1M', '1M,1M', '1M,', 'many'])
+    def test_rows_ascend(self, text):
+        with pytest.raises(ValueError, match='write'):
+            container_growth.parse_rows(text)
+
+
+class TestReplicaConvergence:
+    parameters = replica_convergence.Parameters(rows=100, shards=4, rounds=2)
+
+    @pytest.fixture
+    def figures(self):
+        def row(kind, turn, seconds):
+            return {
+                'kind': kind.as_json(),
+                'turn': turn,
+                'rows': 100,
+                'idle_seconds': 1.0,
+                'seconds': seconds,
+                'passes': 1,
+                'moments': [
+                    {'seconds': 0.0, 'rows': 0, 'databases': 0},
+                    {'seconds': 1.0, 'rows': 60, 'databases': 2},
+                    {'seconds': seconds, 'rows': 100, 'databases': 4},
+                ],
+            }
+
+        return {
+            'runs': [],
+            'rounds': [
+                row(PLAIN, 0, 2.0),
+                row(MANY, 0, 3.0),
+                row(MANY, 1, 4.0),
+                row(PLAIN, 1, 4.0),
+            ],
+        }
+
+    def test_containers_are_compared_round_by_round(self, figures):
+        table = replica_convergence.tables(self.parameters, figures)[0]
+        plain, many = cells_of(table)
+        assert (plain['seconds'], many['seconds']) == ('3.00', '3.50')
+        assert (plain['to plain'], many['to plain']) == ('—', '1.25')
+        assert (many['databases'], many['rows in each']) == ('4', '25')
+        assert many['half of the rows s'] == '1.00'
+
+    def test_the_plot_ends_with_all_rows(self, figures):
+        (plot,) = replica_convergence.plots(self.parameters, figures)
+        assert [each.y[-1] for each in plot.series] == [100, 100]
+
+    def test_part_of_the_figures_will_do(self, figures):
+        figures['rounds'] = figures['rounds'][1:2]
+        table = replica_convergence.tables(self.parameters, figures)[0]
+        assert [row['to plain'] for row in cells_of(table)] == ['—']
+
+    def test_none_will_do_too(self):
+        figures = {'runs': [], 'rounds': []}
+        assert replica_convergence.tables(self.parameters, figures)
+        assert replica_convergence.plots(self.parameters, figures) == []
+
+    def test_a_database_is_whole_if_it_holds_what_it_held(self):
+        lost = {'a': Content(2, 'x'), 'b': Content(3, 'y')}
+        found = {'a': Content(2, 'x'), 'b': Content(1, 'z')}
+        assert moment(0.5, lost, found) == Moment(0.5, 3, 1)
+
+    @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1))))
+    def test_moments_that_tell_nothing_are_left_out(self, states):
+        every = [Moment(i, *state) for i, state in enumerate(states)]
+        kept = []
+        for each in every:
+            kept.append(each)
+            kept[-3:] = without_middle(kept[-3:])
+        assert kept[:1] + kept[-1:] == every[:1] + every[-1:]
+        for i, each in enumerate(every[1:], 1):
+            if each[1:] != every[i - 1][1:]:
+                assert each in kept
+                assert every[i - 1] in kept
+
+
+class TestXattrSize:
+    parameters = xattr_size.Parameters(
+        container_lengths=(8,), name_lengths=(8, 16), shards=4
+    )
+
+    @pytest.fixture
+    def figures(self):
+        def row(kind, length, size):
+            return {
+                'kind': kind.as_json(),
+                'container_length': 8,
+                'name_length': length,
+                'metadata': 'none',
+                'attributes': {METADATA: size, f'{METADATA}_checksum': 32},
+            }
+
+        return {
+            'runs': [],
+            'objects': [
+                row(PLAIN, 8, 190),
+                row(MANY, 8, 203),
+                row(PLAIN, 16, 300),
+                row(MANY, 16, 313),
+            ],
+        }
+
+    def test_inodes_tell_which_of_both_they_hold(self, figures):
+        table = xattr_size.tables(self.parameters, figures)[0]
+        short, long = cells_of(table)
+        assert (short['plain'], short['N = 4'], short['more']) == (
+            *('190', '203', '+13'),
+        )
+        assert short['256 (v4)'] == 'neither'
+        assert short['512 (v5)'] == 'plain only'
+        assert short['1024 (v5)'] == 'both'
+        assert long['2048 (v5)'] == 'neither'
+
+    def test_the_rooms_are_those_of_the_format(self, figures):
+        table = xattr_size.tables(self.parameters, figures)[1]
+        rooms = {row['inode']: row for row in cells_of(table)}
+        assert rooms['512 (v5)'][f'longest {METADATA}'] == '201'
+        assert rooms['2048 (v5)'][f'longest {METADATA}'] == '254'
+
+    def test_the_plot_has_both_and_what_inodes_take(self, figures):
+        (plot,) = xattr_size.plots(self.parameters, figures)
+        assert len(plot.series) == 4
+        assert list(plot.series[1].y) == [203, 313]
+
+    def test_none_will_do_too(self):
+        figures = {'runs': [], 'objects': []}
+        assert xattr_size.tables(self.parameters, figures)
+        assert xattr_size.plots(self.parameters, figures) == []
+
+    def test_metadata_may_be_in_several_attributes(self):
+        attributes = {METADATA: 65536, f'{METADATA}1': 100}
+        attributes[f'{METADATA}_checksum'] = 32
+        assert xattr_size.metadata_bytes(attributes) == 65636
+
+
+class TestUrls:
+    @pytest.mark.parametrize(
+        'url', ['', 'swift', 'ftp://a/v1/b', 'http://', 'http://a:port/']
+    )
+    def test_what_is_none_is_told(self, url):
+        with pytest.raises(BenchError, match='is no URL: write http'):
+            check_url(url)
+
+    @pytest.mark.parametrize('url', ['http://a', 'http://a/', 'http://a/v1'])
+    def test_a_storage_url_names_an_account(self, url):
+        with pytest.raises(BenchError, match='names no account'):
+            TokenAuth(url, 't').login()
+
+    @pytest.mark.parametrize('url', ['http://[', 'http://a:99999/v1/b'])
+    def test_no_url_breaks_it(self, url):
+        with pytest.raises(BenchError, match='is no URL'):
+            ask('GET', url, {})
+
+    def test_secrets_are_not_shown(self):
+        for each in (V1Auth('u', 'user', 'secret'), TokenAuth('u', 'secret')):
+            assert 'secret' not in repr(each)
+
+
+@pytest.mark.parametrize(
+    ('body', 'expected'),
+    [
+        (b'', ''),
+        (b'No\n  policy', ' (No policy)'),
+        (b'<html><h1>No</h1></html>', ''),
+    ],
+)
+def test_a_failure_tells_its_reason_in_a_line(body, expected):
+    assert Answer(400, {}, body).reason == expected
