@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows put into container databases: as uploads leave them, and Swift's."""
+
+from functools import reduce
+
+import pytest
+from swift.common.db import chexor
+
+from shardmw.bench.account import Account
+from shardmw.bench.databases import connected, content, databases, parts
+from shardmw.bench.errors import BenchError
+from shardmw.bench.kinds import PLAIN, native, sharded
+from shardmw.bench.names import FlatNames, ListedNames, TreeNames
+from shardmw.bench.native import even_bounds, report_usage, shard_natively
+from shardmw.bench.pending import stagger
+from shardmw.bench.preload import preload
+from shardmw.placement import backing_object, shard_of
+from test.functional.conftest import SHARDS, make_plain, make_sharded
+
+SIZE = 3
+BODY = b'x' * SIZE
+NAMES = ListedNames(('a.jpg', 'd/1', 'd/2', 'e', 'f'))
+
+KINDS = {
+    'plain': (PLAIN, make_plain),
+    'sharded': (sharded(SHARDS), make_sharded),
+}
+
+STATISTICS = (
+    'x-container-object-count',
+    'x-container-bytes-used',
+    'x-container-shard-count',
+)
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return KINDS[request.param][0]
+
+
+@pytest.fixture(params=KINDS)
+def uploaded_and_preloaded(request, client, cluster) -> tuple[str, str]:
+    """Two containers of a kind, one with objects and one with rows only."""
+    kind, make = KINDS[request.param]
+    uploaded, preloaded = make(client), make(client)
+    for name in NAMES:
+        assert client.put(uploaded, name, BODY).status == 201
+    preload(cluster, client.account, preloaded, kind, NAMES, size=SIZE)
+    return uploaded, preloaded
+
+
+def make(client, kind) -> str:
+    return make_sharded(client) if kind.shards else make_plain(client)
+
+
+def rows_of(database) -> list[tuple]:
+    """``(name, timestamp)`` of every row."""
+    with connected(database) as connection:
+        return connection.execute(
+            'SELECT name, created_at FROM object ORDER BY name'
+        ).fetchall()
+
+
+def without_times(rows) -> list[dict]:
+    return [{**row, 'last_modified': None} for row in rows]
+
+
+class TestPreloaded:
+    def test_statistics_are_those_of_uploads(
+        self, client, uploaded_and_preloaded
+    ):
+        one, other = (client.head(each) for each in uploaded_and_preloaded)
+        assert one.status == other.status
+        for name in STATISTICS:
+            assert other.headers.get(name) == one.headers.get(name)
+
+    @pytest.mark.parametrize(
+        'query', ['format=json', 'format=json&delimiter=/', 'marker=d/1', '']
+    )
+    def test_listings_are_those_of_uploads(
+        self, client, uploaded_and_preloaded, query
+    ):
+        one, other = (
+            client.get(each, query=query) for each in uploaded_and_preloaded
+        )
+        assert one.status == other.status == 200
+        if 'json' in query:
+            assert without_times(other.json()) == without_times(one.json())
+        else:
+            assert other.body == one.body
+
+    def test_more_rows_and_uploads_follow(self, client, cluster, kind):
+        container = make(client, kind)
+        account = client.account
+        preload(cluster, account, container, kind, FlatNames(20))
+        preload(cluster, account, container, kind, FlatNames(50), first=20)
+        client.put(container, 'uploaded', BODY)
+        names = client.get(container).text.split()
+        assert names == [*FlatNames(50), 'uploaded']
+        # Swift's own trigger is back, and counts
+        head = client.head(container)
+        assert head.headers['x-container-object-count'] == '51'
+        assert head.headers['x-container-bytes-used'] == str(50 + SIZE)
+        client.delete(container, 'uploaded')
+        head = client.head(container)
+        assert head.headers['x-container-object-count'] == '50'
+
+    def test_checksums_are_those_of_their_rows(self, client, cluster, kind):
+        container = make(client, kind)
+        preload(cluster, client.account, container, kind, FlatNames(100))
+        for part in parts(cluster, client.account, container, kind):
+            for database in databases(cluster, *part[:2]):
+                rows = rows_of(database)
+                expected = reduce(lambda s, row: chexor(s, *row), rows, '0')
+                assert content(database).rows == len(rows)
+                assert int(content(database).checksum, 16) == int(expected, 16)
+
+    def test_shards_hold_what_placement_says(self, client, cluster):
+        container = make_sharded(client)
+        kind = sharded(SHARDS)
+        preload(cluster, client.account, container, kind, FlatNames(200))
+        found = parts(cluster, client.account, container, kind)
+        for shard, part in enumerate(found[:-1]):
+            (database,) = databases(cluster, *part[:2])
+            assert [name for name, _ in rows_of(database)] == [
+                backing_object(container, name)
+                for name in FlatNames(200)
+                if shard_of(name, SHARDS) == shard
+            ]
+        (root,) = databases(cluster, *found[-1][:2])
+        assert rows_of(root) == []
+
+    def test_a_containers_policy_is_that_of_its_rows(self, client, cluster):
+        container = make_plain(client, X_Storage_Policy='Policy-1')
+        preload(cluster, client.account, container, PLAIN, NAMES)
+        (database,) = databases(cluster, client.account, container)
+        with connected(database) as connection:
+            policies = connection.execute(
+                'SELECT DISTINCT storage_policy_index FROM object'
+            ).fetchall()
+            counts = connection.execute('SELECT * FROM policy_stat').fetchall()
+        assert policies == [(1,)]
+        assert counts == [(1, len(NAMES), len(NAMES))]
+
+    def test_names_that_are_there_are_refused_and_nothing_changes(
+        self, client, cluster
+    ):
+        container = make_plain(client)
+        preload(cluster, client.account, container, PLAIN, FlatNames(5))
+        (database,) = databases(cluster, client.account, container)
+        before = content(database), rows_of(database)
+        with pytest.raises(BenchError, match='is a row .* already'):
+            preload(cluster, client.account, container, PLAIN, FlatNames(9))
+        assert (content(database), rows_of(database)) == before
+        client.put(container, 'p', BODY)
+        head = client.head(container)
+        assert head.headers['x-container-object-count'] == '6'
+
+    def test_a_container_that_is_not_there_is_told(self, client, cluster):
+        with pytest.raises(BenchError, match='lacks a database'):
+            preload(cluster, client.account, 'nowhere', PLAIN, NAMES)
+
+    def test_swifts_auditor_finds_nothing_amiss(
+        self, client, cluster, uploaded_and_preloaded
+    ):
+        _, preloaded = uploaded_and_preloaded
+        log = cluster.log_path('container-auditor')
+        start = log.stat().st_size if log.exists() else 0
+        cluster.daemon('container-auditor')
+        assert 'ERROR' not in log.read_text()[start:]
+        assert client.head(preloaded).status == 204
+
+
+class TestNative:
+    @pytest.fixture(params=['empty', 'with rows'])
+    def split(self, request, client, cluster) -> str:
+        """A container of 4 ranges with rows, put there before or after."""
+        names, account = TreeNames(3, 20), client.account
+        container = make_plain(client)
+        if request.param == 'with rows':
+            preload(cluster, account, container, PLAIN, names)
+        bounds = even_bounds(names, 4)
+        shard_natively(cluster, account, container, bounds)
+        if request.param == 'empty':
+            preload(cluster, account, container, native(4), names)
+        report_usage(cluster)
+        client.post(container)
+        return container
+
+    def test_lists_and_counts_all(self, client, split):
+        assert client.get(split).text.split() == list(TreeNames(3, 20))
+        head = client.head(split)
+        assert head.headers['x-container-object-count'] == '60'
+
+    def test_ranges_are_of_one_size(self, client, cluster, split):
+        found = parts(cluster, client.account, split, native(4))
+        counts = [
+            content(each).rows
+            for part in found
+            for each in databases(cluster, part.account, part.container)
+        ]
+        assert counts == [15, 15, 15, 15]
+
+    def test_an_upload_falls_into_its_range(self, client, cluster, split):
+        client.put(split, 'zz', BODY)
+        last = parts(cluster, client.account, split, native(4))[-1]
+        assert 'zz' in client.get(split).text.split()
+        (database,) = databases(cluster, last.account, last.container)
+        waiting = database.with_name(f'{database.name}.pending')
+        assert waiting.exists() or 'zz' in dict(rows_of(database))
+
+    def test_a_plain_container_has_no_ranges(self, client, cluster):
+        container = make_plain(client)
+        with pytest.raises(BenchError, match='is not sharded natively'):
+            parts(cluster, client.account, container, native(4))
+
+
+def test_shards_files_are_filled_in_steps_and_their_rows_are_counted(
+    client, cluster
+):
+    container = make_sharded(client)
+    kind, names = sharded(SHARDS), FlatNames(SHARDS * 2_000)
+    stagger(cluster, client.account, container, kind, names)
+    sizes = []
+    for part in parts(cluster, client.account, container, kind)[:-1]:
+        (database,) = databases(cluster, *part[:2])
+        file = database.with_name(f'{database.name}.pending')
+        sizes.append(file.stat().st_size if file.exists() else 0)
+    assert sizes[0] == 0
+    assert sizes == sorted(set(sizes))
+    count = int(client.head(container).headers['x-container-object-count'])
+    assert count == len(client.get(container).text.split()) > 0
+
+
+def test_a_database_that_cannot_be_read_is_told_in_a_line(tmp_path):
+    path = tmp_path / 'no.db'
+    with pytest.raises(BenchError, match='cannot be used: unable to open'):
+        content(path)
+    path.write_text('no database, but long enough to be looked at' * 20)
+    with pytest.raises(BenchError, match='cannot be used'):
+        content(path)
+
+
+def test_the_benchmarks_own_account_is_that_of_the_default_user(cluster):
+    assert Account.login(cluster).name == 'AUTH_test'
