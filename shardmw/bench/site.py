@@ -115,6 +115,11 @@ class Site:
         return self.account.is_insecure
 
     @property
+    def containers(self) -> tuple[str, ...]:
+        """Those that this site made, and that are there."""
+        return tuple(self._made)
+
+    @property
     def swift_version(self) -> str:
         """As the cluster tells it; empty if it doesn't."""
         features = self.account.features()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import click
 
 from shardmw.bench.auth import Auth, TokenAuth, V1Auth
-from shardmw.bench.errors import BenchError
+from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.site import Site
 from shardmw.bench.stage import Stage
 from shardmw.saio import ClusterOptions
@@ -47,10 +47,10 @@ class Place:
             try:
                 yield site
             except BaseException:
-                with _told(stage):
-                    self._clean(site)
+                with _told(stage, site):
+                    self._clean(stage, site)
                 raise
-            self._clean(site)
+            self._clean(stage, site)
 
     def figures(self, site: Site) -> dict[str, object]:
         """Where it was, as figures of an experiment have it."""
@@ -59,9 +59,11 @@ class Place:
         cluster = {'url': site.urls[0], 'swift': site.swift_version}
         return {'cluster': cluster}
 
-    def _clean(self, site: Site) -> None:
+    def _clean(self, stage: Stage, site: Site) -> None:
         if self.cleanup:
             site.cleanup()
+        else:
+            stage.screen.line(_left_text(site))
 
 
 def place_options(command: Callable) -> Callable:
@@ -92,6 +94,9 @@ def place_of(context: click.Context) -> Place:
 
 def _auth_of(values: Mapping[str, object]) -> Auth | None:
     url, storage = values['auth_url'], values['storage_url']
+    if '' in (url, storage):
+        # of a variable that is not set; not to measure something else
+        raise click.UsageError('the URL of the cluster is empty')
     if url and storage:
         raise click.UsageError(
             '--auth-url and --os-storage-url are two ways to a cluster: '
@@ -123,12 +128,18 @@ def _check_remote(context: click.Context) -> None:
 
 
 @contextlib.contextmanager
-def _told(stage: Stage) -> Iterator[None]:
-    """What fails inside is told, but not more than what failed before."""
+def _told(stage: Stage, site: Site) -> Iterator[None]:
+    """What fails inside is told, and does not hide what failed before."""
     try:
         yield
     except BenchError as err:
         stage.screen.warning(f'not cleaned up: {err}')
+    except Interrupted:
+        stage.screen.warning(f'not cleaned up: {_left_text(site)}')
+
+
+def _left_text(site: Site) -> str:
+    return f'left there: {", ".join(site.containers) or "nothing"}'
 
 
 _OPTIONS = (
