@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rich.console import Console
 from rich.live import Live
+from rich.status import Status
 from rich.text import Text
 
 from shardmw.bench.live import LiveLoad, live_table
@@ -22,6 +23,7 @@ class Screen:
         self.console = Console(highlight=False, emoji=False, markup=False)
         if not self.console.is_terminal:
             self.console.width = _FILE_WIDTH
+        self._status: Status | None = None
 
     @property
     def is_live(self) -> bool:
@@ -52,19 +54,31 @@ class Screen:
         if not self.is_live:
             yield
             return
-        with self.console.status(Text(text), spinner='line'):
-            yield
+        with self.console.status(Text(text), spinner='line') as status:
+            self._status = status
+            try:
+                yield
+            finally:
+                self._status = None
 
     @contextlib.contextmanager
     def live(self, load: LiveLoad) -> Iterator[Live]:
         """A table of a load, on a terminal, as long as it runs.
 
+        In the place of a status: there can't be two things at a time.
         Show it anew with ``live.update(live_table(load), refresh=True)``.
         """
-        with Live(
-            live_table(load),
-            console=self.console,
-            auto_refresh=False,
-            transient=True,
-        ) as live:
-            yield live
+        status = self._status
+        if status is not None:
+            status.stop()
+        try:
+            with Live(
+                live_table(load),
+                console=self.console,
+                auto_refresh=False,
+                transient=True,
+            ) as live:
+                yield live
+        finally:
+            if status is not None:
+                status.start()
