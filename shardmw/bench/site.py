@@ -229,6 +229,7 @@ class Site:
             raise ValueError(f'{container} was not made here')
         if self.account.head(container) is not None:
             self._empty(container)
+            self._settle_usage(container)
             self._delete(container)
         del self._made[container]
 

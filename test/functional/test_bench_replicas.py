@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replicas that a device is emptied of come back."""
+
+import pytest
+
+from shardmw.bench.clients import Clients
+from shardmw.bench.databases import databases
+from shardmw.bench.errors import BenchError
+from shardmw.bench.kinds import sharded
+from shardmw.bench.names import FlatNames
+from shardmw.bench.replicas import contents, converge, empty_device
+from shardmw.bench.site import embedded_site
+from shardmw.saio import ClusterOptions
+
+KIND = sharded(2)
+ROWS = 500
+
+
+@pytest.fixture(scope='module')
+def site():
+    options = ClusterOptions(replicas=3)
+    with Clients(1) as clients, embedded_site(options, clients) as site:
+        yield site
+
+
+def test_a_device_that_was_emptied_is_made_whole(site):
+    container = site.make(KIND)
+    site.fill(container, KIND, FlatNames(ROWS))
+    place = site.cluster, site.account.name, container
+    before = contents(*place, KIND)
+    assert len(before) == 9
+    assert sum(each.rows for each in before.values()) == 3 * ROWS
+
+    device = empty_device(site.cluster, 3)
+    assert list(device.iterdir()) == []
+    assert len(databases(*place)) == 2
+    with pytest.raises(BenchError, match='has replicas that differ: 2 of 3'):
+        contents(*place, KIND)
+
+    converged = converge(site.cluster, device, before)
+    assert contents(*place, KIND) == before
+    assert converged.moments[0].rows == 0
+    assert converged.moments[-1].rows == ROWS
+    assert converged.moments[-1].databases == 3
+    assert converged.moments[-1].seconds <= converged.seconds + 0.001
+
+    # and the servers of the node are back
+    assert site.account.page(container) == list(FlatNames(ROWS))

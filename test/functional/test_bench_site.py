@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sites: the benchmark's own cluster, and others, which it treats as such."""
+
+import socket
+from contextlib import contextmanager
+
+import pytest
+
+from shardmw.bench.account import ContainerHead
+from shardmw.bench.auth import TokenAuth, V1Auth
+from shardmw.bench.clients import Clients
+from shardmw.bench.datafiles import attribute_bytes
+from shardmw.bench.errors import BenchError
+from shardmw.bench.kinds import PLAIN, native, sharded
+from shardmw.bench.names import FlatNames, TreeNames
+from shardmw.bench.site import embedded_site, remote_site
+from shardmw.bench.sources import Uploads
+from shardmw.placement import backing_container, backing_object
+from shardmw.saio import ClusterOptions
+from test.functional.conftest import USER, make_plain, unique
+
+KINDS = (PLAIN, sharded(3), native(3))
+NAMES = TreeNames(2, 10)
+
+
+@pytest.fixture(scope='module')
+def clients():
+    with Clients(1) as clients:
+        yield clients
+
+
+@pytest.fixture(scope='module')
+def own(clients):
+    with embedded_site(ClusterOptions(), clients) as site:
+        yield site
+
+
+@pytest.fixture
+def remote(cluster, clients):
+    """A cluster of somebody else, and a place there."""
+    with remote_site(auth_of(cluster), clients, unique('bench')) as site:
+        yield site
+        site.cleanup()
+
+
+def auth_of(cluster, **changes) -> V1Auth:
+    given = {
+        'auth_url': cluster.auth_url,
+        'user': USER,
+        'key': cluster.users[USER],
+    }
+    return V1Auth(**{**given, **changes})
+
+
+@contextmanager
+def told_in_a_line(*words: str):
+    with pytest.raises(BenchError) as told:
+        yield
+    message = str(told.value)
+    assert '\n' not in message
+    for word in words:
+        assert word in message
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.label)
+def kind(request):
+    return request.param
+
+
+class TestOwn:
+    def test_a_filled_container_lists_and_counts_all(self, own, kind):
+        container = own.make(kind, NAMES)
+        own.fill(container, kind, NAMES)
+        assert own.account.page(container) == list(NAMES)
+        assert own.account.head(container).objects == len(NAMES)
+
+    def test_a_populated_one_does_and_has_the_objects(self, own, kind):
+        container = own.make(kind, NAMES)
+        own.populate(container, NAMES, 5)
+        assert own.account.page(container) == list(NAMES)
+        # the same again overwrites, and so needs no room
+        own.populate(container, NAMES, 5)
+        assert own.account.head(container).objects == len(NAMES)
+
+    def test_it_can_be_filled_step_by_step(self, own):
+        container = own.make(PLAIN)
+        own.fill(container, PLAIN, FlatNames(10))
+        own.fill(container, PLAIN, FlatNames(30), first=10)
+        assert own.account.head(container).objects == 30
+
+    def test_spread_uploads_fall_evenly_into_native_ranges(self, own):
+        container = own.make(native(3))
+        path = own.container_path(container)
+        source = Uploads(path, 1, spread=True)
+        own._run(own.load(source, 2, count=90), '')
+        own._settle_usage(container)
+        assert own.account.head(container).objects == 90
+        ranges = [0, 0, 0]
+        for name in own.account.page(container):
+            ranges[int(name[:4], 16) * 3 >> 16] += 1
+        assert min(ranges) > 15
+
+    def test_one_that_was_not_split_for_names_is_not_filled(self, own):
+        container = own.make(native(3))
+        with pytest.raises(ValueError, match='give names to make'):
+            own.fill(container, native(3), NAMES)
+
+    def test_a_populated_container_can_be_removed(self, own, kind):
+        container = own.make(kind, NAMES)
+        own.populate(container, NAMES)
+        own.remove(container)
+        assert own.account.head(container) is None
+
+    def test_objects_files_are_found_in_their_shards(self, own):
+        names = FlatNames(1)
+        sizes = []
+        for kind in (PLAIN, sharded(1)):
+            container = own.make(kind)
+            own.populate(container, names)
+            place = container, names[0]
+            if kind.shards:
+                place = (
+                    backing_container(container, 0),
+                    backing_object(container, names[0]),
+                )
+            attributes = attribute_bytes(own.cluster, own.account.name, *place)
+            assert attributes['user.swift.metadata_checksum'] == 32
+            sizes.append(attributes['user.swift.metadata'] - len(container))
+        assert 0 < sizes[1] - sizes[0] < 20
+
+
+class TestRemote:
+    def test_containers_are_made_populated_and_all_removed(self, remote):
+        made = []
+        for kind in (PLAIN, sharded(3)):
+            container = remote.make(kind)
+            remote.populate(container, NAMES)
+            head = remote.account.head(container)
+            assert head == ContainerHead(len(NAMES), kind.shards)
+            made.append(container)
+        remote.cleanup()
+        assert [remote.account.head(each) for each in made] == [None, None]
+
+    def test_a_token_does_as_well(self, cluster, clients):
+        access = auth_of(cluster).login()
+        auth = TokenAuth(access.storage_url, access.token)
+        with remote_site(auth, clients, unique('bench')) as site:
+            site.make(PLAIN)
+            site.cleanup()
+
+    def test_it_tells_the_version_of_swift(self, remote):
+        assert remote.swift_version.startswith('2.')
+
+    def test_a_policy_can_be_chosen(self, remote, client):
+        container = remote.make(sharded(2), policy='Policy-1')
+        head = client.head(container)
+        assert head.headers['x-storage-policy'] == 'Policy-1'
+
+    def test_a_container_in_use_is_not_touched(self, remote, client):
+        container = make_plain(client)
+        client.put(container, 'precious', b'1')
+        with told_in_a_line(container, 'in use', '1 objects'):
+            remote.make(PLAIN, name=container)
+        with pytest.raises(ValueError, match='was not made here'):
+            remote.remove(container)
+        remote.cleanup()
+        assert client.get(container).text == 'precious\n'
+
+    def test_what_others_have_stays(self, remote, client):
+        theirs = make_plain(client)
+        remote.make(PLAIN)
+        remote.cleanup()
+        assert client.head(theirs).status == 204
+
+    def test_no_more_shards_than_it_takes(self, remote):
+        with told_in_a_line('up to 1024 shards', 'max_shards'):
+            remote.make(sharded(2000))
+
+    def test_no_native_sharding(self, remote):
+        with told_in_a_line('native sharding takes the own cluster'):
+            remote.make(native(2))
+
+    def test_no_rows(self, remote):
+        container = remote.make(PLAIN)
+        with told_in_a_line('databases of the own cluster only'):
+            remote.fill(container, PLAIN, NAMES)
+
+    def test_no_policy_that_it_does_not_have(self, remote):
+        with told_in_a_line('400', 'Invalid X-Storage-Policy'):
+            remote.make(PLAIN, policy='gold')
+
+
+class TestNoWayIn:
+    def refused(self, auth, clients, *words):
+        with told_in_a_line(*words), remote_site(auth, clients):
+            pass
+
+    def test_a_wrong_key(self, cluster, clients):
+        auth = auth_of(cluster, key='wrong')
+        self.refused(auth, clients, 'refuses the user', '401')
+
+    def test_a_url_of_something_else(self, cluster, clients):
+        auth = auth_of(cluster, auth_url=f'{cluster.proxy_urls[0]}/info')
+        self.refused(auth, clients, 'gave no token', 'auth v1')
+
+    def test_a_wrong_token(self, cluster, clients):
+        auth = TokenAuth(cluster.storage_url, 'wrong')
+        self.refused(auth, clients, 'refuses the token', '401')
+
+    def test_nobody_there(self, clients):
+        with socket.socket() as unused:
+            unused.bind(('127.0.0.1', 0))
+            url = 'http://{}:{}/v1/AUTH_a'.format(*unused.getsockname())
+            self.refused(TokenAuth(url, 't'), clients, 'Connection refused')
+
+    def test_no_such_host(self, clients):
+        auth = TokenAuth('http://nobody.invalid/v1/AUTH_a', 't')
+        self.refused(auth, clients, 'nobody.invalid', 'failed')
+
+
+def test_a_proxy_without_the_filter_has_plain_containers_only(
+    cluster, clients, unfiltered_proxy
+):
+    access = auth_of(cluster).login()
+    url = f'{unfiltered_proxy}/v1/AUTH_test'
+    auth = TokenAuth(url, access.token)
+    with remote_site(auth, clients, unique('bench')) as site:
+        with told_in_a_line('has no shardmw filter'):
+            site.make(sharded(2))
+        site.make(PLAIN)
+        site.cleanup()
