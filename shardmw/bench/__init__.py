@@ -6,9 +6,10 @@ clusters of the benchmark's own. What a command measured is kept as JSON in a
 folder, and shown as tables, which a page can have, too.
 
 Rooms, from the ground up
-    ``units``, ``figures``, ``wire``, ``samples``, ``sources``, ``load``,
-    ``summary``, ``tables`` and ``page`` are pure. ``connection`` is one
-    client, ``loop`` one client process, ``clients`` all of them. ``account``
+    ``chance``, ``units``, ``figures``, ``wire``, ``samples``, ``sources``,
+    ``load``, ``progress``, ``summary``, ``tables`` and ``page`` are pure.
+    ``connection`` is one client, ``loop`` one client process, ``clients`` all
+    of them; ``signals`` holds back Ctrl-C while they are talked to. ``account``
     makes containers and looks into them; ``memcached`` reads its counters;
     ``results`` is the folder. ``ratelimit`` has the experiments of a command.
     ``cli`` is the command line.
