@@ -9,10 +9,10 @@ Rooms, from the ground up
     ``chance``, ``units``, ``figures``, ``wire``, ``samples``, ``sources``,
     ``load``, ``progress``, ``summary``, ``tables`` and ``page`` are pure.
     ``connection`` is one client, ``loop`` one client process, ``clients`` all
-    of them; ``signals`` holds back Ctrl-C while they are talked to. ``account``
-    makes containers and looks into them; ``memcached`` reads its counters;
-    ``results`` is the folder. ``ratelimit`` has the experiments of a command.
-    ``cli`` is the command line.
+    of them; ``signals`` holds back Ctrl-C while they are talked to.
+    ``account`` makes containers and looks into them; ``memcached`` reads its
+    counters; ``results`` is the folder. ``ratelimit`` has the experiments
+    of a command. ``cli`` is the command line.
 
 A load
     ::
