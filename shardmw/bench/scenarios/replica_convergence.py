@@ -97,10 +97,10 @@ def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
                 f"on Swift's {REPLICATOR} runs once on each of the nodes, "
                 'at the same time, as often as it takes. *Databases*: on '
                 'each device, without the root of a sharded container.',
-                f'Medians of {number(parameters.rounds)} rounds, in which '
-                'the two containers take turns. All nodes share a machine '
-                'and a disk: a database that is missing as a whole is '
-                'copied as a file, without a network between them.',
+                f'Medians of the rounds ({number(parameters.rounds)}), in '
+                'which the two containers take turns. All nodes share a '
+                'machine and a disk: a database that is missing as a whole '
+                'is copied as a file, without a network between them.',
             ),
         )
     ]
