@@ -100,10 +100,7 @@ def _section(section: Section, draw: Callable[[Plot], str]) -> Iterator[str]:
     for warning in section.warnings:
         yield f'<p class="warning">{escape(warning)}</p>'
     if said.published:
-        yield (
-            '<p class="published"><strong>Published:</strong> '
-            f'{inline(said.published)}</p>'
-        )
+        yield f'<p class="published">{inline(said.published)}</p>'
     for table in said.tables:
         yield from _table(table)
     if said.plots:

@@ -53,7 +53,7 @@ def _body(section: Section, folder: str) -> Iterator[str]:
     for warning in section.warnings:
         yield f'**{warning}**'
     if said.published:
-        yield f'Published: {said.published}'
+        yield said.published
     for table in said.tables:
         yield table.markdown()
     yield from _plots(said.plots, folder)

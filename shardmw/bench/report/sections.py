@@ -34,7 +34,7 @@ class Section:
     @property
     def title(self) -> str:
         """Its heading."""
-        title = self.description.title
+        title = self.description.title.replace('-', ' ')
         return title[:1].upper() + title[1:]
 
     @property

@@ -69,11 +69,12 @@ table {
   border-collapse: collapse; font-size: 0.9rem;
   font-variant-numeric: tabular-nums;
 }
-th, td {
-  padding: 0.32rem 0.8rem; text-align: left; vertical-align: top;
-  white-space: nowrap;
+th, td { padding: 0.32rem 0.7rem; text-align: left; vertical-align: top; }
+td { white-space: nowrap; }
+th {
+  color: var(--faint); font-weight: 600; line-height: 1.3;
+  vertical-align: bottom;
 }
-th { color: var(--faint); font-weight: 600; vertical-align: bottom; }
 thead th { border-bottom: 2px solid var(--rule); }
 tbody td { border-bottom: 1px solid var(--rule); }
 tbody tr:nth-child(even) { background: var(--stripe); }

@@ -140,7 +140,7 @@ def measure(stage: Stage, keep) -> dict[str, object]:
             for turn in range(parameters.rounds):
                 for kind in rotated(parameters.kinds, turn):
                     path = site.container_path(containers[kind])
-                    _write(stage, site, ledger, path, kind, turn, rows)
+                    _write(parameters, site, ledger, path, kind, turn, rows)
             before = rows
     return ledger.figures
 
@@ -217,7 +217,7 @@ def _fill(
 
 
 def _write(
-    stage: Stage,
+    parameters: Parameters,
     site: Site,
     ledger: Ledger,
     path: str,
@@ -225,13 +225,11 @@ def _write(
     turn: int,
     rows: int,
 ) -> None:
-    parameters = stage.parameters
     names = ScatteredNames(FlatNames(rows), f'{rows}-{turn}')
-    load = stage.load(
-        site,
+    load = site.load(
         NamedUploads(path, names, parameters.size),
         parameters.clients,
-        parameters.seconds,
+        seconds=parameters.seconds,
     )
     ledger.measure(load, 'write', kind, turn, rows=rows)
 
