@@ -2,15 +2,11 @@
 """The benchmark, with loads of a second; what it measures is not judged."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from shardmw.bench.page import BEGIN, END
-
-BENCH = (sys.executable, '-m', 'shardmw.bench')
-PATIENCE_SECONDS = 600
+from test.functional.benching import run_bench
 
 #: Those that need a cluster only, and take the least time.
 EXPERIMENTS = ('rates', 'outage')
@@ -23,16 +19,6 @@ TINY = (
 )
 
 PAGE = f'# Rates\n\nBefore.\n\n{BEGIN}\nold\n{END}\n\nAfter.\n'
-
-
-def run_bench(*arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [*BENCH, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECONDS,
-        stdin=subprocess.DEVNULL,
-    )
 
 
 @pytest.fixture(scope='module')

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kinds of work and comparisons, with loads of half a second.
+
+Most are done on the cluster of the tests, as somebody would on theirs; what
+they measure is not judged.
+"""
+
+import signal
+import time
+
+import pytest
+
+from test.functional.benching import (
+    csv_rows,
+    result_of,
+    run_bench,
+    run_on_terminal,
+    start_bench,
+)
+from test.functional.conftest import USER, unique
+
+SHORT = ('-t', '4', '--seconds', '0.5', '--shards', '0,2')
+OBJECTS = ('--objects', '20', '-b', '1K')
+
+#: What each kind of work takes to be short.
+WORKS = {
+    'write': (*SHORT, '-b', '1-4K'),
+    'read': (*SHORT, *OBJECTS),
+    'head': (*SHORT, *OBJECTS),
+    'delete': ('-t', '4', '--shards', '0,2', *OBJECTS),
+    'list': (*SHORT, '--rows', '30', '--page', '10,7'),
+    'mixed': (*SHORT, *OBJECTS, '--mix', 'write=50,delete=20,read=30'),
+}
+
+
+@pytest.fixture(scope='session')
+def access(cluster) -> tuple[str, ...]:
+    """The options that lead to the cluster of the tests."""
+    return (
+        *('-A', cluster.auth_url),
+        *('-U', USER, '-K', cluster.users[USER]),
+    )
+
+
+@pytest.fixture
+def listed(client):
+    """The names of containers that begin with a word."""
+
+    def listed(prefix: str) -> list[str]:
+        return client.get('', format='json', prefix=prefix).names()
+
+    return listed
+
+
+def wait_until(is_so, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end, 'it never was'
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize('work', WORKS)
+def test_work_is_measured_on_each_container_and_cleaned_up(
+    work, access, listed, tmp_path
+):
+    name = unique('bench')
+    ran = run_bench(
+        *(work, *WORKS[work], *access),
+        *('--container', name, '--output', str(tmp_path)),
+    )
+    assert ran.returncode == 0, ran.stderr
+    result = result_of(tmp_path, f'workload-{work}')
+    runs = result['figures']['runs']
+    assert result['complete']
+    assert {run['kind']['layout'] for run in runs} == {'plain', 'sharded'}
+    assert all(run['summary']['admitted'] > 0 for run in runs)
+    assert all(run['summary']['errors'] == {} for run in runs)
+    assert len(csv_rows(tmp_path, f'workload-{work}')) == len(runs)
+    assert f'{work}: clients 4' in ran.stdout
+    assert listed(name) == []
+
+
+def test_rows_of_pages_are_counted(access, tmp_path):
+    ran = run_bench(
+        *('list', *WORKS['list'], *access, '--output', str(tmp_path)),
+    )
+    assert ran.returncode == 0, ran.stderr
+    for run in result_of(tmp_path, 'workload-list')['figures']['runs']:
+        most = run['summary']['admitted'] * run['conditions']['page']
+        assert 0 < run['rows_listed'] <= most
+
+
+def test_a_count_ends_a_load(access, tmp_path):
+    run_bench(
+        *('write', '-t', '4', '--count', '9', '--shards', '0', *access),
+        *('--output', str(tmp_path)),
+    )
+    (run,) = result_of(tmp_path, 'workload-write')['figures']['runs']
+    assert run['summary']['offered'] == 9
+
+
+def test_a_comparison_has_ratios_of_each_round(tmp_path):
+    ran = run_bench(
+        *('compare', 'listing', '-t', '2', '--seconds', '0.3'),
+        *('--rows', '200', '--page', '50', '--native', '2', '--shards', '2'),
+        *('--rounds', '2', '--name', 'tiny', '--output', str(tmp_path)),
+    )
+    assert ran.returncode == 0, ran.stderr
+    runs = result_of(tmp_path, 'compare-list-tiny')['figures']['runs']
+    order = [(run['turn'], run['kind']['layout']) for run in runs]
+    assert order == [
+        *((0, 'plain'), (0, 'native'), (0, 'sharded')),
+        *((1, 'native'), (1, 'sharded'), (1, 'plain')),
+    ]
+    assert all(run['summary']['errors'] == {} for run in runs)
+    assert 'rate to plain' in ran.stdout
+    assert 'native, 2 ranges' in ran.stdout
+
+
+def test_containers_are_left_for_whoever_wants_them(
+    access, listed, client, tmp_path
+):
+    name = unique('left')
+    ran = run_bench(
+        *('write', '-t', '2', '--count', '5', '--shards', '2', *access),
+        *('--container', name, '--no-cleanup', '--output', str(tmp_path)),
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert f'left there: {name}' in ran.stdout
+    assert len(client.get(name, format='json').json()) == 5
+
+
+def test_an_interrupted_run_keeps_what_it_has_and_cleans_up(
+    access, listed, client, tmp_path
+):
+    name = unique('interrupted')
+    ran = start_bench(
+        *('write', '-t', '4', '--seconds', '60', '--shards', '2', *access),
+        *('--container', name, '--output', str(tmp_path)),
+    )
+    wait_until(lambda: client.get(name).body)
+    ran.send_signal(signal.SIGINT)
+    said, error = ran.communicate(timeout=120)
+    assert ran.returncode == 128 + signal.SIGINT
+    assert error == 'Interrupted\n'
+    assert 'broken off' in said
+    result = result_of(tmp_path, 'workload-write')
+    assert not result['complete']
+    (run,) = result['figures']['runs']
+    assert run['summary']['admitted'] > 0
+    assert run['summary']['seconds'] < 60
+    assert len(csv_rows(tmp_path, 'workload-write')) == 1
+    assert listed(name) == []
+
+
+def test_progress_is_shown_on_a_terminal(access, tmp_path):
+    code, shown = run_on_terminal(
+        *('write', '-t', '4', '--seconds', '2', '--shards', '2', *access),
+        *('--output', str(tmp_path)),
+    )
+    assert code == 0
+    for head in ('ops/s', 'p50 ms', 'p95 ms', 'p99 ms', 'errors', 'left'):
+        assert shown.count(head) > 1, shown
+    assert '0:01' in shown
+
+
+def test_environment_alone_leads_to_no_cluster(cluster, listed, tmp_path):
+    ran = run_bench(
+        *('write', '-t', '2', '--count', '2', '--shards', '0'),
+        *('--output', str(tmp_path)),
+        ST_AUTH=cluster.auth_url,
+        ST_USER=USER,
+        ST_KEY=cluster.users[USER],
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert (
+        result_of(tmp_path, 'workload-write')['provenance']['cluster'] is None
+    )
+
+
+def assert_fails_with(ran, message: str) -> None:
+    assert ran.returncode == 1
+    assert ran.stderr.count('\n') == 1, ran.stderr
+    assert message in ran.stderr
+
+
+def test_refused_access_is_told_in_a_line(cluster, tmp_path):
+    ran = run_bench(
+        *('write', '-A', cluster.auth_url, '--output', str(tmp_path)),
+        ST_USER=USER,
+        ST_KEY='wrong',
+    )
+    assert_fails_with(ran, f"refuses the user '{USER}' (401)")
+
+
+def test_a_refused_token_is_told_in_a_line(cluster, tmp_path):
+    ran = run_bench(
+        *('write', '--os-storage-url', cluster.storage_url),
+        *('--os-auth-token', 'AUTH_old', '--output', str(tmp_path)),
+    )
+    assert_fails_with(ran, 'refuses the token (401)')
+
+
+def test_a_cluster_that_is_away_is_told_in_a_line(tmp_path):
+    ran = run_bench(
+        *('write', '-A', 'http://127.0.0.1:9/auth/v1.0'),
+        *('-U', USER, '-K', 'any', '--output', str(tmp_path)),
+    )
+    assert_fails_with(ran, 'Connection refused')
+
+
+def test_a_container_in_use_is_left_alone(access, client, plain, tmp_path):
+    client.put(f'{plain}/mine', body=b'mine')
+    ran = run_bench(
+        *('write', '--shards', '0', '--container', plain, *access),
+        *('--output', str(tmp_path)),
+    )
+    assert_fails_with(ran, f'container {plain} is in use')
+    assert client.get(f'{plain}/mine').body == b'mine'
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        (('write', '-b', 'big'), "'big' is no size"),
+        (('write', '--shards', '1,x'), "'1,x' is no list of shard counts"),
+        (('mixed', '--mix', 'write'), "'write' is no mix"),
+        (('write', '-A', 'http://a/auth/v1.0'), '--auth-url needs --user'),
+        (('write', '-A', ''), 'the URL of the cluster is empty'),
+        (('write', '--no-cleanup'), '--no-cleanup is for clusters of yours'),
+        (
+            ('write', '--os-storage-url', 'http://a/v1/AUTH_a'),
+            '--os-storage-url needs --os-auth-token',
+        ),
+        (
+            ('list', '-A', 'http://a', '-U', 'a', '-K', 'b', '--proxies', '2'),
+            "--proxies is for the benchmark's own cluster",
+        ),
+        (('list', '--name', 'My list'), "'My list' is no word"),
+    ],
+)
+def test_bad_input_is_told_in_a_line(arguments, message):
+    ran = run_bench(*arguments)
+    assert ran.returncode == 2
+    assert message in ran.stderr

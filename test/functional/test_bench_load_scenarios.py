@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scenarios that are loads on a cluster, in tiny; nothing is judged."""
+
+import pytest
+
+from test.functional.benching import csv_rows, result_of, run_bench
+
+TINY = ('--rounds', '1', '--seconds', '0.3', '--shards', '2')
+
+#: Of each: what makes it tiny, and how many loads that are.
+SCENARIOS = {
+    'container-sharding': ((*TINY, '-t', '4', '--limit', '50'), 2 * 2),
+    'object-size': (
+        (*TINY, '-t', '2', '-b', '4K,2M', '--large', '1M')
+        + ('--large-count', '4'),
+        2 * 2,
+    ),
+    'concurrency': ((*TINY, '-t', '1,2', '-b', '4K,2M'), 2 * 2 * 2 * 2),
+    'log-serving': ((*TINY, '-t', '2', '--logs', '3', '-b', '100K'), 2 * 2),
+    'small-objects': ((*TINY, '-t', '2'), 2 * 2),
+}
+
+
+@pytest.mark.parametrize('name', SCENARIOS)
+def test_a_scenario_is_measured(name, tmp_path):
+    options, loads = SCENARIOS[name]
+    ran = run_bench('scenario', name, *options, '--output', str(tmp_path))
+    assert ran.returncode == 0, ran.stderr
+    result = result_of(tmp_path, f'scenario-{name}')
+    runs = result['figures']['runs']
+    assert result['complete']
+    assert len(runs) == loads
+    assert all(run['summary']['errors'] == {} for run in runs)
+    assert len(csv_rows(tmp_path, f'scenario-{name}')) == loads
+    assert 'N = 2' in ran.stdout
+
+
+def test_all_scenarios_are_listed_with_a_line_each():
+    ran = run_bench('scenario', '--help')
+    for name in (*SCENARIOS, 'container-growth', 'xattr-size', 'all'):
+        assert f'\n  {name} ' in ran.stdout
