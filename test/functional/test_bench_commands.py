@@ -47,7 +47,7 @@ def listed(client):
     """The names of containers that begin with a word."""
 
     def listed(prefix: str) -> list[str]:
-        return client.get('', format='json', prefix=prefix).names()
+        return client.listing(prefix=prefix).names()
 
     return listed
 
@@ -127,7 +127,7 @@ def test_containers_are_left_for_whoever_wants_them(
     )
     assert ran.returncode == 0, ran.stderr
     assert f'left there: {name}' in ran.stdout
-    assert len(client.get(name, format='json').json()) == 5
+    assert len(client.listing(name).json()) == 5
 
 
 def test_an_interrupted_run_keeps_what_it_has_and_cleans_up(
@@ -138,6 +138,7 @@ def test_an_interrupted_run_keeps_what_it_has_and_cleans_up(
         *('write', '-t', '4', '--seconds', '60', '--shards', '2', *access),
         *('--container', name, '--output', str(tmp_path)),
     )
+    wait_until(lambda: client.get(name).status == 200)
     wait_until(lambda: client.get(name).body)
     ran.send_signal(signal.SIGINT)
     said, error = ran.communicate(timeout=120)
@@ -210,13 +211,13 @@ def test_a_cluster_that_is_away_is_told_in_a_line(tmp_path):
 
 
 def test_a_container_in_use_is_left_alone(access, client, plain, tmp_path):
-    client.put(f'{plain}/mine', body=b'mine')
+    client.put(plain, 'mine', b'mine')
     ran = run_bench(
         *('write', '--shards', '0', '--container', plain, *access),
         *('--output', str(tmp_path)),
     )
     assert_fails_with(ran, f'container {plain} is in use')
-    assert client.get(f'{plain}/mine').body == b'mine'
+    assert client.get(plain, 'mine').body == b'mine'
 
 
 @pytest.mark.parametrize(
