@@ -303,8 +303,10 @@ class Clients:
             process = context.Process(
                 target=_serve, args=(theirs,), daemon=True
             )
-            process.start()
-            self._processes.append(process)
+            # it can't make sense of half of what it's told at its start
+            with signals.held_back():
+                process.start()
+                self._processes.append(process)
             theirs.close()
 
 

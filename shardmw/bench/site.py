@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from shardmw.bench import signals
 from shardmw.bench.account import (
     POLICY_HEADER,
     SHARD_COUNT_HEADER,
@@ -160,9 +161,10 @@ class Site:
         self._check(kind)
         name = name or self._next_name(kind)
         self._check_is_free(name)
-        # noted first, so that it's removed if this is broken off
-        self._made[name] = _Made(kind, names is not None)
-        self.account.put(name, _headers(kind, policy))
+        # a container that comes when nobody waits any more is never removed
+        with signals.held_back():
+            self._made[name] = _Made(kind, names is not None)
+            self.account.put(name, _headers(kind, policy))
         self._check_is_of(name, kind)
         if kind.is_native:
             bounds = _bounds(kind.parts, names)
