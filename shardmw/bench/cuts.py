@@ -4,6 +4,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from shardmw.bench.kinds import Kind
 from shardmw.bench.runs import Run
@@ -24,7 +25,7 @@ _NOUNS = {
     'mixed': 'operations',
 }
 
-# Runs of more conditions than that don't all have a plot.
+# Of a work with more conditions than that, not all have a plot.
 _MOST = 4
 
 
@@ -78,9 +79,17 @@ def cuts(runs: Sequence[Run], but: Iterable[str] = ()) -> list[Cut]:
 
 
 def some(found: Sequence[Cut]) -> list[Cut]:
-    """Not too many: the first, the last, and some evenly between."""
+    """Not too many of any work: the first, the last, some evenly between."""
+    return [
+        each
+        for _, own in groupby(found, key=lambda cut: cut.work)
+        for each in _evenly(list(own))
+    ]
+
+
+def _evenly(found: list[Cut]) -> list[Cut]:
     if len(found) <= _MOST:
-        return list(found)
+        return found
     step = (len(found) - 1) / (_MOST - 1)
     return [found[round(place * step)] for place in range(_MOST)]
 

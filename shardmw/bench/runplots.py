@@ -267,7 +267,7 @@ def phases(runs: Sequence[Run], prefix: str) -> list[Plot]:
         ]
         plots += _plot(
             name=cut.name(prefix, 'phases'),
-            title=cut.title('request, response, transfer times'),
+            title=cut.title('request, response, transfer'),
             x=_kinds_axis(kinds),
             y=Axis('mean time (ms)'),
             series=[*trimmed, *whole],

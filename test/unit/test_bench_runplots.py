@@ -234,6 +234,15 @@ class TestByCondition:
         assert names == [f'{stem}-{n}-rows' for n in (0, 6, 13, 19)]
 
 
+def test_each_work_has_its_share_of_plots():
+    runs = [
+        run(work, rows=rows) for work in ('read', 'write') for rows in range(9)
+    ]
+    names = [plot.name for plot in runplots.latency_histograms(runs, 'p')]
+    assert len([name for name in names if name.startswith('p-read')]) == 4
+    assert len(names) == 8
+
+
 class TestLatencyOverTime:
     def test_seconds_are_dots_and_averages_a_line(self):
         runs = [run(each_second=(10, 20, 30))]

@@ -49,6 +49,9 @@ _LEGEND_SHARE = 0.3
 _LINEAR_ROOM = 0.06
 _LOG_ROOM = 1.35
 
+# Above bars, for their values.
+_TOLD_ROOM = 1.06
+
 # Between two labels of the same axis, in inches.
 _LABEL_GAP = 0.07
 
@@ -137,8 +140,7 @@ def _limit(axes: Axes, plot: Plot) -> None:
     ]
     has_bars = any(style_of(plot, s) == BARS for s in plot.series)
     low, high = _limits(plot.y, heights, has_bars or plot.y.from_zero)
-    # the values on the bars
-    axes.set_ylim(low, high * (1.05 if has_bars else 1))
+    axes.set_ylim(low, high * (_TOLD_ROOM if has_bars else 1))
 
 
 def _limits(
