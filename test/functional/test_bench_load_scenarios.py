@@ -15,7 +15,7 @@ SCENARIOS = {
         + ('--large-count', '4'),
         2 * 2,
     ),
-    'concurrency': ((*TINY, '-t', '1,2', '-b', '4K,2M'), 2 * 2 * 2 * 2),
+    'concurrency': ((*TINY, '-t', '1,2', '-b', '2M'), 2 * 2 * 2),
     'log-serving': ((*TINY, '-t', '2', '--logs', '3', '-b', '100K'), 2 * 2),
     'small-objects': ((*TINY, '-t', '2'), 2 * 2),
 }

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line, up to where something is measured."""
+
+from dataclasses import dataclass
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from shardmw.bench.cli import main
+from shardmw.bench.command import chosen_parameters, parameter_options
+from shardmw.bench.errors import BenchError, Interrupted
+from shardmw.bench.kinds import PLAIN, native, sharded
+from shardmw.bench.options import COUNTS, SETTING, SIZES
+from shardmw.bench.parameters import Parameters, option
+from shardmw.bench.scenarios import NAMES, scenarios
+from shardmw.bench.workloads.measuring import _Own, container_names
+from shardmw.bench.workloads.parameters import (
+    ListParameters,
+    WorkParameters,
+    WriteParameters,
+)
+
+
+@pytest.fixture
+def run():
+    """Runs a command with arguments."""
+
+    def run(*arguments: str, **variables: str):
+        return CliRunner(env=variables).invoke(main, arguments)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        (('write', '-b', 'big'), "'big' is no size"),
+        (('write', '--shards', '1,x'), "'1,x' is no list of shard counts"),
+        (('write', '--shards', '2,2'), "'2,2' is no list of shard counts"),
+        (('mixed', '--mix', 'write'), "'write' is no mix"),
+        (('write', '-t', '0'), '0 is not in the range'),
+        (('write', '-A', 'http://a/auth/v1.0'), '--auth-url needs --user'),
+        (('write', '-A', ''), 'the URL of the cluster is empty'),
+        (('write', '--no-cleanup'), '--no-cleanup is for clusters of yours'),
+        (
+            ('write', '-A', 'http://a', '--os-storage-url', 'http://a'),
+            'two ways to a cluster',
+        ),
+        (
+            ('write', '--os-storage-url', 'http://a/v1/AUTH_a'),
+            '--os-storage-url needs --os-auth-token',
+        ),
+        (
+            ('list', '-A', 'http://a', '-U', 'a', '-K', 'b', '--proxies', '2'),
+            "--proxies is for the benchmark's own cluster",
+        ),
+        (
+            ('list', '-A', 'http://a', '-U', 'a', '-K', 'b', '--set', 'a.b=c'),
+            "--set is for the benchmark's own cluster",
+        ),
+        (('list', '--name', 'My list'), "'My list' is no word"),
+        (('compare', 'fly'), "No such command 'fly'"),
+        (('scenario', 'object-size', '-b', '4X'), "'4X' is no size"),
+    ],
+)
+def test_bad_input_is_told_in_a_line(run, arguments, message):
+    ran = run(*arguments)
+    assert ran.exit_code == 2
+    assert message in ran.output
+
+
+@pytest.mark.parametrize(
+    ('failure', 'code'),
+    [
+        (BenchError('it was so'), 1),
+        (Interrupted(15), 128 + 15),
+        (Interrupted(), 128 + 2),
+        (KeyboardInterrupt(), 128 + 2),
+    ],
+)
+def test_what_ends_a_command_tells_its_exit_code(
+    run, failure, code, monkeypatch
+):
+    def fail(*_: object) -> None:
+        raise failure
+
+    monkeypatch.setattr('shardmw.bench.workloads.command.perform', fail)
+    monkeypatch.setattr('shardmw.bench.results.make', lambda path: None)
+    assert run('write').exit_code == code
+
+
+def test_scenarios_have_all_that_commands_and_reports_take():
+    assert list(scenarios()) == list(NAMES)
+    for name, module in scenarios().items():
+        assert name == module.NAME
+        assert '\n' not in module.SUMMARY
+        parameters = module.Parameters()
+        again = module.Parameters.from_json(parameters.as_json())
+        assert again == parameters
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_scenarios_tell_their_options_and_defaults(run, name):
+    ran = run('scenario', name, '--help')
+    assert ran.exit_code == 0
+    for field in scenarios()[name].Parameters.options():
+        if field != 'settings':
+            assert f'--{field.replace("_", "-")}' in ran.output
+
+
+@dataclass(frozen=True)
+class Some(Parameters):
+    counts: tuple[int, ...] = option((1, 2), COUNTS, 'Some.', '-c', '--counts')
+    sizes: tuple[int, ...] = option((4096, 5), SIZES, 'Sizes.')
+    is_so: bool = option(True, bool, 'Whether.')
+    settings: dict = option({}, SETTING, 'Of it.', '--set', multiple=True)
+
+
+class TestParameters:
+    @pytest.fixture
+    def chosen(self):
+        """What somebody chose by what they typed."""
+        found = []
+
+        @click.command()
+        @parameter_options(Some, sizes=(7,))
+        def command(**values: object) -> None:
+            found.append(chosen_parameters(Some, values))
+
+        def chosen(*arguments: str) -> Some:
+            ran = CliRunner().invoke(command, arguments)
+            assert ran.exit_code == 0, ran.output
+            return found[-1]
+
+        return chosen
+
+    def test_defaults_are_those_of_the_fields_or_the_command(self, chosen):
+        assert chosen() == Some(sizes=(7,))
+
+    def test_options_are_fields(self, chosen):
+        assert chosen('-c', '3', '--sizes', '4K,1', '--no-is-so') == Some(
+            (3,), (4096, 1), False
+        )
+
+    def test_settings_are_a_mapping(self, chosen):
+        assert chosen('--set', 'a.b=1', '--set', 'a.c=2').settings == {
+            'a.b': '1',
+            'a.c': '2',
+        }
+
+    def test_json_gives_them_back(self):
+        some = Some((3,), (1,), False, {'a.b': '1'})
+        assert Some.from_json(some.as_json() | {'unknown': 1}) == some
+
+
+class TestKinds:
+    def test_zero_shards_are_a_plain_container(self):
+        parameters = WorkParameters(shards=(8, 0), native=4)
+        assert parameters.kinds == [PLAIN, native(4), sharded(8)]
+
+    def test_a_limit_is_a_setting_of_the_cluster(self):
+        settings = WorkParameters(limit=20.0).cluster.settings
+        assert dict(settings) == {'shardmw.container_ratelimit_0': '20'}
+
+    def test_a_count_alone_ends_loads(self):
+        assert WriteParameters().load_seconds == 10
+        assert WriteParameters(count=5).load_seconds is None
+        assert WriteParameters(count=5, seconds=2.0).load_seconds == 2
+        assert ListParameters(seconds=2.0).load_seconds == 2
+
+
+class TestContainerNames:
+    def test_a_single_container_has_the_chosen_name(self):
+        own = _Own(PLAIN, None)
+        assert container_names('logs', [own, own]) == {own: 'logs'}
+
+    def test_several_have_their_kinds_and_rounds_behind_it(self):
+        owners = [_Own(k, n) for k in (PLAIN, sharded(8)) for n in (0, 1)]
+        names = container_names('logs', owners)
+        assert [*names.values()] == [
+            *('logs-plain-0', 'logs-plain-1', 'logs-8-0', 'logs-8-1')
+        ]

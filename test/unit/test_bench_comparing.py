@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of runs, CSV and words, from runs made up."""
+
+import csv
+import io
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardmw.bench.compare import report as comparisons
+from shardmw.bench.comparing import (
+    BANDWIDTH,
+    CONTAINER,
+    ERRORS,
+    RATE,
+    RATE_RATIO,
+    condition,
+    interval_text,
+    rows_of,
+    table,
+    warnings,
+)
+from shardmw.bench.csvfiles import csv_text, entries_of, flat
+from shardmw.bench.errors import BenchError
+from shardmw.bench.experiments import describe, in_order
+from shardmw.bench.figures import Interval
+from shardmw.bench.kinds import PLAIN, native, sharded
+from shardmw.bench.live import LiveLoad, live_cells, time_text
+from shardmw.bench.progress import progress_of
+from shardmw.bench.results import Result, load_all, save
+from shardmw.bench.runs import Run
+from shardmw.bench.scenarios import scenarios
+from shardmw.bench.turns import rotated
+from shardmw.bench.words import conditions_text, objects_text, varying
+from test.unit.test_bench_load import sample
+from test.unit.test_bench_ratelimit import ORIGIN
+from test.unit.test_bench_reports import cells
+from test.unit.test_bench_runs import run_of
+
+
+def runs_at(rates: dict, **conditions) -> list[Run]:
+    """Runs of so many operations in their last second, by kind and round."""
+    return [
+        run_of(*[1.0] * count, kind=kind, turn=turn, **conditions)
+        for kind, counts in rates.items()
+        for turn, count in enumerate(counts)
+    ]
+
+
+class TestRows:
+    def test_rows_are_conditions_then_kinds_in_their_order(self):
+        runs = [
+            run_of(1.0, kind=kind, size=size)
+            for size in (10, 2)
+            for kind in (sharded(8), native(4), PLAIN, sharded(2))
+        ]
+        found = [(r.conditions['size'], r.kind) for r in rows_of(runs)]
+        kinds = [PLAIN, native(4), sharded(2), sharded(8)]
+        assert found == [(size, kind) for size in (10, 2) for kind in kinds]
+
+    def test_ratios_are_of_the_same_round(self):
+        runs = runs_at({PLAIN: [10, 20, 40], sharded(2): [20, 20, 20]})
+        _, row = rows_of(runs)
+        ratio = row.ratio(lambda run: run.rate)
+        assert (ratio.low, ratio.median, ratio.high) == (0.5, 1, 2)
+
+    def test_a_round_without_its_pair_has_no_ratio(self):
+        runs = runs_at({PLAIN: [10], sharded(2): [20, 30]})
+        _, row = rows_of(runs)
+        assert row.ratio(lambda run: run.rate).median == 2
+
+    def test_ratios_are_of_the_same_conditions(self):
+        runs = runs_at({PLAIN: [10]}, size=1) + runs_at(
+            {sharded(2): [20]}, size=2
+        )
+        assert all(
+            row.ratio(lambda run: run.rate) is None for row in rows_of(runs)
+        )
+
+
+def test_a_table_has_medians_and_ratios():
+    runs = runs_at({PLAIN: [10, 20, 30], sharded(2): [20, 20, 30]}, size=4096)
+    made = table(
+        'Rates',
+        rows_of(runs),
+        [condition('size'), CONTAINER, RATE, *RATE_RATIO, BANDWIDTH, ERRORS],
+    )
+    first, second = cells(made)
+    assert first == {
+        'object size': '4K',
+        'container': 'plain',
+        'ops/s': '20.0',
+        'rate to plain': '—',
+        '95 % interval': '—',
+        'MB/s': '0.000180',
+        'errors': '0',
+    }
+    assert second['rate to plain'] == '1.00'
+    assert second['95 % interval'] == '1.00 to 2.00 (75%)'
+    assert made.names == 2
+
+
+def test_intervals_tell_less_confidence_than_was_asked_for():
+    assert interval_text(None) == '—'
+    assert interval_text(Interval(1, 1, 1, 0)) == '—'
+    assert interval_text(Interval(1, 0.9, 1.25, 0.97)) == '0.90 to 1.25'
+    assert interval_text(Interval(1, 0.9, 1.2, 0.5)) == '0.90 to 1.20 (50%)'
+
+
+def test_loads_that_the_clients_bound_are_told():
+    free = run_of(1.0)
+    bound = replace(free, summary=replace(free.summary, is_client_bound=True))
+    assert warnings([free]) == []
+    assert warnings([free, bound])[0].startswith('In 1 of 2 loads')
+
+
+@given(st.lists(st.integers(), max_size=6, unique=True), st.integers(0, 20))
+def test_everybody_has_a_turn(some, turn):
+    assert sorted(rotated(some, turn)) == sorted(some)
+    if some:
+        firsts = {rotated(some, n)[0] for n in range(len(some))}
+        assert firsts == set(some)
+
+
+class TestCsv:
+    def test_series_are_left_out_and_names_are_dotted(self):
+        entry = {'a': 1, 'b': {'c': 'x', 'd': [1]}, 'e': (1,), 'f': {}}
+        assert flat(entry) == {'a': 1, 'b.c': 'x'}
+
+    def test_what_an_entry_lacks_is_empty(self):
+        text = csv_text([{'a': 1}, {'b': {'c': 'x, "y"'}}])
+        rows = [*csv.DictReader(io.StringIO(text))]
+        assert rows == [
+            {'a': '1', 'b.c': ''},
+            {'a': '', 'b.c': 'x, "y"'},
+        ]
+
+    def test_runs_have_a_row_each(self):
+        runs = [run.as_json() for run in runs_at({PLAIN: [1, 2]}, size=1)]
+        rows = [*csv.DictReader(io.StringIO(csv_text(runs)))]
+        assert [row['summary.admitted'] for row in rows] == ['1', '2']
+        assert rows[0]['kind.layout'] == 'plain'
+
+    def test_figures_without_runs_have_no_rows(self):
+        assert entries_of({'runs': [], 'rows': [{'a': 1}]}) == [{'a': 1}]
+        assert entries_of({'phases': {}}) == []
+
+
+class TestWords:
+    def test_conditions_are_as_somebody_would_say_them(self):
+        given = {'size': 4096, 'rows': 1000000, 'limit': None, 'mix': 'a=1'}
+        assert conditions_text(given) == (
+            'size 4K, rows 1,000,000, limit none, mix a=1'
+        )
+
+    def test_objects_are_called_by_their_size(self):
+        assert objects_text(1) == '1-byte objects'
+        assert objects_text(65536) == '64K objects'
+
+    def test_conditions_that_differ_are_told(self):
+        runs = [run_of(size=1, page=2), run_of(size=1, page=3)]
+        assert varying(runs) == ['page']
+
+
+class TestLive:
+    def test_rates_are_of_the_last_moments(self):
+        load = LiveLoad('write', 10.0, None)
+        many = progress_of([sample(101.0)] * 30)
+        few = progress_of([sample(101.0)] * 5)
+        load = load.advanced(many, 1.0).advanced(few, 1.5)
+        assert load.total.operations == 35
+        assert load.rate == 10
+        assert load.seconds_left == 8.5
+        assert live_cells(load)[:2] == ('35', '10.0')
+        assert live_cells(load)[-1] == '0:08'
+
+    def test_a_count_tells_the_time_that_is_left(self):
+        load = LiveLoad('delete', None, 40)
+        assert load.seconds_left is None
+        load = load.advanced(progress_of([sample(101.0)] * 10), 2.0)
+        assert load.seconds_left == 6
+
+    @pytest.mark.parametrize(
+        ('seconds', 'text'),
+        [(None, '—'), (7, '0:07'), (750, '12:30'), (3723.4, '1:02:03')],
+    )
+    def test_times_are_as_on_a_clock(self, seconds, text):
+        assert time_text(seconds) == text
+
+
+def result_of(command: str, experiment: str, runs, **also) -> Result:
+    figures = {'runs': [run.as_json() for run in runs]}
+    return Result(command, experiment, ORIGIN, {}, figures, **also)
+
+
+SCENARIO_CONDITIONS = {
+    'container-sharding': {'limit': None},
+    'object-size': {'clients': 16, 'size': 4096},
+    'concurrency': {'clients': 16, 'size': 4 << 20},
+    'log-serving': {'fetched': 'one log', 'clients': 16, 'size': 1228800},
+    'small-objects': {'clients': 1, 'size': 65536},
+}
+
+
+class TestDescriptions:
+    def test_a_comparison_has_ratios_for_each_page(self):
+        kinds = {PLAIN: [100], sharded(4): [50]}
+        runs = runs_at(kinds, page=10) + runs_at(kinds, page=1000)
+        rates = comparisons.tables({'runs': [run.as_json() for run in runs]})[
+            0
+        ]
+        found = [
+            (row['rows a page'], row['container'], row['rate to plain'])
+            for row in cells(rates)
+        ]
+        assert found == [
+            ('10', 'plain', '—'),
+            ('10', 'N = 4', '0.50'),
+            ('1,000', 'plain', '—'),
+            ('1,000', 'N = 4', '0.50'),
+        ]
+
+    @pytest.mark.parametrize('name', SCENARIO_CONDITIONS)
+    def test_scenarios_have_published_figures_beside_ours(self, name):
+        runs = runs_at(
+            {PLAIN: [5], sharded(32): [4]}, **SCENARIO_CONDITIONS[name]
+        )
+        found = describe(result_of('scenario', name, runs))
+        assert found.title == name
+        assert found.published == scenarios()[name].PUBLISHED
+        assert all(table.rows for table in found.tables)
+        words = str([found.tables[0].columns, found.tables[0].rows])
+        assert ('published' in words) == bool(found.published)
+
+    @pytest.mark.parametrize('name', SCENARIO_CONDITIONS)
+    def test_scenarios_that_have_not_begun_have_no_tables(self, name):
+        found = describe(result_of('scenario', name, []))
+        assert (found.tables, found.plots) == ([], [])
+
+    def test_the_published_rates_are_those_of_containers(self):
+        runs = runs_at({PLAIN: [5], sharded(32): [4]}, limit=None)
+        found = describe(result_of('scenario', 'container-sharding', runs))
+        plain, many = cells(found.tables[0])
+        assert plain['published /s'] == '96.7'
+        assert many['published /s'] == '150'
+        assert many['published ratio'] == '1.55'
+
+    @pytest.mark.parametrize('command', ['workload', 'compare'])
+    def test_work_that_has_not_begun_has_no_tables(self, command):
+        found = describe(result_of(command, 'write', []))
+        assert (found.tables, found.plots) == ([], [])
+
+    def test_results_have_their_word_in_the_title(self):
+        runs = runs_at({PLAIN: [5]})
+        found = describe(result_of('compare', 'list', runs, name='small'))
+        assert found.title == 'compare list (small)'
+
+    def test_unknown_results_are_told(self):
+        for unknown in (('fly', 'high'), ('compare', 'fly')):
+            with pytest.raises(BenchError, match='remove it'):
+                describe(result_of(*unknown, []))
+
+    def test_results_come_in_the_order_of_the_commands(self):
+        words = [
+            ('scenario', 'container-sharding', ''),
+            ('scenario', 'small-objects', ''),
+            ('compare', 'list', ''),
+            ('compare', 'list', 'small'),
+            ('workload', 'write', ''),
+            ('ratelimit', 'rates', ''),
+        ]
+        results = [result_of(a, b, [], name=name) for a, b, name in words]
+        assert in_order(reversed(results)) == results
+
+
+def test_results_of_several_names_live_in_one_folder(tmp_path):
+    results = [
+        result_of('compare', 'list', [], complete=False),
+        result_of('compare', 'list', [], name='small'),
+    ]
+    paths = [save(tmp_path, result) for result in results]
+    assert [path.name for path in paths] == [
+        'compare-list.json',
+        'compare-list-small.json',
+    ]
+    assert sorted(load_all(tmp_path), key=lambda each: each.name) == results
