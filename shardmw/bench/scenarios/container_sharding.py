@@ -2,6 +2,8 @@
 """``container-sharding``: many writers, one container of ever more shards."""
 
 import contextlib
+import statistics
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -23,13 +25,14 @@ from shardmw.bench.comparing import (
     table,
     warnings,
 )
-from shardmw.bench.kinds import PLAIN, sharded
+from shardmw.bench.kinds import PLAIN, Kind, sharded
 from shardmw.bench.options import COUNTS, POSITIVE, SIZE
 from shardmw.bench.options import RATE as LIMIT
 from shardmw.bench.parameters import option
 from shardmw.bench.plot import REFERENCE, Plot, Series
 from shardmw.bench.scenarios.parameters import LoadParameters
 from shardmw.bench.scenarios.transfers import WRITE, kinds_of, runs_of
+from shardmw.bench.site import Site
 from shardmw.bench.sources import Uploads
 from shardmw.bench.stage import Ledger, Stage
 from shardmw.bench.tables import Table, figure, plain
@@ -85,7 +88,7 @@ def measure(
         for limit in rotated(limits, turn)
         for kind in rotated(kinds, turn)
     ]
-    ledger = Ledger(stage, keep, len(steps))
+    ledger = Ledger(stage, keep, len(steps), first_writes=[])
     with contextlib.ExitStack() as stack:
         sites = {
             limit: stack.enter_context(
@@ -97,6 +100,14 @@ def measure(
             site = sites[limit]
             # a new one, which has not saved up a burst
             container = site.make(kind)
+            ledger.figures['first_writes'].append(
+                {
+                    'limit': limit,
+                    'kind': kind.as_json(),
+                    'turn': turn,
+                    'ms': 1000 * _write_first(site, container),
+                }
+            )
             load = site.load(
                 Uploads(site.container_path(container), parameters.size),
                 parameters.clients,
@@ -112,6 +123,7 @@ def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
     if not runs:
         return []
     rows = rows_of(runs)
+    first = _first_writes(figures)
     leading = [condition('limit'), CONTAINER]
     what = f'{parameters.clients} writers, {objects_text(parameters.size)}'
     return [
@@ -123,12 +135,15 @@ def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
                 *(RATE, *RATE_RATIO),
                 Column('published /s', _published),
                 Column('published ratio', _published_ratio),
+                first,
                 *(REFUSED, ERRORS),
             ],
             [
                 f'*Limit*: writes/s that a backing container may take. '
                 f'Loads of {plain(parameters.seconds)} s, each on a new '
-                'container. The published figures stand beside both.',
+                'container, after a *first write*: with a limit, it has the '
+                'sums of all shards read. The published figures stand beside '
+                'both.',
                 rounds_note(runs),
                 *warnings(runs),
             ],
@@ -150,6 +165,27 @@ def plots(parameters: Parameters, figures: Mapping) -> list[Plot]:
         *runplots.latency_histograms(runs, NAME),
         *runplots.latency_over_time(runs, NAME),
     ]
+
+
+def _write_first(site: Site, container: str) -> float:
+    """Write an object, and tell how many seconds it took."""
+    began = time.perf_counter()
+    site.account.store(container, 'first')
+    return time.perf_counter() - began
+
+
+def _first_writes(figures: Mapping) -> Column:
+    """The column of how long the first writes took."""
+    found: dict[tuple, list[float]] = {}
+    for each in figures.get('first_writes', ()):
+        which = each['limit'], Kind.from_json(each['kind'])
+        found.setdefault(which, []).append(each['ms'])
+
+    def cell(row: Row) -> str:
+        took = found.get((row.conditions['limit'], row.kind))
+        return figure(statistics.median(took) if took else None)
+
+    return Column('first write ms', cell)
 
 
 def _settings(limit: float | None) -> dict[str, str]:
