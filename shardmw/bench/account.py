@@ -17,6 +17,9 @@ from shardmw.saio import Cluster
 SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
 POLICY_HEADER = 'X-Storage-Policy'
 
+# What the HEAD of an account has, and that of a container has not.
+_ACCOUNT_HEADER = 'X-Account-Container-Count'
+
 _USER = 'test:tester'
 
 # A busy machine may need another attempt.
@@ -97,6 +100,11 @@ class Account:
                 f'({answer.status}): get a new one, of this account'
             )
         self._checked(answer, 'HEAD', self.path)
+        if _ACCOUNT_HEADER not in answer.headers:
+            raise BenchError(
+                f'{self.proxy_urls[0]}{self.path} is no account: write '
+                'http://host:port/v1/ACCOUNT'
+            )
 
     def features(self) -> Mapping[str, Mapping[str, object]]:
         """What the cluster says it can do, by feature.

@@ -54,7 +54,8 @@ def ask(
         connection.request(method, target, headers=dict(headers))
         response = connection.getresponse()
         return Answer(response.status, response.headers, response.read())
-    except (OSError, http.client.HTTPException) as err:
+    except (OSError, http.client.HTTPException, ValueError) as err:
+        # the last of them of headers that HTTP has no letters for
         raise BenchError(
             f'{method} {url} failed ({_reason(err)}): is a proxy there?'
         ) from err

@@ -24,6 +24,14 @@ def fraction(number: int, purpose: bytes) -> float:
     return (int.from_bytes(digest.digest(), 'big') >> 11) / (_VALUES >> 11)
 
 
+def even_fraction(number: int) -> float:
+    """From 0 on and below 1; those of any numbers in a row lie evenly.
+
+    So few of them have the shares of many, which chance would not give.
+    """
+    return number * _GOLDEN_SHARE % 1
+
+
 def shuffling_step(total: int) -> int:
     """A step that gets to each of so many, and leaves out their neighbours.
 

@@ -7,6 +7,7 @@ from typing import NoReturn
 
 import click
 
+from shardmw.bench import signals
 from shardmw.bench.command import InOrder
 from shardmw.bench.compare.command import compare
 from shardmw.bench.errors import BenchError, Interrupted
@@ -46,8 +47,18 @@ def main() -> None:
     One that is interrupted keeps what it has measured, and cleans up.
     """
     # ended from outside, clean up as at the end of a command
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in _ending():
         signal.signal(number, _interrupt)
+
+
+def _ending() -> list[signal.Signals]:
+    """Signals that end a command; nohup sees to it that SIGHUP does not."""
+    ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    return [
+        each
+        for each in signals.ENDING
+        if not (ignored and each == signal.SIGHUP)
+    ]
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:

@@ -95,11 +95,17 @@ def live_cells(load: LiveLoad) -> tuple[str, ...]:
 
 def live_table(load: LiveLoad) -> RichTable:
     """A load as a table for the terminal."""
-    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, header_style='dim')
-    table.add_column('')
+    # above the figures, for beside them a narrow terminal has no room
+    table = RichTable(
+        title=Text(load.label),
+        title_justify='left',
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        header_style='dim',
+    )
     for column in _COLUMNS:
         table.add_column(column, justify='right', min_width=len(column))
-    table.add_row(Text(load.label), *map(Text, live_cells(load)))
+    table.add_row(*map(Text, live_cells(load)))
     return table
 
 

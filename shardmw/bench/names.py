@@ -9,8 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from shardmw.bench.chance import shuffling_step
+
 _DIGITS = 10
 _TREE_DIGITS = (4, 6)
+
+# More than a load can upload.
+_ENDLESS = 10**9
 
 
 class Names(Protocol):
@@ -100,6 +105,32 @@ class ListedNames:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
+
+
+@dataclass(frozen=True)
+class ScatteredNames:
+    """Names that fall between those of others, anywhere and without end.
+
+    They're not in ascending order, as what is uploaded to a container is
+    not, either.
+
+    :param others: those that are there, at least one
+    :param tag: what tells them from those of another tag
+    """
+
+    others: Names
+    tag: str
+
+    def __len__(self) -> int:
+        return _ENDLESS
+
+    def __getitem__(self, index: int) -> str:
+        total = len(self.others)
+        between = self.others[index * shuffling_step(total) % total]
+        return f'{between}-{self.tag}-{index}'
+
+    def __iter__(self) -> Iterator[str]:
+        return map(self.__getitem__, range(len(self)))
 
 
 def _check_fits(count: int, digits: int) -> None:

@@ -96,8 +96,16 @@ def _parse_word(text: str) -> None:
         )
 
 
+def _parse_container(text: str) -> None:
+    if not text or '/' in text:
+        raise ValueError(
+            f'{text!r} is no name of a container: write one without slashes'
+        )
+
+
 POSITIVE = click.IntRange(min=1)
 NATURAL = click.IntRange(min=0)
+CONTAINER = Checked('name', _parse_container)
 COUNT = Parsed('count', parse_count, lambda count: f'{count:d}')
 COUNTS = Parsed('counts', parse_counts)
 DURATION = Parsed('duration', parse_duration)

@@ -44,6 +44,9 @@ DEFAULT_PREFIX = 'shardmw-bench'
 
 _FEATURE = 'shardmw'
 
+# Swift's default, if a cluster doesn't tell.
+_LISTING_LIMIT = 10_000
+
 #: Clients that fill and empty containers.
 _CLIENTS = 16
 
@@ -125,6 +128,12 @@ class Site:
         """As the cluster tells it; empty if it doesn't."""
         features = self.account.features()
         return str(features.get('swift', {}).get('version', ''))
+
+    @property
+    def longest_page(self) -> int:
+        """The most rows that a listing can be asked for."""
+        swift = self.account.features().get('swift', {})
+        return int(swift.get('container_listing_limit', _LISTING_LIMIT))
 
     def container_path(self, container: str) -> str:
         """The quoted path of a container, as sources take it."""
@@ -403,6 +412,11 @@ def remote_site(
 def _bounds(ranges: int, names: Names | None) -> list[str]:
     if names is None:
         return spread_bounds(ranges)
+    if len(names) < ranges:
+        raise BenchError(
+            f'{len(names)} objects cannot fill {ranges} native ranges: ask '
+            'for more objects, or fewer ranges'
+        )
     return even_bounds(names, ranges)
 
 

@@ -18,7 +18,7 @@ from typing import ClassVar, NamedTuple, Protocol
 from urllib.parse import quote, urlencode
 
 from shardmw.bench.chance import shuffling_step
-from shardmw.bench.names import Names
+from shardmw.bench.names import Names, ScatteredNames
 from shardmw.bench.units import DELETE, HEAD, READ, Mix, SizeMix
 
 # Makes the first numbers that fit into its bits fall far apart, evenly.
@@ -270,20 +270,20 @@ class Listings:
 class Mixed:
     """Different operations, without end.
 
-    Reads and heads are of objects that exist. Writes are of new ones, and
-    deletes of those that were written, once this was answered. Until one is,
-    a write comes in the place of a delete.
+    Reads and heads are of objects that exist. Writes are of new ones, whose
+    names fall between theirs, and deletes of those that were written, once
+    this was answered. Until one is, a write comes in the place of a delete.
 
-    :param names: of objects that exist and are left alone
+    :param names: of objects that exist and are left alone, at least one
     :param size: of objects that are written, in bytes
-    :param prefix: what their names begin with, and none of ``names`` does
+    :param tag: what tells these from those of another load
     """
 
     container_path: str
     mix: Mix
     names: Names
     size: int | SizeMix
-    prefix: str = 'new-'
+    tag: str = 'new'
     kinds: ClassVar[tuple[str, ...]] = ('PUT', 'GET', 'HEAD', 'DELETE')
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
@@ -296,8 +296,9 @@ class _MixedRequests:
     def __init__(self, mixed: Mixed, first: int, step: int) -> None:
         self._mixed = mixed
         self._numbers = count(first, step)
-        self._uploads = Uploads(
-            mixed.container_path, mixed.size, mixed.prefix
+        new = ScatteredNames(mixed.names, mixed.tag)
+        self._uploads = NamedUploads(
+            mixed.container_path, new, mixed.size
         ).requests(first, step)
         existing = mixed.container_path, mixed.names, None, True
         self._reads = Reads(*existing).requests(first, step)

@@ -9,7 +9,7 @@ from dataclasses import astuple, dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from shardmw.bench.chance import fraction
+from shardmw.bench.chance import even_fraction, fraction
 
 _SIZE = re.compile(r'(\d+)([KMGT]?)(?:i?B)?', re.IGNORECASE)
 _SIZE_STEPS = ' KMGT'
@@ -23,9 +23,7 @@ _SHARE = re.compile(r'\d+(?:\.\d+)?')
 #: The operations of a mix.
 WRITE, READ, HEAD, DELETE = OPERATIONS = ('write', 'read', 'head', 'delete')
 
-# Sizes tell nothing about operations.
 _FOR_SIZES = b'size'
-_FOR_OPERATIONS = b'operation'
 
 
 def parse_size(text: str) -> int:
@@ -187,7 +185,7 @@ class Mix:
 
     def operation_of(self, number: int) -> str:
         """One of :data:`OPERATIONS`, always the same by a number."""
-        part = fraction(number, _FOR_OPERATIONS)
+        part = even_fraction(number)
         return OPERATIONS[_chosen(astuple(self), part)[0]]
 
 
@@ -221,7 +219,7 @@ def parse_count(text: str) -> int:
         typed = typed.replace(',', '')
     match = _COUNT.fullmatch(typed)
     exact = float(match[1]) * _COUNT_STEPS[match[2].upper()] if match else 0
-    if exact < 1 or exact != int(exact):
+    if not 1 <= exact < math.inf or exact != int(exact):
         raise ValueError(
             f'{text!r} is no count: write a whole number from 1 on, such as '
             '1000, 1,000,000, 10e6 or 1M'

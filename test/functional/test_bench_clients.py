@@ -333,7 +333,7 @@ def test_a_source_that_ends_ends_the_load(clients):
 
 
 def test_a_mix_deletes_what_was_written(clients):
-    mixed = Mixed('/v1/AUTH_test/c', Mix(1, 0, 0, 1), FlatNames(0), 3)
+    mixed = Mixed('/v1/AUTH_test/c', Mix(1, 0, 0, 1), FlatNames(1), 3)
     outcome, server = run(clients, lambda n: CREATED, source=mixed, count=60)
     written = set(requested(server, b'PUT'))
     deleted = requested(server, b'DELETE')

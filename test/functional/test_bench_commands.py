@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from shardmw.bench.auth import V1Auth
 from test.functional.benching import (
     csv_rows,
     result_of,
@@ -210,3 +211,33 @@ def test_a_container_in_use_is_left_alone(access, client, plain, tmp_path):
     )
     assert_fails_with(ran, f'container {plain} is in use')
     assert client.get(plain, 'mine').body == b'mine'
+
+
+def test_a_container_is_no_account(cluster, client, plain, tmp_path):
+    access = V1Auth(cluster.auth_url, USER, cluster.users[USER]).login()
+    ran = run_bench(
+        *('write', '--shards', '0', '--output', str(tmp_path)),
+        *('--os-storage-url', f'{access.storage_url}/{plain}'),
+        *('--os-auth-token', access.token),
+    )
+    assert_fails_with(ran, f'/{plain} is no account')
+    assert client.listing(plain).names() == []
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        (('--page', '10001'), 'gives up to 10000 rows a page'),
+        (('--rows', '1e11'), '10,000,000,000 are the most'),
+        (('--directories', '10001'), '10,000 are the most'),
+        (('-K', '☃'), 'failed'),
+    ],
+)
+def test_what_cannot_be_listed_is_told_in_a_line(
+    access, arguments, message, tmp_path
+):
+    ran = run_bench(
+        *('list', '--shards', '0', *access, *arguments),
+        *('--output', str(tmp_path)),
+    )
+    assert_fails_with(ran, message)

@@ -105,6 +105,10 @@ class TestOwn:
         with pytest.raises(ValueError, match='give names to make'):
             own.fill(container, native(3), NAMES)
 
+    def test_ranges_that_cannot_be_filled_are_refused(self, own):
+        with told_in_a_line('2 objects cannot fill 3 native ranges'):
+            own.make(native(3), FlatNames(2))
+
     def test_a_populated_container_can_be_removed(self, own, kind):
         container = own.make(kind, NAMES)
         own.populate(container, NAMES)

@@ -2,7 +2,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.chance import fraction, shuffling_step
+from shardmw.bench.chance import even_fraction, fraction, shuffling_step
 
 
 @given(st.integers(0), st.sampled_from([b'', b'size']))
@@ -14,6 +14,13 @@ def test_a_fraction_is_always_the_same_and_below_one(number, purpose):
 def test_fractions_are_even():
     tenths = [int(10 * fraction(n, b'')) for n in range(5000)]
     assert all(400 < tenths.count(each) < 600 for each in range(10))
+
+
+@given(st.integers(0, 10**9), st.integers(1, 3))
+def test_even_fractions_of_a_few_are_even(first, step):
+    numbers = range(first, first + 200 * step, step)
+    tenths = [int(10 * even_fraction(number)) for number in numbers]
+    assert all(15 < tenths.count(each) < 25 for each in range(10))
 
 
 def test_purposes_tell_nothing_about_each_other():

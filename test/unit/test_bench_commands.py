@@ -60,6 +60,8 @@ def run():
             "--set is for the benchmark's own cluster",
         ),
         (('list', '--name', 'My list'), "'My list' is no word"),
+        (('write', '--container', 'a/b'), "'a/b' is no name of a container"),
+        (('write', '-K', 'testing'), '--key is for a cluster of yours'),
         (('compare', 'fly'), "No such command 'fly'"),
         (('scenario', 'object-size', '-b', '4X'), "'4X' is no size"),
     ],

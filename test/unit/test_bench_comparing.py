@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from shardmw.bench.compare import report as comparisons
 from shardmw.bench.comparing import (
@@ -27,7 +28,12 @@ from shardmw.bench.errors import BenchError
 from shardmw.bench.experiments import describe, in_order
 from shardmw.bench.figures import Interval
 from shardmw.bench.kinds import PLAIN, native, sharded
-from shardmw.bench.live import LiveLoad, live_cells, time_text
+from shardmw.bench.live import (
+    LiveLoad,
+    live_cells,
+    live_table,
+    time_text,
+)
 from shardmw.bench.progress import progress_of
 from shardmw.bench.results import Result, load_all, save
 from shardmw.bench.runs import Run
@@ -175,6 +181,16 @@ class TestLive:
         assert load.seconds_left == 8.5
         assert live_cells(load)[:2] == ('35', '10.0')
         assert live_cells(load)[-1] == '0:08'
+
+    def test_it_has_room_on_a_narrow_terminal(self):
+        console = Console(file=io.StringIO(), width=80)
+        many = progress_of([sample(101.0)] * 30_000)
+        load = LiveLoad('12/24 write, N = 32, clients 16', 100.0, None)
+        console.print(live_table(load.advanced(many, 1.0)))
+        title, _, heads, _, figures, *_ = console.file.getvalue().splitlines()
+        assert title.strip() == load.label
+        assert heads.endswith('errors   left ')
+        assert figures.split()[0] == '30,000'
 
     def test_a_count_tells_the_time_that_is_left(self):
         load = LiveLoad('delete', None, 40)

@@ -7,8 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.names import FlatNames, ListedNames, TreeNames
-from shardmw.bench.scenarios.container_growth import ScatteredNames
+from shardmw.bench.names import (
+    FlatNames,
+    ListedNames,
+    ScatteredNames,
+    TreeNames,
+)
 
 FLAT = st.builds(FlatNames, st.integers(0, 300), st.text('abc/☃', max_size=5))
 TREES = st.builds(TreeNames, st.integers(0, 12), st.integers(0, 30))

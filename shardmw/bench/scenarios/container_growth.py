@@ -3,10 +3,9 @@
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from shardmw.bench.chance import shuffling_step
 from shardmw.bench.comparing import (
     CONTAINER,
     ERRORS,
@@ -21,7 +20,7 @@ from shardmw.bench.comparing import (
 )
 from shardmw.bench.figures import percentile
 from shardmw.bench.kinds import PLAIN, Kind, sharded
-from shardmw.bench.names import FlatNames
+from shardmw.bench.names import FlatNames, ScatteredNames
 from shardmw.bench.options import DURATION, POSITIVE, SIZE, Parsed, listed
 from shardmw.bench.parameters import Parameters as _Parameters
 from shardmw.bench.parameters import option
@@ -33,6 +32,7 @@ from shardmw.bench.site import Site
 from shardmw.bench.sources import NamedUploads
 from shardmw.bench.stage import Ledger, Stage
 from shardmw.bench.tables import Table, figure, number, ratio
+from shardmw.bench.turns import rotated
 from shardmw.bench.units import parse_count
 from shardmw.saio import ClusterOptions
 
@@ -47,9 +47,6 @@ PUBLISHED = (
 _PUBLISHED_ROWS = 1_600_000
 _PUBLISHED_BELOW_MS = 12.58
 _PUBLISHED_ABOVE_MS = 13.29
-
-# More than a load can upload.
-_ENDLESS = 10**9
 
 # Shards' pending files take a few hundred rows each.
 _ROWS_TO_STAGGER_A_SHARD = 2_000
@@ -93,32 +90,6 @@ class Parameters(_Parameters):
     def kinds(self) -> tuple[Kind, Kind]:
         """The containers that are compared."""
         return PLAIN, sharded(self.shards)
-
-
-@dataclass(frozen=True)
-class ScatteredNames:
-    """Names that fall between those of others, anywhere and without end.
-
-    They're not in ascending order, as what is uploaded to a container is
-    not, either.
-
-    :param others: those that are there
-    :param tag: what tells them from those of another tag
-    """
-
-    others: FlatNames
-    tag: str
-
-    def __len__(self) -> int:
-        return _ENDLESS
-
-    def __getitem__(self, index: int) -> str:
-        total = len(self.others)
-        between = self.others[index * shuffling_step(total) % total]
-        return f'{between}-{self.tag}-{index}'
-
-    def __iter__(self) -> Iterator[str]:
-        return map(self.__getitem__, range(len(self)))
 
 
 def measure(stage: Stage, keep) -> dict[str, object]:
@@ -173,12 +144,6 @@ def plots(parameters: Parameters, figures: Mapping) -> list[Plot]:
         *(_with_published(plot, rows) for plot in means),
         _percentiles(parameters, runs),
     ]
-
-
-def rotated(kinds: Sequence[Kind], turn: int) -> list[Kind]:
-    """The kinds in the order of a round: each is first as often. Pure."""
-    cut = turn % len(kinds)
-    return [*kinds[cut:], *kinds[:cut]]
 
 
 def mean_of(runs: Sequence[Run]) -> float | None:

@@ -22,10 +22,10 @@ from shardmw.bench.replicas import (
     converge,
     empty_device,
 )
-from shardmw.bench.scenarios.container_growth import rotated
 from shardmw.bench.site import Site
 from shardmw.bench.stage import Stage
 from shardmw.bench.tables import Table, figure, number
+from shardmw.bench.turns import rotated
 from shardmw.saio import ClusterOptions
 
 NAME = 'replica-convergence'

@@ -4,11 +4,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
 from shardmw.bench.names import Names
 from shardmw.bench.site import Site
 from shardmw.bench.stage import Ledger, Stage
 from shardmw.bench.turns import rotated
+from shardmw.bench.workloads.parameters import WorkParameters
 from shardmw.bench.workloads.place import Place
 from shardmw.bench.workloads.works import Work
 
@@ -32,7 +34,7 @@ def measure(
     """Do the work on each kind of container, round by round."""
     parameters = stage.parameters
     with place.site(stage, parameters.cluster) as site:
-        names = work.names(parameters, site)
+        names = _names(work, parameters, site)
         conditions = work.conditions(parameters, names)
         steps = [
             (turn, each, kind)
@@ -63,6 +65,17 @@ def measure(
             )
             ledger.measure(load, work.name, kind, turn, **each)
     return ledger.figures
+
+
+def _names(work: Work, parameters: WorkParameters, site: Site) -> Names | None:
+    """What containers have to hold before.
+
+    :raises BenchError: if they can't
+    """
+    try:
+        return work.names(parameters, site)
+    except ValueError as err:
+        raise BenchError(f'this cannot be measured: {err}') from err
 
 
 def container_names(chosen: str, owners: Sequence[_Own]) -> dict[_Own, str]:

@@ -9,6 +9,7 @@ import click
 
 from shardmw.bench.auth import Auth, TokenAuth, V1Auth
 from shardmw.bench.errors import BenchError, Interrupted
+from shardmw.bench.options import CONTAINER
 from shardmw.bench.site import Site
 from shardmw.bench.stage import Stage
 from shardmw.saio import ClusterOptions
@@ -17,6 +18,14 @@ _PREFIX = 'shardmw-bench'
 
 #: Parameters of clusters that are the benchmark's own.
 _OWN_ONLY = ('limit', 'proxies', 'workers', 'settings')
+
+#: Those of clusters that are not, and their flags.
+_OTHERS_ONLY = {
+    'user': '--user',
+    'key': '--key',
+    'auth_token': '--os-auth-token',
+    'insecure': '--insecure',
+}
 
 
 @dataclass(frozen=True)
@@ -50,7 +59,13 @@ class Place:
                 with _told(stage, site):
                     self._clean(stage, site)
                 raise
-            self._clean(stage, site)
+            try:
+                self._clean(stage, site)
+            except Interrupted:
+                # to leave something there takes a second one
+                with _told(stage, site):
+                    self._clean(stage, site)
+                raise
 
     def figures(self, site: Site) -> dict[str, object]:
         """Where it was, as figures of an experiment have it."""
@@ -82,6 +97,7 @@ def place_of(context: click.Context) -> Place:
     values = context.params
     auth = _auth_of(values)
     if auth is None:
+        _check_own(context)
         if not values['cleanup']:
             raise click.UsageError(
                 "--no-cleanup is for clusters of yours: the benchmark's own "
@@ -116,10 +132,24 @@ def _auth_of(values: Mapping[str, object]) -> Auth | None:
     return None
 
 
+def _check_own(context: click.Context) -> None:
+    """See that nobody wanted another cluster, and named none."""
+    for name, flag in _OTHERS_ONLY.items():
+        if _is_typed(context, name):
+            raise click.UsageError(
+                f'{flag} is for a cluster of yours: give its URL, too, with '
+                '--auth-url or --os-storage-url'
+            )
+
+
+def _is_typed(context: click.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
 def _check_remote(context: click.Context) -> None:
     for name in _OWN_ONLY:
-        source = context.get_parameter_source(name)
-        if source is click.core.ParameterSource.COMMANDLINE:
+        if _is_typed(context, name):
             flag = '--set' if name == 'settings' else f'--{name}'
             raise click.UsageError(
                 f"{flag} is for the benchmark's own cluster, not for one of "
@@ -182,6 +212,7 @@ _OPTIONS = (
     ),
     click.option(
         '--container',
+        type=CONTAINER,
         help='What to call the container; of several, what their names '
         f'begin with.  [default: {_PREFIX}]',
     ),

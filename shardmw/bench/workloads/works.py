@@ -4,6 +4,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
 from shardmw.bench.names import FlatNames, Names, TreeNames
 from shardmw.bench.site import Site
@@ -39,7 +40,8 @@ class Work:
     :param source: what to ask for: ``(container's path, parameters, names,
                    conditions, turn)``
     :param names: what a container has to hold before, ``(parameters, site)``;
-                  None for nothing
+                  None for nothing; BenchError or ValueError, in words for
+                  people, if it can't
     :param put: puts that into a container: ``(site, container, kind,
                 parameters, names)``
     :param conditions: of its runs, in each round one after the other:
@@ -66,6 +68,12 @@ def _object_names(parameters: ReadParameters, site: Site) -> Names:
 
 
 def _listed_names(parameters: ListParameters, site: Site) -> Names:
+    longest = site.longest_page
+    if max(parameters.page) > longest:
+        raise BenchError(
+            f'{site.urls[0]} gives up to {longest} rows a page: ask for '
+            f'fewer than {max(parameters.page)}'
+        )
     rows = parameters.rows or (_OWN_ROWS if site.is_own else _REMOTE_ROWS)
     directories = parameters.directories
     if directories is None:
@@ -210,7 +218,7 @@ def _mixed(
         parse_mix(parameters.mix),
         names,
         parse_size_mix(parameters.size),
-        prefix=f'new{turn}-',
+        tag=f'new{turn}',
     )
 
 
