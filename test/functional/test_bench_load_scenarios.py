@@ -17,7 +17,7 @@ SCENARIOS = {
     ),
     'concurrency': ((*TINY, '-t', '1,2', '-b', '2M'), 2 * 2 * 2),
     'log-serving': ((*TINY, '-t', '2', '--logs', '3', '-b', '100K'), 2 * 2),
-    'small-objects': ((*TINY, '-t', '2'), 2 * 2),
+    'small-objects': ((*TINY, '-t', '2', '--objects', '20'), 2 * 2),
 }
 
 

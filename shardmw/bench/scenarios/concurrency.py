@@ -23,7 +23,7 @@ from shardmw.bench.comparing import (
     table,
     warnings,
 )
-from shardmw.bench.options import COUNTS, DURATION, SIZES
+from shardmw.bench.options import COUNTS, DURATION, POSITIVE, SIZES
 from shardmw.bench.parameters import option
 from shardmw.bench.plot import Plot
 from shardmw.bench.scenarios import object_size, transfers
@@ -50,6 +50,9 @@ class Parameters(LoadParameters):
     clients: tuple[int, ...] = option(
         (1, 16), COUNTS, 'Clients at once.', '-t', '--clients'
     )
+    objects: int = option(
+        256, POSITIVE, 'Objects to read in a container; fewer large ones.'
+    )
     sizes: tuple[int, ...] = option(
         (4 << 10, 4 << 20), SIZES, 'Of the objects.', '-b', '--sizes'
     )
@@ -72,6 +75,7 @@ def measure(
             for size in parameters.sizes
             for clients in parameters.clients
         ],
+        parameters.objects,
     )
 
 

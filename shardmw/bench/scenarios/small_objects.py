@@ -45,6 +45,9 @@ class Parameters(LoadParameters):
     clients: tuple[int, ...] = option(
         (1, 16), COUNTS, 'Clients at once.', '-t', '--clients'
     )
+    objects: int = option(
+        256, POSITIVE, 'Objects to read in a container; fewer large ones.'
+    )
     size: int = option(64 << 10, SIZE, 'Of the objects.', '-b', '--size')
     shards: tuple[int, ...] = option(
         (32,), COUNTS, 'Shard counts, beside the plain container.'
@@ -64,6 +67,7 @@ def measure(
             for work in (WRITE, READ)
             for clients in parameters.clients
         ],
+        parameters.objects,
     )
 
 

@@ -19,9 +19,8 @@ READ = 'read'
 # What loads of larger objects leave would fill the disk.
 _LARGE_BYTES = 1 << 20
 
-# To read all of the time; more of them would be more than fits into memory.
+# More than this would take long to upload before.
 _READ_BYTES = 128 << 20
-_MOST_READ = 512
 
 
 class Transfer(NamedTuple):
@@ -46,10 +45,13 @@ def measure(
     stage: Stage,
     keep: Callable[[Mapping[str, object]], None],
     transfers: Iterable[Transfer],
+    objects: int = 0,
 ) -> dict[str, object]:
     """Do all of them on a plain container and a sharded one, in turns.
 
     The stage's parameters have ``shards``.
+
+    :param objects: that there are to read in a container, if they're small
     """
     parameters = stage.parameters
     kinds = kinds_of(parameters.shards)
@@ -61,15 +63,13 @@ def measure(
     ]
     ledger = Ledger(stage, keep, len(steps))
     with stage.site(parameters.cluster()) as site:
-        shelves = _Shelves(site)
+        shelves = _Shelves(site, objects)
         for turn, transfer, kind in steps:
             if transfer.work == WRITE:
                 _write(site, ledger, parameters, turn, transfer, kind)
             else:
-                container = shelves.container(kind, transfer.size)
-                path = site.container_path(container)
                 load = site.load(
-                    Reads(path, names_of(transfer.size), shuffled=True),
+                    shelves.reads(kind, transfer.size),
                     transfer.clients,
                     seconds=parameters.seconds,
                 )
@@ -80,18 +80,20 @@ def measure(
 class _Shelves:
     """Containers with objects to read; made when they're first needed."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, objects: int) -> None:
         self._site = site
+        self._objects = objects
         self._made: dict[tuple[Kind, int], str] = {}
 
-    def container(self, kind: Kind, size: int) -> str:
-        """The one of this kind with objects of this size."""
+    def reads(self, kind: Kind, size: int) -> Reads:
+        """Reads from the one of this kind with objects of this size."""
+        names = names_to_read(self._objects, size)
         if (kind, size) not in self._made:
-            names = names_of(size)
             container = self._site.make(kind, names)
             self._site.populate(container, names, size)
             self._made[kind, size] = container
-        return self._made[kind, size]
+        path = self._site.container_path(self._made[kind, size])
+        return Reads(path, names, shuffled=True)
 
 
 def _write(
@@ -119,9 +121,9 @@ def kinds_of(shards: Sequence[int]) -> list[Kind]:
     return [PLAIN, *map(sharded, shards)]
 
 
-def names_of(size: int) -> Names:
-    """The objects of this size that there are to read. Pure."""
-    return FlatNames(max(1, min(_MOST_READ, _READ_BYTES // max(1, size))))
+def names_to_read(objects: int, size: int) -> Names:
+    """So many objects, or fewer of a size that is large. Pure."""
+    return FlatNames(max(1, min(objects, _READ_BYTES // max(1, size))))
 
 
 def runs_of(figures: Mapping) -> list[Run]:
