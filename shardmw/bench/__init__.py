@@ -1,18 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 """The benchmark: ``shardmw-bench``.
 
-Loads come from client processes of many connections each, and go to Swift
-clusters of the benchmark's own. What a command measured is kept as JSON in a
-folder, and shown as tables, which a page can have, too.
+Loads come from client processes of many connections each, and go to a Swift
+cluster: one of the benchmark's own, or one that somebody runs. What a command
+measured is kept as JSON and CSV in a folder, and shown as tables and plots.
 
 Rooms, from the ground up
-    ``chance``, ``units``, ``figures``, ``wire``, ``samples``, ``sources``,
-    ``load``, ``progress``, ``summary``, ``tables`` and ``page`` are pure.
-    ``connection`` is one client, ``loop`` one client process, ``clients`` all
-    of them; ``signals`` holds back Ctrl-C while they are talked to.
-    ``account`` makes containers and looks into them; ``memcached`` reads its
-    counters; ``results`` is the folder. ``ratelimit`` has the experiments
-    of a command. ``cli`` is the command line.
+    *What is said*: ``chance``, ``units``, ``figures``, ``kinds``, ``names``,
+    ``turns``, ``words``, ``tables``, ``plot``, ``cuts`` and ``page``; all of
+    them pure.
+
+    *A load*: ``sources`` says what to ask for, ``load`` what it is and what
+    came of it, ``wire`` how it looks, ``samples``, ``progress``, ``summary``
+    and ``runs`` what was measured; pure. ``connection`` is one client,
+    ``loop`` one client process, ``clients`` all of them; ``signals`` holds
+    back Ctrl-C while they are talked to.
+
+    *Where it goes*: ``asking`` sends single requests, ``auth`` logs in,
+    ``account`` makes containers and looks into them, and ``site`` is the
+    cluster. Of an own one, ``databases`` and ``datafiles`` look at the disks;
+    ``preload`` (``rows``), ``pending``, ``native`` and ``replicas`` change
+    them. ``memcached`` reads counters; ``xfs`` knows inodes.
+
+    *An experiment*: ``parameters`` are its options, ``stage`` is what it has
+    at hand; ``screen`` and ``live`` show it, ``results`` and ``csvfiles`` keep
+    it, with its ``provenance``. ``workloads``, ``compare``, ``scenarios`` and
+    ``ratelimit`` have them.
+
+    *What comes of it*: ``comparing`` makes tables, ``runplots`` plots,
+    ``drawing`` draws them, ``experiments`` describes a result, and ``report``
+    has all on a page.
+
+    ``options`` and ``command`` are what commands share, and ``cli`` is the
+    command line.
 
 A load
     ::

@@ -244,12 +244,19 @@ def rounds_note(runs: Sequence[Run]) -> str:
 def warnings(runs: Sequence[Run]) -> list[str]:
     """What makes the figures doubtful."""
     bound = sum(run.summary.is_client_bound for run in runs)
-    if not bound:
-        return []
-    return [
-        f'In {bound} of {len(runs)} loads the clients were at their limit: '
-        'those measured the clients, or a machine with other work.'
-    ]
+    silent = sum(run.summary.answered_seconds is None for run in runs)
+    found = []
+    if bound:
+        found.append(
+            f'In {bound} of {len(runs)} loads the clients were at their '
+            'limit: those measured the clients, or a machine with other work.'
+        )
+    if silent:
+        found.append(
+            f'In {silent} of {len(runs)} loads nothing was answered in time, '
+            'which counts as a rate of 0: make them longer.'
+        )
+    return found
 
 
 def _in_order(

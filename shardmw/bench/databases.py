@@ -78,12 +78,6 @@ class Shards(NamedTuple):
         return ', '.join([f'root {root}', *self.states])
 
 
-def device_of(cluster: Cluster, database: Path) -> str:
-    """The device that a database lies on, such as ``1/sdb1``."""
-    node, device = database.relative_to(cluster.devices_path).parts[:2]
-    return f'{node}/{device}'
-
-
 def databases(cluster: Cluster, account: str, container: str) -> list[Path]:
     """All replicas of a container's database, sorted by device.
 

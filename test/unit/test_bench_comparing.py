@@ -122,6 +122,13 @@ def test_loads_that_the_clients_bound_are_told():
     assert warnings([free, bound])[0].startswith('In 1 of 2 loads')
 
 
+def test_loads_without_an_answer_in_time_are_told():
+    some = run_of(1.0)
+    none = replace(some, summary=replace(some.summary, answered_seconds=None))
+    (told,) = warnings([some, none])
+    assert told.startswith('In 1 of 2 loads nothing was answered in time')
+
+
 @given(st.lists(st.integers(), max_size=6, unique=True), st.integers(0, 20))
 def test_everybody_has_a_turn(some, turn):
     assert sorted(rotated(some, turn)) == sorted(some)

@@ -237,6 +237,12 @@ def test_an_alternative_text_tells_what_the_plot_shows():
     )
 
 
+def test_a_damaged_result_is_told_in_a_line():
+    for figures in ({}, {'runs': [{}]}, {'runs': None}):
+        with pytest.raises(BenchError, match='compare-write.json is damaged'):
+            sections([replace(kept(), figures=figures)])
+
+
 def test_plots_of_several_results_have_names_of_their_own():
     found = sections([kept(), kept(name='small')])
     names = [p.name for each in found for p in each.description.plots]

@@ -4,6 +4,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from shardmw.bench.errors import BenchError
 from shardmw.bench.experiments import Description, describe, in_order
 from shardmw.bench.plot import Plot
 from shardmw.bench.provenance import Provenance
@@ -65,18 +66,32 @@ class Origin:
 def sections(results: Iterable[Result]) -> list[Section]:
     """What is to be said of results, complete or not, in the report's order.
 
-    :raises BenchError: if this version doesn't know one of them
+    :raises BenchError: if this version can't make sense of one of them
     """
     taken: set[str] = set()
     found = []
     for result in in_order(results):
-        description = describe(result)
+        description = _described(result)
         plots = [
             replace(plot, name=_unique(plot.name, taken))
             for plot in description.plots
         ]
         found.append(Section(result, replace(description, plots=plots)))
     return found
+
+
+def _described(result: Result) -> Description:
+    """What is to be said of a result.
+
+    :raises BenchError: if it lacks what this version looks for
+    """
+    try:
+        return describe(result)
+    except (AttributeError, LookupError, TypeError, ValueError) as err:
+        raise BenchError(
+            f'{result.words}.json is damaged, or of another version '
+            f'({type(err).__name__}: {err}): measure it again, or remove it'
+        ) from err
 
 
 def origins(found: Iterable[Section]) -> list[Origin]:
