@@ -1,25 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line, up to where something is measured."""
 
+import contextlib
 from dataclasses import dataclass
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from shardmw.bench import command
 from shardmw.bench.cli import main
 from shardmw.bench.command import chosen_parameters, parameter_options
 from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.kinds import PLAIN, native, sharded
 from shardmw.bench.options import COUNTS, SETTING, SIZES
 from shardmw.bench.parameters import Parameters, option
+from shardmw.bench.results import load_all
 from shardmw.bench.scenarios import NAMES, scenarios
+from shardmw.bench.screen import Screen
 from shardmw.bench.workloads.measuring import _Own, container_names
 from shardmw.bench.workloads.parameters import (
     ListParameters,
     WorkParameters,
     WriteParameters,
 )
+from test.unit.test_bench_runs import run_of
 
 
 @pytest.fixture
@@ -154,6 +159,51 @@ class TestParameters:
     def test_json_gives_them_back(self):
         some = Some((3,), (1,), False, {'a.b': '1'})
         assert Some.from_json(some.as_json() | {'unknown': 1}) == some
+
+
+class TestPerforming:
+    @pytest.fixture
+    def perform_failing(self, tmp_path, monkeypatch):
+        """Does an experiment that keeps figures, if any, and fails."""
+        monkeypatch.setattr(command, 'Clients', contextlib.nullcontext)
+
+        def perform_failing(failure: BaseException, *kept: dict) -> None:
+            def measure(stage, keep) -> dict:
+                for figures in kept:
+                    keep(figures)
+                raise failure
+
+            experiment = command.Experiment(
+                'workload', 'write', WriteParameters(), measure
+            )
+            with pytest.raises(type(failure)):
+                command.perform([experiment], tmp_path, Screen())
+
+        return perform_failing
+
+    @pytest.mark.parametrize('failure', [BenchError('away'), Interrupted()])
+    def test_what_is_broken_off_is_kept(
+        self, perform_failing, tmp_path, failure, capsys
+    ):
+        runs = [run_of(0.5).as_json(), run_of(1.0).as_json()]
+        perform_failing(failure, {'runs': runs[:1]}, {'runs': runs})
+        (result,) = load_all(tmp_path)
+        assert result.figures == {'runs': runs}
+        assert not result.complete
+        assert (tmp_path / 'workload-write.csv').exists()
+        assert 'broken off' in capsys.readouterr().out
+
+    def test_what_has_not_begun_is_not(self, perform_failing, tmp_path):
+        perform_failing(BenchError('away'))
+        assert load_all(tmp_path) == []
+
+    def test_a_cluster_of_somebody_is_told(self, perform_failing, tmp_path):
+        cluster = {'url': 'https://swift', 'swift': '2.35.0'}
+        figures = {'cluster': cluster, 'runs': []}
+        perform_failing(Interrupted(), figures)
+        (result,) = load_all(tmp_path)
+        said = result.provenance.sentence()
+        assert 'on https://swift, which is Swift 2.35.0, with' in said
 
 
 class TestKinds:

@@ -4,7 +4,6 @@
 from collections.abc import Mapping
 
 from shardmw.bench.comparing import (
-    ERRORS,
     LATENCIES,
     MEAN_RATIO,
     P99_RATIO,
@@ -17,6 +16,7 @@ from shardmw.bench.comparing import (
 )
 from shardmw.bench.tables import Table
 from shardmw.bench.workloads.report import (
+    failures,
     leading_columns,
     operation_tables,
     rate_columns,
@@ -38,7 +38,7 @@ def tables(figures: Mapping) -> list[Table]:
         table(
             words,
             rows,
-            [*leading, *rate_columns(runs), *RATE_RATIO, ERRORS],
+            [*leading, *rate_columns(runs), *RATE_RATIO, *failures(runs)],
             notes,
         ),
         table(

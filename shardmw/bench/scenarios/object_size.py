@@ -70,7 +70,7 @@ class Parameters(LoadParameters):
         'From this size on, loads end with --large-count objects.',
     )
     large_count: int = option(
-        24, POSITIVE, 'How many large objects a load has.'
+        32, POSITIVE, 'How many large objects a load has.'
     )
 
 

@@ -10,6 +10,7 @@ from shardmw.bench.comparing import (
     ERRORS,
     LATENCIES,
     RATE,
+    REFUSED,
     ROWS_RATE,
     Column,
     bandwidth,
@@ -47,7 +48,7 @@ def tables(figures: Mapping) -> list[Table]:
         table(
             title(runs),
             rows,
-            [*leading, *rate_columns(runs), *LATENCIES, ERRORS],
+            [*leading, *rate_columns(runs), *LATENCIES, *failures(runs)],
             [f'Medians of {count} rounds.'] * (count > 1) + warnings(runs),
         ),
         *operation_tables(runs),
@@ -87,6 +88,12 @@ def rate_columns(runs: list[Run]) -> list[Column]:
     if any(map(bandwidth, runs)):
         columns.append(BANDWIDTH)
     return columns
+
+
+def failures(runs: list[Run]) -> list[Column]:
+    """What was not admitted; refusals if there were any."""
+    is_refused = any(run.summary.refused for run in runs)
+    return [REFUSED] * is_refused + [ERRORS]
 
 
 def operation_tables(runs: list[Run]) -> list[Table]:
