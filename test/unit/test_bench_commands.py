@@ -2,6 +2,7 @@
 """The command line, up to where something is measured."""
 
 import contextlib
+import signal
 from dataclasses import dataclass
 
 import click
@@ -95,6 +96,21 @@ def test_what_ends_a_command_tells_its_exit_code(
     monkeypatch.setattr('shardmw.bench.workloads.command.perform', fail)
     monkeypatch.setattr('shardmw.bench.results.make', lambda path: None)
     assert run('write').exit_code == code
+
+
+@pytest.mark.parametrize('ignored', [True, False])
+def test_a_terminal_that_is_closed_ends_nothing_below_nohup(
+    run, ignored, monkeypatch
+):
+    handled = []
+    was = signal.SIG_IGN if ignored else signal.SIG_DFL
+    monkeypatch.setattr(signal, 'getsignal', lambda number: was)
+    monkeypatch.setattr(
+        signal, 'signal', lambda number, _: handled.append(number)
+    )
+    run('report', '--output', '/nowhere')
+    assert {signal.SIGINT, signal.SIGTERM} <= {*handled}
+    assert (signal.SIGHUP in handled) != ignored
 
 
 def test_scenarios_have_all_that_commands_and_reports_take():

@@ -40,6 +40,7 @@ from shardmw.bench.runs import Run
 from shardmw.bench.scenarios import scenarios
 from shardmw.bench.turns import rotated
 from shardmw.bench.words import conditions_text, objects_text, varying
+from shardmw.bench.workloads import report as works
 from test.unit.test_bench_load import sample
 from test.unit.test_bench_ratelimit import ORIGIN
 from test.unit.test_bench_reports import cells
@@ -120,6 +121,17 @@ def test_loads_that_the_clients_bound_are_told():
     bound = replace(free, summary=replace(free.summary, is_client_bound=True))
     assert warnings([free]) == []
     assert warnings([free, bound])[0].startswith('In 1 of 2 loads')
+
+
+@pytest.mark.parametrize('report', [works, comparisons])
+def test_refusals_are_told_where_there_are_some(report):
+    free = run_of(1.0)
+    held = replace(free, summary=replace(free.summary, refused=3))
+    for run, refused in ((free, None), (held, '3')):
+        found = report.tables({'runs': [run.as_json()]})[0]
+        row = dict(zip(found.columns, found.rows[0], strict=True))
+        assert row.get('refused') == refused
+        assert row['errors'] == '0'
 
 
 def test_loads_without_an_answer_in_time_are_told():
