@@ -14,11 +14,8 @@ from botocore.exceptions import ClientError
 from shardmw.placement import shard_of
 from shardmw.saio import Cluster, ClusterOptions
 from test.functional.alike import masked
-from test.functional.client import Client
-from test.functional.conftest import STRANGER, USER, unique
-from test.functional.realclients import code_of, keys_of, s3_client
-from test.functional.test_large_objects import PARTS, WHOLE, make_dlo
-from test.functional.test_ratelimit import (
+from test.functional.conftest import STRANGER, make_plain, unique
+from test.functional.ratelimit.limits import (
     FIRST,
     INTERVAL,
     MAKERS,
@@ -27,11 +24,11 @@ from test.functional.test_ratelimit import (
     assert_refused,
     lines_since,
     log_size,
-    login,
-    make_plain,
     make_sharded,
     reconfigured,
 )
+from test.functional.realclients import code_of, keys_of, s3_client
+from test.functional.test_large_objects import PARTS, WHOLE, make_dlo
 from test.functional.test_versioning import ON, put_version, versions_of
 
 LIMIT = 'shardmw.container_listing_ratelimit_0'
@@ -49,28 +46,6 @@ def limited(tmp_path_factory):
     options = ClusterOptions(proxies=2, settings=SETTINGS)
     with Cluster(tmp_path_factory.mktemp('listings'), options) as cluster:
         yield cluster
-
-
-@pytest.fixture(scope='module')
-def client(limited) -> Client:
-    return login(limited, USER)
-
-
-@pytest.fixture(scope='module')
-def other_proxy(limited, client) -> Client:
-    """The same user, by way of the second proxy."""
-    return client.on(limited.proxy_urls[1])
-
-
-@pytest.fixture(scope='module')
-def stranger(limited, client) -> Client:
-    return login(limited, STRANGER).visiting(client)
-
-
-@pytest.fixture(params=MAKERS)
-def container(request, client) -> str:
-    """A new container, once plain and once sharded."""
-    return MAKERS[request.param](client)
 
 
 class TestLimit:

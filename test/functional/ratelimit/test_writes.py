@@ -6,9 +6,8 @@ of the writes of one test the first goes through and the others are refused.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import boto3
 import pytest
@@ -17,24 +16,27 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from shardmw.saio import Cluster, ClusterOptions
-from test.functional import conftest
 from test.functional.alike import masked
-from test.functional.backing import name_in_shard
-from test.functional.client import Answer, Client
+from test.functional.client import Client
 from test.functional.conftest import (
     OTHER_OWNER,
-    RESELLER_ADMIN,
     STRANGER,
-    USER,
     make_plain,
     unique,
 )
+from test.functional.ratelimit.limits import (
+    FIRST,
+    INTERVAL,
+    MAKERS,
+    SECOND,
+    assert_refused,
+    lines_since,
+    log_size,
+    login,
+    make_sharded,
+    reconfigured,
+)
 from test.functional.realclients import s3_settings
-
-SHARDS = 2
-
-#: One write in so many seconds.
-INTERVAL = 100
 
 SETTINGS = {
     'shardmw.container_ratelimit_0': f'{1 / INTERVAL}',
@@ -43,91 +45,6 @@ SETTINGS = {
     'shardmw.stats_cache_seconds': '0',
 }
 
-FIRST = name_in_shard(0, SHARDS)
-SECOND = name_in_shard(1, SHARDS)
-
-SLOW_DOWN = (498, b'Slow down')
-RATE_HEADER = 'X-Container-Write-Ratelimit'
-
-PATIENCE_SECONDS = 30
-
-
-def login(cluster: Cluster, user: str) -> Client:
-    return Client.login(cluster.auth_url, user, cluster.users[user])
-
-
-def make_sharded(client: Client, **headers) -> str:
-    """Create a sharded container; returns its name."""
-    return conftest.make_sharded(client, SHARDS, **headers)
-
-
-MAKERS = {'plain': make_plain, 'sharded': make_sharded}
-
-
-class Operator:
-    """A reseller admin, who sets containers' rates.
-
-    :param admin: a client that asks for the tests' account
-    """
-
-    def __init__(self, admin: Client) -> None:
-        self.admin = admin
-
-    @classmethod
-    def of(cls, cluster: Cluster, client: Client) -> 'Operator':
-        return cls(login(cluster, RESELLER_ADMIN).visiting(client))
-
-    def set_rate(self, container: str, rate: str) -> None:
-        """Set a container's own rate; an empty one removes it."""
-        answer = self.admin.post(container, headers={RATE_HEADER: rate})
-        assert answer.status == 204
-
-    def fill(self, container: str, *names: str) -> None:
-        """Store objects, whatever the limit."""
-        self.set_rate(container, 'unlimited')
-        for name in names:
-            assert self.admin.put(container, name, b'body').status == 201
-        self.set_rate(container, '')
-
-
-@contextmanager
-def reconfigured(
-    cluster: Cluster, settings: Mapping[str, str | None]
-) -> Iterator[None]:
-    """Have settings for a while."""
-    before = cluster.options.settings
-    cluster.reconfigure(settings)
-    yield
-    cluster.reconfigure({name: before.get(name) for name in settings})
-
-
-def lines_since(cluster: Cluster, server: str, start: int) -> list[str]:
-    """What the filter has logged since a log had some size."""
-    written = cluster.log_path(server).read_bytes()[start:].decode()
-    return [line for line in written.splitlines() if 'shardmw: ' in line]
-
-
-def wait_until(happened: Callable[[], bool]) -> None:
-    """Ask time and again whether something has happened."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not happened():
-        assert time.monotonic() < deadline, 'it does not happen'
-        time.sleep(0.05)
-
-
-def log_size(cluster: Cluster, server: str) -> int:
-    return cluster.log_path(server).stat().st_size
-
-
-def assert_refused(answer: Answer, slots: int = 1) -> None:
-    """Check a refusal by a rate of one in INTERVAL seconds.
-
-    :param slots: how many are taken
-    """
-    assert (answer.status, answer.body) == SLOW_DOWN
-    seconds = int(answer.headers['retry-after'])
-    assert (slots - 1) * INTERVAL < seconds <= slots * INTERVAL
-
 
 @pytest.fixture(scope='module')
 def limited(tmp_path_factory):
@@ -135,33 +52,6 @@ def limited(tmp_path_factory):
     options = ClusterOptions(proxies=2, settings=SETTINGS)
     with Cluster(tmp_path_factory.mktemp('limited'), options) as cluster:
         yield cluster
-
-
-@pytest.fixture(scope='module')
-def client(limited) -> Client:
-    return login(limited, USER)
-
-
-@pytest.fixture(scope='module')
-def other_proxy(limited, client) -> Client:
-    """The same user, by way of the second proxy."""
-    return client.on(limited.proxy_urls[1])
-
-
-@pytest.fixture(scope='module')
-def stranger(limited, client) -> Client:
-    return login(limited, STRANGER).visiting(client)
-
-
-@pytest.fixture(scope='module')
-def operator(limited, client) -> Operator:
-    return Operator.of(limited, client)
-
-
-@pytest.fixture(params=MAKERS)
-def container(request, client) -> str:
-    """A new container, once plain and once sharded."""
-    return MAKERS[request.param](client)
 
 
 @pytest.fixture

@@ -23,13 +23,13 @@ from test.functional.conftest import (
     USER,
     unique,
 )
-from test.functional.test_metrics import Statsd
-from test.functional.test_ratelimit import (
+from test.functional.ratelimit.limits import (
     FIRST,
     INTERVAL,
     MAKERS,
     RATE_HEADER,
     SECOND,
+    SLOW,
     Operator,
     assert_refused,
     lines_since,
@@ -41,7 +41,6 @@ from test.functional.test_ratelimit import (
 )
 from test.functional.test_startup import Configuration
 
-SLOW = f'{1 / INTERVAL}'
 REMOVE_HEADER = 'X-Remove-Container-Write-Ratelimit'
 SHOWN = RATE_HEADER.lower()
 
@@ -55,22 +54,6 @@ SETTINGS = {
 LIMIT = {'shardmw.container_ratelimit_0': SLOW}
 
 
-class Receiver(Statsd):
-    """A statsd that does not wait for what may come."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        # What a request sends is here before its answer is.
-        self._socket.settimeout(0.02)
-
-
-@pytest.fixture(scope='module')
-def statsd():
-    listening = Receiver()
-    yield listening
-    listening.close()
-
-
 @pytest.fixture(scope='module')
 def limited(tmp_path_factory, statsd):
     """Two proxies that limit only what a test has them limit."""
@@ -81,36 +64,9 @@ def limited(tmp_path_factory, statsd):
 
 
 @pytest.fixture(scope='module')
-def client(limited) -> Client:
-    return login(limited, USER)
-
-
-@pytest.fixture(scope='module')
-def other_proxy(limited, client) -> Client:
-    """The same user, by way of the second proxy."""
-    return client.on(limited.proxy_urls[1])
-
-
-@pytest.fixture(scope='module')
-def stranger(limited, client) -> Client:
-    return login(limited, STRANGER).visiting(client)
-
-
-@pytest.fixture(scope='module')
 def admin(limited, client) -> Client:
     """A reseller admin, asking for the tests' account."""
     return login(limited, RESELLER_ADMIN).visiting(client)
-
-
-@pytest.fixture(scope='module')
-def operator(admin) -> Operator:
-    return Operator(admin)
-
-
-@pytest.fixture(params=MAKERS)
-def container(request, client) -> str:
-    """A new container, once plain and once sharded."""
-    return MAKERS[request.param](client)
 
 
 @pytest.fixture(scope='class')

@@ -14,7 +14,16 @@ from shardmw.placement import shard_of
 from shardmw.saio import Cluster, ClusterOptions
 from test.functional.archives import archive_of
 from test.functional.client import Answer, Client
-from test.functional.conftest import USER
+from test.functional.ratelimit.limits import (
+    FIRST,
+    MAKERS,
+    SECOND,
+    SHARDS,
+    SLOW,
+    Meter,
+    assert_refused,
+    make_sharded,
+)
 from test.functional.realclients import code_of, s3_client
 from test.functional.test_bulk import bulk_delete, upload
 from test.functional.test_large_objects import (
@@ -27,18 +36,6 @@ from test.functional.test_large_objects import (
     put_manifest,
     put_segments,
 )
-from test.functional.test_metrics import Statsd
-from test.functional.test_ratelimit import (
-    FIRST,
-    INTERVAL,
-    MAKERS,
-    SECOND,
-    SHARDS,
-    Operator,
-    assert_refused,
-    login,
-    make_sharded,
-)
 from test.functional.test_versioning import OFF, ON, put_version, versions_of
 
 SETTINGS = {
@@ -47,8 +44,6 @@ SETTINGS = {
     'shardmw.rate_buffer_seconds': '0',
     'shardmw.log_statsd_host': '127.0.0.1',
 }
-
-SLOW = f'{1 / INTERVAL}'
 
 #: What is told of a refusal; in a container with X-Versions-Location a 503.
 REFUSED = (498, 503)
@@ -61,32 +56,6 @@ FILES = dict.fromkeys(NEIGHBOURS, b'body')
 LARGE = NEIGHBOURS[0]
 
 
-class Meter(Statsd):
-    """Counts the permits that are taken."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        # What a request sends is here before its answer is.
-        self._socket.settimeout(0.02)
-
-    def restart(self) -> None:
-        self.counts()
-
-    @property
-    def permits(self) -> int:
-        """How many were taken since the last look."""
-        counts = self.counts()
-        assert counts['ratelimit.alone'] == 0
-        return counts['ratelimit.permits']
-
-
-@pytest.fixture(scope='module')
-def statsd():
-    listening = Meter()
-    yield listening
-    listening.close()
-
-
 @pytest.fixture(scope='module')
 def limited(tmp_path_factory, statsd):
     """A cluster that limits writes and tells of it."""
@@ -97,24 +66,8 @@ def limited(tmp_path_factory, statsd):
 
 
 @pytest.fixture(scope='module')
-def client(limited) -> Client:
-    return login(limited, USER)
-
-
-@pytest.fixture(scope='module')
-def operator(limited, client) -> Operator:
-    return Operator.of(limited, client)
-
-
-@pytest.fixture(scope='module')
 def s3(limited):
     return s3_client(limited)
-
-
-@pytest.fixture(params=MAKERS)
-def container(request, client) -> str:
-    """A new container, once plain and once sharded."""
-    return MAKERS[request.param](client)
 
 
 @pytest.fixture

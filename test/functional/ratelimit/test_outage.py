@@ -14,22 +14,17 @@ import pytest
 
 from shardmw.saio import Cluster, ClusterOptions
 from test.functional.client import Client
-from test.functional.conftest import USER
-from test.functional.test_ratelimit import (
+from test.functional.conftest import make_plain
+from test.functional.ratelimit.limits import (
     FIRST,
     INTERVAL,
-    MAKERS,
     SECOND,
-    Operator,
     assert_refused,
     lines_since,
     log_size,
-    login,
-    make_plain,
     make_sharded,
     wait_until,
 )
-from test.functional.test_ratelimit_operator import Receiver
 
 TOGETHER = INTERVAL // 2
 
@@ -58,41 +53,12 @@ HANG_SECONDS = 20
 
 
 @pytest.fixture(scope='module')
-def statsd():
-    listening = Receiver()
-    yield listening
-    listening.close()
-
-
-@pytest.fixture(scope='module')
 def limited(tmp_path_factory, statsd):
     """Two proxies that know of each other."""
     port = {'shardmw.log_statsd_port': str(statsd.port)}
     options = ClusterOptions(proxies=2, settings={**SETTINGS, **port})
     with Cluster(tmp_path_factory.mktemp('outage'), options) as cluster:
         yield cluster
-
-
-@pytest.fixture(scope='module')
-def client(limited) -> Client:
-    return login(limited, USER)
-
-
-@pytest.fixture(scope='module')
-def other_proxy(limited, client) -> Client:
-    """The same user, by way of the second proxy."""
-    return client.on(limited.proxy_urls[1])
-
-
-@pytest.fixture(scope='module')
-def operator(limited, client) -> Operator:
-    return Operator.of(limited, client)
-
-
-@pytest.fixture(params=MAKERS)
-def container(request, client) -> str:
-    """A new container, once plain and once sharded."""
-    return MAKERS[request.param](client)
 
 
 class Outages:
