@@ -244,7 +244,7 @@ def rounds_note(runs: Sequence[Run]) -> str:
 def warnings(runs: Sequence[Run]) -> list[str]:
     """What makes the figures doubtful."""
     bound = sum(run.summary.is_client_bound for run in runs)
-    silent = sum(run.summary.answered_seconds is None for run in runs)
+    silent = sum(not run.summary.admitted for run in runs)
     found = []
     if bound:
         found.append(
@@ -253,8 +253,8 @@ def warnings(runs: Sequence[Run]) -> list[str]:
         )
     if silent:
         found.append(
-            f'In {silent} of {len(runs)} loads nothing was answered in time, '
-            'which counts as a rate of 0: make them longer.'
+            f'In {silent} of {len(runs)} loads nothing was admitted in time: '
+            'there are no latencies of them. Make them longer.'
         )
     return found
 

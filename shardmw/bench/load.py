@@ -131,6 +131,16 @@ class Outcome:
         end = self.began + self.seconds
         return [each for each in self.samples if each.end < end]
 
+    def share_within(self, sample: Sample) -> float:
+        """How much of an operation lay in the time that requests were sent.
+
+        The sum over all of them is what was done in that time, to the part:
+        of slow operations some end in time and the next one does not.
+        """
+        within = self.began + self.seconds - sample.start
+        took = sample.end - sample.start
+        return max(0.0, within / took) if within < took else 1.0
+
     def wall_time(self, monotonic: float) -> float:
         """What the clock on the wall showed then."""
         return self.began_at + monotonic - self.began

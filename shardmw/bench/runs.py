@@ -2,7 +2,7 @@
 """One load on one container, with all that tells it from others. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shardmw.bench.kinds import Kind
 from shardmw.bench.summary import Summary
@@ -21,7 +21,8 @@ class Run:
                        ``size`` (bytes), ``rows`` (in the container),
                        ``page`` (rows a page), ``limit`` (writes/s of a
                        backing container) and the like; numbers and words only
-    :param rows_listed: rows of all pages that were answered
+    :param rows_listed: rows of all pages that were answered; of one that was
+                        answered after the time, the part that lay in it
     """
 
     work: str
@@ -29,33 +30,33 @@ class Run:
     turn: int
     conditions: Mapping[str, object]
     summary: Summary
-    rows_listed: int = 0
-
-    @property
-    def seconds(self) -> float:
-        """What rates are by: the time until the last answer.
-
-        Of slow operations some fit into a time and the next one does not:
-        its whole length would make rates that are too low, and all alike.
-        """
-        return self.summary.answered_seconds or self.summary.seconds
+    rows_listed: float = 0
 
     @property
     def rate(self) -> float:
         """What was done, a second: rows of listings, else operations."""
-        return (self.rows_listed or self.summary.admitted) / self.seconds
+        return (self.rows_listed or self.summary.done) / self.summary.seconds
 
     @property
     def operations_rate(self) -> float:
         """Operations a second, also of listings: their pages."""
-        return self.summary.admitted / self.seconds
+        return self.summary.done / self.summary.seconds
 
     @property
     def bandwidth(self) -> float | None:
         """Megabytes of bodies a second, both ways; None if there are none."""
         summary = self.summary
         carried = summary.bytes_sent + summary.bytes_received
-        return carried / _MEGABYTE / self.seconds if carried else None
+        if not carried:
+            return None
+        return carried / summary.admitted / _MEGABYTE * self.operations_rate
+
+    def by_operation(self) -> list['Run']:
+        """A run of each kind of operation; none if there is only one."""
+        return [
+            replace(self, work=operation, summary=self.summary.of(operation))
+            for operation in self.summary.by_operation
+        ]
 
     def as_json(self) -> dict[str, object]:
         """What :meth:`from_json` takes."""

@@ -2,6 +2,7 @@
 """Where experiments are made: the clients, the screen, and the sites."""
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Iterator
 
@@ -169,14 +170,14 @@ class Ledger:
         return f'{place} {", ".join(filter(None, words))}'
 
 
-def rows_listed(source: Source, outcome: Outcome) -> int:
-    """Rows of all pages that were answered in time. Pure."""
+def rows_listed(source: Source, outcome: Outcome) -> float:
+    """Rows of all pages; of those that came late, a part. Pure."""
     rows_of = getattr(source, 'rows_of', None)
     if rows_of is None:
         return 0
-    return sum(
-        rows_of(each.number)
-        for each in outcome.ended_within()
+    return math.fsum(
+        rows_of(each.number) * outcome.share_within(each)
+        for each in outcome.samples
         if each.is_admitted
     )
 

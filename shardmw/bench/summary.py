@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tables and plots say of a load. Pure."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -43,11 +44,12 @@ class Summary:
                                 which operations ended; None for none
     :param bytes_sent: in bodies of what was admitted
     :param bytes_received: in bodies of what was admitted
-    :param by_operation: ``offered``, ``admitted``, ``refused``, ``errors``,
-                         ``latency`` and ``phases`` of each kind of operation,
-                         as JSON has them; empty if there is only one
-    :param answered_seconds: until the last answer that came in time, of any
-                             status; None for no answer
+    :param by_operation: ``offered``, ``admitted``, ``refused``, ``done``,
+                         ``errors``, ``latency`` and ``phases`` of each kind
+                         of operation, as JSON has them; empty if there is
+                         only one
+    :param done: operations that were admitted, at any time; of one that ended
+                 after the time, the part that lay in it
     """
 
     seconds: float
@@ -65,7 +67,21 @@ class Summary:
     bytes_sent: int = 0
     bytes_received: int = 0
     by_operation: dict[str, dict] = field(default_factory=dict)
-    answered_seconds: float | None = None
+    done: float = 0.0
+
+    def of(self, operation: str) -> 'Summary':
+        """What :attr:`by_operation` has of one kind of operation."""
+        own = self.by_operation[operation]
+        counts = ('offered', 'admitted', 'refused', 'done', 'errors')
+        return Summary(
+            seconds=self.seconds,
+            **{name: own[name] for name in counts},
+            latency=Latency(**own['latency']),
+            admitted_each_second=[],
+            client_busy_share=self.client_busy_share,
+            is_client_bound=self.is_client_bound,
+            phases=_phases(own['phases']),
+        )
 
     @property
     def offered_rate(self) -> float:
@@ -96,12 +112,11 @@ class Summary:
         """The summary that :meth:`as_json` gave."""
         known = [each.name for each in fields(cls)]
         own = {name: values[name] for name in known if name in values}
-        phases = {k: Spread(**each) for k, each in own['phases'].items()}
         return cls(
             **{
                 **own,
                 'latency': Latency(**own['latency']),
-                'phases': phases,
+                'phases': _phases(own['phases']),
                 'histogram': Histogram.from_json(own['histogram']),
             }
         )
@@ -132,9 +147,13 @@ def summarize(outcome: Outcome) -> Summary:
         bytes_sent=sum(each.sent_bytes for each in admitted),
         bytes_received=sum(each.body_bytes for each in admitted),
         by_operation=_by_operation(outcome, ended),
-        answered_seconds=max(
-            (each.end - outcome.began for each in ended), default=None
-        ),
+        done=_done(outcome, outcome.samples),
+    )
+
+
+def _done(outcome: Outcome, samples: Iterable[Sample]) -> float:
+    return math.fsum(
+        outcome.share_within(each) for each in samples if each.is_admitted
     )
 
 
@@ -169,31 +188,35 @@ def _by_operation(
 ) -> dict[str, dict]:
     if len(outcome.kinds) < 2:
         return {}
-    offered = Counter(each.kind for each in outcome.samples)
     return {
         name: _operation(
-            offered[kind],
+            outcome,
             [each for each in ended if each.kind == kind],
             [each for each in outcome.samples if each.kind == kind],
         )
         for kind, name in enumerate(outcome.kinds)
-        if offered[kind]
+        if any(each.kind == kind for each in outcome.samples)
     }
 
 
 def _operation(
-    offered: int, ended: Sequence[Sample], samples: Iterable[Sample]
+    outcome: Outcome, ended: Sequence[Sample], samples: Sequence[Sample]
 ) -> dict[str, object]:
     admitted = [each for each in ended if each.is_admitted]
     took = latency(each.end - each.start for each in admitted)
     return {
-        'offered': offered,
+        'offered': len(samples),
         'admitted': len(admitted),
         'refused': sum(each.is_refused for each in ended),
+        'done': _done(outcome, samples),
         'errors': errors(samples),
         'latency': took._asdict(),
         'phases': _phases_json(phases(admitted)),
     }
+
+
+def _phases(values: Mapping[str, Mapping]) -> dict[str, Spread]:
+    return {name: Spread(**each) for name, each in values.items()}
 
 
 def _phases_json(spreads: Mapping[str, Spread]) -> dict[str, dict]:

@@ -45,6 +45,7 @@ def run(
         histogram=histogram(took),
         latency_each_second=list(each_second),
         bytes_sent=admitted * size,
+        done=admitted,
     )
     if size:
         conditions['size'] = size

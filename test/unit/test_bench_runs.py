@@ -2,6 +2,7 @@
 """Runs: what they say of a load, and JSON of it."""
 
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from shardmw.bench.kinds import PLAIN, sharded
 from shardmw.bench.runs import Run
+from shardmw.bench.samples import Sample
 from shardmw.bench.summary import summarize
 from test.unit.test_bench_load import outcome_of, sample
 
@@ -27,19 +29,45 @@ def run_of(
     return Run('write', kind, turn, conditions, summarize(outcome), rows)
 
 
-@given(duration=st.floats(0.01, 1.9), seconds=st.floats(2, 10))
-def test_the_rate_of_a_client_is_by_how_long_its_operations_take(
-    duration, seconds
-):
-    ends = [n * duration for n in range(1, 2 + int(seconds / duration))]
-    run = run_of(*ends, seconds=seconds)
-    assert run.rate == pytest.approx(1 / duration)
-    listing = replace(run, rows_listed=10 * run.summary.admitted)
-    assert listing.rate == pytest.approx(10 / duration)
+@given(
+    clients=st.integers(1, 5),
+    duration=st.floats(0.01, 5),
+    seconds=st.floats(2, 10),
+)
+def test_the_rate_is_by_how_long_operations_take(clients, duration, seconds):
+    starts = [n * duration for n in range(math.ceil(seconds / duration))]
+    outcome = outcome_of(
+        *(lasting(start, duration) for start in starts * clients),
+        seconds=seconds,
+    )
+    run = Run('write', PLAIN, 0, {}, summarize(outcome))
+    assert run.rate == pytest.approx(clients / duration)
+    listing = replace(run, rows_listed=10 * run.summary.done)
+    assert listing.rate == pytest.approx(10 * clients / duration)
     assert listing.operations_rate == run.rate
 
 
-def test_nothing_answered_is_no_rate():
+def lasting(start: float, duration: float) -> Sample:
+    """An operation that began at a second and took so many."""
+    begun = 100 + start
+    return sample(begun + duration)._replace(
+        start=begun, sent=begun, first_byte=begun + duration
+    )
+
+
+def test_operations_of_a_mix_are_told_apart():
+    put, get = sample(100.5), sample(101.0)._replace(kind=1)
+    outcome = replace(outcome_of(put, get, get), kinds=('PUT', 'GET'))
+    run = Run('mixed', PLAIN, 0, {}, summarize(outcome))
+    again = Run.from_json(json.loads(json.dumps(run.as_json())))
+    parts = {part.work: part for part in again.by_operation()}
+    assert parts['PUT'].rate == 0.5
+    assert parts['GET'].rate == 1.0
+    assert run.rate == 1.5
+    assert run_of(0.5).by_operation() == []
+
+
+def test_nothing_begun_in_time_is_no_rate():
     assert run_of(seconds=2.0).rate == 0
     assert run_of(3.0, seconds=2.0).rate == 0
     assert run_of(seconds=2.0).bandwidth is None
@@ -47,7 +75,7 @@ def test_nothing_answered_is_no_rate():
 
 def test_bandwidth_is_of_bodies_both_ways():
     # of 7 bytes received and 2 sent each
-    assert run_of(0.5, 1.0).bandwidth == pytest.approx(18e-6)
+    assert run_of(0.5, 1.0).bandwidth == pytest.approx(9e-6)
 
 
 def test_runs_survive_json():

@@ -47,6 +47,6 @@ def tables(figures: Mapping) -> list[Table]:
             [*leading, *LATENCIES, *MEAN_RATIO, *P99_RATIO],
             notes[:1],
         ),
-        *operation_tables(runs),
+        *operation_tables(runs, MEAN_RATIO),
         phases_table('Where the time goes', rows, leading),
     ]

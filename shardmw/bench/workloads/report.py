@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is said of workloads. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from shardmw.bench import runplots
 from shardmw.bench.comparing import (
@@ -12,6 +12,7 @@ from shardmw.bench.comparing import (
     RATE,
     REFUSED,
     ROWS_RATE,
+    WORK,
     Column,
     bandwidth,
     condition,
@@ -23,7 +24,7 @@ from shardmw.bench.comparing import (
 from shardmw.bench.plot import Plot
 from shardmw.bench.runs import Run
 from shardmw.bench.tables import Table, figure
-from shardmw.bench.words import conditions_text, value_text, varying
+from shardmw.bench.words import conditions_text, varying
 
 _PAGES_RATE = Column(
     'pages/s',
@@ -96,26 +97,21 @@ def failures(runs: list[Run]) -> list[Column]:
     return [REFUSED] * is_refused + [ERRORS]
 
 
-def operation_tables(runs: list[Run]) -> list[Table]:
-    """What a mixed load has of each operation; none for other work."""
-    rows = [
-        (
-            run.kind.label,
-            value_text('turn', run.turn + 1),
-            name,
-            figure(operation['admitted'] / run.seconds),
-            *(
-                figure(operation['latency'][each])
-                for each in ('mean_ms', 'p50_ms', 'p95_ms', 'p99_ms')
-            ),
-        )
-        for run in runs
-        for name, operation in run.summary.by_operation.items()
-    ]
-    if not rows:
+def operation_tables(
+    runs: list[Run], more: Sequence[Column] = ()
+) -> list[Table]:
+    """What a mixed load has of each operation; none for other work.
+
+    :param more: columns behind the others
+    """
+    parts = [part for run in runs for part in run.by_operation()]
+    if not parts:
         return []
-    columns = (
-        *('container', 'round', 'operation', 'ops/s'),
-        *('mean ms', 'p50 ms', 'p95 ms', 'p99 ms'),
-    )
-    return [Table('By operation', columns, rows, names=3)]
+    leading = [WORK, *leading_columns(runs)]
+    return [
+        table(
+            'By operation',
+            rows_of(parts),
+            [*leading, RATE, *LATENCIES, *more, *failures(parts)],
+        )
+    ]
