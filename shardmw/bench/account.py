@@ -3,13 +3,12 @@
 
 import itertools
 import json
-import time
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from typing import NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
-from shardmw.bench.asking import Answer, ask
+from shardmw.bench.asking import Answer, ask_again
 from shardmw.bench.auth import Access, V1Auth
 from shardmw.bench.errors import BenchError
 from shardmw.saio import Cluster
@@ -21,9 +20,6 @@ POLICY_HEADER = 'X-Storage-Policy'
 _ACCOUNT_HEADER = 'X-Account-Container-Count'
 
 _USER = 'test:tester'
-
-# A busy machine may need another attempt.
-_PAUSES_SECONDS = (0.2, 1, 5)
 
 
 class ContainerHead(NamedTuple):
@@ -212,12 +208,7 @@ class Account:
     ) -> Answer:
         url = f'{self.proxy_urls[0]}{path}'
         sent = {'X-Auth-Token': self.token, **(headers or {})}
-        for pause in (*_PAUSES_SECONDS, None):
-            answer = ask(method, url, sent, self.is_insecure)
-            if answer.status < 500 or pause is None:
-                break
-            time.sleep(pause)
-        return answer
+        return ask_again(method, url, sent, self.is_insecure)
 
 
 def _wall_time(last_modified: str) -> float:

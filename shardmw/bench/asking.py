@@ -2,15 +2,19 @@
 """Single requests, which nobody measures."""
 
 import http.client
-import ssl
+import time
 from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from shardmw.bench.errors import BenchError
+from shardmw.bench.tls import tls_context, tls_problem
 
 _TIMEOUT_SECONDS = 120
 _REASON_BYTES = 200
+
+# A busy server may need another attempt.
+_PAUSES_SECONDS = (0.2, 1, 5)
 
 
 class Answer(NamedTuple):
@@ -57,10 +61,26 @@ def ask(
     except (OSError, http.client.HTTPException, ValueError) as err:
         # the last of them of headers that HTTP has no letters for
         raise BenchError(
-            f'{method} {url} failed ({_reason(err)}): is a proxy there?'
+            tls_problem(err, parts.netloc)
+            or f'{method} {url} failed ({_reason(err)}): is a proxy there?'
         ) from err
     finally:
         connection.close()
+
+
+def ask_again(
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    is_insecure: bool = False,
+) -> Answer:
+    """The same, sent again where a server fails (5xx)."""
+    for pause in _PAUSES_SECONDS:
+        answer = ask(method, url, headers, is_insecure)
+        if answer.status < 500:
+            return answer
+        time.sleep(pause)
+    return ask(method, url, headers, is_insecure)
 
 
 def check_url(url: str) -> None:
@@ -87,12 +107,11 @@ def _connection(url: str, is_insecure: bool) -> http.client.HTTPConnection:
         return http.client.HTTPConnection(
             parts.hostname, parts.port, timeout=_TIMEOUT_SECONDS
         )
-    context = ssl.create_default_context()
-    if is_insecure:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
     return http.client.HTTPSConnection(
-        parts.hostname, parts.port, timeout=_TIMEOUT_SECONDS, context=context
+        parts.hostname,
+        parts.port,
+        timeout=_TIMEOUT_SECONDS,
+        context=tls_context(is_insecure),
     )
 
 

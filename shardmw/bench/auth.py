@@ -4,7 +4,7 @@
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from shardmw.bench.asking import ask, check_url
+from shardmw.bench.asking import ask_again, check_url
 from shardmw.bench.errors import BenchError
 
 _REFUSED = (401, 403)
@@ -48,7 +48,7 @@ class V1Auth:
         """
         url = self.auth_url
         headers = {'X-Auth-User': self.user, 'X-Auth-Key': self.key}
-        answer = ask('GET', url, headers, self.is_insecure)
+        answer = ask_again('GET', url, headers, self.is_insecure)
         if answer.status in _REFUSED:
             raise BenchError(
                 f'{url} refuses the user {self.user!r} ({answer.status}): '

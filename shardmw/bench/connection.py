@@ -12,6 +12,7 @@ import time
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.sources import Request
+from shardmw.bench.tls import tls_problem
 from shardmw.bench.wire import (
     Address,
     Reply,
@@ -120,15 +121,11 @@ class Connection:
             opened = socket.create_connection((host, port), _CONNECT_SECONDS)
             if self._tls is not None:
                 opened = self._tls.wrap_socket(opened, server_hostname=host)
-        except ssl.SSLCertVerificationError as err:
-            raise BenchError(
-                f'{self.address.netloc} is not trusted ({err.verify_message}):'
-                ' put its CA into SSL_CERT_FILE, or choose --insecure'
-            ) from err
         except OSError as err:
+            netloc = self.address.netloc
             raise BenchError(
-                f'cannot connect to {self.address.netloc} ({err}): is a '
-                'proxy there?'
+                tls_problem(err, netloc)
+                or f'cannot connect to {netloc} ({err}): is a proxy there?'
             ) from err
         self._peer = opened.family, opened.getpeername()
         self._use(opened)
@@ -295,18 +292,6 @@ class Connection:
         if reply is None:
             raise ConnectionLost('closed')
         return reply
-
-
-def tls_context(insecure: bool) -> ssl.SSLContext:
-    """What servers to trust, as the system and ``SSL_CERT_FILE`` say.
-
-    :param insecure: trust all
-    """
-    context = ssl.create_default_context()
-    if insecure:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 @functools.cache

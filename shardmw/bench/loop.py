@@ -10,11 +10,7 @@ from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 from typing import NamedTuple
 
-from shardmw.bench.connection import (
-    Connection,
-    ConnectionLost,
-    tls_context,
-)
+from shardmw.bench.connection import Connection, ConnectionLost
 from shardmw.bench.errors import BenchError
 from shardmw.bench.load import AT_ONCE, RETRY_AFTER, Load, Share, Usage
 from shardmw.bench.progress import Progress, progress_of
@@ -25,6 +21,7 @@ from shardmw.bench.samples import (
     UNANSWERED,
     Samples,
 )
+from shardmw.bench.tls import tls_context
 from shardmw.bench.wire import Reply, address_of
 
 #: How long a client waits after its connection failed.
