@@ -2,6 +2,7 @@
 """Tables: what figures look like, on a page and on the terminal. Pure."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,9 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 _MISSING = '—'
+
+# Emphasis and code in Markdown.
+_MARKED = re.compile(r'(\*|`)(\S|\S[^*`\n]*\S)\1')
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class Table:
         table = RichTable(
             title=Text(self.title, style='bold cyan'),
             title_justify='left',
-            caption=Text('\n'.join(self.notes), style='dim'),
+            caption=Text(_unmarked('\n'.join(self.notes)), style='dim'),
             caption_justify='left',
             box=box.SIMPLE_HEAD,
             pad_edge=False,
@@ -89,6 +93,11 @@ def ratio(value: float | None, base: float | None) -> str:
 def plain(value: float) -> str:
     """A number as a person would type it: 5, 0.5."""
     return f'{value:g}'
+
+
+def _unmarked(text: str) -> str:
+    """Markdown's words without its marks."""
+    return _MARKED.sub(r'\2', text)
 
 
 def _markdown_row(cells: Sequence[str]) -> str:

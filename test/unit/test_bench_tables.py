@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import io
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -39,6 +40,14 @@ def test_a_table_on_the_terminal():
     shown = console.file.getvalue()
     for text in ('Rates', 'filter', '1,000', 'a|b', 'Of one run.'):
         assert text in shown
+
+
+def test_the_terminal_shows_no_marks_of_markdown():
+    notes = ('*First write*: 2 * 3 of `a_b`; *rest*: none.',)
+    console = Console(width=60, file=io.StringIO())
+    console.print(replace(TABLE, notes=notes).rich())
+    words = ' '.join(console.file.getvalue().split())
+    assert words.endswith('First write: 2 * 3 of a_b; rest: none.')
 
 
 def test_a_row_that_fits_no_columns_is_refused():
