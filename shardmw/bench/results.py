@@ -12,6 +12,9 @@ from shardmw.bench.provenance import Provenance
 
 _FORMAT = 1
 
+# What every result has, of whichever version.
+_MARKS = frozenset({'format', 'command', 'experiment'})
+
 
 @dataclass(frozen=True)
 class Result:
@@ -90,9 +93,12 @@ def load(
 def load_all(folder: Path) -> list[Result]:
     """All that the folder has, by the names of its files.
 
+    JSON of others is left out.
+
     :raises BenchError: if a file can't be understood
     """
-    return [_read(path) for path in sorted(folder.glob('*.json'))]
+    paths = sorted(folder.glob('*.json'))
+    return [_read(path) for path in paths if not _is_of_others(path)]
 
 
 def write(path: Path, text: str) -> None:
@@ -107,6 +113,16 @@ def write(path: Path, text: str) -> None:
         os.replace(draft, path)
     except OSError as err:
         raise BenchError(f'{path} cannot be written: {err.strerror}') from err
+
+
+def _is_of_others(path: Path) -> bool:
+    """Whether it's whole, and clearly no result."""
+    try:
+        values = json.loads(path.read_text(encoding='utf-8'))
+    except (OSError, ValueError):
+        # it may have been one
+        return False
+    return not (isinstance(values, dict) and values.keys() >= _MARKS)
 
 
 def _read(path: Path) -> Result:
@@ -125,5 +141,6 @@ def _read(path: Path) -> Result:
         )
     except (OSError, ValueError, KeyError, TypeError) as err:
         raise BenchError(
-            f'{path} is no result of this version ({err}): remove it'
+            f'{path} is no result of this version ({err}): remove it if it '
+            'is one of the benchmark, or choose another folder'
         ) from err

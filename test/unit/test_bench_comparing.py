@@ -321,3 +321,16 @@ def test_results_of_several_names_live_in_one_folder(tmp_path):
         'compare-list-small.json',
     ]
     assert sorted(load_all(tmp_path), key=lambda each: each.name) == results
+
+
+@pytest.mark.parametrize('text', ['{"name": "app"}', '[1]', '"a"'])
+def test_json_of_others_is_no_result(tmp_path, text):
+    (tmp_path / 'package.json').write_text(text)
+    assert load_all(tmp_path) == []
+
+
+@pytest.mark.parametrize('text', ['{', '{"format": 1, "command": "compare"'])
+def test_what_may_have_been_a_result_is_told(tmp_path, text):
+    (tmp_path / 'compare-write.json').write_text(text)
+    with pytest.raises(BenchError, match='remove it if it is one'):
+        load_all(tmp_path)
