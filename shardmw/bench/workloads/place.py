@@ -10,11 +10,9 @@ import click
 from shardmw.bench.auth import Auth, TokenAuth, V1Auth
 from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.options import CONTAINER
-from shardmw.bench.site import Site
+from shardmw.bench.site import DEFAULT_PREFIX, Site
 from shardmw.bench.stage import Stage
 from shardmw.saio import ClusterOptions
-
-_PREFIX = 'shardmw-bench'
 
 #: Parameters of clusters that are the benchmark's own.
 _OWN_ONLY = ('limit', 'proxies', 'workers', 'settings')
@@ -51,7 +49,7 @@ class Place:
             with stage.site(options) as site:
                 yield site
             return
-        prefix = self.container or _PREFIX
+        prefix = self.container or DEFAULT_PREFIX
         with stage.remote_site(self.auth, prefix) as site:
             try:
                 yield site
@@ -214,7 +212,7 @@ _OPTIONS = (
         '--container',
         type=CONTAINER,
         help='What to call the container; of several, what their names '
-        f'begin with.  [default: {_PREFIX}]',
+        f'begin with.  [default: {DEFAULT_PREFIX}]',
     ),
     click.option(
         '--cleanup/--no-cleanup',
