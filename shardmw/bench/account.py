@@ -21,6 +21,9 @@ _ACCOUNT_HEADER = 'X-Account-Container-Count'
 
 _USER = 'test:tester'
 
+#: No object is called so.
+_MISSING = 'shardmw-bench-misses-this'
+
 
 class ContainerHead(NamedTuple):
     """What a container says of itself.
@@ -162,6 +165,18 @@ class Account:
     def store(self, container: str, name: str) -> None:
         """Put an empty object into a container."""
         self._request('PUT', f'{self.container_path(container)}/{quote(name)}')
+
+    def miss(self, container: str, writes: bool) -> None:
+        """Ask for an object that there isn't, at each proxy.
+
+        :param writes: whether to delete it, which is a write
+        :raises BenchError: if a proxy can't be asked
+        """
+        path = f'{self.container_path(container)}/{_MISSING}'
+        method = 'DELETE' if writes else 'HEAD'
+        headers = {'X-Auth-Token': self.token}
+        for url in self.proxy_urls:
+            ask(method, f'{url}{path}', headers, self.is_insecure)
 
     def refresh(self, container: str) -> None:
         """Have the proxies look anew how much a container holds."""
