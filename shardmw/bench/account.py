@@ -176,7 +176,7 @@ class Account:
         method = 'DELETE' if writes else 'HEAD'
         headers = {'X-Auth-Token': self.token}
         for url in self.proxy_urls:
-            ask(method, f'{url}{path}', headers, self.is_insecure)
+            ask_again(method, f'{url}{path}', headers, self.is_insecure)
 
     def refresh(self, container: str) -> None:
         """Have the proxies look anew how much a container holds."""
