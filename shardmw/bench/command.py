@@ -98,8 +98,8 @@ def perform(
     origin = provenance()
     if origin.is_machine_busy:
         screen.warning(
-            f'the load average is {origin.load_average:.1f}: the figures '
-            'will be those of a machine with other work'
+            f'other work takes {origin.busy_cores:.1f} of {origin.cores} '
+            'cores: the figures will be those of a busy machine'
         )
     return [_perform(each, origin, output, screen) for each in experiments]
 

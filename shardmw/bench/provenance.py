@@ -4,6 +4,7 @@
 import os
 import platform
 import subprocess
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
@@ -19,6 +20,10 @@ _GIBIBYTE = 1 << 30
 # What a machine may do besides without being called busy.
 _BUSY_SHARE = 0.25
 
+# Of processors, all together.
+_TIMES = Path('/proc/stat')
+_LOOK_SECONDS = 1.0
+
 
 @dataclass(frozen=True)
 class Provenance:
@@ -30,6 +35,8 @@ class Provenance:
     :param memory_gib: of the machine
     :param load_average: of the minute before it began
     :param cluster: the URL of one that is not the benchmark's own
+    :param busy_cores: as many as other work took just before it began, on
+                       average; None if nobody looked
     """
 
     date: str
@@ -43,6 +50,7 @@ class Provenance:
     memory_gib: int
     load_average: float
     cluster: str | None = None
+    busy_cores: float | None = None
 
     def as_json(self) -> dict[str, object]:
         """What :meth:`from_json` takes."""
@@ -56,7 +64,7 @@ class Provenance:
     @property
     def is_machine_busy(self) -> bool:
         """Whether other work takes the cores that are measured."""
-        return self.load_average > self.cores * _BUSY_SHARE
+        return (self.busy_cores or 0) > self.cores * _BUSY_SHARE
 
     def sentence(self) -> str:
         """It all, for people."""
@@ -74,9 +82,14 @@ class Provenance:
             )
         return (
             f'Measured on {self.date} {what} a machine with {cores} '
-            f'({self.processor}) and {self.memory_gib} GiB, whose load '
-            f'average was {self.load_average:.1f} when it began.'
+            f'({self.processor}) and {self.memory_gib} GiB, '
+            f'{self._business()} when it began.'
         )
+
+    def _business(self) -> str:
+        if self.busy_cores is None:
+            return f'whose load average was {self.load_average:.1f}'
+        return f'of which other work took {self.busy_cores:.1f} cores'
 
 
 def provenance() -> Provenance:
@@ -93,7 +106,28 @@ def provenance() -> Provenance:
         processor=platform.machine(),
         memory_gib=round(memory / _GIBIBYTE),
         load_average=round(os.getloadavg()[0], 1),
+        busy_cores=round(_busy_cores(), 1),
     )
+
+
+def _busy_cores() -> float:
+    """As many as are at work; a load average has what was before, too."""
+    before = _busy_ticks()
+    began = time.monotonic()
+    time.sleep(_LOOK_SECONDS)
+    ticks = _busy_ticks() - before
+    seconds = time.monotonic() - began
+    return ticks / os.sysconf('SC_CLK_TCK') / seconds
+
+
+def _busy_ticks() -> int:
+    """For how long all cores have been at work, since the machine is up."""
+    try:
+        fields = _TIMES.read_text().partition('\n')[0].split()
+        user, nice, system, _idle, _waiting, *interrupts = map(int, fields[1:])
+        return user + nice + system + sum(interrupts[:3])
+    except (OSError, ValueError):
+        return 0
 
 
 def _commit() -> str | None:

@@ -43,8 +43,8 @@ class Section:
         """What to know before one believes the figures."""
         origin = self.result.provenance
         busy = (
-            'The machine had other work: its load average was '
-            f'{origin.load_average:.1f} when this began.'
+            f'The machine had other work: it took {figure(origin.busy_cores)} '
+            f'of {origin.cores} cores when this began.'
         )
         return [
             *([] if self.result.complete else [_INCOMPLETE]),
@@ -99,7 +99,12 @@ def origins(found: Iterable[Section]) -> list[Origin]:
     groups: dict[Provenance, list[Section]] = {}
     for section in found:
         # the load is told where it was too high
-        alike = replace(section.result.provenance, load_average=0, date='')
+        alike = replace(
+            section.result.provenance,
+            load_average=0,
+            busy_cores=None,
+            date='',
+        )
         groups.setdefault(alike, []).append(section)
     return [Origin(_facts(origin, own), own) for origin, own in groups.items()]
 
