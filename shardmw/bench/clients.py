@@ -195,6 +195,7 @@ class RunningLoad:
             self._began_at,
             seconds,
             tuple(answer.usage for answer in answers),
+            self._load.clients,
         )
 
     def _raise_errors(self) -> None:

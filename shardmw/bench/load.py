@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a load is, and what came of it. Pure."""
 
+import functools
+import heapq
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 from shardmw.bench.samples import Sample, Samples
@@ -68,6 +71,9 @@ class Load:
         return self.seconds is None and self.count is None
 
 
+_start = attrgetter('start')
+
+
 class Share(NamedTuple):
     """Which part of a load one process of several has."""
 
@@ -107,6 +113,7 @@ class Outcome:
     :param began_at: the same on the wall clock
     :param seconds: for how long requests were sent; of a load whose requests
                     ended before its time, until the last answer
+    :param clients: how many there were
     """
 
     kinds: tuple[str, ...]
@@ -115,6 +122,7 @@ class Outcome:
     began_at: float
     seconds: float
     usages: tuple[Usage, ...]
+    clients: int = 1
 
     @property
     def busy_share(self) -> float:
@@ -131,15 +139,34 @@ class Outcome:
         end = self.began + self.seconds
         return [each for each in self.samples if each.end < end]
 
-    def share_within(self, sample: Sample) -> float:
-        """How much of an operation lay in the time that requests were sent.
+    @functools.cached_property
+    def steady_from(self) -> float:
+        """When the first answers of all clients were there.
 
-        The sum over all of them is what was done in that time, to the part:
-        of slow operations some end in time and the next one does not.
+        Until then they queue up; so rates are of what came after. But the
+        second half of the time is always left.
         """
-        within = self.began + self.seconds - sample.start
+        first = heapq.nsmallest(self.clients, self.samples, key=_start)
+        latest = max((each.end for each in first), default=self.began)
+        return min(latest, self.began + self.seconds / 2)
+
+    @property
+    def steady_seconds(self) -> float:
+        """From then on, for how long requests were sent."""
+        return self.began + self.seconds - self.steady_from
+
+    def share_within(self, sample: Sample) -> float:
+        """How much of an operation lay in that time.
+
+        The sum over all of them is what was done in it, to the part: of slow
+        operations some end in time and the next one does not.
+        """
+        begin = max(sample.start, self.steady_from)
+        end = min(sample.end, self.began + self.seconds)
         took = sample.end - sample.start
-        return max(0.0, within / took) if within < took else 1.0
+        if took <= 0:
+            return float(begin <= sample.start < end)
+        return max(0.0, end - begin) / took
 
     def wall_time(self, monotonic: float) -> float:
         """What the clock on the wall showed then."""

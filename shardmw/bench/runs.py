@@ -21,8 +21,8 @@ class Run:
                        ``size`` (bytes), ``rows`` (in the container),
                        ``page`` (rows a page), ``limit`` (writes/s of a
                        backing container) and the like; numbers and words only
-    :param rows_listed: rows of all pages that were answered; of one that was
-                        answered after the time, the part that lay in it
+    :param rows_listed: rows of all pages, by the part of each that lay in the
+                        steady time
     """
 
     work: str
@@ -35,12 +35,12 @@ class Run:
     @property
     def rate(self) -> float:
         """What was done, a second: rows of listings, else operations."""
-        return (self.rows_listed or self.summary.done) / self.summary.seconds
+        return self.summary.per_second(self.rows_listed or self.summary.done)
 
     @property
     def operations_rate(self) -> float:
         """Operations a second, also of listings: their pages."""
-        return self.summary.done / self.summary.seconds
+        return self.summary.done_rate
 
     @property
     def bandwidth(self) -> float | None:

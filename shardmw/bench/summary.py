@@ -48,8 +48,9 @@ class Summary:
                          ``errors``, ``latency`` and ``phases`` of each kind
                          of operation, as JSON has them; empty if there is
                          only one
-    :param done: operations that were admitted, at any time; of one that ended
-                 after the time, the part that lay in it
+    :param done: operations that were admitted, as parts of which each lay in
+                 the steady time: see :class:`shardmw.bench.load.Outcome`
+    :param steady_seconds: how long that was; None for all of the time
     """
 
     seconds: float
@@ -68,6 +69,7 @@ class Summary:
     bytes_received: int = 0
     by_operation: dict[str, dict] = field(default_factory=dict)
     done: float = 0.0
+    steady_seconds: float | None = None
 
     def of(self, operation: str) -> 'Summary':
         """What :attr:`by_operation` has of one kind of operation."""
@@ -75,6 +77,7 @@ class Summary:
         counts = ('offered', 'admitted', 'refused', 'done', 'errors')
         return Summary(
             seconds=self.seconds,
+            steady_seconds=self.steady_seconds,
             **{name: own[name] for name in counts},
             latency=Latency(**own['latency']),
             admitted_each_second=[],
@@ -82,6 +85,15 @@ class Summary:
             is_client_bound=self.is_client_bound,
             phases=_phases(own['phases']),
         )
+
+    @property
+    def done_rate(self) -> float:
+        """Operations a second, in the steady time."""
+        return self.per_second(self.done)
+
+    def per_second(self, done: float) -> float:
+        """The rate of what was done in the steady time."""
+        return done / (self.steady_seconds or self.seconds)
 
     @property
     def offered_rate(self) -> float:
@@ -148,6 +160,7 @@ def summarize(outcome: Outcome) -> Summary:
         bytes_received=sum(each.body_bytes for each in admitted),
         by_operation=_by_operation(outcome, ended),
         done=_done(outcome, outcome.samples),
+        steady_seconds=outcome.steady_seconds,
     )
 
 

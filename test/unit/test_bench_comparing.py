@@ -50,7 +50,7 @@ from test.unit.test_bench_runs import run_of
 def runs_at(rates: dict, **conditions) -> list[Run]:
     """Runs of so many operations in their last second, by kind and round."""
     return [
-        run_of(*[1.0] * count, kind=kind, turn=turn, **conditions)
+        run_of(0.0, *[1.0] * count, kind=kind, turn=turn, **conditions)
         for kind, counts in rates.items()
         for turn, count in enumerate(counts)
     ]
@@ -165,7 +165,7 @@ class TestCsv:
     def test_runs_have_a_row_each(self):
         runs = [run.as_json() for run in runs_at({PLAIN: [1, 2]}, size=1)]
         rows = [*csv.DictReader(io.StringIO(csv_text(runs)))]
-        assert [row['summary.admitted'] for row in rows] == ['1', '2']
+        assert [row['summary.admitted'] for row in rows] == ['2', '3']
         assert rows[0]['kind.layout'] == 'plain'
 
     def test_figures_without_runs_have_no_rows(self):

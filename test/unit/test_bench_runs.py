@@ -40,11 +40,28 @@ def test_the_rate_is_by_how_long_operations_take(clients, duration, seconds):
         *(lasting(start, duration) for start in starts * clients),
         seconds=seconds,
     )
+    outcome = replace(outcome, clients=clients)
     run = Run('write', PLAIN, 0, {}, summarize(outcome))
     assert run.rate == pytest.approx(clients / duration)
     listing = replace(run, rows_listed=10 * run.summary.done)
     assert listing.rate == pytest.approx(10 * clients / duration)
     assert listing.operations_rate == run.rate
+
+
+@given(clients=st.integers(1, 20), each=st.floats(0.01, 0.1))
+def test_the_rate_of_clients_in_a_queue_is_that_of_who_serves_it(
+    clients, each
+):
+    # all begin at once, and each has its turn after that of the others
+    ends = [n * each for n in range(1, math.ceil(7 / each))]
+    starts = [0.0] * clients + ends
+    waits = zip(starts, ends, strict=False)
+    outcome = outcome_of(
+        *(lasting(start, end - start) for start, end in waits), seconds=4.5
+    )
+    outcome = replace(outcome, clients=clients)
+    run = Run('write', PLAIN, 0, {}, summarize(outcome))
+    assert run.rate == pytest.approx(1 / each, rel=0.01)
 
 
 def lasting(start: float, duration: float) -> Sample:
@@ -56,8 +73,10 @@ def lasting(start: float, duration: float) -> Sample:
 
 
 def test_operations_of_a_mix_are_told_apart():
-    put, get = sample(100.5), sample(101.0)._replace(kind=1)
-    outcome = replace(outcome_of(put, get, get), kinds=('PUT', 'GET'))
+    first, put = sample(100.0), sample(100.5)
+    get = sample(101.0)._replace(kind=1)
+    outcome = outcome_of(first, put, get, get)
+    outcome = replace(outcome, kinds=('PUT', 'GET'))
     run = Run('mixed', PLAIN, 0, {}, summarize(outcome))
     again = Run.from_json(json.loads(json.dumps(run.as_json())))
     parts = {part.work: part for part in again.by_operation()}
@@ -75,7 +94,7 @@ def test_nothing_begun_in_time_is_no_rate():
 
 def test_bandwidth_is_of_bodies_both_ways():
     # of 7 bytes received and 2 sent each
-    assert run_of(0.5, 1.0).bandwidth == pytest.approx(9e-6)
+    assert run_of(0.0, 0.5, 1.0).bandwidth == pytest.approx(9e-6)
 
 
 def test_runs_survive_json():
