@@ -9,12 +9,14 @@ from shardmw.bench.comparing import (
     BANDWIDTH,
     CONTAINER,
     ERRORS,
+    PHASES_NOTE,
     RATE,
     RATE_RATIO,
     Column,
     Row,
     condition,
     phase,
+    phase_columns,
     ratios,
     rounds_note,
     rows_of,
@@ -117,7 +119,12 @@ def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
         f'Times of a GET: {what}',
         rows,
         [*leading, *_time_columns(), ERRORS],
-        [_TIMES_NOTE, rounds_note(runs), *warnings(runs)],
+        [
+            PHASES_NOTE,
+            _PUBLISHED_NOTE,
+            rounds_note(runs),
+            *warnings(runs),
+        ],
     )
     return [
         _with_published(times),
@@ -146,13 +153,7 @@ def plots(parameters: Parameters, figures: Mapping) -> list[Plot]:
     ]
 
 
-_TIMES_NOTE = (
-    'Means in ms. *Request*: until it was handed to the network; *response*: '
-    'from then on to the first byte of the answer; *transfer*: from then on '
-    'to its last byte. *Trimmed* means are without outliers, which lie '
-    "beyond Tukey's fences (1.5 times the distance between the quartiles). "
-    'Published ones are of another machine, and of a network.'
-)
+_PUBLISHED_NOTE = 'Published ones are of another machine, and of a network.'
 
 #: The columns of times, in the order of the published ones' cells.
 _TIMES = (REQUEST, RESPONSE, TRANSFER, TOTAL)
@@ -166,17 +167,8 @@ def _archive(site: Site, parameters: Parameters, kind: Kind) -> str:
 
 
 def _time_columns() -> list[Column]:
-    columns = []
-    for name in _TIMES:
-        columns += [
-            _mean(name, phase(name, 'mean_ms')),
-            _mean('trimmed', phase(name, 'trimmed_mean_ms')),
-        ]
+    columns = [column for name in _TIMES for column in phase_columns(name)]
     return [*columns, Column('outliers', _outliers)]
-
-
-def _mean(head: str, value: Callable) -> Column:
-    return Column(head, lambda row: figure(row.median(value)))
 
 
 def _outliers(row: Row) -> str:
@@ -203,9 +195,9 @@ def _with_published(times: Table) -> Table:
     for where, response, transfer in PUBLISHED_MEANS:
         known = {
             times.columns[0]: where,
-            RESPONSE: figure(response),
-            TRANSFER: figure(transfer),
-            TOTAL: figure(response + transfer),
+            f'{RESPONSE} ms': figure(response),
+            f'{TRANSFER} ms': figure(transfer),
+            f'{TOTAL} ms': figure(response + transfer),
         }
         rows.append([known.get(head, _MISSING) for head in times.columns])
     return Table(
