@@ -25,6 +25,9 @@ _USER = 'test:tester'
 # A busy machine may need another attempt.
 _PAUSES_SECONDS = (0.2, 1, 5)
 
+#: No object is called so.
+_MISSING = 'shardmw-bench-misses-this'
+
 
 class ContainerHead(NamedTuple):
     """What a container says of itself.
@@ -166,6 +169,18 @@ class Account:
     def store(self, container: str, name: str) -> None:
         """Put an empty object into a container."""
         self._request('PUT', f'{self.container_path(container)}/{quote(name)}')
+
+    def miss(self, container: str, writes: bool) -> None:
+        """Ask for an object that there isn't, at each proxy.
+
+        :param writes: whether to delete it, which is a write
+        :raises BenchError: if a proxy can't be asked
+        """
+        path = f'{self.container_path(container)}/{_MISSING}'
+        method = 'DELETE' if writes else 'HEAD'
+        headers = {'X-Auth-Token': self.token}
+        for url in self.proxy_urls:
+            ask(method, f'{url}{path}', headers, self.is_insecure)
 
     def refresh(self, container: str) -> None:
         """Have the proxies look anew how much a container holds."""

@@ -4,64 +4,95 @@
 A write appends to a file beside the database. When that is full, one write
 takes them all in, and waits for it: every few hundred writes of a container.
 New shards that are written to evenly would all come to it at the same time,
-after none of them did for long, unlike those that have been in use.
+after none of them did for long, unlike those that have been in use. So in a
+short load a plain container would pay for it and shards would not.
 """
 
+import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from shardmw.bench.databases import databases, parts, policy_index
 from shardmw.bench.kinds import Kind
-from shardmw.bench.names import Names
-from shardmw.bench.rows import Row, placer, row_maker, stamps_before
 from shardmw.saio import Cluster
+
+_SEPARATOR = b':'
 
 
 def stagger(
-    cluster: Cluster, account: str, container: str, kind: Kind, names: Names
+    cluster: Cluster,
+    account: str,
+    container: str,
+    kind: Kind,
+    phase: float = 0.0,
 ) -> None:
-    """Fill the files of shards: the first not at all, the last nearly.
+    """Fill the files of a container's parts, each to another extent.
 
-    :param names: enough for it, and not in the container
+    The rows are of objects that were deleted, so nobody sees them.
+
+    :param phase: see :func:`wanted_fullness`
     """
-    found = parts(cluster, account, container, kind)
-    place = placer(container, kind, [part.upper for part in found[:-1]])
-    make = row_maker(1, stamps_before(time.time(), len(names)))
     files = [
-        [_Pending(each) for each in databases(cluster, *part[:2])]
-        for part in found
+        (index, database)
+        for index, part in enumerate(parts(cluster, account, container, kind))
+        for database in databases(cluster, part.account, part.container)
     ]
-    for number, name in enumerate(names):
-        part, backing = place(name)
-        row = make(number, name, backing)
-        for file in files[part]:
-            if file.fullness < wanted_fullness(part, kind.parts):
-                file.append(row)
+    entries, most_bytes = _entries(policy_index(files[0][1]))
+    for index, database in files:
+        path = _waiting(database)
+        fullness = wanted_fullness(index, kind.parts, phase)
+        there = path.stat().st_size if path.exists() else 0
+        room = int(fullness * most_bytes) - there
+        with path.open('ab') as file:
+            file.write(b''.join(that_fit(entries, room)))
 
 
-def wanted_fullness(part: int, parts: int) -> float:
-    """How full the file of a shard should be, from 0 to below 1. Pure."""
-    return part / parts if part < parts else 0.0
+def wanted_fullness(part: int, parts: int, phase: float) -> float:
+    """How full the file of a part should be, from 0 to below 1. Pure.
+
+    :param parts: more of them than these, such as the root of a sharded
+                  container, are left empty
+    :param phase: from 0 to below 1: where the first one stands between this
+                  and the next
+    """
+    return (part + phase) / parts if part < parts else 0.0
 
 
-class _Pending:
-    """The file beside a database."""
+def that_fit(entries: Sequence[bytes], room: int) -> list[bytes]:
+    """As many entries as there is room for, in bytes. Pure."""
+    found = []
+    for entry in entries:
+        room -= len(entry)
+        if room < 0:
+            break
+        found.append(entry)
+    return found
 
-    def __init__(self, database: Path) -> None:
-        # imported late: it takes half a second
-        from swift.common.db import PENDING_CAP
-        from swift.container.backend import ContainerBroker
 
-        self._broker = ContainerBroker(str(database))
-        self._path = Path(f'{database}.pending')
-        self._most_bytes = PENDING_CAP
-        self._policy = policy_index(database)
+def _waiting(database: Path) -> Path:
+    return database.with_name(f'{database.name}.pending')
 
-    @property
-    def fullness(self) -> float:
-        if not self._path.exists():
-            return 0.0
-        return self._path.stat().st_size / self._most_bytes
 
-    def append(self, row: Row) -> None:
-        self._broker.put_object(*row, storage_policy_index=self._policy)
+def _entries(policy: int) -> tuple[list[bytes], int]:
+    """What Swift writes for deleted objects: a file full, and its size."""
+    # imported late: it takes half a second
+    from swift.common.db import PENDING_CAP
+    from swift.common.utils import Timestamp
+    from swift.container.backend import ContainerBroker
+
+    with tempfile.TemporaryDirectory(prefix='shardmw-bench-') as folder:
+        database = Path(folder) / 'rows.db'
+        broker = ContainerBroker(str(database), account='a', container='c')
+        now = time.time()
+        broker.initialize(Timestamp(now).internal, policy)
+        path = _waiting(database)
+        number = 0
+        while not path.exists() or path.stat().st_size < PENDING_CAP:
+            broker.delete_object(
+                f'o{number:010d}', Timestamp(now).internal, policy
+            )
+            number += 1
+        content = path.read_bytes()
+    entries = content.split(_SEPARATOR)[1:]
+    return [_SEPARATOR + entry for entry in entries], PENDING_CAP

@@ -31,6 +31,7 @@ from shardmw.bench.native import (
     shard_natively,
     spread_bounds,
 )
+from shardmw.bench.pending import stagger
 from shardmw.bench.preload import preload
 from shardmw.bench.sources import Deletes, NamedUploads, Source
 from shardmw.bench.summary import errors, errors_text
@@ -227,6 +228,22 @@ class Site:
                 f'{container}: {errors_text(errors(outcome.samples))}'
             )
         self._settle_usage(container)
+
+    def prepare(self, container: str, writes: bool, phase: float) -> None:
+        """Have a container be like one in use, before a load.
+
+        What proxies look up once is asked for, and rows wait to be taken in
+        by its databases: see :mod:`shardmw.bench.pending`; of another's
+        cluster we can't see to that.
+
+        :param writes: whether the load writes
+        :param phase: how far the databases are, from 0 to below 1; best
+                      another one each time
+        """
+        self.account.miss(container, writes)
+        if writes and self.is_own:
+            kind = self._made[container].kind
+            stagger(self.cluster, self.account.name, container, kind, phase)
 
     def remove(self, container: str) -> None:
         """Empty a container that this site made, and delete it.

@@ -14,3 +14,8 @@ def rotated(some: Sequence[T], turn: int) -> list[T]:
     """
     first = turn % len(some) if some else 0
     return [*some[first:], *some[:first]]
+
+
+def phase_of(turn: int, rounds: int) -> float:
+    """Where a round stands between the first and the last: from 0 to 1."""
+    return (turn + 0.5) / rounds

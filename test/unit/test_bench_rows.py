@@ -18,7 +18,7 @@ from shardmw.bench.native import (
     shard_data,
     spread_bounds,
 )
-from shardmw.bench.pending import wanted_fullness
+from shardmw.bench.pending import that_fit, wanted_fullness
 from shardmw.bench.preload import shares
 from shardmw.bench.rows import (
     checksum_with,
@@ -176,10 +176,22 @@ def test_each_database_is_one_processs(targets, processes):
     assert all(dealt)
 
 
-@given(RANGES)
-def test_shards_come_to_their_full_files_one_after_the_other(shards):
-    wanted = [wanted_fullness(part, shards) for part in range(shards + 1)]
+@given(RANGES, st.floats(0, 0.99))
+def test_shards_come_to_their_full_files_one_after_the_other(shards, phase):
+    wanted = [
+        wanted_fullness(part, shards, phase) for part in range(shards + 1)
+    ]
     # the root, which is last, gets none of what is written
-    assert wanted[0] == wanted[-1] == 0
+    assert wanted[0] == phase / shards
+    assert wanted[-1] == 0
     assert wanted[:-1] == sorted(wanted[:-1])
     assert max(wanted) < 1
+
+
+@given(st.lists(st.binary(min_size=1)), st.integers(-5, 100))
+def test_entries_fit_and_one_more_would_not(entries, room):
+    found = that_fit(entries, room)
+    assert found == entries[: len(found)]
+    assert sum(map(len, found)) <= max(room, 0)
+    more = entries[: len(found) + 1]
+    assert more == found or sum(map(len, more)) > room

@@ -24,7 +24,6 @@ from shardmw.bench.names import FlatNames, ScatteredNames
 from shardmw.bench.options import DURATION, POSITIVE, SIZE, Parsed, listed
 from shardmw.bench.parameters import Parameters as _Parameters
 from shardmw.bench.parameters import option
-from shardmw.bench.pending import stagger
 from shardmw.bench.plot import LINE, REFERENCE, Axis, Plot, Series
 from shardmw.bench.runplots import latency_by_rows
 from shardmw.bench.runs import Run
@@ -48,8 +47,8 @@ _PUBLISHED_ROWS = 1_600_000
 _PUBLISHED_BELOW_MS = 12.58
 _PUBLISHED_ABOVE_MS = 13.29
 
-# Shards' pending files take a few hundred rows each.
-_ROWS_TO_STAGGER_A_SHARD = 2_000
+# Of the databases, between one merge of what waits and the next.
+_PHASE = 0.5
 
 _THOUSANDTHS = 3
 
@@ -99,8 +98,8 @@ def measure(stage: Stage, keep) -> dict[str, object]:
     ledger = Ledger(stage, keep, loads, preloads=[])
     with stage.site(ClusterOptions()) as site:
         containers = {kind: site.make(kind) for kind in parameters.kinds}
-        for kind, container in containers.items():
-            _stagger(site, container, kind)
+        for container in containers.values():
+            site.prepare(container, True, _PHASE)
         before = 0
         for rows in parameters.rows:
             for kind, container in containers.items():
@@ -155,13 +154,6 @@ def mean_of(runs: Sequence[Run]) -> float | None:
         if run.summary.admitted
     ]
     return math.fsum(times) / sum(counts) if times else None
-
-
-def _stagger(site: Site, container: str, kind: Kind) -> None:
-    if kind.shards is None:
-        return
-    names = FlatNames(kind.shards * _ROWS_TO_STAGGER_A_SHARD, prefix='p')
-    stagger(site.cluster, site.account.name, container, kind, names)
 
 
 def _fill(

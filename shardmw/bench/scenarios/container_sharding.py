@@ -36,7 +36,7 @@ from shardmw.bench.site import Site
 from shardmw.bench.sources import Uploads
 from shardmw.bench.stage import Ledger, Stage
 from shardmw.bench.tables import Table, figure, plain
-from shardmw.bench.turns import rotated
+from shardmw.bench.turns import phase_of, rotated
 from shardmw.bench.words import objects_text
 
 NAME = 'container-sharding'
@@ -108,6 +108,7 @@ def measure(
                     'ms': 1000 * _write_first(site, container),
                 }
             )
+            site.prepare(container, True, phase_of(turn, parameters.rounds))
             load = site.load(
                 Uploads(site.container_path(container), parameters.size),
                 parameters.clients,

@@ -11,7 +11,7 @@ from shardmw.bench.scenarios.parameters import LoadParameters
 from shardmw.bench.site import Site
 from shardmw.bench.sources import Reads, Uploads
 from shardmw.bench.stage import Ledger, Stage
-from shardmw.bench.turns import rotated
+from shardmw.bench.turns import phase_of, rotated
 
 WRITE = 'write'
 READ = 'read'
@@ -91,6 +91,7 @@ class _Shelves:
         if (kind, size) not in self._made:
             container = self._site.make(kind, names)
             self._site.populate(container, names, size)
+            self._site.prepare(container, False, 0)
             self._made[kind, size] = container
         path = self._site.container_path(self._made[kind, size])
         return Reads(path, names, shuffled=True)
@@ -105,6 +106,7 @@ def _write(
     kind: Kind,
 ) -> None:
     container = site.make(kind)
+    site.prepare(container, True, phase_of(turn, parameters.rounds))
     load = site.load(
         Uploads(site.container_path(container), transfer.size),
         transfer.clients,

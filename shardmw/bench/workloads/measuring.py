@@ -9,7 +9,7 @@ from shardmw.bench.kinds import Kind
 from shardmw.bench.names import Names
 from shardmw.bench.site import Site
 from shardmw.bench.stage import Ledger, Stage
-from shardmw.bench.turns import rotated
+from shardmw.bench.turns import phase_of, rotated
 from shardmw.bench.workloads.parameters import WorkParameters
 from shardmw.bench.workloads.place import Place
 from shardmw.bench.workloads.works import Work
@@ -56,6 +56,9 @@ def measure(
                 filled.add(container)
                 with stage.screen.status(f'filling {container}'):
                     work.put(site, container, kind, parameters, names)
+            site.prepare(
+                container, work.writes, phase_of(turn, parameters.rounds)
+            )
             path = site.container_path(container)
             load = site.load(
                 work.source(path, parameters, names, each, turn),

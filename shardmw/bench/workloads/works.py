@@ -47,6 +47,7 @@ class Work:
     :param conditions: of its runs, in each round one after the other:
                        ``(parameters, names)``
     :param spends: whether a container does for one load only
+    :param writes: whether it writes
     """
 
     name: str
@@ -57,6 +58,7 @@ class Work:
     put: Callable[..., None]
     conditions: Callable[..., Sequence[Mapping[str, object]]]
     spends: bool = False
+    writes: bool = False
 
 
 def _no_names(parameters: WorkParameters, site: Site) -> None:
@@ -232,6 +234,7 @@ _ALL = (
         _put_nothing,
         _object_conditions,
         spends=True,
+        writes=True,
     ),
     Work(
         'read',
@@ -260,6 +263,7 @@ _ALL = (
         _put_objects,
         _object_conditions,
         spends=True,
+        writes=True,
     ),
     Work(
         'list',
@@ -278,6 +282,7 @@ _ALL = (
         _object_names,
         _put_objects,
         _mixed_conditions,
+        writes=True,
     ),
 )
 
