@@ -83,3 +83,8 @@ class Run:
             Summary.from_json(values['summary']),
             values['rows_listed'],
         )
+
+
+def runs_of(figures: Mapping) -> list[Run]:
+    """The runs that figures have."""
+    return [Run.from_json(each) for each in figures['runs']]

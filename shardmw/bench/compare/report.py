@@ -14,13 +14,13 @@ from shardmw.bench.comparing import (
     table,
     warnings,
 )
+from shardmw.bench.runs import runs_of
 from shardmw.bench.tables import Table
 from shardmw.bench.workloads.report import (
     failures,
     leading_columns,
     operation_tables,
     rate_columns,
-    runs_of,
     title,
 )
 

@@ -26,7 +26,7 @@ from shardmw.bench.parameters import Parameters as _Parameters
 from shardmw.bench.parameters import option
 from shardmw.bench.plot import LINE, REFERENCE, Axis, Plot, Series
 from shardmw.bench.runplots import latency_by_rows
-from shardmw.bench.runs import Run
+from shardmw.bench.runs import Run, runs_of
 from shardmw.bench.site import Site
 from shardmw.bench.sources import NamedUploads
 from shardmw.bench.stage import Ledger, Stage
@@ -117,7 +117,7 @@ def measure(stage: Stage, keep) -> dict[str, object]:
 
 def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
     """Latencies by the rows that are there; beside those published."""
-    runs = [Run.from_json(each) for each in figures['runs']]
+    runs = runs_of(figures)
     columns = [condition('rows'), CONTAINER, *LATENCIES]
     columns += [*MEAN_RATIO, RATE, ERRORS]
     return [
@@ -134,7 +134,7 @@ def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
 
 def plots(parameters: Parameters, figures: Mapping) -> list[Plot]:
     """The mean beside the published one, and percentiles."""
-    runs = [Run.from_json(each) for each in figures['runs']]
+    runs = runs_of(figures)
     rows = [run.conditions['rows'] for run in runs]
     means = [plot for plot in latency_by_rows(runs, NAME) if _is_mean(plot)]
     if not means:

@@ -30,8 +30,9 @@ from shardmw.bench.options import COUNTS, POSITIVE, SIZE
 from shardmw.bench.options import RATE as LIMIT
 from shardmw.bench.parameters import option
 from shardmw.bench.plot import REFERENCE, Plot, Series
+from shardmw.bench.runs import runs_of
 from shardmw.bench.scenarios.parameters import LoadParameters
-from shardmw.bench.scenarios.transfers import WRITE, kinds_of, runs_of
+from shardmw.bench.scenarios.transfers import WRITE, kinds_of
 from shardmw.bench.site import Site
 from shardmw.bench.sources import Uploads
 from shardmw.bench.stage import Ledger, Stage

@@ -28,8 +28,9 @@ from shardmw.bench.names import FlatNames
 from shardmw.bench.options import COUNTS, POSITIVE, SIZE
 from shardmw.bench.parameters import option
 from shardmw.bench.plot import Plot
+from shardmw.bench.runs import runs_of
 from shardmw.bench.scenarios.parameters import LoadParameters
-from shardmw.bench.scenarios.transfers import READ, kinds_of, runs_of
+from shardmw.bench.scenarios.transfers import READ, kinds_of
 from shardmw.bench.site import Site
 from shardmw.bench.sources import Reads
 from shardmw.bench.stage import Ledger, Stage

@@ -25,10 +25,10 @@ from shardmw.bench.comparing import (
 from shardmw.bench.options import COUNTS, POSITIVE, SIZE, SIZES
 from shardmw.bench.parameters import option
 from shardmw.bench.plot import REFERENCE, Plot, Series
-from shardmw.bench.runs import Run
+from shardmw.bench.runs import Run, runs_of
 from shardmw.bench.scenarios import transfers
 from shardmw.bench.scenarios.parameters import LoadParameters
-from shardmw.bench.scenarios.transfers import WRITE, Transfer, runs_of
+from shardmw.bench.scenarios.transfers import WRITE, Transfer
 from shardmw.bench.stage import Stage
 from shardmw.bench.tables import Table, figure
 

@@ -24,9 +24,10 @@ from shardmw.bench.comparing import (
 from shardmw.bench.options import COUNTS, DURATION, POSITIVE, SIZE
 from shardmw.bench.parameters import option
 from shardmw.bench.plot import Plot
+from shardmw.bench.runs import runs_of
 from shardmw.bench.scenarios import transfers
 from shardmw.bench.scenarios.parameters import LoadParameters
-from shardmw.bench.scenarios.transfers import READ, WRITE, Transfer, runs_of
+from shardmw.bench.scenarios.transfers import READ, WRITE, Transfer
 from shardmw.bench.stage import Stage
 from shardmw.bench.tables import Table
 from shardmw.bench.words import objects_text

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from shardmw.bench.kinds import PLAIN, Kind, sharded
 from shardmw.bench.names import FlatNames, Names
-from shardmw.bench.runs import Run
 from shardmw.bench.scenarios.parameters import LoadParameters
 from shardmw.bench.site import Site
 from shardmw.bench.sources import Reads, Uploads
@@ -126,8 +125,3 @@ def kinds_of(shards: Sequence[int]) -> list[Kind]:
 def names_to_read(objects: int, size: int) -> Names:
     """So many objects, or fewer of a size that is large. Pure."""
     return FlatNames(max(1, min(objects, _READ_BYTES // max(1, size))))
-
-
-def runs_of(figures: Mapping) -> list[Run]:
-    """The runs that figures have. Pure."""
-    return [Run.from_json(each) for each in figures.get('runs', ())]

@@ -22,7 +22,7 @@ from shardmw.bench.comparing import (
     warnings,
 )
 from shardmw.bench.plot import Plot
-from shardmw.bench.runs import Run
+from shardmw.bench.runs import Run, runs_of
 from shardmw.bench.tables import Table, figure
 from shardmw.bench.words import conditions_text, varying
 
@@ -30,11 +30,6 @@ _PAGES_RATE = Column(
     'pages/s',
     lambda row: figure(row.median(lambda run: run.operations_rate)),
 )
-
-
-def runs_of(figures: Mapping) -> list[Run]:
-    """The runs that figures have."""
-    return [Run.from_json(each) for each in figures['runs']]
 
 
 def tables(figures: Mapping) -> list[Table]:
