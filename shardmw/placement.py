@@ -5,6 +5,7 @@ Pure: no request, no I/O. All names are native strings. Where an object lies
 is a promise that stored data depends on; none of it may change.
 """
 
+import functools
 import hashlib
 from typing import NamedTuple
 
@@ -42,6 +43,9 @@ BACKING_PREFIX = RESERVED_STR + CLIENTS_FAMILY.short
 #: No container can ever have more shards than this: backing names set aside
 #: room for so many, so that growing a container never renames its shards.
 SHARD_COUNT_LIMIT = 100_000
+
+#: Of how many containers the names are kept that each request needs.
+CONTAINERS_IN_USE = 1024
 
 _LONGEST_INDEX = str(SHARD_COUNT_LIMIT - 1)
 _JUMP_MULTIPLIER = 2862933555777941757
@@ -112,7 +116,7 @@ def backing_object(container: str, name: str) -> str:
 
     Versions have names that are reserved already; those stay.
     """
-    return name if is_reserved(container) else get_reserved_name(name)
+    return backing_bound(container, name)
 
 
 def backing_bound(container: str, text: str) -> str:
@@ -130,8 +134,7 @@ def logical_name(container: str, backing: str) -> str:
 
 def backing_container(container: str, shard: int) -> str:
     """The name of one backing container of a logical container."""
-    component, owner = key_of(container)
-    return get_reserved_name(component, owner, str(shard))
+    return f'{backing_prefix(container)}{shard}'
 
 
 def has_long_name(container: str) -> bool:
@@ -140,9 +143,11 @@ def has_long_name(container: str) -> bool:
     return component in (CLIENTS_FAMILY.long, VERSIONS_FAMILY.long)
 
 
+@functools.lru_cache(maxsize=CONTAINERS_IN_USE)
 def backing_prefix(container: str) -> str:
     """What the names of all backing containers of a container begin with."""
-    return backing_container(container, 0)[:-1]
+    component, owner = key_of(container)
+    return get_reserved_name(component, owner, '')
 
 
 def logical_key(backing: str) -> tuple[str, str] | None:
