@@ -43,7 +43,9 @@ from swift.common.swob import (
 )
 
 from shardmw.backend import (
+    INFOCACHE_ENV,
     MANIFEST_ENV,
+    VERSIONS_NAME,
     Backend,
     LogicalContainer,
     authorize,
@@ -71,7 +73,7 @@ S3_SOURCE = 'S3'
 UNCOUNTED_LISTINGS = ('DLO', LARGE_OBJECT_SOURCE, OLD_VERSIONS_SOURCE)
 
 #: In a container's sysmeta, if it keeps versions: the new way, and the old.
-VERSIONS_NAMES = ('versions-container',)
+VERSIONS_NAMES = (VERSIONS_NAME,)
 OLD_VERSIONS_NAMES = ('versions-location', 'versions-mode')
 
 
@@ -288,7 +290,7 @@ def _mark(req: Request, write: _Write) -> tuple[tuple | None, object]:
 
 
 def _counted(req: Request) -> dict[tuple, set]:
-    infocache = req.environ.setdefault('swift.infocache', {})
+    infocache = req.environ.setdefault(INFOCACHE_ENV, {})
     return infocache.setdefault(COUNTED_KEY, {})
 
 

@@ -10,6 +10,8 @@ from swift.common.middleware.container_quotas import ContainerQuotaMiddleware
 from swift.common.swob import HTTPOk, Request, Response, str_to_wsgi
 
 from shardmw.backend import (
+    INFOCACHE_ENV,
+    VERSIONS_NAME,
     Backend,
     LogicalContainer,
     is_uploaded_version,
@@ -20,7 +22,6 @@ from shardmw.placement import versions_container
 from shardmw.stats import SummedStats
 
 QUOTA_NAMES = ('quota-bytes', 'quota-count')
-VERSIONS_NAME = 'versions-container'
 
 #: In a request's info cache: a version was admitted, and so is its link.
 ADMITTED_KEY = 'shardmw/admitted{path}'
@@ -48,7 +49,7 @@ class Quotas:
 
         :param req: a PUT of an object of the container
         """
-        infocache = req.environ.get('swift.infocache', {})
+        infocache = req.environ.get(INFOCACHE_ENV, {})
         if infocache.pop(ADMITTED_KEY.format(path=target.path), False):
             return None
         return self._refusal(req, target)
@@ -66,7 +67,7 @@ class Quotas:
         if not is_uploaded_version(req):
             return None
         if refusal is None:
-            infocache = req.environ.setdefault('swift.infocache', {})
+            infocache = req.environ.setdefault(INFOCACHE_ENV, {})
             infocache[ADMITTED_KEY.format(path=target.path)] = True
         return refusal
 

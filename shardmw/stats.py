@@ -10,6 +10,7 @@ import time
 from typing import NamedTuple
 
 from shardmw.backend import (
+    INFOCACHE_ENV,
     Answer,
     Backend,
     Event,
@@ -63,7 +64,7 @@ class SummedStats:
         writes must not wait for its size, nor theirs.
         """
         key = cache_key(target.account, target.container)
-        infocache = env.setdefault('swift.infocache', {})
+        infocache = env.setdefault(INFOCACHE_ENV, {})
         if key not in infocache:
             infocache[key] = self._cached(env, target, key)
         sums = infocache[key]

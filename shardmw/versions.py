@@ -9,7 +9,12 @@ been done by then, so what is refused is taken back.
 
 from swift.common.swob import Request, Response
 
-from shardmw.backend import Backend, LogicalContainer, is_uploaded_version
+from shardmw.backend import (
+    INFOCACHE_ENV,
+    Backend,
+    LogicalContainer,
+    is_uploaded_version,
+)
 from shardmw.placement import versions_owner
 from shardmw.quotas import Quotas
 
@@ -49,7 +54,7 @@ class VersionUploads:
         if owner is None or not self.quotas.hold_for(owner):
             return None
         if not is_uploaded_version(req):
-            req.environ['swift.infocache'][_copy_key(req)] = env
+            req.environ[INFOCACHE_ENV][_copy_key(req)] = env
             return None
         refusal = self.quotas.refusal_of_stored(req, owner)
         if refusal:
@@ -59,7 +64,7 @@ class VersionUploads:
 
     def _take_back_copy(self, req: Request) -> None:
         """Delete the version that the object from before was copied to."""
-        env = req.environ['swift.infocache'].pop(_copy_key(req), None)
+        env = req.environ[INFOCACHE_ENV].pop(_copy_key(req), None)
         if env:
             self.backend.take_back(env)
 
