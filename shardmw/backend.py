@@ -30,13 +30,11 @@ from swift.common.swob import (
     Request,
     str_to_wsgi,
     wsgi_quote,
-    wsgi_to_str,
 )
 from swift.common.utils import (
     StreamingPile,
     cache_from_env,
     close_if_possible,
-    split_path,
 )
 from swift.common.wsgi import make_pre_authed_env
 from swift.proxy.controllers.base import (
@@ -59,6 +57,7 @@ except ImportError:  # before Swift 2.38
     from eventlet import spawn as spawn
 
 from shardmw.layout import Layout, LayoutError, parse_record
+from shardmw.paths import parse_path
 from shardmw.placement import (
     backing_container,
     backing_object,
@@ -239,11 +238,11 @@ class Backend:
         record = info['sysmeta'].get(RECORD_NAME)
         if record is None:
             return None
-        version, account, container, _obj = req.split_path(3, 4, True)
+        path = parse_path(req.path_info)
         return LogicalContainer(
-            version,
-            wsgi_to_str(account),
-            wsgi_to_str(container),
+            path.version,
+            path.account,
+            path.container,
             info,
             parse_record(record),
         )
@@ -494,11 +493,8 @@ def _info_at_hand(env: dict) -> dict | None:
     infocache = env.get(INFOCACHE_ENV)
     if not infocache:
         return None
-    _version, account, container, _obj = split_path(
-        env['PATH_INFO'], 3, 4, True
-    )
-    key = get_cache_key(wsgi_to_str(account), wsgi_to_str(container))
-    info = infocache.get(key)
+    path = parse_path(env['PATH_INFO'])
+    info = infocache.get(get_cache_key(path.account, path.container))
     if not info or info['sysmeta'].get(VERSIONS_NAME):
         return None
     return _with_numbers(info)

@@ -69,7 +69,7 @@ The rooms of this house
 handle one kind of request each; ``versions``, ``quotas``, ``stats``,
 ``listing`` and ``overrides`` serve them; so does ``charges``, by way of
 ``ratelimit`` and ``permits``. ``backend`` is the seam to Swift; ``paging``,
-``layout``, ``placement``, ``gcra`` and ``desk`` are pure.
+``paths``, ``layout``, ``placement``, ``gcra`` and ``desk`` are pure.
 """
 
 from collections.abc import Callable
@@ -77,11 +77,7 @@ from collections.abc import Callable
 from swift.common.constraints import check_utf8, valid_api_version
 from swift.common.registry import register_swift_info
 from swift.common.swob import Request, wsgi_to_str
-from swift.common.utils import (
-    config_true_value,
-    get_logger,
-    split_path,
-)
+from swift.common.utils import config_true_value, get_logger
 
 from shardmw.accounts import AccountRequests
 from shardmw.asyncdeletes import PRIVATE_METHOD, AsyncDeletes
@@ -91,6 +87,7 @@ from shardmw.config import Options, parse_options
 from shardmw.containers import ContainerRequests
 from shardmw.lifecycle import Lifecycle
 from shardmw.objects import ObjectRequests
+from shardmw.paths import parse_path
 from shardmw.pipeline import check_pipeline
 from shardmw.placement import is_reserved
 from shardmw.ratelimit import RateLimiter
@@ -133,23 +130,26 @@ class ShardMiddleware:
 
         What Swift refuses for its path is left to it.
         """
-        path = env['PATH_INFO']
         try:
-            version, account, container, name = split_path(path, 2, 4, True)
-            is_utf8 = check_utf8(wsgi_to_str(path), internal=True)
+            path = parse_path(env['PATH_INFO'])
         except ValueError:
             return None
-        if not is_utf8 or not valid_api_version(version):
+        if not _is_utf8(env['PATH_INFO']):
             return None
-        if is_reserved(account):
+        if not valid_api_version(path.version) or is_reserved(path.account):
             return None
-        if name:
+        if path.name:
             return self._objects
-        if container and env['REQUEST_METHOD'] == PRIVATE_METHOD:
+        if path.container and env['REQUEST_METHOD'] == PRIVATE_METHOD:
             # Clients can't send this header: the gatekeeper drops it.
             allowed = env.get(PRIVATE_METHODS_ENV)
             return self._async_deletes if config_true_value(allowed) else None
-        return self._containers if container else self._accounts
+        return self._containers if path.container else self._accounts
+
+
+def _is_utf8(path: str) -> bool:
+    """Whether Swift takes a path, a WSGI string, for text."""
+    return path.isascii() or check_utf8(wsgi_to_str(path), internal=True)
 
 
 def filter_factory(global_conf: dict, **local_conf: str) -> Callable:

@@ -8,16 +8,12 @@ older place (the previous layout's shard, the root) are there more.
 
 import mimetypes
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from io import BytesIO
 
-from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.http import is_server_error
-from swift.common.swob import Request, wsgi_to_str
-from swift.common.utils import (
-    config_true_value,
-    drain_and_close,
-)
+from swift.common.swob import Request
+from swift.common.utils import config_true_value, drain_and_close
 
 from shardmw.backend import (
     MANIFEST_ENV,
@@ -39,6 +35,7 @@ from shardmw.lifecycle import (
     Lifecycle,
     ReplacedError,
 )
+from shardmw.paths import parse_path
 from shardmw.placement import is_reserved, lies_in_root
 from shardmw.quotas import Quotas
 from shardmw.stats import SummedStats
@@ -85,10 +82,10 @@ class ObjectRequests:
             return unavailable(req, self.logger, err)
 
     def _answer(self, req: Request) -> Callable:
-        _version, account, container, name = req.split_path(4, 4, True)
-        if is_reserved(name) != is_reserved(container):
+        path = parse_path(req.path_info)
+        if is_reserved(path.name) != is_reserved(path.container):
             return self.app  # to Swift, which refuses it
-        if not may_be_sharded(req, container):
+        if not may_be_sharded(req, path.container):
             return self.app
         refusal = self.versions.refusal(req)
         if refusal:
@@ -104,7 +101,7 @@ class ObjectRequests:
         if authorize(req, _acl(req, target.info)):
             return self.app  # to the root, whose denial is the answer
         req.environ[POLICY_INDEX_ENV] = str(target.info['storage_policy'])
-        return self._send(req, target, wsgi_to_str(name))
+        return self._send(req, target, path.name)
 
     def _send(
         self, req: Request, target: LogicalContainer, name: str
@@ -151,16 +148,15 @@ class ObjectRequests:
         env = envs[0]
         if len(envs) > 1 and req.if_none_match is not None:
             env = self._newest(envs) or env
-        status, headers, body = Request(env).call_application(self.app)
-        answer = Answer(None, status, HeaderKeyDict(headers), body)
-        if not answer.is_success:
-            return Verbatim(answer)
+        stored = _Answered(*Request(env).call_application(self.app))
+        if not stored.is_success:
+            return stored
         refusal = self.versions.refusal_of_stored(req, env)
         if refusal:
             return refusal
         if target and _was_slow(req):
             self._keep(req, target, env)
-        return Verbatim(answer)
+        return stored
 
     def _keep(self, req: Request, target: LogicalContainer, env: dict) -> None:
         """Make sure that an upload can be found that took long.
@@ -214,6 +210,26 @@ class _Sent:
 
     def __call__(self, _env: dict, start_response: Callable):
         return self.app(self.env, start_response)
+
+
+class _Answered:
+    """What the rest of the pipeline has answered, its body yet to be read."""
+
+    def __init__(
+        self, status: str, headers: list[tuple], body: Iterable[bytes]
+    ) -> None:
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+    @property
+    def is_success(self) -> bool:
+        """Whether it is a 2xx."""
+        return self.status.startswith('2')
+
+    def __call__(self, _env: dict, start_response: Callable):
+        start_response(self.status, self.headers)
+        return self.body
 
 
 def _find_content_type(req: Request) -> None:

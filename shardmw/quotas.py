@@ -49,6 +49,8 @@ class Quotas:
 
         :param req: a PUT of an object of the container
         """
+        if not self.hold_for(target):
+            return None
         infocache = req.environ.get(INFOCACHE_ENV, {})
         if infocache.pop(ADMITTED_KEY.format(path=target.path), False):
             return None

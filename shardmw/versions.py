@@ -15,7 +15,7 @@ from shardmw.backend import (
     LogicalContainer,
     is_uploaded_version,
 )
-from shardmw.placement import versions_owner
+from shardmw.placement import is_reserved, versions_owner
 from shardmw.quotas import Quotas
 
 #: In a request's info cache: where what an upload replaces was copied to.
@@ -70,7 +70,7 @@ class VersionUploads:
 
     def _owner(self, req: Request) -> LogicalContainer | None:
         """The sharded container for which a version is being stored."""
-        if req.method != 'PUT':
+        if req.method != 'PUT' or not is_reserved(req.path_info):
             return None
         version, account, container, _name = req.split_path(4, 4, True)
         owner = versions_owner(container)
