@@ -39,7 +39,6 @@ from swift.common.swob import (
     Request,
     Response,
     str_to_wsgi,
-    wsgi_to_str,
 )
 
 from shardmw.backend import (
@@ -52,6 +51,7 @@ from shardmw.backend import (
     is_uploaded_version,
 )
 from shardmw.overrides import rate_of
+from shardmw.paths import parse_path
 from shardmw.placement import (
     backing_container,
     is_reserved,
@@ -116,9 +116,7 @@ class Charges:
         """
         if req.method not in LIMITED_METHODS and not _announces_write(req):
             return None
-        _version, account, container, name = map(
-            wsgi_to_str, req.split_path(4, 4, True)
-        )
+        _version, account, container, name = parse_path(req.path_info)
         write = _Write(account, container, name, info, target)
         if is_reserved(container):
             write = self._owners(req, write)
@@ -156,7 +154,7 @@ class Charges:
             return None
         if authorize(req, info['read_acl']):
             return None  # to Swift, whose denial is the answer
-        _version, account, container = map(wsgi_to_str, req.split_path(3, 3))
+        _version, account, container, _name = parse_path(req.path_info)
         owner = versions_owner(container) or container
         mark = (account, owner)
         counted = _counted(req)
@@ -190,10 +188,9 @@ class Charges:
 
     def _owners(self, req: Request, write: _Write) -> _Write:
         """The write of a client's object that a version is written for."""
-        version, account, _container, _name = req.split_path(4, 4, True)
         owner = versions_owner(write.container)
-        path = f'/{version}/{account}/{str_to_wsgi(owner)}'
-        hidden = Request(dict(req.environ, PATH_INFO=path))
+        path = f'/{parse_path(req.path_info).version}/{write.account}/{owner}'
+        hidden = Request(dict(req.environ, PATH_INFO=str_to_wsgi(path)))
         info = self.backend.container_info(hidden.environ)
         return _Write(
             write.account,
@@ -278,7 +275,7 @@ def _mark(req: Request, write: _Write) -> tuple[tuple | None, object]:
         return (LARGE_OBJECT_SOURCE,), LARGE_OBJECT_SOURCE
     if not _has(write.info, VERSIONS_NAMES + OLD_VERSIONS_NAMES):
         return None, None
-    _version, _account, container, _name = req.split_path(4, 4, True)
+    container = parse_path(req.path_info).container
     is_marker = req.headers.get('Content-Type') == DELETE_MARKER_CONTENT_TYPE
     part = (
         req.method,

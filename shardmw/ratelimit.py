@@ -16,6 +16,7 @@ from shardmw.backend import Backend, SharedCache, sleep
 from shardmw.config import RateLimits
 from shardmw.desk import TooLongError
 from shardmw.gcra import MICROSECONDS, Limit
+from shardmw.paths import parse_path
 from shardmw.permits import Permits
 from shardmw.recent import Recent
 
@@ -145,7 +146,7 @@ class RateLimiter:
 
         Swift keeps it in memcached, which not every request should ask.
         """
-        _version, account, _rest = req.split_path(2, 3, True)
+        account = parse_path(req.path_info).account
         now = time.monotonic()
         flag, until = self._flags.get(account, (None, 0))
         if now >= until:
