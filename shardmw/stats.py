@@ -40,12 +40,26 @@ def cache_key(account: str, container: str) -> str:
     return CACHE_KEY.format(account=account, container=container)
 
 
+class _Known(NamedTuple):
+    """What a worker knows of a container's sums.
+
+    :param sums: objects and bytes of the shards, and until when they are
+                 fresh, as in memcached
+    :param created: when the container was put last, so that one that was
+                    deleted and created anew is told from it
+    """
+
+    sums: list
+    created: str | None
+
+
 class SummedStats:
     """Sums that are about so many seconds old at the most.
 
     When they are older, one request reads them anew; those that come
-    meanwhile do with what there is, or wait if there is nothing. Within one
-    client's request they stay the same, as Swift's container info does.
+    meanwhile do with what there is, or wait if there is nothing. While they
+    are not, a worker that knows them asks nobody. Within one client's request
+    they stay the same, as Swift's container info does.
 
     :param seconds: how old they may be
     """
@@ -53,7 +67,6 @@ class SummedStats:
     def __init__(self, backend: Backend, seconds: int) -> None:
         self.backend = backend
         self.seconds = seconds
-        # [objects, bytes, fresh until] of the shards, as in memcached.
         self._local = Recent(LOCAL_SUMS)
         self._being_read: dict[str, Event] = {}
 
@@ -74,13 +87,29 @@ class SummedStats:
         )
 
     def _cached(self, env: dict, target: LogicalContainer, key: str) -> list:
+        local = self._local_sums(target, key)
+        if local and self._are_fresh(local):
+            return local
         shared = SharedCache(env)
-        sums = shared.get(key) or self._local.get(key)
+        sums = shared.get(key) or local
         if sums is None:
             return self._read_for_all(env, target, key)
-        if self._is_ours_to_refresh(shared, key, sums):
+        self._keep(target, key, sums)
+        if self._is_ours_to_refresh(shared, target, key, sums):
             return self._read_anew(env, target, key)
         return sums
+
+    def _local_sums(self, target: LogicalContainer, key: str) -> list | None:
+        known = self._local.get(key)
+        if known is None or known.created != _created(target):
+            return None
+        return known.sums
+
+    def _keep(self, target: LogicalContainer, key: str, sums: list) -> None:
+        self._local[key] = _Known(sums, _created(target))
+
+    def _are_fresh(self, sums: list) -> bool:
+        return self.seconds > 0 and time.time() <= sums[2]
 
     def _read_for_all(
         self, env: dict, target: LogicalContainer, key: str
@@ -106,23 +135,36 @@ class SummedStats:
         self, env: dict, target: LogicalContainer, key: str
     ) -> list:
         sums = self._read(env, target)
-        self._local[key] = sums
+        self._keep(target, key, sums)
         SharedCache(env).set(key, sums, STALE_FACTOR * self.seconds)
         return sums
 
     def _is_ours_to_refresh(
-        self, shared: SharedCache, key: str, sums: list
+        self,
+        shared: SharedCache,
+        target: LogicalContainer,
+        key: str,
+        sums: list,
     ) -> bool:
-        if self.seconds == 0:
-            return True
-        if time.time() <= sums[2]:
+        if self._are_fresh(sums):
             return False
-        self._local[key] = [*sums[:2], time.time() + self.seconds]
-        return shared.take(f'{key}/refresh', self.seconds)
+        # Others of this worker do with them while memcached is asked.
+        until = time.time() + self.seconds
+        self._keep(target, key, [*sums[:2], until])
+        is_ours = self.seconds == 0 or shared.take(
+            f'{key}/refresh', self.seconds
+        )
+        if not is_ours:
+            self._keep(target, key, sums)
+        return is_ours
 
     def _read(self, env: dict, target: LogicalContainer) -> list:
         answers = self.backend.head_shards(env, target)
         return [*summed(answers), time.time() + self.seconds]
+
+
+def _created(target: LogicalContainer) -> str | None:
+    return target.info.get('put_timestamp')
 
 
 def summed(answers: list[Answer]) -> tuple[int, int]:

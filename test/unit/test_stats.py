@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
+import dataclasses
+import time
+
 import pytest
 from swift.common.header_key_dict import HeaderKeyDict
 
 from shardmw.backend import Answer, LogicalContainer, sleep, spawn
 from shardmw.layout import Layout
-from shardmw.stats import ContainerStats, SummedStats
+from shardmw.stats import ContainerStats, SummedStats, cache_key
 
 INFO = {'object_count': 1, 'bytes': 10}
 TARGET = LogicalContainer('v1', 'AUTH_test', 'logs', INFO, Layout(2))
@@ -64,3 +67,78 @@ def test_old_sums_are_used_while_they_are_read_anew(backend):
     for each in asked:
         each.wait()
     assert backend.reads == 2
+
+
+class Memcached:
+    """What Swift's client of memcached does, and how often."""
+
+    def __init__(self) -> None:
+        self.values = {}
+        self.asked = 0
+
+    def get(self, key: str):
+        self.asked += 1
+        return self.values.get(key)
+
+    def set(self, key: str, value, **_options) -> None:
+        self.values[key] = value
+
+    def incr(self, key: str, **_options) -> int:
+        self.values[key] = self.values.get(key, 0) + 1
+        return self.values[key]
+
+
+def environ(memcached: Memcached) -> dict:
+    return {'swift.cache': memcached}
+
+
+@pytest.fixture
+def memcached() -> Memcached:
+    return Memcached()
+
+
+def test_while_sums_are_fresh_a_worker_asks_nobody(backend, memcached):
+    stats = SummedStats(backend, 60)
+    for _ in range(10):
+        assert stats.of(environ(memcached), TARGET) == (5, 50)
+    assert (memcached.asked, backend.reads) == (1, 1)
+
+
+def test_what_another_worker_has_read_is_taken_from_it(backend, memcached):
+    SummedStats(backend, 60).of(environ(memcached), TARGET)
+    stats = SummedStats(backend, 60)
+    for _ in range(10):
+        assert stats.of(environ(memcached), TARGET) == (5, 50)
+    assert (memcached.asked, backend.reads) == (2, 1)
+
+
+def test_a_container_that_is_created_anew_has_sums_of_its_own(
+    backend, memcached
+):
+    stats = SummedStats(backend, 60)
+    stats.of(environ(memcached), TARGET)
+    memcached.values.clear()
+    info = {**INFO, 'put_timestamp': '0000000002.00000'}
+    anew = dataclasses.replace(TARGET, info=info)
+    stats.of(environ(memcached), anew)
+    assert backend.reads == 2
+
+
+def test_another_worker_that_reads_them_anew_is_waited_for(backend, memcached):
+    stats = SummedStats(backend, 60)
+    stats.of(environ(memcached), TARGET)
+    key = cache_key(TARGET.account, TARGET.container)
+    memcached.values[key][2] = 0
+    memcached.values[f'{key}/refresh'] = 1
+    for _ in range(3):
+        stats.of(environ(memcached), TARGET)
+    memcached.values[key] = [100, 0, time.time() + 60]
+    assert stats.of(environ(memcached), TARGET).object_count == 101
+    assert backend.reads == 1
+
+
+def test_without_a_cache_time_each_request_reads_them(backend, memcached):
+    stats = SummedStats(backend, 0)
+    for _ in range(3):
+        stats.of(environ(memcached), TARGET)
+    assert backend.reads == 3
