@@ -68,6 +68,7 @@ from shardmw.placement import (
     versions_container,
     versions_owner,
 )
+from shardmw.recent import Recent
 from shardmw.stats import cache_key as stats_key
 
 SYNC_TO_HEADER = 'X-Container-Sync-To'
@@ -96,6 +97,9 @@ LOCK_POLL_SECONDS = 0.05
 #: takes longer looks for itself whether its container is still there.
 UPLOAD_GRACE_SECONDS = 0.15
 
+#: Of how many containers a worker remembers that they were there.
+CONFIRMED = 1024
+
 REPLACED = 'created anew with another layout during an upload'
 LOCKED = 'another PUT or DELETE of the container takes too long'
 
@@ -122,6 +126,8 @@ class Lifecycle:
         self.backend = backend
         self.options = options
         self.logger = logger
+        # The layouts that containers had, and when.
+        self._confirmed = Recent(CONFIRMED)
 
     def post(self, req: Request) -> Callable:
         """Change a container's metadata, which all lies in the root."""
@@ -392,12 +398,12 @@ class Lifecycle:
             return Verbatim(deleted)
         # Swift forgets what it cached before it deletes, and may have
         # cached it again by then.
-        self.backend.forget_info(req.environ, target)
+        self._forget(req, target)
         deadline = time.monotonic() + UPLOAD_GRACE_SECONDS
         try:
             left = _left_over(self._delete_shards(req, target))
             sleep(max(0, deadline - time.monotonic()))
-            self.backend.forget_info(req.environ, target)
+            self._forget(req, target)
             left = left or self._clear_leftovers(req)
             if left:
                 self._restore(req, target, _root_headers(root))
@@ -422,7 +428,7 @@ class Lifecycle:
                                same name
         :raises BackendError: if nobody can say, or it can't be done
         """
-        if self.backend.is_confirmed(req.environ, target):
+        if self._is_confirmed(req, target):
             return
         with self._lock(req):
             root = self.backend.head_root(req)
@@ -435,6 +441,26 @@ class Lifecycle:
             present = self.backend.described_by(req, info_of(root))
             if present is None or present.layout != target.layout:
                 raise ReplacedError(None, root.status, REPLACED)
+
+    def _forget(self, req: Request, target: LogicalContainer) -> None:
+        """Drop what was known of a container."""
+        self._confirmed.pop(target.path, None)
+        self.backend.forget_info(req.environ, target)
+
+    def _is_confirmed(self, req: Request, target: LogicalContainer) -> bool:
+        """Whether a container was there a moment ago, with the same layout.
+
+        Uploads that end together are told together: each of them is as one
+        that began when memcached was asked.
+        """
+        now = time.monotonic()
+        layout, asked_at = self._confirmed.get(target.path, (None, 0))
+        if layout == target.layout and now - asked_at < UPLOAD_GRACE_SECONDS:
+            return True
+        if not self.backend.is_confirmed(req.environ, target):
+            return False
+        self._confirmed[target.path] = (target.layout, now)
+        return True
 
     def _present_shards(
         self, req: Request, target: LogicalContainer
