@@ -467,13 +467,24 @@ def backing_info(info: dict) -> dict:
     So no object request waits for a HEAD of a backing container. Policy and
     CORS are the logical container's, and ACLs are checked before.
     """
-    return {
-        **_nothing_known(info['status']),
-        'storage_policy': info['storage_policy'],
-        'object_count': 0,
-        'bytes': 0,
-        'cors': info['cors'],
-    }
+    return _BackingInfo(
+        _nothing_known(info['status']),
+        storage_policy=info['storage_policy'],
+        object_count=0,
+        bytes=0,
+        cors=info['cors'],
+    )
+
+
+class _BackingInfo(dict):
+    """An info that is quick to copy.
+
+    Swift makes a deep copy whenever it looks at one. Most of it is known to
+    be empty.
+    """
+
+    def __deepcopy__(self, _memo: dict) -> dict:
+        return {**self, 'cors': {**self['cors']}, 'meta': {}, 'sysmeta': {}}
 
 
 @functools.cache

@@ -90,3 +90,16 @@ def test_a_backing_container_has_its_policy_and_cors_from_the_root(info):
     assert (backing['object_count'], backing['bytes']) == (0, 0)
     assert backing['sysmeta'] == backing['meta'] == {}
     assert backing['read_acl'] is backing['write_acl'] is None
+
+
+@given(infos)
+def test_swift_gets_a_copy_of_a_backing_containers_info(info):
+    backing = backing_info(info_by_filter(environ({KEY: info})))
+    env = environ({KEY: backing})
+    before = repr(backing)
+    copied = get_container_info(env, App())
+    assert copied == backing
+    copied['cors']['max_age'] = copied['meta']['a'] = copied['sysmeta'][
+        'b'
+    ] = 1
+    assert repr(backing) == before
