@@ -11,6 +11,7 @@ from shardmw.bench import signals
 from shardmw.bench.command import InOrder
 from shardmw.bench.compare.command import compare
 from shardmw.bench.errors import BenchError, Interrupted
+from shardmw.bench.plan import plan
 from shardmw.bench.ratelimit.command import ratelimit
 from shardmw.bench.report.command import report
 from shardmw.bench.scenarios.command import scenario
@@ -44,6 +45,8 @@ def main() -> None:
     and servers share the machine then, so leave it to them. Kinds of work
     and comparisons can be measured on any cluster, too.
 
+    Only plan needs none of it: it reckons.
+
     One that is interrupted keeps what it has measured, and cleans up.
     """
     # ended from outside, clean up as at the end of a command
@@ -65,5 +68,5 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     raise Interrupted(number)
 
 
-for _command in (*COMMANDS, compare, scenario, ratelimit, report):
+for _command in (*COMMANDS, compare, scenario, ratelimit, report, plan):
     main.add_command(_command)

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+import dataclasses
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardmw.bench.cli import main
+from shardmw.bench.plan import size_text
+from shardmw.bench.planning import (
+    PAGES,
+    Bounds,
+    Costs,
+    Needs,
+    Servers,
+    advised_shards,
+    busy_cores,
+    least_shards,
+    make_plan,
+    outlook,
+    page_seconds,
+    plain_page,
+    plain_rows_per_second,
+    rows_of_fullest,
+    sharded_page,
+)
+
+COSTS = Costs()
+SERVERS = Servers()
+BOUNDS = Bounds()
+MANY_CORES = dict.fromkeys(('proxy_cores', 'object_cores'), 10**6)
+
+needs = st.builds(
+    Needs,
+    st.integers(1, 10**11),
+    st.floats(0.1, 10**6, allow_nan=False, allow_infinity=False),
+)
+bounds = st.builds(
+    Bounds,
+    puts_per_second=st.floats(1, 1000),
+    headroom=st.floats(1, 4),
+    advised_rows=st.integers(10**5, 10**6),
+    most_rows=st.integers(10**6, 10**8),
+    most_shards=st.integers(1, 4096),
+)
+counts = st.integers(1, 10**5)
+pages = st.integers(1, 10_000)
+cores = st.integers(1, 1000)
+
+
+@given(needs, bounds)
+def test_the_advised_shards_take_the_writes_and_hold_the_objects(
+    needs, bounds
+):
+    shards = advised_shards(needs, bounds)
+    assert shards * bounds.puts_per_second >= needs.puts_per_second * 0.999
+    assert shards * bounds.most_rows >= needs.objects
+
+
+@given(needs, bounds)
+def test_there_are_no_more_than_a_container_may_have_unless_it_takes_them(
+    needs, bounds
+):
+    least = least_shards(needs, bounds)
+    shards = advised_shards(needs, bounds)
+    assert least <= shards <= max(bounds.most_shards, least)
+
+
+@given(needs, bounds, st.integers(1, 10))
+def test_who_needs_more_is_advised_no_fewer(needs, bounds, times):
+    more = Needs(needs.objects * times, needs.puts_per_second * times)
+    assert advised_shards(more, bounds) >= advised_shards(needs, bounds)
+
+
+@given(st.floats(0.1, 10**6), st.integers(1, 5))
+def test_cores_are_as_many_times_busy_as_there_are_writes(puts, times):
+    once = busy_cores(puts, 3, COSTS)
+    more = busy_cores(puts * times, 3, COSTS)
+    assert more == pytest.approx({k: v * times for k, v in once.items()})
+
+
+@given(st.integers(1, 10**11), counts)
+def test_the_fullest_shard_has_no_less_than_the_mean(objects, shards):
+    fullest = rows_of_fullest(objects, shards)
+    assert objects / shards <= fullest * 1.0001
+    assert fullest <= objects
+
+
+@given(pages, st.integers(1, 1024))
+def test_a_page_asks_each_shard_and_the_root(page, shards):
+    work = sharded_page(page, shards, COSTS)
+    assert work.requests == shards + 1
+    assert work.rows >= page
+
+
+@given(pages, st.integers(1, 1024), st.integers(1, 1024))
+def test_more_shards_are_more_work(page, shards, more):
+    few = sharded_page(page, shards, COSTS)
+    many = sharded_page(page, shards + more, COSTS)
+    assert many.proxy_us > few.proxy_us
+    assert many.container_us > few.container_us
+
+
+@given(pages, st.integers(1, 1024), cores, cores)
+def test_more_cores_make_no_page_slower(page, shards, some, more):
+    work = sharded_page(page, shards, COSTS)
+    few = page_seconds(work, Servers(container_cores=some))
+    many = page_seconds(work, Servers(container_cores=some + more))
+    assert many <= few
+    assert page_seconds(work, Servers()) <= many
+
+
+@given(st.integers(1, 5_000))
+def test_larger_pages_of_a_plain_container_cost_less_a_row(page):
+    small = page_seconds(plain_page(page, COSTS), SERVERS) / page
+    large = page_seconds(plain_page(2 * page, COSTS), SERVERS) / (2 * page)
+    assert large < small
+
+
+@given(needs, st.integers(1, 1024))
+def test_an_outlook_compares_with_a_plain_container(needs, shards):
+    each = outlook(shards, needs, BOUNDS, COSTS, SERVERS)
+    plain = plain_rows_per_second(COSTS, SERVERS)
+    for page in PAGES:
+        listed = each.ratios[page] * plain[page]
+        assert listed == pytest.approx(each.rows_per_second[page])
+
+
+@given(st.integers(1, 200), st.integers(1, 1024))
+def test_no_more_disks_are_in_use_than_there_are(disks, shards):
+    servers = Servers(container_disks=disks)
+    each = outlook(shards, Needs(1, 1), BOUNDS, COSTS, servers)
+    assert 0 < each.disks_in_use <= disks
+
+
+@given(needs, bounds)
+def test_a_plan_has_an_outlook_of_what_it_advises(needs, bounds):
+    plan = make_plan(needs, bounds, COSTS, SERVERS)
+    shards = [each.shards for each in plan.outlooks]
+    assert shards == sorted(set(shards))
+    assert plan.advised in shards
+
+
+def warnings(objects: float, puts: float, **servers: int) -> str:
+    needs = Needs(int(objects), puts)
+    plan = make_plan(needs, BOUNDS, COSTS, Servers(**servers))
+    return '\n'.join(plan.warnings)
+
+
+def test_few_objects_and_writes_need_no_shards():
+    assert 'A plain container does' in warnings(1e5, 10)
+
+
+def test_many_objects_and_few_writes_are_for_native_sharding():
+    assert 'native sharding is the better choice' in warnings(1e9, 10)
+
+
+def test_many_writes_are_not():
+    assert 'native' not in warnings(1e9, 1000)
+
+
+@pytest.mark.parametrize('kind', ['proxy', 'object', 'container'])
+def test_servers_that_are_too_few_are_named(kind):
+    few = {f'{kind}_cores': 1}
+    assert f'The {kind} servers have 1 cores' in warnings(1e9, 20000, **few)
+
+
+def test_servers_that_do_are_not():
+    assert 'servers have' not in warnings(1e9, 20000, **MANY_CORES)
+
+
+def test_small_pages_of_many_shards_are_slow():
+    assert "plain container's rate or less" in warnings(1e9, 20000)
+
+
+def test_what_fewer_shards_would_bring_is_said():
+    assert '250 shards would list' in warnings(1e9, 1500)
+
+
+def test_more_than_a_container_may_have_are_several_containers():
+    text = warnings(1e9, 300_000)
+    assert 'max_shards is 1,024: raise it, or take 3 containers.' in text
+
+
+def test_fuller_databases_than_advised_are_said():
+    assert 'which is more than the 1,000,000' in warnings(10e9, 20000)
+
+
+def test_costs_are_all_more_than_nothing():
+    assert min(dataclasses.asdict(COSTS).values()) > 0
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(main, ['plan', *arguments])
+
+
+def test_the_command_prints_its_advice():
+    result = run('--objects', '10e9', '--puts', '20000')
+    assert result.exit_code == 0
+    assert '10,000,000,000 objects, 20,000 writes a second: 2,500' in (
+        result.output
+    )
+    assert 'How many shards' in result.output
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        (['--objects', 'x', '--puts', '1'], "'x' is no number"),
+        (['--objects', '1', '--puts', '0'], "'0' is no rate"),
+        (['--objects', '1'], "Missing option '--puts'"),
+    ],
+)
+def test_what_makes_no_sense_is_said_in_a_line(arguments, message):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    (line,) = (x for x in result.output.splitlines() if 'Error' in x)
+    assert message in line
+
+
+@pytest.mark.parametrize(
+    ('size', 'text'),
+    [(0, '0 B'), (999, '999 B'), (1.8e9, '1.80 GB'), (5.5e15, '5.50 PB')],
+)
+def test_size_text(size, text):
+    assert size_text(size) == text
