@@ -14,6 +14,8 @@ from io import BytesIO
 from typing import NamedTuple
 
 import orjson
+from swift.common.bufferedhttp import http_connect
+from swift.common.exceptions import ConnectionTimeout, ShortReadError
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.http import (
     HTTP_NOT_FOUND,
@@ -21,10 +23,11 @@ from swift.common.http import (
     is_success,
 )
 from swift.common.memcached import IO_TIMEOUT, MemcacheConnectionError
+from swift.common.middleware.proxy_logging import ProxyLoggingMiddleware
 from swift.common.middleware.versioned_writes.object_versioning import (
     ByteCountingReader,
 )
-from swift.common.request_helpers import get_sys_meta_prefix
+from swift.common.request_helpers import get_ip_port, get_sys_meta_prefix
 from swift.common.swob import (
     HTTPServiceUnavailable,
     Request,
@@ -33,17 +36,21 @@ from swift.common.swob import (
 )
 from swift.common.utils import (
     StreamingPile,
+    Timestamp,
     cache_from_env,
     close_if_possible,
 )
 from swift.common.wsgi import make_pre_authed_env
 from swift.proxy.controllers.base import (
+    NodeIter,
     clear_info_cache,
+    close_swift_conn,
     get_account_info,
     get_cache_key,
     get_container_info,
     headers_to_container_info,
 )
+from swift.proxy.server import Application
 
 try:
     from swift.common.concurrency import Event as Event
@@ -415,14 +422,181 @@ class Backend:
         :param newest: ask all replicas of each
         :returns: what they answered, be it an error
         """
-        base = self.owner_env(env, uncached=True)
-        headers = {'X-Newest': 'true'} if newest else newest_header(env)
+        reads = self.shard_reads(env, target, newest)
         return self.fan_out(
-            lambda shard: self.send_to_shard(
-                base, target, shard, 'HEAD', headers=headers
-            ),
+            lambda shard: reads.read(shard, 'HEAD'),
             [(shard,) for shard in target.shards()],
         )
+
+    def shard_reads(
+        self, env: dict, target: LogicalContainer, newest: bool = False
+    ) -> 'ShardReads':
+        """What reads the shards of a container on behalf of a request.
+
+        :param newest: ask all replicas of each, even if the client does not
+        """
+        headers = {'X-Newest': 'true'} if newest else newest_header(env)
+        return ShardReads(self, env, target, headers)
+
+    def proxy_app(self) -> Application | None:
+        """Swift's proxy app, None if there is a filter before it."""
+        app = self.app
+        while isinstance(app, ProxyLoggingMiddleware):
+            app = app.app
+        return app if isinstance(app, Application) else None
+
+
+class ShardReads:
+    """GETs and HEADs of the backing containers of one container.
+
+    A request through the proxy app looks up and prepares anew what is the
+    same for all shards, which costs more than what remains. So the servers
+    are asked here, as the app does it: its ring, its order of replicas, its
+    timeouts and its limits of errors. All that is not just a good answer is
+    left to the app: a missing container, one that Swift itself sharded, and
+    what needs more than one replica. So is everything while there are filters
+    before the app (encryption), which change what it answers.
+
+    :param headers: of every request
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        env: dict,
+        target: LogicalContainer,
+        headers: Mapping[str, str],
+    ) -> None:
+        self.backend = backend
+        self.target = target
+        self.headers = headers
+        self.base = backend.owner_env(env, uncached=True)
+        self._app = None
+        app = backend.proxy_app()
+        if app and not headers and not _reads_many_replicas(app):
+            self._app = app
+            self._request = Request(self.base)
+            self._headers = {
+                'X-Trans-Id': env.get('swift.trans_id', '-'),
+                'X-Timestamp': Timestamp.now().internal,
+                'X-Backend-Allow-Reserved-Names': 'true',
+                # Of one that Swift sharded, the ranges: see _is_complete.
+                'X-Backend-Record-Type': 'auto',
+                'User-Agent': app.backend_user_agent,
+                'Referer': Request(env).as_referer(),
+                'Connection': 'close',
+            }
+            self._log_locals = app.logger.thread_locals
+
+    def read(self, shard: int, method: str, query: str = '') -> Answer:
+        """Read a backing container.
+
+        :param method: GET or HEAD
+        :param query: the query string, quoted
+        """
+        answer = self._app and self._read(shard, method, query)
+        return answer or self.backend.send_to_shard(
+            self.base, self.target, shard, method, query, self.headers
+        )
+
+    def _read(self, shard: int, method: str, query: str) -> Answer | None:
+        """The answer of the first replica that gives one.
+
+        :returns: None if it is not for us to say
+        """
+        app = self._app
+        app.logger.thread_locals = self._log_locals
+        account = self.target.account
+        backing = backing_container(self.target.container, shard)
+        ring = app.container_ring
+        part = ring.get_part(account, backing)
+        nodes = NodeIter(
+            'container', app, ring, part, app.logger, self._request
+        )
+        path = f'/{account}/{backing}'
+        for node in nodes:
+            try:
+                answer = self._ask(node, part, shard, method, path, query)
+            except (Exception, Timeout):
+                app.exception_occurred(
+                    node, 'Container', f'Trying to {method} {path}'
+                )
+                continue
+            if not is_server_error(answer.status):
+                return answer if _is_complete(answer) else None
+        return Answer(shard, '503 Service Unavailable', HeaderKeyDict(), [])
+
+    def _ask(
+        self,
+        node: dict,
+        part: int,
+        shard: int,
+        method: str,
+        path: str,
+        query: str,
+    ) -> Answer:
+        """Ask one replica."""
+        app = self._app
+        ip, port = get_ip_port(node, self._headers)
+        started = time.time()
+        with ConnectionTimeout(app.conn_timeout):
+            connection = http_connect(
+                ip,
+                port,
+                node['device'],
+                part,
+                method,
+                path,
+                headers=self._headers,
+                query_string=query,
+            )
+        app.set_node_timing(node, time.time() - started)
+        with Timeout(app.node_timeout):
+            response = connection.getresponse()
+        response.swift_conn = connection
+        try:
+            body = self._body(response)
+        finally:
+            close_swift_conn(response)
+        app.check_response(node, 'Container', response, method, path, body)
+        return Answer(
+            shard,
+            f'{response.status} {response.reason}',
+            HeaderKeyDict(response.getheaders()),
+            [body],
+        )
+
+    def _body(self, response) -> bytes:
+        """A whole body, in chunks that each may take the node's time."""
+        length = response.length
+        chunks = []
+        while True:
+            with Timeout(self._app.node_timeout):
+                chunk = response.read(self._app.object_chunk_size)
+            if not chunk:
+                break
+            chunks.append(chunk)
+        body = b''.join(chunks)
+        if length is not None and len(body) != length:
+            raise ShortReadError(f'{len(body)} bytes of {length}')
+        return body
+
+
+def _reads_many_replicas(app: Application) -> bool:
+    """Whether the operator has replicas raced for each read."""
+    return app.get_policy_options(None).concurrent_gets
+
+
+def _is_complete(answer: Answer) -> bool:
+    """Whether one replica's answer is the container's.
+
+    As for the proxy: not if the replica has not caught up with the container's
+    creation, nor if it names the ranges that Swift itself sharded it into.
+    """
+    if not answer.is_success:
+        return False
+    is_ranges = answer.headers.get('X-Backend-Record-Type') == 'shard'
+    return not is_ranges and float(answer.headers.get('X-Put-Timestamp', 1))
 
 
 class Verbatim:

@@ -22,7 +22,6 @@ from shardmw.backend import (
     Answer,
     Backend,
     LogicalContainer,
-    newest_header,
     require_success,
 )
 from shardmw.paging import Ask, Page, Row
@@ -117,8 +116,7 @@ class ListingRequest:
         self.backend = backend
         self.env = env
         self.target = target
-        self.base = backend.owner_env(env, uncached=True)
-        self.newest = newest_header(env)
+        self.reads = backend.shard_reads(env, target)
         #: The first answer of each source; their headers hold the counts.
         self.answers: dict[int, Answer] = {}
         self.request_count = 0
@@ -153,14 +151,8 @@ class ListingRequest:
     ) -> Answer:
         if shard is None:
             return self.backend.send_as_client(Request(self.env))
-        return self.backend.send_to_shard(
-            self.base,
-            self.target,
-            shard,
-            'GET',
-            query=_query_string(params.for_shard(self.target.container, ask)),
-            headers=self.newest,
-        )
+        query = params.for_shard(self.target.container, ask)
+        return self.reads.read(shard, 'GET', _query_string(query))
 
     def _require_success(self, answers: list[Answer]) -> None:
         for answer in answers:
