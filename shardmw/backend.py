@@ -475,7 +475,8 @@ class ShardReads:
         app = backend.proxy_app()
         if app and not headers and not _reads_many_replicas(app):
             self._app = app
-            self._request = Request(self.base)
+            # Of it, the order of replicas only wants the headers.
+            self._request = Request({})
             self._headers = {
                 'X-Trans-Id': env.get('swift.trans_id', '-'),
                 'X-Timestamp': Timestamp.now().internal,

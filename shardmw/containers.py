@@ -8,7 +8,6 @@ What brings sharded containers into being and ends them is in
 import time
 from collections.abc import Callable, Iterable
 
-import orjson
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import HTTPException, Request
 from swift.common.utils import drain_and_close
@@ -36,6 +35,7 @@ from shardmw.listing import (
     ListingRequest,
     RootAnswer,
 )
+from shardmw.rows import to_json
 
 MILLISECONDS = 1000
 
@@ -157,7 +157,7 @@ class ContainerRequests:
         self.charges.more_of_listing(target, listing.rounds - 1)
         overrides.show(req, root.headers)
         return _Summed(
-            target, root, listing.answers.values(), orjson.dumps(rows)
+            target, root, listing.answers.values(), to_json(rows.texts)
         )
 
     def _sum(self, req: Request, target: LogicalContainer) -> Callable:

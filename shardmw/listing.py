@@ -24,8 +24,9 @@ from shardmw.backend import (
     LogicalContainer,
     require_success,
 )
-from shardmw.paging import Ask, Page, Row
-from shardmw.placement import backing_bound, logical_name
+from shardmw.paging import Ask, Page
+from shardmw.placement import backing_bound, is_reserved
+from shardmw.rows import Rows, parse_rows
 
 #: The root's number among the sources of a page; shards have their index.
 ROOT = -1
@@ -117,6 +118,8 @@ class ListingRequest:
         self.env = env
         self.target = target
         self.reads = backend.shard_reads(env, target)
+        # Versions have the same names in backing containers.
+        self.are_versions = is_reserved(target.container)
         #: The first answer of each source; their headers hold the counts.
         self.answers: dict[int, Answer] = {}
         self.request_count = 0
@@ -124,7 +127,7 @@ class ListingRequest:
         #: How often the most asked of the shards were asked.
         self.rounds = 0
 
-    def rows(self, params: ListingParams) -> list[Row]:
+    def rows(self, params: ListingParams) -> Rows:
         """The merged page.
 
         :raises RootAnswer: if the root refuses or has another record
@@ -134,17 +137,31 @@ class ListingRequest:
         page = Page(sources, params.limit, params.reverse, whole=ROOT)
         while asks := page.asks():
             answers = self.backend.fan_out(
-                self._send,
-                [(_shard_of_source(ask), ask, params) for ask in asks],
+                self._add_to,
+                [(_shard_of_source(ask), ask, page, params) for ask in asks],
             )
             self._require_success(answers)
             for ask, answer in zip(asks, answers, strict=True):
                 self.answers.setdefault(ask.source, answer)
-                page.add(ask, self._rows_of(answer))
             self.rounds += 1
             self.request_count += len(asks)
             self.refills += sum(ask.marker is not None for ask in asks)
         return page.rows()
+
+    def _add_to(
+        self, shard: int | None, ask: Ask, page: Page, params: ListingParams
+    ) -> Answer:
+        """Carry out an ask: its rows go into the page at once.
+
+        While some rows are taken in, servers look for others.
+
+        :returns: the answer, without its body
+        """
+        answer = self._send(shard, ask, params)
+        if answer.is_success:
+            are_hidden = shard is not None and not self.are_versions
+            page.add(ask, parse_rows(b''.join(answer.body), are_hidden))
+        return answer._replace(body=[])
 
     def _send(
         self, shard: int | None, ask: Ask, params: ListingParams
@@ -171,16 +188,6 @@ class ListingRequest:
             record = answer.headers.get(RECORD_HEADER)
             if record != self.target.info['sysmeta'].get(RECORD_NAME):
                 raise RootAnswer(answer)
-
-    def _rows_of(self, answer: Answer) -> list[Row]:
-        """The rows of an answer under their logical names."""
-        rows = answer.rows()
-        if answer.shard is None:
-            return rows
-        for row in rows:
-            key = 'name' if 'name' in row else 'subdir'
-            row[key] = logical_name(self.target.container, row[key])
-        return rows
 
 
 def _shard_of_source(ask: Ask) -> int | None:

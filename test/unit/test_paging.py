@@ -5,6 +5,7 @@ The model is Swift's own container database: one with all rows, and one for
 each source of the merge.
 """
 
+import json
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,9 @@ from swift.common.utils import Timestamp
 from swift.container.backend import ContainerBroker
 
 from shardmw.listing import ListingParams
-from shardmw.paging import Page, first_share, name_of, without_duplicates
+from shardmw.paging import Page, first_share
 from shardmw.placement import backing_object
+from shardmw.rows import Rows, rows_of, to_json
 
 SHARDS = 5
 
@@ -100,13 +102,8 @@ def merged(shards: list[Database], wanted: ListingParams) -> list[dict]:
             rows = shards[ask.source].rows(
                 ask.limit, wanted.for_shard('c', ask)
             )
-            page.add(ask, [strip(row) for row in rows])
-    return page.rows()
-
-
-def strip(row: dict) -> dict:
-    key = 'name' if 'name' in row else 'subdir'
-    return dict(row, **{key: row[key][1:]})
+            page.add(ask, rows_of(rows, are_hidden=True))
+    return json.loads(to_json(page.rows().texts))
 
 
 @pytest.fixture(scope='module')
@@ -189,18 +186,29 @@ def page_after(sources, limit, reverse, marker):
         for ask in asks:
             after = ask.marker or marker
             rows = rest(sources[ask.source], after)[: ask.limit]
-            page.add(ask, [{'name': name} for name in rows])
-    return [name_of(row) for row in page.rows()]
+            page.add(ask, named(rows))
+    return page.rows().names
 
 
-def test_of_one_name_in_two_places_the_newer_row_is_kept():
+def named(names) -> Rows:
+    return rows_of({'name': name} for name in names)
+
+
+@pytest.mark.parametrize('older_first', [True, False])
+def test_of_one_name_in_two_places_the_newer_row_is_kept(older_first):
     older = {'name': 'a', 'last_modified': '2026-01-01T00:00:00.000000'}
     newer = {'name': 'a', 'last_modified': '2026-01-01T00:00:00.000001'}
-    assert without_duplicates([older, newer]) == [newer]
-    assert without_duplicates([newer, older]) == [newer]
+    page = Page([0, 1], 10)
+    first, second = page.asks()
+    page.add(first, rows_of([older if older_first else newer]))
+    page.add(second, rows_of([newer if older_first else older]))
+    assert page.rows() == rows_of([newer])
 
 
-@pytest.mark.parametrize(('sources', 'limit'), [(4, 10000), (32, 10000)])
+@pytest.mark.parametrize(
+    ('sources', 'limit'),
+    [(4, 10000), (32, 10000), (128, 10000), (4, 1000), (32, 1000)],
+)
 def test_a_full_page_asks_each_source_for_little_more_than_its_share(
     sources, limit
 ):
@@ -211,17 +219,17 @@ def test_a_full_page_asks_each_source_for_little_more_than_its_share(
 def test_a_source_that_was_not_cut_off_is_asked_once():
     page = Page([0, 1], 10)
     for ask in page.asks():
-        page.add(ask, [{'name': f'{ask.source}'}])
+        page.add(ask, named([f'{ask.source}']))
     assert page.asks() == []
 
 
 def test_only_a_source_that_ran_out_below_the_end_is_asked_again():
     page = Page([0, 1], 4)
     first, second = page.asks()
-    low = [{'name': f'a{i}'} for i in range(first.limit)]
-    high = [{'name': f'b{i}'} for i in range(second.limit)]
+    low = [f'a{i}' for i in range(first.limit)]
+    high = [f'b{i}' for i in range(second.limit)]
     page = Page([0, 1], first.limit + 1)
-    page.add(first, low)
-    page.add(second, high)
+    page.add(first, named(low))
+    page.add(second, named(high))
     assert [ask.source for ask in page.asks()] == [0]
-    assert page.asks()[0].marker == low[-1]['name']
+    assert page.asks()[0].marker == low[-1]

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of a listing, as the text that they came in.
+
+Pure. Of a row only its name matters here; all else goes to the client as the
+container server wrote it. So a listing's JSON is cut into rows, not decoded,
+which is several times as fast, and joined again it is byte for byte what one
+server would have written.
+
+Cutting is safe: what is cut at has a quote behind a brace, a comma or a colon,
+where a string would have it behind a backslash. Text that is not as Swift
+writes it (``json.dumps`` of dicts of numbers and strings) is decoded instead.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import orjson
+
+EMPTY = '[]'
+START, BETWEEN, END = '[{"', '}, {"', '}]'
+NAME, SUBDIR = '"name": "', 'subdir": "'
+NEXT_FIELD = '", "'
+
+#: What shards' names begin with, in JSON as Swift writes it.
+HIDDEN = '\\u0000'
+
+LAST_MODIFIED = 'last_modified'
+
+
+class Rows(NamedTuple):
+    """Rows of a listing, in its order.
+
+    :param names: what they are sorted by: of objects, or of subdirs
+    :param texts: their JSON, without ``{"`` and ``}``
+    """
+
+    names: list[str]
+    texts: list[str]
+
+
+def parse_rows(body: bytes, are_hidden: bool = False) -> Rows:
+    """The rows of a listing.
+
+    :param body: a JSON array
+    :param are_hidden: whether to take off the first character of each name
+    """
+    text = body.decode()
+    try:
+        return _cut(text, HIDDEN if are_hidden else '')
+    except ValueError:
+        return rows_of(orjson.loads(text or EMPTY), are_hidden)
+
+
+def rows_of(decoded: Iterable[dict], are_hidden: bool = False) -> Rows:
+    """The same of rows that are decoded already."""
+    rows = Rows([], [])
+    for row in decoded:
+        key = 'name' if 'name' in row else 'subdir'
+        name = row[key][1:] if are_hidden else row[key]
+        text = json.dumps({**row, key: name})
+        rows.names.append(name)
+        rows.texts.append(text[len('{"') : -len('}')])
+    return rows
+
+
+def to_json(texts: list[str]) -> bytes:
+    """The listing that has these rows."""
+    if not texts:
+        return EMPTY.encode()
+    return f'{START}{BETWEEN.join(texts)}{END}'.encode()
+
+
+def newer(text: str, other: str) -> str:
+    """Of two rows of one name the one that was modified later."""
+    return other if _last_modified(other) > _last_modified(text) else text
+
+
+def _last_modified(text: str) -> str:
+    return orjson.loads(f'{{"{text}}}').get(LAST_MODIFIED, '')
+
+
+def _cut(text: str, hidden: str) -> Rows:
+    """Cut a listing into rows.
+
+    :param hidden: what to take off the start of each name
+    :raises ValueError: if it is not as Swift writes it
+    """
+    if text == EMPTY:
+        return Rows([], [])
+    if not (text.startswith(START) and text.endswith(END)):
+        raise ValueError(text[:1])
+    pieces = text[len(START) : -len(END)].split(BETWEEN)
+    names, texts = [], []
+    for piece in pieces:
+        if piece.startswith(SUBDIR):
+            start, end = len(SUBDIR), len(piece) - 1
+        else:
+            start = piece.index(NAME) + len(NAME)
+            end = piece.index(NEXT_FIELD, start)
+        name = piece[start:end]
+        if hidden:
+            if not name.startswith(hidden):
+                raise ValueError(name)
+            name = name[len(hidden) :]
+            piece = piece[:start] + piece[start + len(hidden) :]
+        names.append(orjson.loads(f'"{name}"') if '\\' in name else name)
+        texts.append(piece)
+    # Else some rows were written in another way, and taken for one.
+    if text.count(NAME) + text.count('"' + SUBDIR) != len(texts):
+        raise ValueError(len(texts))
+    return Rows(names, texts)
