@@ -155,13 +155,14 @@ class ListingRequest:
 
         While some rows are taken in, servers look for others.
 
-        :returns: the answer, without its body
+        :returns: the answer; of a shard, without its rows
         """
         answer = self._send(shard, ask, params)
-        if answer.is_success:
-            are_hidden = shard is not None and not self.are_versions
-            page.add(ask, parse_rows(b''.join(answer.body), are_hidden))
-        return answer._replace(body=[])
+        if not answer.is_success:
+            return answer
+        are_hidden = shard is not None and not self.are_versions
+        page.add(ask, parse_rows(b''.join(answer.body), are_hidden))
+        return answer if shard is None else answer._replace(body=[])
 
     def _send(
         self, shard: int | None, ask: Ask, params: ListingParams
