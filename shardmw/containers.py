@@ -6,10 +6,10 @@ What brings sharded containers into being and ends them is in
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from swift.common.header_key_dict import HeaderKeyDict
-from swift.common.swob import HTTPException, Request
+from swift.common.swob import HTTPBadRequest, HTTPException, Request
 from swift.common.utils import drain_and_close
 
 from shardmw import overrides
@@ -35,7 +35,8 @@ from shardmw.listing import (
     ListingRequest,
     RootAnswer,
 )
-from shardmw.rows import to_json
+from shardmw.rows import Rows, to_json
+from shardmw.stats import ContainerStats, SummedStats, total
 
 MILLISECONDS = 1000
 
@@ -48,11 +49,13 @@ class ContainerRequests:
         app: Callable,
         backend: Backend,
         lifecycle: Lifecycle,
+        stats: SummedStats,
         charges: Charges,
         logger,
     ) -> None:
         self.app = app
         self.backend = backend
+        self.stats = stats
         self.charges = charges
         self.logger = logger
         self._handlers = {
@@ -138,11 +141,18 @@ class ContainerRequests:
             return self.app  # the root refuses them the same way
         if params.has_unlistable_prefix():
             return self.app  # one database fails for it, not all
+        if params.is_unordered and params.wants_order():
+            return HTTPBadRequest(
+                request=req,
+                content_type='text/plain',
+                body='allow_unordered can not be combined with delimiter, '
+                'path or reverse',
+            )
         self.logger.increment('container.GET')
         started = time.monotonic()
         listing = ListingRequest(self.backend, req.environ, target)
         try:
-            rows = listing.rows(params)
+            rows = self._rows(req, listing, params)
         except RootAnswer as err:
             present = self._target_of(req, err.answer)
             if present is None:
@@ -156,9 +166,30 @@ class ContainerRequests:
         self.logger.update_stats('fanout.refills', listing.refills)
         self.charges.more_of_listing(target, listing.rounds - 1)
         overrides.show(req, root.headers)
-        return _Summed(
-            target, root, listing.answers.values(), to_json(rows.texts)
+        figures = self._figures(req, listing, params)
+        return _Summed(target, root, figures, to_json(rows.texts))
+
+    def _rows(
+        self, req: Request, listing: ListingRequest, params: ListingParams
+    ) -> Rows:
+        if not params.is_unordered:
+            return listing.rows(params)
+        target = listing.target
+        sums = self.stats.of(req.environ, target)
+        return listing.unordered_rows(
+            params, sums.object_count / target.layout.shards
         )
+
+    def _figures(
+        self, req: Request, listing: ListingRequest, params: ListingParams
+    ) -> ContainerStats:
+        """The figures that a listing shows.
+
+        An unordered one did not ask all shards; it shows those of a while ago.
+        """
+        if params.is_unordered:
+            return self.stats.of(req.environ, listing.target)
+        return total(listing.answers.values())
 
     def _sum(self, req: Request, target: LogicalContainer) -> Callable:
         self.logger.increment('container.HEAD')
@@ -170,14 +201,14 @@ class ContainerRequests:
         require_success(answers)
         self.logger.update_stats('fanout.requests', len(answers) + 1)
         overrides.show(req, root.headers)
-        return _Summed(newest, root, [root, *answers], None)
+        return _Summed(newest, root, total([root, *answers]), None)
 
 
 class _Summed(Verbatim):
     """A root's answer with the figures of the whole container.
 
     :param root: the root's answer
-    :param answers: those of the root and of every shard
+    :param figures: those of root and shards together
     :param body: the listing, None for a HEAD
     """
 
@@ -185,17 +216,12 @@ class _Summed(Verbatim):
         self,
         target: LogicalContainer,
         root: Answer,
-        answers: Iterable[Answer],
+        figures: ContainerStats,
         body: bytes | None,
     ) -> None:
-        answers = list(answers)
         headers = HeaderKeyDict(root.headers)
-        headers['X-Container-Object-Count'] = str(
-            sum(answer.object_count for answer in answers)
-        )
-        headers['X-Container-Bytes-Used'] = str(
-            sum(answer.bytes_used for answer in answers)
-        )
+        headers['X-Container-Object-Count'] = str(figures.object_count)
+        headers['X-Container-Bytes-Used'] = str(figures.bytes_used)
         headers[SHARD_COUNT_HEADER] = str(target.layout.shards)
         if body is not None:
             headers['Content-Length'] = str(len(body))

@@ -7,6 +7,8 @@ there is never a partial one.
 """
 
 import functools
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -25,8 +27,9 @@ from shardmw.backend import (
     require_success,
 )
 from shardmw.paging import Ask, Page
-from shardmw.placement import backing_bound, is_reserved
+from shardmw.placement import backing_bound, is_reserved, lies_in_root
 from shardmw.rows import Rows, parse_rows
+from shardmw.unordered import UnorderedPage
 
 #: The root's number among the sources of a page; shards have their index.
 ROOT = -1
@@ -43,6 +46,7 @@ class ListingParams:
     :param limit: rows at the most
     :param path: the pseudo-directory to list, None for none; it overrides
                  prefix and delimiter
+    :param is_unordered: whether any order will do
     """
 
     limit: int
@@ -52,6 +56,7 @@ class ListingParams:
     delimiter: str = ''
     path: str | None = None
     reverse: bool = False
+    is_unordered: bool = False
 
     @classmethod
     def of(cls, req: Request) -> 'ListingParams':
@@ -68,6 +73,7 @@ class ListingParams:
             delimiter=params.get('delimiter') or '',
             path=params.get('path'),
             reverse=config_true_value(params.get('reverse')),
+            is_unordered=_allows_unordered(req),
         )
 
     def for_shard(self, container: str, ask: Ask) -> dict[str, str | int]:
@@ -75,7 +81,15 @@ class ListingParams:
 
         :param container: the logical container
         """
-        bound = functools.partial(backing_bound, container)
+        return self._query(ask, functools.partial(backing_bound, container))
+
+    def for_root(self, ask: Ask) -> dict[str, str | int]:
+        """The query of one ask to the root, if it is not the client's own."""
+        return self._query(ask, str)
+
+    def _query(
+        self, ask: Ask, bound: Callable[[str], str]
+    ) -> dict[str, str | int]:
         marker = self.marker if ask.marker is None else ask.marker
         query = {'format': 'json', 'limit': ask.limit}
         if marker:
@@ -91,6 +105,10 @@ class ListingParams:
             query['prefix'] = bound(self.prefix)
             query['delimiter'] = self.delimiter
         return query
+
+    def wants_order(self) -> bool:
+        """Whether it asks for what is only there in the order of names."""
+        return bool(self.delimiter) or self.reverse or self.path is not None
 
     def has_unlistable_prefix(self) -> bool:
         """Whether Swift fails to find the end of the prefix, a 500."""
@@ -135,6 +153,63 @@ class ListingRequest:
         """
         sources = [ROOT, *self.target.shards()]
         page = Page(sources, params.limit, params.reverse, whole=ROOT)
+        return self._filled(page, params)
+
+    def unordered_rows(self, params: ListingParams, expected: float) -> Rows:
+        """The page of an unordered listing.
+
+        :param expected: how many objects a shard holds, or so
+        :raises RootAnswer: the same
+        :raises BackendError: the same
+        """
+        page = self._unordered_page(params, expected)
+        rows = self._filled(page, params)
+        if page.can_be_continued():
+            return rows
+        self.answers.clear()
+        page = self._unordered_page(params, expected, is_mixed=True)
+        return self._filled(page, params)
+
+    def _unordered_page(
+        self, params: ListingParams, expected: float, is_mixed: bool = False
+    ) -> UnorderedPage:
+        layout = self.target.layout
+        return UnorderedPage(
+            first=self._turn_of(params.marker) if params.marker else 0,
+            turns=layout.shards + 1,
+            limit=params.limit,
+            sources_of=self._sources_of,
+            turn_of=self._turn_of,
+            whole=ROOT,
+            expected=expected,
+            is_mixed=is_mixed or layout.previous is not None,
+        )
+
+    def _turn_of(self, name: str) -> int:
+        """When a name is listed: with its shard, or the root's at the end."""
+        if lies_in_root(self.target.container, name):
+            return self.target.layout.shards
+        return self.target.shards_of(name)[0]
+
+    def _sources_of(self, turn: int) -> list[int]:
+        """Where names of a turn may lie.
+
+        The root answers to the client, and with the first turn says whether
+        it has rows of others.
+        """
+        if turn == self.target.layout.shards:
+            return [ROOT]
+        sources = {turn, *range(self.target.layout.previous or 0)}
+        root = self.answers.get(ROOT)
+        if root is None or root.object_count > 0:
+            sources.add(ROOT)
+        return sorted(sources)
+
+    def _filled(
+        self, page: Page | UnorderedPage, params: ListingParams
+    ) -> Rows:
+        """The rows of a page, when all that it asks for is in."""
+        asked = Counter()
         while asks := page.asks():
             answers = self.backend.fan_out(
                 self._add_to,
@@ -143,9 +218,10 @@ class ListingRequest:
             self._require_success(answers)
             for ask, answer in zip(asks, answers, strict=True):
                 self.answers.setdefault(ask.source, answer)
-            self.rounds += 1
-            self.request_count += len(asks)
-            self.refills += sum(ask.marker is not None for ask in asks)
+            asked.update(ask.source for ask in asks)
+        self.request_count += asked.total()
+        self.refills += asked.total() - len(asked)
+        self.rounds += max(asked.values())
         return page.rows()
 
     def _add_to(
@@ -167,10 +243,17 @@ class ListingRequest:
     def _send(
         self, shard: int | None, ask: Ask, params: ListingParams
     ) -> Answer:
-        if shard is None:
+        if shard is not None:
+            query = params.for_shard(self.target.container, ask)
+            return self.reads.read(shard, 'GET', _query_string(query))
+        if ask.marker is None:
             return self.backend.send_as_client(Request(self.env))
-        query = params.for_shard(self.target.container, ask)
-        return self.reads.read(shard, 'GET', _query_string(query))
+        return self.backend.send(
+            self.reads.base,
+            'GET',
+            self.target.path,
+            _query_string(params.for_root(ask)),
+        )
 
     def _require_success(self, answers: list[Answer]) -> None:
         for answer in answers:
@@ -189,6 +272,16 @@ class ListingRequest:
             record = answer.headers.get(RECORD_HEADER)
             if record != self.target.info['sysmeta'].get(RECORD_NAME):
                 raise RootAnswer(answer)
+
+
+def _allows_unordered(req: Request) -> bool:
+    """Whether a client allows for any order.
+
+    Object versioning needs one for lists of versions, which it merges.
+    """
+    params = req.params
+    allows = config_true_value(params.get('allow_unordered'))
+    return allows and 'versions' not in params
 
 
 def _shard_of_source(ask: Ask) -> int | None:

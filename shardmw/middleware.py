@@ -19,6 +19,13 @@ another count, or any, for a container that exists    409, nothing changed
 ``X-Container-Sync-To`` for a sharded container       400
 ====================================================  ======================
 
+``GET container?allow_unordered=true`` lists a sharded container shard after
+shard (:mod:`shardmw.unordered`): each page reads one or two of them, or as many
+as it takes to fill it, and the last name of a page is the next one's marker, as
+usual. Any order will do, so those of ``delimiter``, ``path`` and ``reverse``
+are refused with 400. A list of versions (``?versions``) keeps its order. The
+figures in the headers are those that quotas go by, and so may be as old.
+
 What an operator sets
 ---------------------
 
@@ -69,7 +76,8 @@ The rooms of this house
 handle one kind of request each; ``versions``, ``quotas``, ``stats``,
 ``listing`` and ``overrides`` serve them; so does ``charges``, by way of
 ``ratelimit`` and ``permits``. ``backend`` is the seam to Swift; ``paging``,
-``paths``, ``layout``, ``placement``, ``gcra`` and ``desk`` are pure.
+``unordered``, ``rows``, ``paths``, ``layout``, ``placement``, ``gcra`` and
+``desk`` are pure.
 """
 
 from collections.abc import Callable
@@ -110,7 +118,7 @@ class ShardMiddleware:
         self._async_deletes = AsyncDeletes(app, backend, logger)
         self._accounts = AccountRequests(app, backend, logger)
         self._containers = ContainerRequests(
-            app, backend, lifecycle, charges, logger
+            app, backend, lifecycle, stats, charges, logger
         )
         self._objects = ObjectRequests(
             app, backend, lifecycle, stats, charges, logger

@@ -13,7 +13,7 @@ asked again.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from shardmw.rows import Rows, newer
@@ -63,9 +63,11 @@ class Page:
         self.limit = limit
         self.reverse = reverse
         self.whole = whole
-        # Names in listing order and whether more may follow, by source.
-        self._names: dict[int, list[str]] = {i: [] for i in sources}
-        self._cut_off = dict.fromkeys(self._names, True)
+        # Each source's last name, how many names of it were taken, and
+        # whether more may follow.
+        self._last: dict[int, str | None] = dict.fromkeys(sources)
+        self._taken = dict.fromkeys(self._last, 0)
+        self._cut_off = dict.fromkeys(self._last, True)
         # Each row's text by its name.
         self._texts: dict[str, str] = {}
         # All names merged; None when rows came since.
@@ -73,43 +75,53 @@ class Page:
 
     def asks(self) -> list[Ask]:
         """The asks that are needed before the page is final."""
-        if not self._texts:
-            return self._first_asks()
         return [
-            Ask(source, names[-1], self._refill(names))
-            for source, names in self._names.items()
-            if self._cut_off[source] and self._ends_inside(names)
+            Ask(source, last, self._size(source))
+            for source, last in self._last.items()
+            if self._cut_off[source] and self._ends_inside(last)
         ]
 
-    def add(self, ask: Ask, rows: Rows) -> None:
+    def add(
+        self,
+        ask: Ask,
+        rows: Rows,
+        is_wanted: Callable[[str], bool] | None = None,
+    ) -> None:
         """Take what a source answered to an ask.
 
         :param rows: the rows, in listing order, at most ``ask.limit`` of
                      them; fewer mean that the source has no more
+        :param is_wanted: tells of a name whether to take its row; None to
+                          take all
         """
-        self._names[ask.source].extend(rows.names)
         self._cut_off[ask.source] = 0 < ask.limit <= len(rows.names)
-        self._merged = None
+        if not rows.names:
+            return
+        self._last[ask.source] = rows.names[-1]
         added = dict(zip(rows.names, rows.texts, strict=True))
+        if is_wanted is not None:
+            added = {k: text for k, text in added.items() if is_wanted(k)}
+        self._taken[ask.source] += len(added)
         # Subdirs stand in every source that has objects below them, and an
         # object may lie in two places (the root and a shard).
         for name in self._texts.keys() & added.keys():
             added[name] = newer(self._texts[name], added[name])
         self._texts.update(added)
+        self._merged = None
 
     def rows(self) -> Rows:
         """The page: at most ``limit`` rows in listing order."""
         names = self._merge()[: self.limit]
         return Rows(names, [self._texts[name] for name in names])
 
-    def _first_asks(self) -> list[Ask]:
-        sharers = len(self._names.keys() - {self.whole})
-        share = first_share(self.limit, sharers)
-        return [
-            Ask(source, None, self.limit if source == self.whole else share)
-            for source, cut_off in self._cut_off.items()
-            if cut_off
-        ]
+    def _size(self, source: int) -> int:
+        """How many rows to ask a source for."""
+        if source == self.whole:
+            return self.limit
+        if self._last[source] is None:
+            sharers = len(self._last.keys() - {self.whole})
+            return first_share(self.limit, sharers)
+        return self._refill(source)
 
     def _merge(self) -> list[str]:
         if self._merged is None:
@@ -117,24 +129,24 @@ class Page:
             self._merged = sorted(self._texts, reverse=self.reverse)
         return self._merged
 
-    def _ends_inside(self, names: list[str]) -> bool:
+    def _ends_inside(self, last: str | None) -> bool:
         """Whether a source's last row lies before the end of the page."""
         merged = self._merge()
-        if len(merged) < self.limit:
+        if last is None or len(merged) < self.limit:
             return True
-        last, end = names[-1], merged[self.limit - 1]
+        end = merged[self.limit - 1]
         return last > end if self.reverse else last < end
 
-    def _refill(self, names: list[str]) -> int:
+    def _refill(self, source: int) -> int:
         """How many rows to ask for after those a source gave already.
 
         It gave its rows over the first ``rank`` names of the page; the rest
         of the page is likely to hold as many in proportion, and can't hold
         more than one row a name.
         """
-        rank = self._rank(names[-1])
-        rest = self.limit - rank
-        expected = len(names) * rest / rank
+        rank = self._rank(self._last[source])
+        rest = max(1, self.limit - rank)
+        expected = self._taken[source] * rest / rank
         return min(rest, with_slack(expected))
 
     def _rank(self, name: str) -> int:

@@ -7,6 +7,7 @@ info, kept in memcached and, for when it is away, in each worker.
 """
 
 import time
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from shardmw.backend import (
@@ -33,6 +34,15 @@ class ContainerStats(NamedTuple):
 
     object_count: int
     bytes_used: int
+
+
+def total(answers: Iterable[Answer]) -> ContainerStats:
+    """The figures in the answers of a root and all its shards."""
+    answers = list(answers)
+    return ContainerStats(
+        sum(answer.object_count for answer in answers),
+        sum(answer.bytes_used for answer in answers),
+    )
 
 
 def cache_key(account: str, container: str) -> str:
