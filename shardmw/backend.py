@@ -791,6 +791,21 @@ class SharedCache:
         if self._memcache and seconds > 0:
             self._memcache.set(key, value, time=seconds)
 
+    def get_together(self, keys: list[str], place: str) -> list:
+        """The values of keys that one server has, None for what is not there.
+
+        :param place: the key that says which server
+        """
+        if not self._memcache:
+            return [None] * len(keys)
+        values = self._memcache.get_multi(keys, place)
+        return values or [None] * len(keys)
+
+    def set_together(self, values: dict, place: str, seconds: int) -> None:
+        """Keep values for :meth:`get_together`."""
+        if self._memcache:
+            self._memcache.set_multi(values, place, time=seconds)
+
     def delete(self, key: str) -> None:
         """Drop a key."""
         if self._memcache:

@@ -105,6 +105,8 @@ class Options:
     :param fanout_concurrency: requests at once on behalf of one request
     :param stats_cache_seconds: how old the sums may be that quotas and rate
                                 limits are held against
+    :param head_cache_seconds: how old the sums may be that HEADs of containers
+                               show to which the proxies wrote nothing since
     """
 
     default_shards: int
@@ -112,6 +114,7 @@ class Options:
     max_shards: int
     fanout_concurrency: int
     stats_cache_seconds: int
+    head_cache_seconds: int
     rate_limits: RateLimits
 
     def shards_for(self, account: str, container: str) -> int:
@@ -145,6 +148,7 @@ def parse_options(conf: Mapping[str, str]) -> Options:
         max_shards=max_shards,
         fanout_concurrency=_integer(conf, 'fanout_concurrency', 32, 1, 1024),
         stats_cache_seconds=stats_cache_seconds,
+        head_cache_seconds=_integer(conf, 'head_cache_seconds', 5, 0, 60),
         rate_limits=_rate_limits(conf, stats_cache_seconds),
     )
 

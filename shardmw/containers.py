@@ -27,6 +27,7 @@ from shardmw.backend import (
     unavailable,
 )
 from shardmw.charges import Charges
+from shardmw.heads import HeadSums, with_shards
 from shardmw.layout import LayoutError
 from shardmw.lifecycle import Lifecycle
 from shardmw.listing import (
@@ -50,12 +51,14 @@ class ContainerRequests:
         backend: Backend,
         lifecycle: Lifecycle,
         stats: SummedStats,
+        head_sums: HeadSums,
         charges: Charges,
         logger,
     ) -> None:
         self.app = app
         self.backend = backend
         self.stats = stats
+        self.head_sums = head_sums
         self.charges = charges
         self.logger = logger
         self._handlers = {
@@ -197,11 +200,21 @@ class ContainerRequests:
         newest = self._target_of(req, root)
         if newest is None:
             return Verbatim(root)
-        answers = self.backend.head_shards(req.environ, newest)
+        overrides.show(req, root.headers)
+        sums = self.head_sums.kept(req.environ, newest)
+        if sums is None:
+            sums = self._sum_shards(req, newest)
+        return _Summed(newest, root, with_shards(root, sums), None)
+
+    def _sum_shards(
+        self, req: Request, target: LogicalContainer
+    ) -> ContainerStats:
+        asked = time.monotonic()
+        answers = self.backend.head_shards(req.environ, target)
         require_success(answers)
         self.logger.update_stats('fanout.requests', len(answers) + 1)
-        overrides.show(req, root.headers)
-        return _Summed(newest, root, total([root, *answers]), None)
+        self.head_sums.keep(req.environ, target, answers, asked)
+        return total(answers)
 
 
 class _Summed(Verbatim):

@@ -20,11 +20,12 @@ another count, or any, for a container that exists    409, nothing changed
 ====================================================  ======================
 
 ``GET container?allow_unordered=true`` lists a sharded container shard after
-shard (:mod:`shardmw.unordered`): each page reads one or two of them, or as many
-as it takes to fill it, and the last name of a page is the next one's marker, as
-usual. Any order will do, so those of ``delimiter``, ``path`` and ``reverse``
-are refused with 400. A list of versions (``?versions``) keeps its order. The
-figures in the headers are those that quotas go by, and so may be as old.
+shard (:mod:`shardmw.unordered`): each page reads one or two of them, or as
+many as it takes to fill it, and the last name of a page is the next one's
+marker, as usual. Any order will do, so those of ``delimiter``, ``path`` and
+``reverse`` are refused with 400. A list of versions (``?versions``) keeps its
+order. The figures in the headers are those that quotas go by, and so may be as
+old.
 
 What an operator sets
 ---------------------
@@ -61,7 +62,9 @@ lie in ``bucket+segments``, a container as any.
 What is different from a plain container
 ----------------------------------------
 
-- A listing page or a HEAD of a container costs a request to each shard.
+- A listing page or a HEAD of a container costs a request to each shard. Of a
+  container that is not being written to, HEADs show the same sums for some
+  seconds (:mod:`shardmw.heads`).
 - An account's container limit (``max_containers_per_account``) counts the
   backing containers, too.
 - Container sync of sharded containers is refused.
@@ -74,9 +77,10 @@ The rooms of this house
 
 ``objects``, ``containers``, ``lifecycle``, ``accounts`` and ``asyncdeletes``
 handle one kind of request each; ``versions``, ``quotas``, ``stats``,
-``listing`` and ``overrides`` serve them; so does ``charges``, by way of
-``ratelimit`` and ``permits``. ``backend`` is the seam to Swift; ``paging``,
-``unordered``, ``rows``, ``paths``, ``layout``, ``placement``, ``gcra`` and
+``heads``, ``listing`` and ``overrides`` serve them; so does ``charges``, by
+way of ``ratelimit`` and ``permits``. ``backend`` is the seam to Swift;
+``paging``, ``unordered``, ``rows``, ``paths``, ``layout``, ``placement``,
+``gcra`` and
 ``desk`` are pure.
 """
 
@@ -93,8 +97,9 @@ from shardmw.backend import Backend
 from shardmw.charges import Charges
 from shardmw.config import Options, parse_options
 from shardmw.containers import ContainerRequests
+from shardmw.heads import HeadSums
 from shardmw.lifecycle import Lifecycle
-from shardmw.objects import ObjectRequests
+from shardmw.objects import WRITTEN_ENV, ObjectRequests
 from shardmw.paths import parse_path
 from shardmw.pipeline import check_pipeline
 from shardmw.placement import is_reserved
@@ -114,11 +119,18 @@ class ShardMiddleware:
         charges = Charges(backend, stats, limiter)
         lifecycle = Lifecycle(app, backend, options, logger)
         self.app = app
+        self._head_sums = HeadSums(options.head_cache_seconds)
         self._limiter = limiter
         self._async_deletes = AsyncDeletes(app, backend, logger)
         self._accounts = AccountRequests(app, backend, logger)
         self._containers = ContainerRequests(
-            app, backend, lifecycle, stats, charges, logger
+            app,
+            backend,
+            lifecycle,
+            stats,
+            self._head_sums,
+            charges,
+            logger,
         )
         self._objects = ObjectRequests(
             app, backend, lifecycle, stats, charges, logger
@@ -131,7 +143,12 @@ class ShardMiddleware:
             return self.app(env, start_response)
         req = Request(env)
         answer = self._limiter.barred(req) or room(req)
-        return answer(env, start_response)
+        try:
+            return answer(env, start_response)
+        finally:
+            written = env.pop(WRITTEN_ENV, None)
+            if written:
+                self._head_sums.note_write(env, written)
 
     def _room(self, env: dict) -> Callable | None:
         """Who handles a request, None if it is Swift alone.

@@ -44,6 +44,11 @@ from shardmw.versions import VersionUploads
 READS = ('GET', 'HEAD')
 WRITES = ('PUT', 'POST', 'DELETE')
 
+#: Writes that change a container's figures, and where, in a request's
+#: environment, it is noted that it is one, with its container.
+SUMMED_WRITES = ('PUT', 'DELETE')
+WRITTEN_ENV = 'shardmw.written'
+
 DETECT_TYPE_ENV = 'HTTP_X_DETECT_CONTENT_TYPE'
 
 
@@ -107,6 +112,8 @@ class ObjectRequests:
         self, req: Request, target: LogicalContainer, name: str
     ) -> Callable:
         self.logger.increment(f'object.{req.method}')
+        if req.method in SUMMED_WRITES:
+            req.environ[WRITTEN_ENV] = target
         places = _places(target, name)
         refusal = self.charges.write(req, target.info, target)
         if not refusal and req.method == 'PUT':
