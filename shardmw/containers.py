@@ -36,6 +36,7 @@ from shardmw.listing import (
     ListingRequest,
     RootAnswer,
 )
+from shardmw.relay import divert
 from shardmw.rows import Rows, to_json
 from shardmw.stats import ContainerStats, SummedStats, total
 
@@ -170,7 +171,8 @@ class ContainerRequests:
         self.charges.more_of_listing(target, listing.rounds - 1)
         overrides.show(req, root.headers)
         figures = self._figures(req, listing, params)
-        return _Summed(target, root, figures, to_json(rows.texts))
+        body = divert(req, to_json(rows.texts))
+        return _Summed(target, root, figures, body)
 
     def _rows(
         self, req: Request, listing: ListingRequest, params: ListingParams

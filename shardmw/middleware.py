@@ -39,6 +39,8 @@ left of encryption; the proxy does not start otherwise::
     [filter:shardmw]
     use = egg:shardmw#shardmw
 
+A second one, :mod:`shardmw.relay`, makes large listings faster.
+
 The options are in :mod:`shardmw.config`, and with their defaults and units in
 ``etc/proxy-server.conf-sample``. All proxies must share their memcached, and
 all must have the filter: a proxy without it sees an almost empty container.
@@ -80,8 +82,7 @@ handle one kind of request each; ``versions``, ``quotas``, ``stats``,
 ``heads``, ``listing`` and ``overrides`` serve them; so does ``charges``, by
 way of ``ratelimit`` and ``permits``. ``backend`` is the seam to Swift;
 ``paging``, ``unordered``, ``rows``, ``paths``, ``layout``, ``placement``,
-``gcra`` and
-``desk`` are pure.
+``gcra`` and ``desk`` are pure.
 """
 
 from collections.abc import Callable

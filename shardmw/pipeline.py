@@ -53,6 +53,9 @@ LEFT = (
 #: proxy_logging.
 ADDED_BY_SWIFT = ('copy', 'dlo', 'listing_formats', 'versioned_writes')
 
+#: shardmw's own, that hands listings around filters on its right.
+LISTINGS = 'shardmw_listings'
+
 #: Filters of Swift that must see the backing container.
 RIGHT = ('encryption', 'keymaster', 'kmip_keymaster', 'kms_keymaster')
 
@@ -111,11 +114,26 @@ def check_order(filters: list[Filter]) -> None:
                     f'shardmw: name {kind} in the pipeline, left of shardmw: '
                     'Swift would add it on the right'
                 )
+    if LISTINGS in kinds:
+        _check_listings(filters, kinds.index(LISTINGS), place)
     for i, each in enumerate(filters):
         if each.kind in LEFT and i > place:
             raise ConfigError(_misplaced(each.name, 'left'))
         if each.kind in RIGHT and i < place:
             raise ConfigError(_misplaced(each.name, 'right'))
+
+
+def _check_listings(filters: list[Filter], listings: int, place: int) -> None:
+    """Check that what passes by are all filters but those of formats."""
+    kinds = [each.kind for each in filters]
+    name = filters[listings].name
+    if listings > place:
+        raise ConfigError(_misplaced(name, 'left'))
+    if 'listing_formats' not in kinds[:listings]:
+        raise ConfigError(
+            'shardmw: wrong pipeline order: move listing_formats to the left '
+            f'of {name}'
+        )
 
 
 def check_rate_limits(filters: list[Filter], options: Options) -> None:

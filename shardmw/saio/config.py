@@ -31,9 +31,9 @@ SHARED_CONFS = frozenset({SWIFT_CONF, MEMCACHE_CONF, RINGS_JSON})
 PIPELINE = (
     'catch_errors gatekeeper healthcheck proxy-logging cache domain_remap '
     'etag-quoter listing_formats bulk tempurl ratelimit crossdomain formpost '
-    's3api tempauth staticweb copy container-quotas account-quotas slo dlo '
-    'versioned_writes symlink shardmw keymaster encryption proxy-logging '
-    'proxy-server'
+    'shardmw-listings s3api tempauth staticweb copy container-quotas '
+    'account-quotas slo dlo versioned_writes symlink shardmw keymaster '
+    'encryption proxy-logging proxy-server'
 )
 
 ENCRYPTION_FILTERS = ('keymaster', 'encryption')
@@ -302,8 +302,8 @@ _UPDATE_TIMINGS = {'conn_timeout': '5', 'node_timeout': '10'}
 
 
 def _filter(options: ClusterOptions, name: str) -> Section:
-    if name == 'shardmw':
-        egg = 'egg:shardmw#shardmw'
+    if name in ('shardmw', 'shardmw-listings'):
+        egg = f'egg:shardmw#{name.replace("-", "_")}'
     else:
         egg = f'egg:swift#{_EGG_NAMES.get(name, name)}'
     defaults = {'use': egg, **_FILTER_OPTIONS.get(name, {})}

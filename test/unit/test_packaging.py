@@ -133,7 +133,8 @@ def test_a_wheel_has_the_filter_and_the_commands(wheel):
     (path,) = (n for n in wheel.namelist() if n.endswith('entry_points.txt'))
     entry_points.read_string(wheel.read(path).decode('utf-8'))
     assert dict(entry_points['paste.filter_factory']) == {
-        'shardmw': 'shardmw.middleware:filter_factory'
+        'shardmw': 'shardmw.middleware:filter_factory',
+        'shardmw_listings': 'shardmw.relay:filter_factory',
     }
     assert 'shardmw-saio' in entry_points['console_scripts']
 

@@ -5,6 +5,7 @@ from shardmw.config import ConfigError, parse_options
 from shardmw.pipeline import (
     ADDED_BY_SWIFT,
     LEFT,
+    LISTINGS,
     RIGHT,
     Filter,
     check_order,
@@ -42,6 +43,14 @@ def test_what_speaks_of_logical_containers_must_stand_left(kind):
 def test_what_derives_keys_from_backing_paths_must_stand_right(kind):
     with pytest.raises(ConfigError, match=f'move my-{kind} to the right'):
         check_order(pipeline(kind, 'shardmw'))
+
+
+def test_the_filter_of_listings_stands_between_their_formats_and_the_filter():
+    check_order(pipeline('listing_formats', LISTINGS, 's3api', 'shardmw'))
+    with pytest.raises(ConfigError, match=f'move my-{LISTINGS} to the left'):
+        check_order(pipeline('listing_formats', 'shardmw', LISTINGS))
+    with pytest.raises(ConfigError, match='move listing_formats to'):
+        check_order(pipeline(LISTINGS, 'listing_formats', 'shardmw'))
 
 
 def test_the_filter_stands_in_a_pipeline_once():

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hands listings around the filters that have nothing to do with them.
+
+Several of Swift's filters (``s3api``, ``slo``, ``versioned_writes``,
+``symlink``) decode every listing, look through its rows for what they keep
+behind an object's ETag, and encode it again, one after the other. For a large
+page that is most of what the proxy does. A listing that has nothing of the
+kind they leave as it is.
+
+So this filter, left of them, brings a *bypass* with each request that may be a
+listing's. ``shardmw``, right of them, puts such a listing in there and answers
+with an empty one, which costs them nothing; here the two change places::
+
+    ... listing_formats ... formpost shardmw-listings s3api tempauth ... slo
+    dlo versioned_writes symlink shardmw proxy-logging proxy-server
+
+    [filter:shardmw-listings]
+    use = egg:shardmw#shardmw_listings
+
+It is there for speed only: without it everything works the same.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+
+from swift.common.header_key_dict import HeaderKeyDict
+from swift.common.swob import HTTPServiceUnavailable, Request, wsgi_quote
+from swift.common.utils import close_if_possible, get_logger
+
+from shardmw.backend import Answer, Verbatim
+
+BYPASS_ENV = 'shardmw.bypass'
+
+#: The listing that goes the long way.
+STAND_IN = b'[]'
+
+#: What other filters keep with an object stands behind its ETag. A quote with
+#: no backslash before it does not stand within a string: see shardmw.rows.
+_KEPT_WITH_ETAG = re.compile(rb'"hash": "[^";]*;')
+
+
+class Bypass:
+    """The way around, for the listing of one container.
+
+    :param path: the container's path; other filters' requests may carry it
+                 along to other ones
+    """
+
+    __slots__ = ('body', 'path')
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.body: bytes | None = None
+
+
+def divert(req: Request, body: bytes) -> bytes:
+    """Put a listing on its way around, if it may take it.
+
+    :param body: a listing in JSON, as Swift writes it
+    :returns: what is to go the long way
+    """
+    bypass = req.environ.get(BYPASS_ENV)
+    if bypass is None or bypass.path != req.environ['PATH_INFO']:
+        return body
+    if 'versions' in req.params or may_concern_others(body):
+        return body
+    bypass.body = body
+    return STAND_IN
+
+
+def may_concern_others(body: bytes) -> bool:
+    """Whether other filters may have something to do in a listing."""
+    return b';' in body and _KEPT_WITH_ETAG.search(body) is not None
+
+
+class ListingBypass:
+    """The filter.
+
+    :param logger: its logger
+    """
+
+    def __init__(self, app: Callable, logger) -> None:
+        self.app = app
+        self.logger = logger
+
+    def __call__(self, env: dict, start_response: Callable):
+        """WSGI entry point."""
+        if not _may_be_listing(env):
+            return self.app(env, start_response)
+        req = Request(env)
+        bypass = env[BYPASS_ENV] = Bypass(env['PATH_INFO'])
+        status, headers, body = req.call_application(self.app)
+        if bypass.body is None or not status.startswith('2'):
+            start_response(status, headers)
+            return body
+        answer = self._listing(req, bypass, status, headers, body)
+        return answer(env, start_response)
+
+    def _listing(
+        self,
+        req: Request,
+        bypass: Bypass,
+        status: str,
+        headers: list[tuple[str, str]],
+        body: Iterable[bytes],
+    ) -> Callable:
+        try:
+            stand_in = b''.join(body)
+        finally:
+            close_if_possible(body)
+        if stand_in != STAND_IN:
+            # Never an empty listing in the place of a full one.
+            self.logger.error(
+                'shardmw: 503 for GET %s: a filter between shardmw-listings '
+                'and shardmw changes listings: take shardmw-listings out',
+                wsgi_quote(req.path_info),
+            )
+            return HTTPServiceUnavailable(request=req)
+        whole = HeaderKeyDict(headers)
+        whole['Content-Length'] = str(len(bypass.body))
+        return Verbatim(Answer(None, status, whole, [bypass.body]))
+
+
+def _may_be_listing(env: dict) -> bool:
+    return env['REQUEST_METHOD'] == 'GET' and env['PATH_INFO'].count('/') == 3
+
+
+def filter_factory(global_conf: dict, **local_conf: str) -> Callable:
+    """Make the filter, for PasteDeploy."""
+    logger = get_logger({**global_conf, **local_conf}, log_route='shardmw')
+    return lambda app: ListingBypass(app, logger)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+import json
+
+import pytest
+from swift.common.swob import Request, Response
+from swift.common.utils import get_logger
+
+from shardmw.relay import ListingBypass, divert, may_concern_others
+
+PATH = '/v1/a/c'
+ROWS = [{'bytes': 1, 'hash': 'etag', 'name': 'a', 'content_type': 'x; y=z'}]
+LISTING = json.dumps(ROWS).encode()
+
+
+def answer(path: str, inner, query: str = '') -> Response:
+    """What comes of a GET, with other filters between the two."""
+    app = ListingBypass(inner, get_logger({}))
+    return Request.blank(f'{path}?{query}').get_response(app)
+
+
+def listing(env, start_response):
+    """The filter on the right."""
+    body = divert(Request(env), LISTING)
+    return Response(body=body)(env, start_response)
+
+
+def test_a_listing_is_handed_around():
+    seen = []
+
+    def others(env, start_response):
+        seen.append(b''.join(listing(env, start_response)))
+        return seen
+
+    got = answer(PATH, others)
+    assert seen == [b'[]']
+    assert got.body == LISTING
+    assert got.headers['Content-Length'] == str(len(LISTING))
+
+
+@pytest.mark.parametrize('path', ['/v1/a', '/v1/a/c/o'])
+def test_what_is_no_listing_has_no_bypass(path):
+    assert answer(path, listing).body == LISTING
+
+
+def test_a_listing_of_another_path_goes_the_long_way():
+    def others(env, start_response):
+        return listing(dict(env, PATH_INFO='/v1/a/other'), start_response)
+
+    assert answer(PATH, others).body == LISTING
+
+
+def test_a_list_of_versions_goes_the_long_way():
+    def others(env, start_response):
+        assert b''.join(listing(env, start_response)) == LISTING
+        return [b'theirs']
+
+    assert answer(PATH, others, 'versions').body == b'theirs'
+
+
+def test_a_refusal_stays_one():
+    def others(env, start_response):
+        listing(env, lambda *args: None)
+        return Response(status=403, body=b'no')(env, start_response)
+
+    assert answer(PATH, others).status_int == 403
+
+
+def test_no_empty_listing_is_shown_in_the_place_of_a_full_one():
+    def others(env, start_response):
+        listing(env, lambda *args: None)
+        return Response(status=204)(env, start_response)
+
+    assert answer(PATH, others).status_int == 503
+
+
+@pytest.mark.parametrize('tag', ['e; slo_etag=x', 'e; symlink_target=c/o'])
+def test_what_other_filters_keep_is_theirs(tag):
+    body = json.dumps([*ROWS, {**ROWS[0], 'hash': tag}]).encode()
+    assert may_concern_others(body)
+    assert not may_concern_others(LISTING)
+
+
+def test_text_in_names_is_not_taken_for_it():
+    name = '"hash": "e; slo_etag=x"'
+    body = json.dumps([{**ROWS[0], 'name': name}]).encode()
+    assert not may_concern_others(body)
