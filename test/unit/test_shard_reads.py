@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads of shards at their servers: replicas, and what is left to the app."""
+
+import socket
+from contextlib import ExitStack
+
+import pytest
+from swift.common.middleware.proxy_logging import ProxyLoggingMiddleware
+from swift.common.storage_policy import POLICIES
+from swift.common.swob import Request, Response
+from swift.common.utils import get_logger
+from swift.proxy.server import Application
+
+from shardmw.backend import Backend, LogicalContainer
+from shardmw.layout import Layout
+from test.functional.answering import answering
+
+INFO = {'status': 200, 'object_count': 0, 'bytes': 0, 'sysmeta': {}}
+LISTING = b'[{"name": "\\u0000a"}]'
+
+
+def response(status: str, body: bytes = b'', **headers) -> bytes:
+    headers = {
+        'Content-Length': len(body),
+        'X-Put-Timestamp': '1.0',
+        'Connection': 'close',
+        **{name.replace('_', '-'): value for name, value in headers.items()},
+    }
+    head = ''.join(f'{name}: {value}\r\n' for name, value in headers.items())
+    return f'HTTP/1.1 {status}\r\n{head}\r\n'.encode() + body
+
+
+GOOD = response('200 OK', LISTING, X_Container_Object_Count=1)
+MISSING = response('404 Not Found')
+BROKEN = response('500 Internal Error')
+FULL = response('507 Insufficient Storage')
+SHORT = response('200 OK', LISTING, Content_Length=len(LISTING) + 1)
+RANGES = response('200 OK', b'[]', X_Backend_Record_Type='shard')
+BEHIND = response('200 OK', b'[]', X_Put_Timestamp='0')
+SILENT = None
+
+
+class Ring:
+    """Every container lies on the same nodes, in the order given."""
+
+    def __init__(self, ports: list[int]) -> None:
+        self.nodes = [
+            {'ip': '127.0.0.1', 'port': port, 'device': f'd{i}', 'id': i}
+            for i, port in enumerate(ports)
+        ]
+        self.replica_count = len(self.nodes)
+
+    def get_part(self, _account, _container):
+        return 7
+
+    def get_part_nodes(self, _part):
+        return list(self.nodes)
+
+    def get_more_nodes(self, _part):
+        return iter(())
+
+
+class Proxy(Application):
+    """Swift's proxy app, which tells when a request is left to it."""
+
+    def __init__(self, ring: Ring, conf: dict) -> None:
+        conf = {'node_timeout': '0.3', 'conn_timeout': '1', **conf}
+        logger = get_logger({})
+        super().__init__(conf, logger, ring, ring)
+        # Replicas are asked in the ring's order.
+        self.sort_nodes = lambda nodes, policy=None: nodes
+        self.asked = []
+
+    def __call__(self, env, start_response):
+        self.asked.append(env['PATH_INFO'])
+        return Response(body=b'[]')(env, start_response)
+
+
+@pytest.fixture(autouse=True)
+def no_object_ring(monkeypatch):
+    """There are no files of a cluster to load it from."""
+    monkeypatch.setattr(POLICIES.default, 'object_ring', Ring([]))
+
+
+@pytest.fixture
+def proxy():
+    """A proxy whose container servers give these answers."""
+    with ExitStack() as servers:
+
+        def proxy(*answers: bytes | None, **conf: str) -> Proxy:
+            urls = [
+                servers.enter_context(answering(lambda _n, a=answer: a)).url
+                for answer in answers
+            ]
+            return Proxy(Ring([port_of(url) for url in urls]), conf)
+
+        yield proxy
+
+
+def port_of(url: str) -> int:
+    return int(url.rpartition(':')[2])
+
+
+def read(app, method: str = 'GET', **env):
+    env = {**Request.blank('/v1/a/c').environ, **env}
+    env['swift.infocache'] = {'account/a': {'status': 200}}
+    target = LogicalContainer('v1', 'a', 'c', INFO, Layout(4))
+    reads = Backend(app, get_logger({}), 4).shard_reads(env, target)
+    return reads.read(2, method, 'limit=3')
+
+
+def test_one_replica_is_asked(proxy):
+    app = proxy(GOOD, BROKEN)
+    answer = read(app)
+    assert (answer.shard, answer.status, answer.body) == (2, 200, [LISTING])
+    assert answer.object_count == 1
+    assert app.asked == []
+
+
+def test_it_is_asked_as_the_app_would():
+    with answering(lambda _n: GOOD) as server:
+        read(Proxy(Ring([port_of(server.url)]), {}))
+        (head,) = server.heads
+    request, *headers = head.decode().splitlines()
+    path = '/d0/7/a/%00shardmw%00c%002?limit=3'
+    assert request == f'GET {path} HTTP/1.1'
+    assert 'X-Backend-Allow-Reserved-Names: true' in headers
+    assert 'X-Backend-Record-Type: auto' in headers
+    assert 'Referer: GET http://localhost/v1/a/c' in headers
+
+
+@pytest.mark.parametrize(
+    'failing', [BROKEN, FULL, SHORT, SILENT, b''],
+    ids=['broken', 'full', 'short', 'silent', 'closes'],
+)  # fmt: skip
+def test_a_replica_that_fails_is_passed_over(proxy, failing):
+    app = proxy(failing, GOOD)
+    assert read(app).body == [LISTING]
+    assert app.asked == []
+    node, _other = app.container_ring.nodes
+    assert app.error_limiter.stats[app.error_limiter.node_key(node)]
+
+
+def test_a_replica_that_is_away_is_passed_over(proxy):
+    app = proxy(GOOD)
+    with socket.socket() as unused:
+        unused.bind(('127.0.0.1', 0))
+        away = {**app.container_ring.nodes[0], 'id': 9}
+        app.container_ring.nodes.insert(
+            0, {**away, 'port': unused.getsockname()[1]}
+        )
+        assert read(app).body == [LISTING]
+
+
+def test_replicas_that_all_fail_are_a_503(proxy):
+    app = proxy(BROKEN, BROKEN)
+    assert read(app).status == 503
+    assert app.asked == []
+
+
+@pytest.mark.parametrize(
+    'answer', [MISSING, RANGES, BEHIND], ids=['missing', 'ranges', 'behind']
+)
+def test_what_is_not_just_good_is_left_to_the_app(proxy, answer):
+    app = proxy(answer, GOOD)
+    assert read(app).body == [b'[]']
+    assert app.asked == ['/v1/a/\0shardmw\0c\x002']
+
+
+def test_after_failures_too(proxy):
+    app = proxy(BROKEN, MISSING)
+    assert read(app).body == [b'[]']
+
+
+def test_what_needs_all_replicas_is_left_to_the_app(proxy):
+    app = proxy(GOOD)
+    assert read(app, HTTP_X_NEWEST='true').body == [b'[]']
+
+
+def test_where_replicas_are_raced_all_is_left_to_the_app(proxy):
+    app = proxy(GOOD, concurrent_gets='true')
+    assert read(app).body == [b'[]']
+
+
+def test_a_log_before_the_app_is_no_obstacle(proxy):
+    app = ProxyLoggingMiddleware(proxy(GOOD), {})
+    assert read(app).body == [LISTING]
+
+
+def test_with_a_filter_before_the_app_all_goes_through_it(proxy):
+    app = proxy(GOOD)
+    assert read(lambda *args: app(*args)).body == [b'[]']
+
+
+def test_a_head_has_no_body(proxy):
+    app = proxy(response('204 No Content', X_Container_Object_Count=5))
+    answer = read(app, 'HEAD')
+    assert (answer.object_count, answer.body) == (5, [b''])
