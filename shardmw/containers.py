@@ -92,15 +92,21 @@ class ContainerRequests:
         if refusal:
             return refusal
         if target is None:
-            return self._plain(req, self._list)
+            return self._plain(req)
         return self._list(req, target)
 
     def _head(self, req: Request) -> Callable:
-        info = self.backend.container_info(req.environ)
-        target = self._readable(req, info)
+        """The root's answer, which says whether there are shards to sum up."""
+        root = self.backend.send_as_client(req)
+        target = self._target_of(req, root)
+        overrides.show(req, root.headers)
         if target is None:
-            return self._plain(req, self._sum)
-        return self._sum(req, target)
+            return Verbatim(root)
+        self.logger.increment('container.HEAD')
+        sums = self.head_sums.kept(req.environ, target)
+        if sums is None:
+            sums = self._sum_shards(req, target)
+        return _Summed(target, root, with_shards(root, sums), None)
 
     def _readable(self, req: Request, info: dict) -> LogicalContainer | None:
         """The sharded container that a client may read, else None.
@@ -115,7 +121,7 @@ class ContainerRequests:
             return None
         return target
 
-    def _plain(self, req: Request, if_sharded: Callable) -> Callable:
+    def _plain(self, req: Request) -> Callable:
         """The root's own answer, if it confirms that there are no shards.
 
         What is cached of a container may be older than its record.
@@ -131,7 +137,7 @@ class ContainerRequests:
             overrides.show(req, root.headers)
             return Verbatim(root)
         drain_and_close(body)
-        return if_sharded(req, target)
+        return self._list(req, target)
 
     def _target_of(
         self, req: Request, root: Answer
@@ -195,18 +201,6 @@ class ContainerRequests:
         if params.is_unordered:
             return self.stats.of(req.environ, listing.target)
         return total(listing.answers.values())
-
-    def _sum(self, req: Request, target: LogicalContainer) -> Callable:
-        self.logger.increment('container.HEAD')
-        root = self.backend.send_as_client(req)
-        newest = self._target_of(req, root)
-        if newest is None:
-            return Verbatim(root)
-        overrides.show(req, root.headers)
-        sums = self.head_sums.kept(req.environ, newest)
-        if sums is None:
-            sums = self._sum_shards(req, newest)
-        return _Summed(newest, root, with_shards(root, sums), None)
 
     def _sum_shards(
         self, req: Request, target: LogicalContainer
