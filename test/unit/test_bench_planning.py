@@ -207,7 +207,7 @@ def test_the_command_prints_its_advice():
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        (['--objects', 'x', '--puts', '1'], "'x' is no number"),
+        (['--objects', 'x', '--puts', '1'], "'x' is no count"),
         (['--objects', '1', '--puts', '0'], "'0' is no rate"),
         (['--objects', '1'], "Missing option '--puts'"),
     ],
