@@ -5,6 +5,7 @@ Times are seconds on one clock, in any order unless said.
 """
 
 import math
+from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -238,7 +239,7 @@ def means_each_second(
     :param values: ``(when, value)``
     :returns: as long as what :func:`per_second` gives; None for no values
     """
-    found: list[list[float]] = [[] for _ in range(math.ceil(seconds))]
+    found = [array('d') for _ in range(math.ceil(seconds))]
     for when, value in values:
         if began <= when < began + seconds:
             found[min(int(when - began), len(found) - 1)].append(value)

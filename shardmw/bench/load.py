@@ -134,10 +134,9 @@ class Outcome:
         """Whether the clients were at their limit."""
         return self.busy_share > SATURATED_SHARE
 
-    def ended_within(self) -> list[Sample]:
-        """The operations that were answered while requests were sent."""
-        end = self.began + self.seconds
-        return [each for each in self.samples if each.end < end]
+    def is_in_time(self, sample: Sample) -> bool:
+        """Whether an operation was answered while requests were sent."""
+        return sample.end < self.began + self.seconds
 
     @functools.cached_property
     def steady_from(self) -> float:

@@ -51,7 +51,7 @@ class Sample(NamedTuple):
 
     @property
     def is_admitted(self) -> bool:
-        return 200 <= self.status < 300
+        return _is_admitted(self.status)
 
     @property
     def is_refused(self) -> bool:
@@ -60,9 +60,18 @@ class Sample(NamedTuple):
     @property
     def error(self) -> str | None:
         """What went wrong; None of what was admitted or refused."""
-        if self.is_admitted or self.is_refused:
-            return None
-        return NO_STATUS_NAMES.get(self.status, str(self.status))
+        return error_of(self.status)
+
+
+def error_of(status: int) -> str | None:
+    """What a status says that went wrong; None of no error."""
+    if _is_admitted(status) or status in REFUSALS:
+        return None
+    return NO_STATUS_NAMES.get(status, str(status))
+
+
+def _is_admitted(status: int) -> bool:
+    return 200 <= status < 300
 
 
 class Samples:

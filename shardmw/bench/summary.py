@@ -2,8 +2,9 @@
 """What tables and plots say of a load. Pure."""
 
 import math
+from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
 from shardmw.bench.figures import (
@@ -17,7 +18,7 @@ from shardmw.bench.figures import (
     spread,
 )
 from shardmw.bench.load import Outcome
-from shardmw.bench.samples import Sample
+from shardmw.bench.samples import Sample, error_of
 
 #: The times of an operation, one after the other; and all of them.
 REQUEST = 'request'  #: until the request was sent
@@ -136,59 +137,42 @@ class Summary:
 
 def summarize(outcome: Outcome) -> Summary:
     """Figures of a load."""
-    ended = outcome.ended_within()
-    admitted = [each for each in ended if each.is_admitted]
-    took = [(each.end, 1000 * (each.end - each.start)) for each in admitted]
+    by_kind = _tallies(outcome)
+    total = _total(by_kind.values())
     return Summary(
         seconds=outcome.seconds,
-        offered=len(outcome.samples),
-        admitted=len(admitted),
-        refused=sum(each.is_refused for each in ended),
-        errors=errors(outcome.samples),
-        latency=latency(each.end - each.start for each in admitted),
+        offered=total.offered,
+        admitted=total.admitted,
+        refused=total.refused,
+        errors=total.errors,
+        latency=latency(total.took),
         admitted_each_second=per_second(
-            (each.end for each in admitted), outcome.began, outcome.seconds
+            total.ends, outcome.began, outcome.seconds
         ),
         client_busy_share=round(outcome.busy_share, 3),
         is_client_bound=outcome.is_client_bound,
-        phases=phases(admitted),
-        histogram=histogram(each.end - each.start for each in admitted),
+        phases=total.spreads(),
+        histogram=histogram(total.took),
         latency_each_second=means_each_second(
-            took, outcome.began, outcome.seconds
+            zip(total.ends, map(_in_ms, total.took), strict=True),
+            outcome.began,
+            outcome.seconds,
         ),
-        bytes_sent=sum(each.sent_bytes for each in admitted),
-        bytes_received=sum(each.body_bytes for each in admitted),
-        by_operation=_by_operation(outcome, ended),
-        done=_done(outcome, outcome.samples),
+        bytes_sent=total.bytes_sent,
+        bytes_received=total.bytes_received,
+        by_operation={
+            outcome.kinds[kind]: _operation(tally)
+            for kind, tally in sorted(by_kind.items())
+            if len(outcome.kinds) > 1
+        },
+        done=total.done,
         steady_seconds=outcome.steady_seconds,
     )
 
 
-def _done(outcome: Outcome, samples: Iterable[Sample]) -> float:
-    return math.fsum(
-        outcome.share_within(each) for each in samples if each.is_admitted
-    )
-
-
-def phases(samples: Sequence[Sample]) -> dict[str, Spread]:
-    """How long each of :data:`PHASES` took.
-
-    An operation whose response began before its request was sent, or that
-    got none, only has a total.
-    """
-    whole = [each for each in samples if each.sent <= each.first_byte]
-    return {
-        REQUEST: spread(each.sent - each.start for each in whole),
-        RESPONSE: spread(each.first_byte - each.sent for each in whole),
-        TRANSFER: spread(each.end - each.first_byte for each in whole),
-        TOTAL: spread(each.end - each.start for each in samples),
-    }
-
-
 def errors(samples: Iterable[Sample]) -> dict[str, int]:
     """How often each error came: neither admitted nor refused."""
-    counts = Counter(each.error for each in samples if each.error)
-    return dict(sorted(counts.items()))
+    return _errors_of(Counter(each.status for each in samples))
 
 
 def errors_text(counts: Mapping[str, int]) -> str:
@@ -196,36 +180,129 @@ def errors_text(counts: Mapping[str, int]) -> str:
     return ', '.join(f'{n} × {what}' for what, n in counts.items()) or '0'
 
 
-def _by_operation(
-    outcome: Outcome, ended: Sequence[Sample]
-) -> dict[str, dict]:
-    if len(outcome.kinds) < 2:
-        return {}
+class _Tally:
+    """What a summary takes of operations, which may be millions.
+
+    ``ends``, ``took`` and the phases are of what was admitted in time, in
+    seconds; ``shares`` are of all that was admitted: how much of each lay in
+    the steady time.
+    """
+
+    def __init__(self) -> None:
+        self.statuses: Counter[int] = Counter()
+        self.refused = self.bytes_sent = self.bytes_received = 0
+        self.ends, self.took, self.shares = _arrays(3)
+        #: of what has all phases
+        self.request, self.response, self.transfer = _arrays(3)
+
+    @property
+    def offered(self) -> int:
+        return self.statuses.total()
+
+    @property
+    def admitted(self) -> int:
+        return len(self.took)
+
+    @property
+    def errors(self) -> dict[str, int]:
+        return _errors_of(self.statuses)
+
+    @property
+    def done(self) -> float:
+        return math.fsum(self.shares)
+
+    def add(self, sample: Sample, outcome: Outcome) -> None:
+        """Add an operation of a load."""
+        self.statuses[sample.status] += 1
+        if sample.is_admitted:
+            self.shares.append(outcome.share_within(sample))
+            if outcome.is_in_time(sample):
+                self._add_admitted(sample)
+        elif sample.is_refused:
+            self.refused += outcome.is_in_time(sample)
+
+    def extend(self, other: '_Tally') -> None:
+        """Add all of another."""
+        self.statuses += other.statuses
+        self.refused += other.refused
+        self.bytes_sent += other.bytes_sent
+        self.bytes_received += other.bytes_received
+        self.ends += other.ends
+        self.took += other.took
+        self.shares += other.shares
+        self.request += other.request
+        self.response += other.response
+        self.transfer += other.transfer
+
+    def spreads(self) -> dict[str, Spread]:
+        """How long each of :data:`PHASES` took.
+
+        An operation whose response began before its request was sent, or
+        that got none, only has a total.
+        """
+        return {
+            REQUEST: spread(self.request),
+            RESPONSE: spread(self.response),
+            TRANSFER: spread(self.transfer),
+            TOTAL: spread(self.took),
+        }
+
+    def _add_admitted(self, sample: Sample) -> None:
+        _, _, start, sent, first_byte, end, *_ = sample
+        self.ends.append(end)
+        self.took.append(end - start)
+        self.bytes_sent += sample.sent_bytes
+        self.bytes_received += sample.body_bytes
+        if sent <= first_byte:
+            self.request.append(sent - start)
+            self.response.append(first_byte - sent)
+            self.transfer.append(end - first_byte)
+
+
+def _tallies(outcome: Outcome) -> dict[int, _Tally]:
+    """The operations of each kind that there are of."""
+    found: dict[int, _Tally] = {}
+    for each in outcome.samples:
+        tally = found.get(each.kind)
+        if tally is None:
+            tally = found[each.kind] = _Tally()
+        tally.add(each, outcome)
+    return found
+
+
+def _total(tallies: Collection[_Tally]) -> _Tally:
+    if len(tallies) == 1:
+        return next(iter(tallies))
+    total = _Tally()
+    for each in tallies:
+        total.extend(each)
+    return total
+
+
+def _operation(tally: _Tally) -> dict[str, object]:
     return {
-        name: _operation(
-            outcome,
-            [each for each in ended if each.kind == kind],
-            [each for each in outcome.samples if each.kind == kind],
-        )
-        for kind, name in enumerate(outcome.kinds)
-        if any(each.kind == kind for each in outcome.samples)
+        'offered': tally.offered,
+        'admitted': tally.admitted,
+        'refused': tally.refused,
+        'done': tally.done,
+        'errors': tally.errors,
+        'latency': latency(tally.took)._asdict(),
+        'phases': _phases_json(tally.spreads()),
     }
 
 
-def _operation(
-    outcome: Outcome, ended: Sequence[Sample], samples: Sequence[Sample]
-) -> dict[str, object]:
-    admitted = [each for each in ended if each.is_admitted]
-    took = latency(each.end - each.start for each in admitted)
-    return {
-        'offered': len(samples),
-        'admitted': len(admitted),
-        'refused': sum(each.is_refused for each in ended),
-        'done': _done(outcome, samples),
-        'errors': errors(samples),
-        'latency': took._asdict(),
-        'phases': _phases_json(phases(admitted)),
-    }
+def _errors_of(statuses: Mapping[int, int]) -> dict[str, int]:
+    counts = {error_of(status): n for status, n in statuses.items()}
+    counts.pop(None, None)
+    return dict(sorted(counts.items()))
+
+
+def _arrays(count: int) -> Iterator[array]:
+    return (array('d') for _ in range(count))
+
+
+def _in_ms(seconds: float) -> float:
+    return 1000 * seconds
 
 
 def _phases(values: Mapping[str, Mapping]) -> dict[str, Spread]:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardmw.bench import figures
 from shardmw.bench.load import Load, Outcome, Share, Usage
 from shardmw.bench.progress import progress_of
 from shardmw.bench.samples import LOST, TIMED_OUT, Sample, Samples
@@ -146,6 +147,26 @@ def test_progress_adds_up(some, others):
     both = progress_of(some) + progress_of(others)
     assert both == progress_of(some + others)
     assert both.operations == both.admitted + both.refused + both.failed
+
+
+@given(st.lists(st.tuples(operations, st.sampled_from([0, 1]))))
+def test_a_summary_is_that_of_the_operations_one_by_one(given):
+    samples = [each._replace(kind=kind) for each, kind in given]
+    outcome = replace(outcome_of(*samples), kinds=('PUT', 'GET'))
+    found = summarize(outcome)
+    ended = [each for each in samples if each.end < 102]
+    admitted = [each for each in ended if each.is_admitted]
+    took = [each.end - each.start for each in admitted]
+    assert found.latency == figures.latency(took)
+    assert found.histogram == figures.histogram(took)
+    assert found.phases['total'] == figures.spread(took)
+    assert found.refused == sum(each.is_refused for each in ended)
+    assert sum(found.errors.values()) == sum(
+        each.error is not None for each in samples
+    )
+    for count in ('offered', 'admitted', 'refused'):
+        each_kind = found.by_operation.values()
+        assert getattr(found, count) == sum(one[count] for one in each_kind)
 
 
 @given(st.lists(operations))
