@@ -21,6 +21,8 @@ _ACCOUNT_HEADER = 'X-Account-Container-Count'
 
 _USER = 'test:tester'
 
+_REFUSED = (401, 403)
+
 #: No object is called so.
 _MISSING = 'shardmw-bench-misses-this'
 
@@ -87,16 +89,21 @@ class Account:
         """The quoted path of a container."""
         return f'{self.path}/{quote(container, safe="")}'
 
+    def is_refused(self) -> bool:
+        """Whether the token does not do any more."""
+        return self._ask('HEAD', self.path).status in _REFUSED
+
     def check(self) -> None:
         """See that the account can be used.
 
         :raises BenchError: if not, and why
         """
         answer = self._ask('HEAD', self.path)
-        if answer.status in (401, 403):
+        if answer.status in _REFUSED:
             raise BenchError(
                 f'{self.proxy_urls[0]}{self.path} refuses the token '
-                f'({answer.status}): get a new one, of this account'
+                f'({answer.status}), which may have expired: get a new one, '
+                'of this account'
             )
         self._checked(answer, 'HEAD', self.path)
         if _ACCOUNT_HEADER not in answer.headers:

@@ -82,6 +82,7 @@ class Site:
     :param cluster: None if it is not the benchmark's own
     :param prefix: what the names of containers begin with
     :param run: how loads are run that fill and empty containers
+    :param auth: how to log in again; None if that is never needed
     """
 
     def __init__(
@@ -90,8 +91,10 @@ class Site:
         run: Runner,
         prefix: str,
         cluster: Cluster | None = None,
+        auth: Auth | None = None,
     ) -> None:
         self.account = account
+        self._auth = auth
         self.cluster = cluster
         self._run = run
         self._prefix = prefix
@@ -255,10 +258,7 @@ class Site:
         """
         if container not in self._made:
             raise ValueError(f'{container} was not made here')
-        if self.account.head(container) is not None:
-            self._empty(container)
-            self._settle_usage(container)
-            self._delete(container)
+        self._delete(container)
         del self._made[container]
 
     def cleanup(self) -> None:
@@ -266,10 +266,13 @@ class Site:
 
         A cluster of the benchmark's own goes as a whole.
 
-        :raises BenchError: if one can't be emptied; the others are
+        :raises BenchError: if one can't be emptied; the others are; or if
+                            none is, for the token has expired
         """
         if self.is_own:
             self._made.clear()
+        if self._made:
+            self._renew_token()
         failures = []
         for container in list(self._made):
             try:
@@ -278,6 +281,18 @@ class Site:
                 failures.append(str(err))
         if failures:
             raise BenchError('; '.join(failures))
+
+    def _renew_token(self) -> None:
+        """Log in again if the token has expired meanwhile."""
+        if self._auth is None:
+            return
+        try:
+            if self.account.is_refused():
+                self.account.token = self._auth.login().token
+                self.account.check()
+        except BenchError as err:
+            left = ', '.join(self._made)
+            raise BenchError(f'{err}; left there: {left}') from err
 
     def _next_name(self, kind: Kind) -> str:
         self._count += 1
@@ -368,6 +383,11 @@ class Site:
     def _delete(self, container: str) -> None:
         for pause in _DELETE_PAUSES_SECONDS:
             time.sleep(pause)
+            if self.account.head(container) is None:
+                return
+            # each time: what a load was broken off at may still come
+            self._empty(container)
+            self._settle_usage(container)
             status = self.account.delete(container)
             if status in (204, 404):
                 return
@@ -423,7 +443,7 @@ def remote_site(
     account.check()
     # others may measure there, or have left something
     prefix = f'{container_prefix}-{secrets.token_hex(3)}'
-    yield Site(account, run or _runner(clients), prefix)
+    yield Site(account, run or _runner(clients), prefix, auth=auth)
 
 
 def _bounds(ranges: int, names: Names | None) -> list[str]:

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a site takes away what it made."""
+
+import pytest
+
+from shardmw.bench import site as sites
+from shardmw.bench.account import ContainerHead
+from shardmw.bench.auth import Access
+from shardmw.bench.errors import BenchError
+from shardmw.bench.kinds import PLAIN
+from shardmw.bench.load import Outcome
+from shardmw.bench.samples import Samples
+from shardmw.bench.site import Site
+
+
+class Account:
+    """An account with a login and a runner of loads in one.
+
+    :param late: names that come just before each of the first deletions
+    :param refuses: the tokens that it doesn't take
+    """
+
+    proxy_urls = ('http://a',)
+    is_insecure = False
+
+    def __init__(self, *late: str, refuses: tuple[str, ...] = ()) -> None:
+        self.token = 'first'
+        self.containers: dict[str, set[str]] = {}
+        self.late = [*late]
+        self.refuses = refuses
+
+    def login(self) -> Access:
+        return Access('http://a/v1/AUTH_a', 'second')
+
+    def is_refused(self) -> bool:
+        return self.token in self.refuses
+
+    def check(self) -> None:
+        if self.is_refused():
+            raise BenchError('it refuses the token')
+
+    def container_path(self, container: str) -> str:
+        return container
+
+    def put(self, container: str, headers: dict) -> None:
+        self.containers[container] = set()
+
+    def head(self, container: str) -> ContainerHead | None:
+        found = self.containers.get(container)
+        return None if found is None else ContainerHead(len(found), None)
+
+    def refresh(self, container: str) -> None:
+        pass
+
+    def page(self, container: str, marker: str) -> list[str]:
+        names = self.containers[container]
+        return sorted(name for name in names if name > marker)
+
+    def delete(self, container: str) -> int:
+        if self.is_refused():
+            return 401
+        if self.late:
+            self.containers[container].add(self.late.pop())
+        if self.containers[container]:
+            return 409
+        del self.containers[container]
+        return 204
+
+    def run(self, load, label: str) -> Outcome:
+        names = self.containers[load.source.container_path]
+        names.clear()
+        return Outcome(('DELETE',), Samples(), 0.0, 0.0, 1.0, ())
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch):
+    monkeypatch.setattr(sites, '_DELETE_PAUSES_SECONDS', (0, 0, 0))
+
+
+def site_of(account: Account) -> Site:
+    site = Site(account, account.run, 'bench', auth=account)
+    site.make(PLAIN)
+    return site
+
+
+def test_what_comes_after_a_container_was_emptied_goes_too():
+    account = Account('a', 'b')
+    site_of(account).cleanup()
+    assert account.containers == {}
+
+
+def test_what_comes_on_and_on_is_told():
+    with pytest.raises(BenchError, match='cannot be deleted: .* 409'):
+        site_of(Account('a', 'b', 'c')).cleanup()
+
+
+def test_a_token_that_expired_is_renewed():
+    account = Account(refuses=('first',))
+    site_of(account).cleanup()
+    assert (account.containers, account.token) == ({}, 'second')
+
+
+def test_one_that_cannot_be_is_told_with_what_is_left():
+    account = Account(refuses=('first', 'second'))
+    with pytest.raises(BenchError, match='left there: bench-001-plain'):
+        site_of(account).cleanup()
