@@ -54,8 +54,10 @@ def measure(
             container = containers[owner]
             if container not in filled:
                 filled.add(container)
-                with stage.screen.status(f'filling {container}'):
-                    work.put(site, container, kind, parameters, names)
+                # there are works that need nothing there
+                if names is not None:
+                    with stage.screen.status(f'filling {container}'):
+                        work.put(site, container, kind, parameters, names)
             site.prepare(
                 container, work.writes, phase_of(turn, parameters.rounds)
             )
