@@ -24,7 +24,7 @@ SLACK_DEVIATIONS = 2
 #: those that are short of a few are asked for them.
 MOST_SLACK = 0.24
 #: So many rows cost as much as one more request; of fewer, slack is cheaper.
-MANY_ROWS = 24
+MANY_ROWS = 30
 
 
 class Ask(NamedTuple):
@@ -105,7 +105,8 @@ class Page:
         # Subdirs stand in every source that has objects below them, and an
         # object may lie in two places (the root and a shard).
         for name in self._texts.keys() & added.keys():
-            added[name] = newer(self._texts[name], added[name])
+            if added[name] != self._texts[name]:
+                added[name] = newer(self._texts[name], added[name])
         self._texts.update(added)
         self._merged = None
 

@@ -128,5 +128,7 @@ def _cut_with_care(text: str, texts: list[str], hidden: str) -> Rows:
 def _name_in(piece: str) -> str:
     """The name in a row's text, whatever it holds."""
     start = SUBDIR[1:] if piece.startswith(SUBDIR[1:]) else NAME
-    name = _STRING.match(piece, piece.index(start) + len(start))
-    return orjson.loads(f'"{name[0]}"')
+    rest = piece[piece.index(start) + len(start) :]
+    if '\\' not in piece:
+        return rest.partition('"')[0]
+    return orjson.loads(f'"{_STRING.match(rest)[0]}"')
