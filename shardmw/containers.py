@@ -97,7 +97,7 @@ class ContainerRequests:
 
     def _head(self, req: Request) -> Callable:
         """The root's answer, which says whether there are shards to sum up."""
-        root = self.backend.send_as_client(req)
+        root = self.backend.pass_on(req)
         target = self._target_of(req, root)
         overrides.show(req, root.headers)
         if target is None:
