@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from shardmw.bench.parameters import MOST_SHARDS
 from shardmw.bench.units import (
     parse_count,
     parse_counts,
@@ -103,8 +104,31 @@ def _parse_container(text: str) -> None:
         )
 
 
+def counts_to(most: int) -> Parsed:
+    """Counts of which none is more than the most."""
+
+    def parse(text: str) -> tuple[int, ...]:
+        counts = parse_counts(text)
+        if max(counts) > most:
+            raise ValueError(f'{max(counts):,} is too many: {most:,} at most')
+        return counts
+
+    return Parsed('counts', parse)
+
+
+# More than these, and a machine is out of ports, or of memory.
+_MOST_CLIENTS = 20_000
+_MOST_PROCESSES = 256
+
 POSITIVE = click.IntRange(min=1)
 NATURAL = click.IntRange(min=0)
+CLIENTS = click.IntRange(1, _MOST_CLIENTS)
+CLIENT_COUNTS = counts_to(_MOST_CLIENTS)
+PROCESSES = click.IntRange(1, _MOST_PROCESSES)
+WORKERS = click.IntRange(0, _MOST_PROCESSES)
+#: Of a container, as it is by default.
+SHARD_COUNT = click.IntRange(1, MOST_SHARDS)
+RANGES = click.IntRange(0, MOST_SHARDS)
 CONTAINER = Checked('name', _parse_container)
 COUNT = Parsed('count', parse_count, lambda count: f'{count:d}')
 COUNTS = Parsed('counts', parse_counts)

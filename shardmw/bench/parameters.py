@@ -12,11 +12,15 @@ A frozen dataclass each, whose fields are the options of its command::
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 _OPTION = 'option'
+
+#: Of a container, unless the cluster's settings say otherwise.
+MOST_SHARDS = 1024
+_MAX_SHARDS = 'shardmw.max_shards'
 
 
 class Option(NamedTuple):
@@ -52,6 +56,22 @@ def option(
     return dataclasses.field(default=default, metadata=metadata)
 
 
+def check_shards(shards: Sequence[int], settings: Mapping[str, str]) -> None:
+    """Refuse more shards than a cluster of the benchmark's own takes.
+
+    :param settings: of the cluster
+    :raises ValueError: if so
+    """
+    wanted = max(shards, default=0)
+    most = settings.get(_MAX_SHARDS, str(MOST_SHARDS))
+    # what is no number, the cluster refuses itself
+    if most.isdecimal() and wanted > int(most):
+        raise ValueError(
+            f'a container has up to {most} shards, and not {wanted}: ask for '
+            f'fewer, or raise it with --set {_MAX_SHARDS}={wanted}'
+        )
+
+
 @dataclass(frozen=True)
 class Parameters:
     """The base of all parameters: JSON, and the options."""
@@ -59,6 +79,15 @@ class Parameters:
     def as_json(self) -> dict[str, object]:
         """What :meth:`from_json` takes."""
         return dataclasses.asdict(self)
+
+    def check(self) -> None:
+        """Refuse what makes no sense.
+
+        Not when they're made: of results that are there, they are as they
+        were.
+
+        :raises ValueError: if so, and why
+        """
 
     @classmethod
     def from_json(cls, values: Mapping[str, object]) -> 'Parameters':

@@ -9,9 +9,11 @@ import click
 from shardmw.bench import parameters
 from shardmw.bench.load import REFUSAL_POLICIES, RETRY_AFTER
 from shardmw.bench.options import (
+    CLIENTS,
     COUNTS,
     DURATION,
     POSITIVE,
+    PROCESSES,
     RATE,
     RATES,
     SETTING,
@@ -50,12 +52,12 @@ class Parameters(parameters.Parameters):
     """
 
     clients: int = option(
-        128, POSITIVE, 'Clients that write at once.', '-t', '--clients'
+        128, CLIENTS, 'Clients that write at once.', '-t', '--clients'
     )
     processes: int = option(
-        2, POSITIVE, 'Processes that these are spread over.'
+        2, PROCESSES, 'Processes that these are spread over.'
     )
-    proxies: int = option(2, POSITIVE, 'Proxies of each cluster.')
+    proxies: int = option(2, PROCESSES, 'Proxies of each cluster.')
     seconds: float = option(
         15.0, DURATION, 'Of each load, and each phase of outage.'
     )

@@ -23,7 +23,13 @@ from shardmw.bench.comparing import (
     table,
     warnings,
 )
-from shardmw.bench.options import COUNTS, DURATION, POSITIVE, SIZES
+from shardmw.bench.options import (
+    CLIENT_COUNTS,
+    COUNTS,
+    DURATION,
+    POSITIVE,
+    SIZES,
+)
 from shardmw.bench.parameters import option
 from shardmw.bench.plot import Plot
 from shardmw.bench.runs import runs_of
@@ -49,7 +55,7 @@ class Parameters(LoadParameters):
 
     seconds: float = option(2.5, DURATION, 'Of each load.')
     clients: tuple[int, ...] = option(
-        (1, 16), COUNTS, 'Clients at once.', '-t', '--clients'
+        (1, 16), CLIENT_COUNTS, 'Clients at once.', '-t', '--clients'
     )
     objects: int = option(
         256, POSITIVE, 'Objects to read in a container; fewer large ones.'

@@ -21,7 +21,15 @@ from shardmw.bench.comparing import (
 from shardmw.bench.figures import percentile
 from shardmw.bench.kinds import PLAIN, Kind, sharded
 from shardmw.bench.names import FlatNames, ScatteredNames
-from shardmw.bench.options import DURATION, POSITIVE, SIZE, Parsed, listed
+from shardmw.bench.options import (
+    CLIENTS,
+    DURATION,
+    POSITIVE,
+    SHARD_COUNT,
+    SIZE,
+    Parsed,
+    listed,
+)
 from shardmw.bench.parameters import Parameters as _Parameters
 from shardmw.bench.parameters import option
 from shardmw.bench.plot import LINE, REFERENCE, Axis, Plot, Series
@@ -79,8 +87,8 @@ class Parameters(_Parameters):
         _ROWS,
         'Rows that the container has when it is written to, ascending.',
     )
-    shards: int = option(32, POSITIVE, 'Of the other container.')
-    clients: int = option(1, POSITIVE, 'Clients that write at once.', '-t')
+    shards: int = option(32, SHARD_COUNT, 'Of the other container.')
+    clients: int = option(1, CLIENTS, 'Clients that write at once.', '-t')
     size: int = option(1, SIZE, 'Of the objects.', '-b')
     seconds: float = option(8.0, DURATION, 'Of each load.')
     rounds: int = option(4, POSITIVE, 'Loads on each container, each time.')

@@ -26,7 +26,7 @@ from shardmw.bench.comparing import (
     warnings,
 )
 from shardmw.bench.kinds import PLAIN, Kind, sharded
-from shardmw.bench.options import COUNTS, POSITIVE, SIZE
+from shardmw.bench.options import CLIENTS, COUNTS, SIZE
 from shardmw.bench.options import RATE as LIMIT
 from shardmw.bench.parameters import option
 from shardmw.bench.plot import REFERENCE, Plot, Series
@@ -63,7 +63,7 @@ class Parameters(LoadParameters):
     """
 
     clients: int = option(
-        128, POSITIVE, 'Clients that write at once.', '-t', '--clients'
+        128, CLIENTS, 'Clients that write at once.', '-t', '--clients'
     )
     size: int = option(1, SIZE, 'Of the objects.', '-b', '--size')
     shards: tuple[int, ...] = option(

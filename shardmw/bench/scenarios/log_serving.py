@@ -25,7 +25,7 @@ from shardmw.bench.comparing import (
 )
 from shardmw.bench.kinds import Kind
 from shardmw.bench.names import FlatNames
-from shardmw.bench.options import COUNTS, POSITIVE, SIZE
+from shardmw.bench.options import CLIENTS, COUNTS, POSITIVE, SIZE
 from shardmw.bench.parameters import option
 from shardmw.bench.plot import Plot
 from shardmw.bench.runs import runs_of
@@ -62,7 +62,7 @@ class Parameters(LoadParameters):
     """Of the reads."""
 
     clients: int = option(
-        16, POSITIVE, 'Clients at once, a connection each.', '-t', '--clients'
+        16, CLIENTS, 'Clients at once, a connection each.', '-t', '--clients'
     )
     size: int = option(1200 << 10, SIZE, 'Of the logs.', '-b', '--size')
     logs: int = option(64, POSITIVE, 'How many recent logs there are.')

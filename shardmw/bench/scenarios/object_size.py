@@ -22,7 +22,7 @@ from shardmw.bench.comparing import (
     table,
     warnings,
 )
-from shardmw.bench.options import COUNTS, POSITIVE, SIZE, SIZES
+from shardmw.bench.options import CLIENTS, COUNTS, POSITIVE, SIZE, SIZES
 from shardmw.bench.parameters import option
 from shardmw.bench.plot import REFERENCE, Plot, Series
 from shardmw.bench.runs import Run, runs_of
@@ -56,7 +56,7 @@ class Parameters(LoadParameters):
     """Of the uploads."""
 
     clients: int = option(
-        16, POSITIVE, 'Clients at once, a connection each.', '-t', '--clients'
+        16, CLIENTS, 'Clients at once, a connection each.', '-t', '--clients'
     )
     sizes: tuple[int, ...] = option(
         tuple(PUBLISHED_RATES), SIZES, 'Of the objects.', '-b', '--sizes'

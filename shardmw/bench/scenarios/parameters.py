@@ -4,25 +4,34 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shardmw.bench.options import DURATION, NATURAL, POSITIVE, SETTING
-from shardmw.bench.parameters import Parameters, option
+from shardmw.bench.options import (
+    DURATION,
+    POSITIVE,
+    PROCESSES,
+    SETTING,
+    WORKERS,
+)
+from shardmw.bench.parameters import Parameters, check_shards, option
 from shardmw.saio import ClusterOptions
 
 
 @dataclass(frozen=True)
 class LoadParameters(Parameters):
-    """Of scenarios that are loads on a cluster, in rounds."""
+    """Of scenarios that are loads on a cluster, in rounds.
+
+    They add ``shards``: counts of containers'.
+    """
 
     seconds: float = option(5.0, DURATION, 'Of each load.')
     rounds: int = option(
         6, POSITIVE, 'How often, all containers in turns; 6 give intervals.'
     )
     processes: int = option(
-        2, POSITIVE, 'Processes that the clients are spread over.'
+        2, PROCESSES, 'Processes that the clients are spread over.'
     )
-    proxies: int = option(1, POSITIVE, 'Proxies of the cluster.')
+    proxies: int = option(1, PROCESSES, 'Proxies of the cluster.')
     workers: int = option(
-        0, NATURAL, 'Worker processes of each server; 0: it serves itself.'
+        0, WORKERS, 'Worker processes of each server; 0: it serves itself.'
     )
     settings: Mapping[str, str] = option(
         {},
@@ -31,6 +40,11 @@ class LoadParameters(Parameters):
         '--set',
         multiple=True,
     )
+
+    def check(self) -> None:
+        """As that of all; the cluster takes so many shards."""
+        super().check()
+        check_shards(self.shards, self.settings)
 
     def cluster(
         self, settings: Mapping[str, str] | None = None

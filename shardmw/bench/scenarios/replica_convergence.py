@@ -11,7 +11,7 @@ from shardmw.bench.comparing import interval_text, ratio_text
 from shardmw.bench.figures import ratio_interval
 from shardmw.bench.kinds import PLAIN, Kind, sharded
 from shardmw.bench.names import FlatNames
-from shardmw.bench.options import COUNT, POSITIVE
+from shardmw.bench.options import COUNT, POSITIVE, SHARD_COUNT
 from shardmw.bench.parameters import Parameters as _Parameters
 from shardmw.bench.parameters import option
 from shardmw.bench.plot import LINE, Axis, Plot, Series
@@ -42,7 +42,7 @@ class Parameters(_Parameters):
     """What it is made with."""
 
     rows: int = option(1_000_000, COUNT, 'Of each container, in all.')
-    shards: int = option(32, POSITIVE, 'Of the other container.')
+    shards: int = option(32, SHARD_COUNT, 'Of the other container.')
     rounds: int = option(3, POSITIVE, 'How often a device is emptied.')
 
     @property

@@ -11,7 +11,7 @@ from shardmw.bench.auth import V1Auth
 from shardmw.bench.datafiles import attribute_bytes
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import PLAIN, Kind, sharded
-from shardmw.bench.options import COUNTS, POSITIVE
+from shardmw.bench.options import SHARD_COUNT, counts_to
 from shardmw.bench.parameters import Parameters as _Parameters
 from shardmw.bench.parameters import option
 from shardmw.bench.plot import LINE, REFERENCE, Axis, Plot, Series
@@ -19,7 +19,12 @@ from shardmw.bench.site import Site
 from shardmw.bench.stage import Stage
 from shardmw.bench.tables import Table, number
 from shardmw.bench.xfs import INODES, LEAF_BYTES, TOO_LONG, Inode
-from shardmw.placement import backing_container, backing_object, shard_of
+from shardmw.placement import (
+    backing_container,
+    backing_object,
+    lies_in_root,
+    shard_of,
+)
 from shardmw.saio import ClusterOptions
 
 NAME = 'xattr-size'
@@ -31,6 +36,10 @@ METADATA = 'user.swift.metadata'
 #: As long as those of Keystone's projects: AUTH_ and 32 digits.
 _ACCOUNT = f'AUTH_{"0123456789abcdef" * 2}'
 _ADMIN = 'admin:admin'
+
+# What Swift takes by default.
+_LONGEST_CONTAINER = 256
+_LONGEST_NAME = 1024
 
 #: What a client may add to an object, by what the tables call it.
 _CLIENTS_METADATA: dict[str, dict[str, str]] = {
@@ -52,12 +61,16 @@ class Parameters(_Parameters):
     """What it is made with."""
 
     container_lengths: tuple[int, ...] = option(
-        (8, 32), COUNTS, 'Characters of the names of containers.'
+        (8, 32),
+        counts_to(_LONGEST_CONTAINER),
+        'Characters of the names of containers.',
     )
     name_lengths: tuple[int, ...] = option(
-        (8, 32, 128), COUNTS, 'Characters of names of objects.'
+        (8, 32, 128),
+        counts_to(_LONGEST_NAME),
+        'Characters of names of objects.',
     )
-    shards: int = option(32, POSITIVE, 'Of the sharded containers.')
+    shards: int = option(32, SHARD_COUNT, 'Of the sharded containers.')
 
     @property
     def kinds(self) -> tuple[Kind, Kind]:
@@ -200,7 +213,7 @@ def _put(
 
 def _place(container: str, name: str, kind: Kind) -> tuple[str, str]:
     """The container that it lies in, and its name there."""
-    if kind.shards is None:
+    if kind.shards is None or lies_in_root(container, name):
         return container, name
     shard = shard_of(name, kind.shards)
     return (

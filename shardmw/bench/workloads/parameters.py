@@ -6,18 +6,22 @@ from dataclasses import dataclass
 
 from shardmw.bench.kinds import PLAIN, Kind, native, sharded
 from shardmw.bench.options import (
+    CLIENTS,
     COUNT,
     COUNTS,
     DURATION,
     MIX,
     NATURAL,
     POSITIVE,
+    PROCESSES,
+    RANGES,
     RATE,
     SETTING,
     SHARDS,
     SIZE_MIX,
+    WORKERS,
 )
-from shardmw.bench.parameters import Parameters, option
+from shardmw.bench.parameters import Parameters, check_shards, option
 from shardmw.bench.tables import plain
 from shardmw.saio import ClusterOptions
 
@@ -25,6 +29,14 @@ from shardmw.saio import ClusterOptions
 DEFAULT_SECONDS = 10.0
 
 _LIMIT = 'shardmw.container_ratelimit_0'
+
+
+def _check_enough(count: int | None, clients: int, flag: str) -> None:
+    if count is not None and count < clients:
+        raise ValueError(
+            f'{clients:,} clients have nothing to do with {count:,} '
+            f'operations: raise {flag}, or take fewer clients with -t'
+        )
 
 
 @dataclass(frozen=True)
@@ -36,26 +48,26 @@ class WorkParameters(Parameters):
     """
 
     clients: int = option(
-        16, POSITIVE, 'Clients at once, a connection each.', '-t', '--clients'
+        16, CLIENTS, 'Clients at once, a connection each.', '-t', '--clients'
     )
     processes: int = option(
-        2, POSITIVE, 'Processes that these are spread over.'
+        2, PROCESSES, 'Processes that these are spread over.'
     )
     shards: tuple[int, ...] = option(
         (0, 32), SHARDS, 'Containers: 0 is a plain one, N one of N shards.'
     )
     native: int = option(
         0,
-        NATURAL,
+        RANGES,
         "One of so many ranges, too, split by Swift's own container-sharder.",
     )
     rounds: int = option(1, POSITIVE, 'How often, all containers in turns.')
     limit: float | None = option(
         None, RATE, 'Writes/s that a backing container may take.'
     )
-    proxies: int = option(1, POSITIVE, 'Proxies of the cluster.')
+    proxies: int = option(1, PROCESSES, 'Proxies of the cluster.')
     workers: int = option(
-        0, NATURAL, 'Worker processes of each server; 0: it serves itself.'
+        0, WORKERS, 'Worker processes of each server; 0: it serves itself.'
     )
     policy: str | None = option(None, str, 'The storage policy.')
     settings: Mapping[str, str] = option(
@@ -65,6 +77,13 @@ class WorkParameters(Parameters):
         '--set',
         multiple=True,
     )
+
+    def check_own(self) -> None:
+        """Refuse what a cluster of the benchmark's own does not take.
+
+        :raises ValueError: if so, and why
+        """
+        check_shards(self.shards, self.settings)
 
     @property
     def kinds(self) -> list[Kind]:
@@ -96,6 +115,11 @@ class TimedParameters(WorkParameters):
     count: int | None = option(
         None, COUNT, 'End each load after so many operations.'
     )
+
+    def check(self) -> None:
+        """As that of all; a client each has at least an operation."""
+        super().check()
+        _check_enough(self.count, self.clients, '--count')
 
     @property
     def load_seconds(self) -> float | None:
@@ -148,6 +172,11 @@ class DeleteParameters(WorkParameters):
 
     load_seconds = None
 
+    def check(self) -> None:
+        """As that of all; a client each has at least an operation."""
+        super().check()
+        _check_enough(self.objects, self.clients, '--objects')
+
     @property
     def count(self) -> int:
         """How many operations a load has."""
@@ -163,7 +192,7 @@ class ListParameters(TimedParameters):
     """
 
     clients: int = option(
-        1, POSITIVE, 'Clients at once, a connection each.', '-t', '--clients'
+        1, CLIENTS, 'Clients at once, a connection each.', '-t', '--clients'
     )
     rows: int | None = option(
         None,
