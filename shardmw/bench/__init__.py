@@ -16,11 +16,12 @@ Rooms, from the ground up
     ``loop`` one client process, ``clients`` all of them; ``signals`` holds
     back Ctrl-C while they are talked to.
 
-    *Where it goes*: ``asking`` sends single requests, ``auth`` logs in,
-    ``account`` makes containers and looks into them, and ``site`` is the
-    cluster. Of an own one, ``databases`` and ``datafiles`` look at the disks;
-    ``preload`` (``rows``), ``pending``, ``native`` and ``replicas`` change
-    them. ``memcached`` reads counters; ``xfs`` knows inodes.
+    *Where it goes*: ``asking`` sends single requests, ``tls`` says whom to
+    trust, ``auth`` logs in, ``account`` makes containers and looks into them,
+    and ``site`` is the cluster. Of an own one, ``databases`` and
+    ``datafiles`` look at the disks; ``preload`` (``rows``), ``pending``,
+    ``native`` and ``replicas`` change them. ``memcached`` reads counters;
+    ``xfs`` knows inodes.
 
     *An experiment*: ``parameters`` are its options, ``stage`` is what it has
     at hand; ``screen`` and ``live`` show it, ``results`` and ``csvfiles`` keep

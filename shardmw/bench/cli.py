@@ -1,35 +1,63 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: ``shardmw-bench``."""
+"""The command line: ``shardmw-bench``.
+
+A command is imported when it is asked for, which may take a second: whoever
+ends it by then is understood, too.
+"""
 
 import signal
+from importlib import import_module
 from types import FrameType
 from typing import NoReturn
 
 import click
 
 from shardmw.bench import signals
-from shardmw.bench.command import InOrder
-from shardmw.bench.compare.command import compare
-from shardmw.bench.errors import BenchError, Interrupted
-from shardmw.bench.plan import plan
-from shardmw.bench.ratelimit.command import ratelimit
-from shardmw.bench.report.command import report
-from shardmw.bench.scenarios.command import scenario
-from shardmw.bench.workloads.command import COMMANDS
-from shardmw.saio import SaioError
+from shardmw.bench.errors import Interrupted, failure_text
 
 # What the shell says of commands that a signal ended.
 _ENDED_BY_SIGNAL = 128
 
+# In which module each command is, in the order of the help.
+_MODULES = {
+    **dict.fromkeys(
+        ('write', 'read', 'head', 'delete', 'list', 'mixed'),
+        'workloads.command',
+    ),
+    'compare': 'compare.command',
+    'scenario': 'scenarios.command',
+    'ratelimit': 'ratelimit.command',
+    'report': 'report.command',
+    'plan': 'plan',
+}
 
-class _Commands(InOrder):
+
+class _Commands(click.Group):
     """Commands that fail with one line on stderr."""
 
-    def invoke(self, context: click.Context) -> object:
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_MODULES)
+
+    def get_command(
+        self, ctx: click.Context, cmd_name: str
+    ) -> click.Command | None:
+        module = _MODULES.get(cmd_name)
+        if module is None:
+            return None
+        found = import_module(f'shardmw.bench.{module}')
+        return found.COMMANDS[cmd_name]
+
+    def invoke(self, ctx: click.Context) -> object:
         try:
-            return super().invoke(context)
-        except (BenchError, SaioError, PermissionError) as err:
-            raise click.ClickException(str(err)) from err
+            # ended from outside, clean up as at the end of a command
+            for number in _ending():
+                signal.signal(number, _interrupt)
+            return super().invoke(ctx)
+        except Exception as err:
+            text = failure_text(err)
+            if text is None:
+                raise
+            raise click.ClickException(text) from err
         except (Interrupted, KeyboardInterrupt) as ended:
             number = getattr(ended, 'signal_number', None) or signal.SIGINT
             click.echo('Interrupted', err=True)
@@ -49,9 +77,6 @@ def main() -> None:
 
     One that is interrupted keeps what it has measured, and cleans up.
     """
-    # ended from outside, clean up as at the end of a command
-    for number in _ending():
-        signal.signal(number, _interrupt)
 
 
 def _ending() -> list[signal.Signals]:
@@ -66,7 +91,3 @@ def _ending() -> list[signal.Signals]:
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     raise Interrupted(number)
-
-
-for _command in (*COMMANDS, compare, scenario, ratelimit, report, plan):
-    main.add_command(_command)

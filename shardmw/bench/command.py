@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all commands share: options of parameters, and doing experiments."""
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import click
 
 from shardmw.bench import csvfiles, results
 from shardmw.bench.clients import Clients
+from shardmw.bench.errors import BenchError, failure_text
 from shardmw.bench.experiments import describe, title
 from shardmw.bench.options import Parsed
 from shardmw.bench.parameters import Option, Parameters
@@ -71,9 +73,12 @@ def parameter_options(
 def chosen_parameters(
     parameters: type[Parameters], values: Mapping[str, object]
 ) -> Parameters:
-    """The parameters that somebody chose, by what click read."""
+    """The parameters that somebody chose, by what click read.
+
+    :raises UsageError: if they make no sense
+    """
     options = parameters.options()
-    return parameters(
+    chosen = parameters(
         **{
             name: dict(value)
             if isinstance(options[name][0], Mapping)
@@ -82,6 +87,18 @@ def chosen_parameters(
             if name in options
         }
     )
+    with usage_errors():
+        chosen.check()
+    return chosen
+
+
+@contextlib.contextmanager
+def usage_errors() -> Iterator[None]:
+    """What a function refuses (ValueError) is told as bad usage."""
+    try:
+        yield
+    except ValueError as err:
+        raise click.UsageError(str(err)) from err
 
 
 def perform(
@@ -90,9 +107,12 @@ def perform(
     """Do experiments one after the other, show and keep what comes of them.
 
     What one has when it's broken off, by whatever, is shown and kept, too.
+    Where one fails, others go on.
 
     :param output: the folder for results
     :returns: the files of results
+    :raises BenchError: at the end, if some failed; if there's only one, what
+                        it raised
     :raises Interrupted: if somebody ended it
     """
     origin = provenance()
@@ -101,7 +121,21 @@ def perform(
             f'other work takes {origin.busy_cores:.1f} of {origin.cores} '
             'cores: the figures will be those of a busy machine'
         )
-    return [_perform(each, origin, output, screen) for each in experiments]
+    if len(experiments) == 1:
+        return [_perform(experiments[0], origin, output, screen)]
+    files, failed = [], []
+    for each in experiments:
+        try:
+            files.append(_perform(each, origin, output, screen))
+        except Exception as err:
+            text = failure_text(err)
+            if text is None:
+                raise
+            screen.warning(f'{each.name} failed: {text}')
+            failed.append(each.name)
+    if failed:
+        raise BenchError(f'failed, see above: {", ".join(failed)}')
+    return files
 
 
 def _perform(

@@ -142,6 +142,9 @@ def plan(
         screen.console.print(Text(f'! {warning}', style='yellow'))
 
 
+COMMANDS = {'plan': plan}
+
+
 def _reasons(advice: Plan, bounds: Bounds) -> Sequence[str]:
     return (
         f'Writes want {number(advice.for_puts)}: {plain(bounds.headroom)} '

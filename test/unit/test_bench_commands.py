@@ -2,7 +2,12 @@
 """The command line, up to where something is measured."""
 
 import contextlib
+import errno
+import re
 import signal
+import sqlite3
+import subprocess
+import sys
 from dataclasses import dataclass
 
 import click
@@ -12,7 +17,7 @@ from click.testing import CliRunner
 from shardmw.bench import command
 from shardmw.bench.cli import main
 from shardmw.bench.command import chosen_parameters, parameter_options
-from shardmw.bench.errors import BenchError, Interrupted
+from shardmw.bench.errors import BenchError, Interrupted, failure_text
 from shardmw.bench.kinds import PLAIN, native, sharded
 from shardmw.bench.options import COUNTS, SETTING, SIZES
 from shardmw.bench.parameters import Parameters, option
@@ -25,6 +30,8 @@ from shardmw.bench.workloads.parameters import (
     WorkParameters,
     WriteParameters,
 )
+from shardmw.bench.workloads.works import WORKS
+from shardmw.saio import SaioError
 from test.unit.test_bench_runs import run_of
 
 
@@ -70,6 +77,25 @@ def run():
         (('write', '-K', 'testing'), '--key is for a cluster of yours'),
         (('compare', 'fly'), "No such command 'fly'"),
         (('scenario', 'object-size', '-b', '4X'), "'4X' is no size"),
+        (('write', '--processes', '5000'), '5000 is not in the range'),
+        (('write', '-t', '100000'), '100000 is not in the range'),
+        (('write', '--native', '5000'), '5000 is not in the range'),
+        (('write', '--shards', '0,5000'), '--set shardmw.max_shards=5000'),
+        (('write', '-t', '50', '--count', '30'), '50 clients have nothing'),
+        (('delete', '-t', '50', '--objects', '9'), 'raise --objects'),
+        (('scenario', 'concurrency', '-t', '1,1000000'), 'is too many'),
+        (
+            ('scenario', 'log-serving', '--shards', '5000'),
+            '--set shardmw.max_shards=5000',
+        ),
+        (
+            ('scenario', 'xattr-size', '--name-lengths', '8,2000'),
+            '2,000 is too many: 1,024 at most',
+        ),
+        (
+            ('scenario', 'xattr-size', '--container-lengths', '257'),
+            '257 is too many: 256 at most',
+        ),
     ],
 )
 def test_bad_input_is_told_in_a_line(run, arguments, message):
@@ -82,6 +108,8 @@ def test_bad_input_is_told_in_a_line(run, arguments, message):
     ('failure', 'code'),
     [
         (BenchError('it was so'), 1),
+        (OSError(errno.ENOSPC, 'No space left', '/tmp/a'), 1),
+        (sqlite3.OperationalError('database or disk is full'), 1),
         (Interrupted(15), 128 + 15),
         (Interrupted(), 128 + 2),
         (KeyboardInterrupt(), 128 + 2),
@@ -96,6 +124,41 @@ def test_what_ends_a_command_tells_its_exit_code(
     monkeypatch.setattr('shardmw.bench.workloads.command.perform', fail)
     monkeypatch.setattr('shardmw.bench.results.make', lambda path: None)
     assert run('write').exit_code == code
+
+
+@pytest.mark.parametrize(
+    ('failure', 'text'),
+    [
+        (OSError(errno.ENOSPC, 'No space', '/tmp/a'), '/tmp/a: No space'),
+        (OSError(errno.ENOSPC, 'No space'), 'No space'),
+        (PermissionError('not yours'), 'not yours'),
+        (TimeoutError(), 'TimeoutError'),
+        (SaioError('it is not up'), 'it is not up'),
+        (sqlite3.OperationalError('full'), 'a database failed: full'),
+        (BrokenPipeError(), None),
+        (KeyError('a'), None),
+    ],
+)
+def test_what_people_can_mend_is_said_in_a_line(failure, text):
+    assert failure_text(failure) == text
+
+
+def test_the_help_has_all_commands(run):
+    ran = run('--help')
+    assert ran.exit_code == 0
+    listed = ran.output.partition('Commands:')[2]
+    assert re.findall(r'^  (\S+)', listed, re.MULTILINE) == [
+        *WORKS,
+        *('compare', 'scenario', 'ratelimit', 'report', 'plan'),
+    ]
+
+
+def test_commands_are_imported_when_they_are_needed():
+    asked = "import sys, shardmw.bench.cli; print('swift' in sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, '-c', asked], capture_output=True, text=True
+    )
+    assert ran.stdout == 'False\n'
 
 
 @pytest.mark.parametrize('ignored', [True, False])
@@ -208,6 +271,27 @@ class TestPerforming:
         assert not result.complete
         assert (tmp_path / 'workload-write.csv').exists()
         assert 'broken off' in capsys.readouterr().out
+
+    def test_what_fails_does_not_keep_others_from_being_done(
+        self, tmp_path, monkeypatch, capsys
+    ):
+        monkeypatch.setattr(command, 'Clients', contextlib.nullcontext)
+
+        def fail(stage, keep) -> dict:
+            raise OSError(errno.ENOSPC, 'No space left', '/tmp/a')
+
+        def measure(stage, keep) -> dict:
+            return {'runs': [run_of(0.5).as_json()]}
+
+        experiments = [
+            command.Experiment('workload', name, WriteParameters(), each)
+            for name, each in (('read', fail), ('write', measure))
+        ]
+        with pytest.raises(BenchError, match='failed, see above: read'):
+            command.perform(experiments, tmp_path, Screen())
+        (result,) = load_all(tmp_path)
+        assert result.experiment == 'write'
+        assert 'read failed: /tmp/a: No space left' in capsys.readouterr().out
 
     def test_what_has_not_begun_is_not(self, perform_failing, tmp_path):
         perform_failing(BenchError('away'))

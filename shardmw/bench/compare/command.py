@@ -54,3 +54,5 @@ for _work in WORKS.values():
             rounds=_ROUNDS,
         )
     )
+
+COMMANDS = {'compare': compare}

@@ -76,6 +76,9 @@ def ratelimit(
     _publish(output, page)
 
 
+COMMANDS = {'ratelimit': ratelimit}
+
+
 def _check(output: Path, page: Path | None) -> None:
     """Find out now, and not an hour later, what can't be published.
 

@@ -65,6 +65,9 @@ def report(output: Path, html: Path | None, page: Path | None) -> None:
         screen.line(f'written: {page}, with {len(drawings)} plots')
 
 
+COMMANDS = {'report': report}
+
+
 def _drawings(found: list[Section]) -> dict[str, str]:
     """All plots as SVG, by their names."""
     # it takes a while, and other commands don't need it

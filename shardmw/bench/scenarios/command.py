@@ -64,3 +64,5 @@ _MODULES = list(scenarios().values())
 for _module in _MODULES:
     scenario.add_command(_command(_module))
 scenario.add_command(_all)
+
+COMMANDS = {'scenario': scenario}

@@ -14,6 +14,7 @@ from shardmw.bench.command import (
     chosen_parameters,
     parameter_options,
     perform,
+    usage_errors,
 )
 from shardmw.bench.options import name_option, output_option
 from shardmw.bench.screen import Screen
@@ -48,6 +49,9 @@ def work_command(
         place = place_of(context)
         adjust(context)
         parameters = chosen_parameters(work.parameters, context.params)
+        if place.is_own:
+            with usage_errors():
+                parameters.check_own()
         results.make(output)
         perform(
             [
@@ -66,4 +70,4 @@ def work_command(
     return run
 
 
-COMMANDS = [work_command(COMMAND, work) for work in WORKS.values()]
+COMMANDS = {work.name: work_command(COMMAND, work) for work in WORKS.values()}

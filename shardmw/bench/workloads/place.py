@@ -39,13 +39,18 @@ class Place:
     container: str | None
     cleanup: bool
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it's a cluster of the benchmark's own."""
+        return self.auth is None
+
     @contextlib.contextmanager
     def site(self, stage: Stage, options: ClusterOptions) -> Iterator[Site]:
         """The cluster, for a ``with`` block.
 
         :param options: of the benchmark's own
         """
-        if self.auth is None:
+        if self.is_own:
             with stage.site(options) as site:
                 yield site
             return
@@ -67,7 +72,7 @@ class Place:
 
     def figures(self, site: Site) -> dict[str, object]:
         """Where it was, as figures of an experiment have it."""
-        if self.auth is None:
+        if self.is_own:
             return {}
         cluster = {'url': site.urls[0], 'swift': site.swift_version}
         return {'cluster': cluster}
