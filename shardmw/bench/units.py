@@ -323,7 +323,10 @@ def parse_rate(text: str) -> float:
 
     :raises ValueError: if it's something else
     """
-    rates = parse_rates(text)
-    if len(rates) > 1:
-        raise ValueError(f'{text!r} is no single rate: write one number')
-    return rates[0]
+    try:
+        (rate,) = parse_rates(text)
+    except ValueError:
+        raise ValueError(
+            f'{text!r} is no rate: write one number above 0'
+        ) from None
+    return rate
