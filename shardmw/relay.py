@@ -127,5 +127,7 @@ def _may_be_listing(env: dict) -> bool:
 
 def filter_factory(global_conf: dict, **local_conf: str) -> Callable:
     """Make the filter, for PasteDeploy."""
-    logger = get_logger({**global_conf, **local_conf}, log_route='shardmw')
+    # A route of its own: metrics' prefix is a matter of the route.
+    conf = {**global_conf, **local_conf}
+    logger = get_logger(conf, log_route='shardmw-listings')
     return lambda app: ListingBypass(app, logger)
