@@ -267,6 +267,34 @@ class Listings:
 
 
 @dataclass(frozen=True)
+class SomePages:
+    """Some pages of listings, which lie evenly among all of them.
+
+    :param first: the number of the first page
+    :param stride: how far apart they are
+    """
+
+    listings: Listings
+    first: int = 0
+    stride: int = 1
+    kinds: ClassVar[tuple[str, ...]] = Listings.kinds
+
+    def rows_of(self, number: int) -> int:
+        """How many rows the page has that a request is for."""
+        return self.listings.rows_of(self._page_of(number))
+
+    def requests(self, first: int, step: int) -> Iterator[Request]:
+        pages = self.listings.requests(
+            self._page_of(first), step * self.stride
+        )
+        for number, page in zip(count(first, step), pages, strict=False):
+            yield page._replace(number=number)
+
+    def _page_of(self, number: int) -> int:
+        return self.first + number * self.stride
+
+
+@dataclass(frozen=True)
 class Mixed:
     """Different operations, without end.
 

@@ -16,6 +16,7 @@ from shardmw.bench.sources import (
     Mixed,
     NamedUploads,
     Reads,
+    SomePages,
     Uploads,
 )
 from shardmw.bench.units import Mix, parse_size_mix
@@ -146,6 +147,19 @@ def test_listings_go_round(names, page, number):
         for n in (number, number + listings.pages)
     )
     assert first == again
+
+
+@given(st.integers(0, 5), st.integers(1, 3), st.integers(0, 4))
+def test_some_pages_lie_evenly_among_all(first, stride, number):
+    listings = Listings(PATH, FlatNames(50), 3)
+    some = SomePages(listings, first, stride)
+    page = first + number * stride
+    one = next(some.requests(number, 2))
+    assert one.number == number
+    assert one.target == next(listings.requests(page, 1)).target
+    assert some.rows_of(number) == listings.rows_of(page)
+    following = [each.number for each in islice(some.requests(number, 2), 3)]
+    assert following == [number, number + 2, number + 4]
 
 
 def test_a_page_asks_for_what_is_wanted_only():

@@ -12,23 +12,17 @@ SHARDMW = 'shardmw'
 STOCK = 'ratelimit'
 FILTERS = (SHARDMW, STOCK)
 
-_KEY_BYTES = 32
+#: Of the secret that tokens are signed with.
+SECRET_BYTES = 32
 
 
 def base_settings(parameters: Parameters, secret: bytes) -> dict[str, str]:
     """What all clusters have.
 
-    Tokens are such that it takes no memcached to check them: so they outlive
-    it, and cost it nothing.
-
-    :param secret: to sign tokens with, of 32 bytes
+    :param secret: see :func:`token_settings`
     """
-    if len(secret) != _KEY_BYTES:
-        raise ValueError(f'a secret has {_KEY_BYTES} bytes')
-    key = base64.urlsafe_b64encode(secret).decode()
     return {
-        'tempauth.fernet_key_bench': key,
-        'tempauth.active_fernet_key_id': 'bench',
+        **token_settings(secret),
         f'{SHARDMW}.ratelimit_proxies': str(parameters.proxies),
         **{
             f'{name}.{option}': plain(value)
@@ -39,6 +33,22 @@ def base_settings(parameters: Parameters, secret: bytes) -> dict[str, str]:
             )
         },
         **parameters.settings,
+    }
+
+
+def token_settings(secret: bytes) -> dict[str, str]:
+    """Have tokens such that it takes no memcached to check them.
+
+    So they outlive it, and cost it nothing.
+
+    :param secret: to sign tokens with, of :data:`SECRET_BYTES`
+    """
+    if len(secret) != SECRET_BYTES:
+        raise ValueError(f'a secret has {SECRET_BYTES} bytes')
+    key = base64.urlsafe_b64encode(secret).decode()
+    return {
+        'tempauth.fernet_key_bench': key,
+        'tempauth.active_fernet_key_id': 'bench',
     }
 
 

@@ -12,6 +12,7 @@ from shardmw.bench import stage
 from shardmw.bench.account import Account
 from shardmw.bench.load import Load
 from shardmw.bench.ratelimit.limits import (
+    SECRET_BYTES,
     base_settings,
     limit_settings,
     without_unset,
@@ -19,8 +20,6 @@ from shardmw.bench.ratelimit.limits import (
 from shardmw.bench.sources import Uploads
 from shardmw.placement import shard_of
 from shardmw.saio import Cluster, ClusterOptions
-
-_SECRET_BYTES = 32
 
 #: Time for a proxy to begin to work, after its start.
 _SETTLE_SECONDS = 0.5
@@ -79,7 +78,7 @@ class Stage(stage.Stage):
         options = ClusterOptions(
             proxies=self.parameters.proxies,
             settings={
-                **base_settings(self.parameters, os.urandom(_SECRET_BYTES)),
+                **base_settings(self.parameters, os.urandom(SECRET_BYTES)),
                 **without_unset(limits),
             },
         )

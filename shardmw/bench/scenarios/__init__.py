@@ -68,6 +68,9 @@ NAMES = (
     'small-objects',
     'xattr-size',
     'replica-convergence',
+    'filter-cost',
+    'listing-cost',
+    'listing-memory',
 )
 
 

@@ -16,19 +16,12 @@ from shardmw.saio import ClusterOptions
 
 
 @dataclass(frozen=True)
-class LoadParameters(Parameters):
-    """Of scenarios that are loads on a cluster, in rounds.
+class ClusterParameters(Parameters):
+    """Of scenarios on a cluster that can be another one.
 
     They add ``shards``: counts of containers'.
     """
 
-    seconds: float = option(5.0, DURATION, 'Of each load.')
-    rounds: int = option(
-        6, POSITIVE, 'How often, all containers in turns; 6 give intervals.'
-    )
-    processes: int = option(
-        2, PROCESSES, 'Processes that the clients are spread over.'
-    )
     proxies: int = option(1, PROCESSES, 'Proxies of the cluster.')
     workers: int = option(
         0, WORKERS, 'Worker processes of each server; 0: it serves itself.'
@@ -58,3 +51,16 @@ class LoadParameters(Parameters):
             workers=self.workers,
             settings={**(settings or {}), **self.settings},
         )
+
+
+@dataclass(frozen=True)
+class LoadParameters(ClusterParameters):
+    """Of scenarios that are loads on a cluster, in rounds."""
+
+    seconds: float = option(5.0, DURATION, 'Of each load.')
+    rounds: int = option(
+        6, POSITIVE, 'How often, all containers in turns; 6 give intervals.'
+    )
+    processes: int = option(
+        2, PROCESSES, 'Processes that the clients are spread over.'
+    )

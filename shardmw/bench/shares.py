@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a listing asks of the shards, page by page, without a cluster. Pure.
+
+By the filter's own plan, :class:`shardmw.paging.Page`, over names that lie
+where the filter puts them.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from shardmw.paging import Page
+from shardmw.placement import shard_of
+from shardmw.rows import Rows
+
+# The root's number, as shardmw.listing has it.
+_ROOT = -1
+
+
+class Asked(NamedTuple):
+    """What it took to list all names.
+
+    Rows are those of shards; the root has none, and is asked, too.
+
+    :param requests: to shards and the root
+    :param most_requests: for one page
+    :param refills: how many of all went back to one that was asked already
+    :param rows_asked: the sum of the limits
+    :param rows_given: by what the shards had
+    """
+
+    pages: int
+    rows: int
+    requests: int
+    most_requests: int
+    refills: int
+    rows_asked: int
+    rows_given: int
+
+    @property
+    def asked_by_row(self) -> float:
+        """Rows asked for each row of the pages."""
+        return self.rows_asked / self.rows
+
+
+class _AskedOfPage(NamedTuple):
+    names: list[str]
+    requests: int
+    refills: int
+    rows_asked: int
+    rows_given: int
+
+
+def names_by_shard(names: Iterable[str], shards: int) -> list[list[str]]:
+    """Names by the shards that they lie in.
+
+    :param names: in ascending order
+    """
+    found: list[list[str]] = [[] for _ in range(shards)]
+    for name in names:
+        found[shard_of(name, shards)].append(name)
+    return found
+
+
+def asked_of_all(shards: Sequence[Sequence[str]], limit: int) -> Asked:
+    """What it takes to list all names, in pages of so many rows.
+
+    :param shards: the names in each, in ascending order; at least one name
+    """
+    wanted = sum(map(len, shards))
+    pages: list[_AskedOfPage] = []
+    listed = 0
+    marker = ''
+    while listed < wanted:
+        page = _asked_of_page(shards, marker, limit)
+        pages.append(page)
+        listed += len(page.names)
+        marker = page.names[-1]
+    return Asked(
+        pages=len(pages),
+        rows=listed,
+        requests=sum(each.requests for each in pages),
+        most_requests=max(each.requests for each in pages),
+        refills=sum(each.refills for each in pages),
+        rows_asked=sum(each.rows_asked for each in pages),
+        rows_given=sum(each.rows_given for each in pages),
+    )
+
+
+def _asked_of_page(
+    shards: Sequence[Sequence[str]], marker: str, limit: int
+) -> _AskedOfPage:
+    page = Page([_ROOT, *range(len(shards))], limit, whole=_ROOT)
+    requests = rows_asked = rows_given = 0
+    while asks := page.asks():
+        requests += len(asks)
+        for ask in asks:
+            rows = []
+            if ask.source != _ROOT:
+                names = shards[ask.source]
+                first = bisect_right(names, ask.marker or marker)
+                rows = list(names[first : first + ask.limit])
+                rows_asked += ask.limit
+                rows_given += len(rows)
+            page.add(ask, Rows(rows, rows))
+    return _AskedOfPage(
+        page.rows().names,
+        requests,
+        requests - len(shards) - 1,
+        rows_asked,
+        rows_given,
+    )

@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What scenarios say of the filter's own cost, from figures made up."""
+
+import json
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from shardmw.bench.errors import BenchError
+from shardmw.bench.fits import BLOCKS, least_squares, slope, slope_interval
+from shardmw.bench.kinds import PLAIN, sharded
+from shardmw.bench.names import FlatNames
+from shardmw.bench.planning import Costs, plain_page, sharded_page
+from shardmw.bench.plot import REFERENCE
+from shardmw.bench.ratelimit.limits import STOCK
+from shardmw.bench.scenarios import filter_cost, listing_cost, listing_memory
+from shardmw.bench.scenarios.listing_cost import PageCost, fitted_costs
+from shardmw.bench.serverlog import Answered, container_gets, rows_in
+from shardmw.bench.shares import asked_of_all, names_by_shard
+from shardmw.bench.usage import resident_of, seconds_of
+from shardmw.paging import first_share
+from shardmw.placement import shard_of
+from test.unit.test_bench_measured import cells_of
+
+MANY = sharded(4)
+
+factors = st.floats(1, 100)
+unknowns = st.floats(-100, 100)
+
+#: Names in one of some shards each.
+placed_names = st.lists(
+    st.tuples(st.text('abc', min_size=1, max_size=6), st.integers(0, 4)),
+    unique_by=lambda pair: pair[0],
+    min_size=1,
+    max_size=60,
+)
+
+
+class TestLines:
+    @given(
+        st.lists(st.tuples(factors, factors), min_size=2, max_size=8),
+        unknowns,
+        unknowns,
+    )
+    def test_what_fits_exactly_is_found(self, equations, first, second):
+        ratios = [a / b for a, b in equations]
+        assume(max(ratios) > 1.1 * min(ratios))
+        values = [a * first + b * second for a, b in equations]
+        found = least_squares(equations, values)
+        assert found == pytest.approx([first, second], rel=1e-4, abs=1e-4)
+
+    def test_unknowns_that_go_together_are_not_told_apart(self):
+        assert least_squares([(1, 2), (2, 4), (3, 6)], [1, 2, 3]) is None
+
+    @pytest.mark.parametrize('equations', [[], [(1, 2)], [(0, 1), (0, 2)]])
+    def test_too_few_equations_tell_nothing(self, equations):
+        assert least_squares(equations, [1.0] * len(equations)) is None
+
+    @given(unknowns, unknowns)
+    def test_a_straight_line_has_its_slope_and_no_doubt(self, steep, begin):
+        points = [(x, begin + steep * x) for x in range(2 * BLOCKS)]
+        found = slope_interval(points)
+        assert found.value == pytest.approx(steep, abs=1e-6)
+        assert found.low == pytest.approx(steep, abs=1e-5)
+        assert found.high == pytest.approx(steep, abs=1e-5)
+
+    def test_noise_without_growth_has_no_growth_in_its_interval(self):
+        points = [(x, x * 7919 % 101) for x in range(100)]
+        found = slope_interval(points)
+        assert found.low < 0 < found.high
+
+    def test_growth_has_not(self):
+        points = [(x, x * 7919 % 11 + 5 * x) for x in range(100)]
+        found = slope_interval(points)
+        assert 4.9 < found.low < found.value < found.high < 5.1
+
+    def test_few_points_have_no_interval(self):
+        assert slope_interval([(0, 1), (1, 2)]) == (1, None, None)
+
+    def test_one_place_has_no_slope(self):
+        assert slope([]) is None
+        assert slope_interval([(3, 1), (3, 2)]) is None
+
+
+class TestServers:
+    def test_the_scheduler_counts_nanoseconds(self):
+        assert seconds_of('2500000000 17 4\n') == 2.5
+
+    def test_memory_is_told_in_kibibytes(self):
+        status = 'Name:\tswift\nVmHWM:\t  900 kB\nVmRSS:\t  800 kB\n'
+        assert resident_of(status) == 800 * 1024
+
+    def test_only_gets_of_containers_are_taken_from_a_log(self):
+        start = '2026-11-21T07:00:00.000Z 7 INFO 127.0.0.1 - - [21/Nov] '
+        end = ' "referer" "tx1" "proxy-server 7" 0.0010 "" 7 0'
+        lines = [
+            f'{start}"GET /sdb1/5/AUTH_t/%00shardmw%00c%001" 200 530{end}',
+            f'{start}"GET /sdb1/5/AUTH_t/c" 204 -{end}',
+            f'{start}"HEAD /sdb1/5/AUTH_t/c" 204 -{end}',
+            f'{start}"PUT /sdb1/5/AUTH_t/c/o" 201 -{end}',
+            f'{start}"GET /healthcheck" 200 2{end}',
+        ]
+        assert list(container_gets(lines)) == [
+            Answered('AUTH_t', '\x00shardmw\x00c\x001', 200, 530),
+            Answered('AUTH_t', 'c', 204, 0),
+        ]
+
+    @given(st.integers(0, 20), st.integers(10, 40))
+    def test_rows_are_counted_by_their_bytes(self, count, length):
+        row = {'name': 'x' * length}
+        row_bytes = len(json.dumps([row]))
+        body = json.dumps([row] * count)
+        assert rows_in(len(body), row_bytes) == count
+
+    def test_rows_of_other_lengths_are_not_counted(self):
+        with pytest.raises(BenchError, match='one length'):
+            rows_in(101, 20)
+
+
+class TestShares:
+    def test_names_lie_where_the_filter_puts_them(self):
+        placed = names_by_shard(FlatNames(100), 3)
+        assert sum(map(len, placed)) == 100
+        assert all(
+            shard_of(name, 3) == shard
+            for shard, names in enumerate(placed)
+            for name in names
+        )
+
+    @given(placed_names, st.integers(1, 12))
+    def test_all_is_listed_and_nothing_asked_in_vain(self, placed, limit):
+        shards = [
+            sorted(name for name, shard in placed if shard == index)
+            for index in range(5)
+        ]
+        asked = asked_of_all(shards, limit)
+        assert asked.rows == len(placed)
+        assert asked.pages == -(-len(placed) // limit)
+        assert asked.rows <= asked.rows_given <= asked.rows_asked
+        assert asked.requests == 6 * asked.pages + asked.refills
+        assert asked.most_requests <= asked.requests
+        assert asked.asked_by_row >= 1
+
+    def test_a_page_that_every_shard_shares_is_asked_for_once(self):
+        placed = names_by_shard(FlatNames(1000), 4)
+        asked = asked_of_all(placed, 1000)
+        assert asked.pages == 1
+        assert asked.rows_asked == 4 * first_share(1000, 4)
+
+
+class TestListingCost:
+    parameters = listing_cost.Parameters(
+        rows=100_000, page=(1000, 100), shards=(4, 32), rounds=2, pages=3
+    )
+
+    @pytest.fixture
+    def figures(self):
+        """Such as servers give whose costs are those of the model."""
+        costs = Costs()
+        rows = []
+        for kind in self.parameters.kinds:
+            for page in self.parameters.page:
+                work = plain_page(page, costs)
+                if not kind.is_plain:
+                    work = sharded_page(page, kind.parts, costs)
+                for turn, busy in enumerate((1, 1.5)):
+                    rows.append(
+                        {
+                            'kind': kind.as_json(),
+                            'page': page,
+                            'turn': turn,
+                            'pages': 3,
+                            'rows': 3 * page,
+                            'requests': 3 * work.requests,
+                            'rows_given': 3 * work.rows,
+                            'proxy_us': busy * work.proxy_us,
+                            'container_us': busy * work.container_us,
+                            'seconds': 1.0,
+                        }
+                    )
+        plan = {
+            'kind': MANY.as_json(),
+            'page': 1000,
+            **asked_of_all(names_by_shard(FlatNames(5000), 4), 1000)._asdict(),
+        }
+        return {'plans': [plan], 'rows': rows}
+
+    def test_costs_of_the_model_are_found_in_what_it_gives(self, figures):
+        costs = fitted_costs(listing_cost.page_costs(figures['rows']))
+        assert costs == {
+            name: pytest.approx(getattr(Costs(), name)) for name in costs
+        }
+        assert len(costs) == 7
+
+    def test_one_size_of_pages_tells_no_cost_of_a_row(self):
+        pages = [PageCost(PLAIN, 100, 5000, 4000)]
+        assert fitted_costs(pages) == {}
+
+    def test_requests_and_rows_are_by_page_and_by_row(self, figures):
+        plan, answered = listing_cost.tables(self.parameters, figures)[:2]
+        (asked,) = cells_of(plan)
+        assert asked['pages'] == '5'
+        assert 1 < float(asked['rows asked by row returned']) < 1.3
+        plain, few, *_ = cells_of(answered)
+        assert plain['requests a page'] == '1.0'
+        assert plain['rows given by row returned'] == '1.000'
+        assert few['requests a page'] == '5.0'
+
+    def test_processor_time_stands_beside_the_plain_containers(self, figures):
+        proxy = listing_cost.tables(self.parameters, figures)[2]
+        plain, few, *_ = cells_of(proxy)
+        # 3,800 µs and 14.1 µs a row, and in the other round half as much more
+        assert plain['ms'] == '22.4'
+        assert plain['as fitted ms'] == '17.9'
+        assert plain['to plain'] == '—'
+        assert few['to plain'] == '0.70'
+
+    def test_the_goal_has_its_place_in_the_plot(self, figures):
+        asked, *others = listing_cost.plots(self.parameters, figures)
+        assert asked.series[-1].style == REFERENCE
+        assert len(others) == 2
+
+    def test_none_will_do_too(self):
+        figures = {'plans': [], 'rows': []}
+        assert len(listing_cost.tables(self.parameters, figures)) == 1
+        assert listing_cost.plots(self.parameters, figures) == []
+
+
+def timed(limits, method, kind, turn, us):
+    return {
+        'limits': limits,
+        'method': method,
+        'kind': kind.as_json() if kind else None,
+        'turn': turn,
+        'us': us,
+        'requests': 10,
+        'operations': {'get': 0, 'set': 0, 'incr': 5},
+    }
+
+
+def counted(limiter, kind, incr):
+    operations = dict.fromkeys(
+        ('get', 'set', 'incr', 'decr', 'delete', 'touch'), 0
+    )
+    return {
+        'filter': limiter,
+        'kind': kind.as_json(),
+        'method': 'PUT',
+        'clients': 1,
+        'requests': 10,
+        'operations': {**operations, 'get': 20, 'incr': incr},
+    }
+
+
+class TestFilterCost:
+    parameters = filter_cost.Parameters(shards=(4, 512), rounds=2)
+
+    @pytest.fixture
+    def figures(self):
+        took = {None: 1, PLAIN: 8, MANY: 21, sharded(512): 31}
+        return {
+            'rows': [
+                timed(filter_cost.OFF, 'PUT', kind, turn, us + turn)
+                for kind, us in took.items()
+                for turn in range(2)
+            ],
+            'operations': [
+                counted(None, PLAIN, 0),
+                counted(None, MANY, 0),
+                counted(STOCK, PLAIN, 10),
+                counted('shardmw', MANY, 4),
+            ],
+        }
+
+    def test_what_the_app_took_in_the_round_is_not_the_filters(self, figures):
+        rows = figures['rows']
+        own = filter_cost.own_times(rows, filter_cost.OFF, 'PUT', MANY)
+        assert own == {0: 20, 1: 20}
+
+    def test_growth_is_that_of_the_most_shards_by_the_fewest(self, figures):
+        table = filter_cost.tables(self.parameters, figures)[0]
+        (row,) = cells_of(table)
+        assert row['plain'].startswith('7.00')
+        assert row['N = 512 by N = 4'] == '1.50'
+
+    def test_operations_are_by_request(self, figures):
+        booked = filter_cost.tables(self.parameters, figures)[1]
+        (row,) = cells_of(booked)
+        assert row['N = 4'] == '0.500'
+
+    def test_swifts_own_operations_are_what_others_have_more_of(self, figures):
+        table = filter_cost.tables(self.parameters, figures)[2]
+        more = [row["more than Swift's"] for row in cells_of(table)]
+        assert more == ['—', '+0.00', '—', '-0.60']
+
+    def test_the_goal_has_its_place_in_the_plot(self, figures):
+        (plot,) = filter_cost.plots(self.parameters, figures)
+        assert plot.name == 'filter-cost-limits-off'
+        assert plot.series[-1].style == REFERENCE
+
+    def test_none_will_do_too(self):
+        figures = {'rows': [], 'operations': []}
+        assert len(filter_cost.tables(self.parameters, figures)) == 3
+        assert filter_cost.plots(self.parameters, figures) == []
+
+
+class TestListingMemory:
+    parameters = listing_memory.Parameters(listings=1000, every=10)
+
+    def figures(self, growth_kb):
+        """Memory that settles in the first tenth and grows from there on."""
+        return {
+            'rows': [
+                {
+                    'kind': sharded(32).as_json(),
+                    'listings': done,
+                    'bytes': 60_000_000
+                    + 100_000 * min(done, 100)
+                    + growth_kb * done,
+                }
+                for done in range(0, 1001, 10)
+            ]
+        }
+
+    def test_growth_is_what_comes_after_the_first_tenth(self):
+        (table,) = listing_memory.tables(self.parameters, self.figures(50))
+        (row,) = cells_of(table)
+        assert row['at first MB'] == '60.0'
+        assert row['after a tenth MB'] == '70.0'
+        assert row['growth KB by 1,000 listings'] == '50.0'
+        assert row['95 % interval'] == '50.0 to 50.0'
+
+    def test_the_plot_has_all(self):
+        (plot,) = listing_memory.plots(self.parameters, self.figures(0))
+        (series,) = plot.series
+        assert series.x[0] == 0
+        assert series.y[-1] == 70
+
+    def test_part_of_the_figures_will_do(self):
+        figures = {'rows': self.figures(0)['rows'][:1]}
+        (table,) = listing_memory.tables(self.parameters, figures)
+        assert len(table.rows) == 1
+
+    def test_none_will_do_too(self):
+        (table,) = listing_memory.tables(self.parameters, {'rows': []})
+        assert list(table.rows) == []
+        assert listing_memory.plots(self.parameters, {'rows': []}) == []
