@@ -7,8 +7,8 @@ measured is kept as JSON and CSV in a folder, and shown as tables and plots.
 
 Rooms, from the ground up
     *What is said*: ``chance``, ``units``, ``figures``, ``kinds``, ``names``,
-    ``turns``, ``words``, ``tables``, ``plot``, ``cuts`` and ``page``; all of
-    them pure.
+    ``fits``, ``turns``, ``words``, ``tables``, ``plot``, ``cuts`` and
+    ``page``; all of them pure.
 
     *A load*: ``sources`` says what to ask for, ``load`` what it is and what
     came of it, ``wire`` how it looks, ``samples``, ``progress``, ``summary``
@@ -20,8 +20,10 @@ Rooms, from the ground up
     trust, ``auth`` logs in, ``account`` makes containers and looks into them,
     and ``site`` is the cluster. Of an own one, ``databases`` and
     ``datafiles`` look at the disks; ``preload`` (``rows``), ``pending``,
-    ``native`` and ``replicas`` change them. ``memcached`` reads counters;
-    ``xfs`` knows inodes.
+    ``native`` and ``replicas`` change them. ``memcached`` reads counters,
+    ``usage`` what servers use, and ``serverlog`` what they answered; ``xfs``
+    knows inodes. Without a cluster, ``shares`` says what listings ask of
+    shards, and ``inprocess`` has the filter above an app that does nothing.
 
     *An experiment*: ``parameters`` are its options, ``stage`` is what it has
     at hand; ``screen`` and ``live`` show it, ``results`` and ``csvfiles`` keep

@@ -116,6 +116,9 @@ def counts_to(most: int) -> Parsed:
     return Parsed('counts', parse)
 
 
+# As Swift has it by default.
+_LONGEST_PAGE = 10_000
+
 # More than these, and a machine is out of ports, or of memory.
 _MOST_CLIENTS = 20_000
 _MOST_PROCESSES = 256
@@ -124,6 +127,8 @@ POSITIVE = click.IntRange(min=1)
 NATURAL = click.IntRange(min=0)
 CLIENTS = click.IntRange(1, _MOST_CLIENTS)
 CLIENT_COUNTS = counts_to(_MOST_CLIENTS)
+PAGE = click.IntRange(1, _LONGEST_PAGE)
+PAGES = counts_to(_LONGEST_PAGE)
 PROCESSES = click.IntRange(1, _MOST_PROCESSES)
 WORKERS = click.IntRange(0, _MOST_PROCESSES)
 #: Of a container, as it is by default.

@@ -13,8 +13,14 @@ from shardmw.bench.figures import Interval, median_interval, ratio_interval
 from shardmw.bench.kinds import PLAIN, Kind, sharded
 from shardmw.bench.memcached import Operations, operations
 from shardmw.bench.names import FlatNames
-from shardmw.bench.options import COUNT, COUNTS, POSITIVE, RATE
-from shardmw.bench.parameters import option
+from shardmw.bench.options import (
+    CLIENT_COUNTS,
+    COUNT,
+    COUNTS,
+    POSITIVE,
+    RATE,
+)
+from shardmw.bench.parameters import check_shards, option
 from shardmw.bench.plot import LINE, REFERENCE, Axis, Plot, Series
 from shardmw.bench.ratelimit.limits import (
     SECRET_BYTES,
@@ -74,7 +80,11 @@ class Parameters(ClusterParameters):
         8, POSITIVE, 'In this process: how often, all in turns.'
     )
     clients: tuple[int, ...] = option(
-        (1, 16), COUNTS, 'On the cluster: clients at once.', '-t', '--clients'
+        (1, 16),
+        CLIENT_COUNTS,
+        'On the cluster: clients at once.',
+        '-t',
+        '--clients',
     )
     objects: int = option(400, COUNT, 'On the cluster: requests of each kind.')
     cluster_shards: tuple[int, ...] = option(
@@ -83,6 +93,11 @@ class Parameters(ClusterParameters):
     limit: float = option(
         1000.0, RATE, 'On the cluster: writes/s of a container, if limited.'
     )
+
+    def check(self) -> None:
+        """As that of all; the cluster takes so many shards."""
+        super().check()
+        check_shards(self.cluster_shards, self.settings)
 
     @property
     def kinds(self) -> tuple[Kind, ...]:

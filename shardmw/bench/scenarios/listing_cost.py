@@ -13,7 +13,7 @@ from shardmw.bench.figures import median_interval, ratio_interval
 from shardmw.bench.fits import least_squares
 from shardmw.bench.kinds import PLAIN, Kind, sharded
 from shardmw.bench.names import FlatNames, Names
-from shardmw.bench.options import COUNT, COUNTS, POSITIVE
+from shardmw.bench.options import COUNT, COUNTS, PAGES, POSITIVE
 from shardmw.bench.parameters import option
 from shardmw.bench.planning import Costs, Work, plain_page, sharded_page
 from shardmw.bench.plot import LINE, REFERENCE, Axis, Plot, Series
@@ -56,7 +56,7 @@ class Parameters(ClusterParameters):
 
     rows: int = option(1_000_000, COUNT, 'Names in each container.')
     page: tuple[int, ...] = option(
-        (10_000, 1_000, 100), COUNTS, 'Rows a page, at most.'
+        (10_000, 1_000, 100), PAGES, 'Rows a page, at most.'
     )
     shards: tuple[int, ...] = option(
         (4, 32, 128), COUNTS, 'Shard counts, beside the plain container.'

@@ -8,7 +8,7 @@ from shardmw.bench.errors import BenchError
 from shardmw.bench.fits import slope_interval
 from shardmw.bench.kinds import PLAIN, Kind, sharded
 from shardmw.bench.names import FlatNames
-from shardmw.bench.options import COUNT, POSITIVE, SHARDS
+from shardmw.bench.options import CLIENTS, COUNT, PAGE, POSITIVE, SHARDS
 from shardmw.bench.parameters import option
 from shardmw.bench.plot import LINE, Axis, Plot, Series
 from shardmw.bench.scenarios.parameters import ClusterParameters
@@ -37,12 +37,12 @@ class Parameters(ClusterParameters):
     every: int = option(
         100, POSITIVE, 'So many pages between two looks at the memory.'
     )
-    page: int = option(1000, POSITIVE, 'Rows a page, at most.')
+    page: int = option(1000, PAGE, 'Rows a page, at most.')
     rows: int = option(100_000, COUNT, 'Names in the container.')
     shards: tuple[int, ...] = option(
         (32,), SHARDS, 'Shard counts, one after the other; 0 is plain.'
     )
-    clients: int = option(2, POSITIVE, 'Clients at once.', '-t', '--clients')
+    clients: int = option(2, CLIENTS, 'Clients at once.', '-t', '--clients')
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
