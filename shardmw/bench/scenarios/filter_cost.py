@@ -360,16 +360,18 @@ def _time_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
             'once; what that takes by itself (*app alone*) is subtracted. '
             f'Medians of {number(parameters.rounds)} rounds of '
             f'{number(parameters.requests)} requests each, all in turns, with '
-            'intervals of 95 %. The info of the container and the sums over '
-            'its shards are known, as on a busy proxy: what it takes to look '
-            'them up, once a minute or so, is not in it.',
+            'their intervals (95 % with six rounds or more). The info of the '
+            'container and the sums over its shards are known, as on a busy '
+            'proxy: what it takes to look them up, once a minute or so, is '
+            'not in it.',
             '*on*: requests come as fast as they can, so a worker takes many '
             'slots of a container in one go, the fewer the more containers '
             'they are spread over. *Each write booked*: every write asks '
             'memcached for its slot, as where a container has less than ten '
-            'writes a second from a worker; that is the most that a limit '
-            "costs, whatever N is. *Swift's ratelimit*: that filter in the "
-            'place of this one, which asks memcached for each write. The '
+            'writes a second from a worker. A container that was not written '
+            'to for a second or more is asked for twice, so many shards with '
+            "few writes each cost most. *Swift's ratelimit*: that filter in "
+            'the place of this one, which asks memcached for each write. The '
             'work of memcached itself is not in any of it.',
             f'The goal is {GOAL_US} µs or less, and none of it growing with '
             'N.',
