@@ -21,7 +21,10 @@ _ENDED_BY_SIGNAL = 128
 # In which module each command is, in the order of the help.
 _MODULES = {
     **dict.fromkeys(
-        ('write', 'read', 'head', 'delete', 'list', 'mixed'),
+        (
+            *('write', 'read', 'head', 'delete'),
+            *('list', 'head-container', 'mixed'),
+        ),
         'workloads.command',
     ),
     'compare': 'compare.command',

@@ -22,6 +22,7 @@ _NOUNS = {
     'head': 'HEADs',
     'delete': 'deletes',
     'list': 'listings',
+    'head-container': 'container HEADs',
     'mixed': 'operations',
 }
 

@@ -8,7 +8,7 @@ from shardmw.bench import compare, ratelimit, scenarios, workloads
 from shardmw.bench.compare import report as comparisons
 from shardmw.bench.errors import BenchError
 from shardmw.bench.options import Parsed
-from shardmw.bench.parameters import Parameters
+from shardmw.bench.parameters import Option, Parameters
 from shardmw.bench.plot import Plot
 from shardmw.bench.ratelimit import report as rates
 from shardmw.bench.ratelimit.parameters import Parameters as RateParameters
@@ -82,15 +82,18 @@ def parameter_texts(parameters: Parameters) -> list[tuple[str, str]]:
     texts = []
     for name, (_, option) in type(parameters).options().items():
         value = getattr(parameters, name)
-        if value is None or value == '' or value == {}:
+        if value is None or value is False or value == '' or value == {}:
             continue
-        typed = (
-            option.kind.typed(value)
-            if isinstance(option.kind, Parsed) and not option.multiple
-            else str(value)
-        )
-        texts.append((name.replace('_', '-'), typed))
+        texts.append((name.replace('_', '-'), _typed(option, value)))
     return texts
+
+
+def _typed(option: Option, value: object) -> str:
+    if value is True:
+        return 'yes'
+    if isinstance(option.kind, Parsed) and not option.multiple:
+        return option.kind.typed(value)
+    return str(value)
 
 
 def _scenario(result: Result) -> Description:

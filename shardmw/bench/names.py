@@ -5,17 +5,23 @@ Names are picklable and small, however many they stand for, so that client
 processes can make them where they are needed.
 """
 
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 from shardmw.bench.chance import shuffling_step
+from shardmw.placement import shard_of
 
 _DIGITS = 10
 _TREE_DIGITS = (4, 6)
 
 # More than a load can upload.
 _ENDLESS = 10**9
+
+# As many as an experiment has kinds of containers.
+_ORDERS = 8
 
 
 class Names(Protocol):
@@ -131,6 +137,23 @@ class ScatteredNames:
 
     def __iter__(self) -> Iterator[str]:
         return map(self.__getitem__, range(len(self)))
+
+
+@lru_cache(_ORDERS)
+def in_turns(names: Names, within: range, shards: int) -> Sequence[int]:
+    """Indexes of names as an unordered listing has them: shard after shard.
+
+    Takes seconds for a million, and so it is remembered.
+
+    :param within: the indexes that are wanted
+    """
+    turns = [array('Q') for _ in range(shards)]
+    for index in within:
+        turns[shard_of(names[index], shards)].append(index)
+    order = array('Q')
+    for turn in turns:
+        order.extend(turn)
+    return order
 
 
 def _check_fits(count: int, digits: int) -> None:

@@ -10,7 +10,7 @@ from :mod:`shardmw.bench.names`.
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -18,7 +18,7 @@ from typing import ClassVar, NamedTuple, Protocol
 from urllib.parse import quote, urlencode
 
 from shardmw.bench.chance import shuffling_step
-from shardmw.bench.names import Names, ScatteredNames
+from shardmw.bench.names import Names, ScatteredNames, in_turns
 from shardmw.bench.units import DELETE, HEAD, READ, Mix, SizeMix
 
 # Makes the first numbers that fit into its bits fall far apart, evenly.
@@ -164,6 +164,19 @@ class Heads(_Existing):
 
 
 @dataclass(frozen=True)
+class ContainerHeads:
+    """HEADs of a container, again and again."""
+
+    container_path: str
+    kinds: ClassVar[tuple[str, ...]] = ('HEAD',)
+
+    def requests(self, first: int, step: int) -> Iterator[Request]:
+        target = self.container_path.encode()
+        for number in count(first, step):
+            yield Request(0, number, b'HEAD', target, None)
+
+
+@dataclass(frozen=True)
 class Deletes(_Existing):
     """DELETEs of objects that exist, of each once."""
 
@@ -194,6 +207,9 @@ class Listings:
     :param names: of all that the container has
     :param page: rows of a page at most
     :param format: of Swift, such as ``json``; empty for plain text
+    :param unordered: whether any order will do; not with a delimiter
+    :param shards: that an unordered listing goes through, one after the
+                   other; 1 if it is in the order of names all the same
     """
 
     container_path: str
@@ -202,7 +218,13 @@ class Listings:
     delimiter: str = ''
     prefix: str = ''
     format: str = 'json'
+    unordered: bool = False
+    shards: int = 1
     kinds: ClassVar[tuple[str, ...]] = ('GET',)
+
+    def __post_init__(self) -> None:
+        if self.unordered and self.delimiter:
+            raise ValueError('a listing with a delimiter has an order')
 
     @property
     def pages(self) -> int:
@@ -213,28 +235,45 @@ class Listings:
 
     def rows_of(self, number: int) -> int:
         """How many rows the page has that a request is for."""
-        return self._page_of(number).rows
+        index = number % self.pages
+        if self.delimiter:
+            return self._folded[index].rows
+        return len(self._range[index * self.page : (index + 1) * self.page])
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
+        # before the first is asked for, lest that has to wait for it
+        order = self._order
+        return (self._request(number, order) for number in count(first, step))
+
+    def _request(self, number: int, order: Sequence[int]) -> Request:
+        marker = self._marker_of(number % self.pages, order)
+        after = f'&marker={quote(marker)}' if marker else ''
+        target = f'{self.container_path}?{self._query}{after}'
+        return Request(0, number, b'GET', target.encode(), None)
+
+    def _marker_of(self, page: int, order: Sequence[int]) -> str:
+        """The last name of the page before; empty for the first one."""
+        if self.delimiter:
+            return self._folded[page].marker
+        return self.names[order[page * self.page - 1]] if page else ''
+
+    @cached_property
+    def _query(self) -> str:
         query = {
             'format': self.format,
             'limit': self.page,
             'prefix': self.prefix,
             'delimiter': self.delimiter,
+            'allow_unordered': 'true' if self.unordered else '',
         }
-        given = {name: value for name, value in query.items() if value}
-        base = f'{self.container_path}?{urlencode(given)}'
-        for number in count(first, step):
-            marker = self._page_of(number).marker
-            asked = f'{base}&marker={quote(marker)}' if marker else base
-            yield Request(0, number, b'GET', asked.encode(), None)
+        return urlencode({name: word for name, word in query.items() if word})
 
-    def _page_of(self, number: int) -> _Page:
-        index = number % self.pages
-        if self.delimiter:
-            return self._folded[index]
-        rows = self._range[index * self.page : (index + 1) * self.page]
-        return _Page(self.names[rows[0] - 1] if index else '', len(rows))
+    @property
+    def _order(self) -> Sequence[int]:
+        """The indexes of what is listed, in the order of the rows."""
+        if not self.unordered or self.shards == 1:
+            return self._range
+        return in_turns(self.names, self._range, self.shards)
 
     @cached_property
     def _range(self) -> range:

@@ -30,6 +30,7 @@ WORKS = {
     'head': (*SHORT, *OBJECTS),
     'delete': ('-t', '4', '--shards', '0,2', *OBJECTS),
     'list': (*SHORT, '--rows', '30', '--page', '10,7'),
+    'head-container': (*SHORT, '--rows', '30'),
     'mixed': (*SHORT, *OBJECTS, '--mix', 'write=50,delete=20,read=30'),
 }
 
@@ -109,6 +110,35 @@ def test_a_comparison_has_ratios_of_each_round(tmp_path):
         assert run['rows_listed'] == pytest.approx(50 * done)
     assert 'rate to plain' in ran.stdout
     assert 'native, 2 ranges' in ran.stdout
+
+
+def test_unordered_listings_are_compared(tmp_path):
+    ran = run_bench(
+        *('compare', 'list', '--unordered', '--seconds', '0.3'),
+        *('--rows', '200', '--page', '50', '--native', '0', '--shards', '2'),
+        *('--rounds', '1', '--output', str(tmp_path)),
+    )
+    assert ran.returncode == 0, ran.stderr
+    runs = result_of(tmp_path, 'compare-list')['figures']['runs']
+    assert [run['conditions']['order'] for run in runs] == ['any', 'any']
+    assert all(run['summary']['errors'] == {} for run in runs)
+    assert 'order any' in ran.stdout
+
+
+@pytest.mark.parametrize('seconds', [0, 5])
+def test_heads_of_containers_are_compared_cached_and_not(seconds, tmp_path):
+    ran = run_bench(
+        *('compare', 'head-container', '--seconds', '0.3', '--rows', '200'),
+        *('--native', '0', '--shards', '2', '--rounds', '1'),
+        *('--set', f'shardmw.head_cache_seconds={seconds}'),
+        *('--name', 'cached', '--output', str(tmp_path)),
+    )
+    assert ran.returncode == 0, ran.stderr
+    result = result_of(tmp_path, 'compare-head-container-cached')
+    runs = result['figures']['runs']
+    assert [run['kind']['layout'] for run in runs] == ['plain', 'sharded']
+    assert all(run['summary']['admitted'] > 0 for run in runs)
+    assert all(run['summary']['errors'] == {} for run in runs)
 
 
 def test_containers_are_left_for_whoever_wants_them(

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sites: the benchmark's own cluster, and others, which it treats as such."""
 
+import json
 import socket
 from contextlib import contextmanager
+from itertools import islice
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from shardmw.bench.account import ContainerHead
+from shardmw.bench.asking import ask
 from shardmw.bench.auth import TokenAuth, V1Auth
 from shardmw.bench.clients import Clients
 from shardmw.bench.datafiles import attribute_bytes
@@ -14,7 +18,7 @@ from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import PLAIN, native, sharded
 from shardmw.bench.names import FlatNames, TreeNames
 from shardmw.bench.site import embedded_site, remote_site
-from shardmw.bench.sources import Uploads
+from shardmw.bench.sources import Listings, Uploads
 from shardmw.placement import backing_container, backing_object
 from shardmw.saio import ClusterOptions
 from test.functional.conftest import USER, make_plain, unique
@@ -62,6 +66,18 @@ def told_in_a_line(*words: str):
         assert word in message
 
 
+def marker_of(request) -> str:
+    query = parse_qs(urlsplit(request.target.decode()).query)
+    return query.get('marker', [''])[0]
+
+
+def listed(site, request) -> list[str]:
+    """The names that a request for a listing is answered."""
+    url = f'{site.urls[0]}{request.target.decode()}'
+    answer = ask('GET', url, {'X-Auth-Token': site.token})
+    return [row['name'] for row in json.loads(answer.body)]
+
+
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.label)
 def kind(request):
     return request.param
@@ -87,6 +103,22 @@ class TestOwn:
         own.fill(container, PLAIN, FlatNames(10))
         own.fill(container, PLAIN, FlatNames(30), first=10)
         assert own.account.head(container).objects == 30
+
+    def test_an_unordered_walk_ends_when_all_is_listed(self, own, kind):
+        container = own.make(kind, NAMES)
+        own.fill(container, kind, NAMES)
+        source = Listings(
+            *(own.container_path(container), NAMES, 3),
+            unordered=True,
+            shards=kind.shards or 1,
+        )
+        walked = []
+        for request in islice(source.requests(0, 1), source.pages):
+            assert marker_of(request) == (walked[-1] if walked else '')
+            page = listed(own, request)
+            assert len(page) == source.rows_of(request.number)
+            walked += page
+        assert sorted(walked) == list(NAMES)
 
     def test_spread_uploads_fall_evenly_into_native_ranges(self, own):
         container = own.make(native(3))

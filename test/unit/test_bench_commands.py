@@ -76,6 +76,14 @@ def run():
         (('write', '--container', 'a/b'), "'a/b' is no name of a container"),
         (('write', '-K', 'testing'), '--key is for a cluster of yours'),
         (('compare', 'fly'), "No such command 'fly'"),
+        (
+            ('list', '--unordered', '--delimiter', '/'),
+            'leave --delimiter or --unordered out',
+        ),
+        (
+            ('compare', 'listing', '--unordered', '--delimiter', '/'),
+            'leave --delimiter or --unordered out',
+        ),
         (('scenario', 'object-size', '-b', '4X'), "'4X' is no size"),
         (('write', '--processes', '5000'), '5000 is not in the range'),
         (('write', '-t', '100000'), '100000 is not in the range'),

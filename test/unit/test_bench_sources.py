@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.names import FlatNames
+from shardmw.bench.names import FlatNames, ListedNames, TreeNames
 from shardmw.bench.sources import (
+    ContainerHeads,
     Deletes,
     Heads,
     Listings,
@@ -20,6 +21,7 @@ from shardmw.bench.sources import (
     Uploads,
 )
 from shardmw.bench.units import Mix, parse_size_mix
+from shardmw.placement import shard_of
 
 PATH = '/v1/AUTH_test/c'
 FEW = FlatNames(7)
@@ -55,6 +57,25 @@ def swift_listing(names, marker, limit, prefix, delimiter) -> list[str]:
         if name > marker and name not in rows:
             rows.append(name)
     return rows[:limit]
+
+
+def unordered_listing(names, marker, limit, prefix, shards) -> list[str]:
+    """What a container of so many shards answers if any order will do."""
+
+    def place(name: str) -> tuple[int, str]:
+        return shard_of(name, shards), name
+
+    return [
+        name
+        for name in sorted(names, key=place)
+        if name.startswith(prefix)
+        and (not marker or place(name) > place(marker))
+    ][:limit]
+
+
+def marker_of(request) -> str:
+    query = parse_qs(urlsplit(request.target.decode()).query)
+    return query.get('marker', [''])[0]
 
 
 @pytest.mark.parametrize(
@@ -131,12 +152,53 @@ def test_pages_are_those_of_a_client_that_goes_through_a_listing(
     listings = Listings(PATH, names, page, delimiter, prefix)
     marker = ''
     for request in islice(listings.requests(0, 1), listings.pages):
-        query = parse_qs(urlsplit(request.target.decode()).query)
-        assert query.get('marker', ['']) == [marker]
+        assert marker_of(request) == marker
         rows = swift_listing(names, marker, page, prefix, delimiter)
         assert listings.rows_of(request.number) == len(rows)
         marker = rows[-1] if rows else marker
     assert not swift_listing(names, marker, page, prefix, delimiter)
+
+
+@given(names_of_objects, st.integers(1, 5), prefixes, st.integers(1, 4))
+def test_unordered_pages_are_those_of_a_client_that_goes_through_all(
+    names, page, prefix, shards
+):
+    listings = Listings(
+        *(PATH, ListedNames(tuple(names)), page),
+        prefix=prefix,
+        unordered=True,
+        shards=shards,
+    )
+    marker = ''
+    for request in islice(listings.requests(0, 1), listings.pages):
+        assert b'allow_unordered=true' in request.target
+        assert marker_of(request) == marker
+        rows = unordered_listing(names, marker, page, prefix, shards)
+        assert listings.rows_of(request.number) == len(rows)
+        marker = rows[-1] if rows else marker
+    assert not unordered_listing(names, marker, page, prefix, shards)
+
+
+def test_processes_share_an_unordered_walk_and_begin_it_again():
+    listings = Listings(
+        PATH, TreeNames(3, 5), page=4, unordered=True, shards=3
+    )
+    requests = shared(listings, 2, listings.pages)
+    markers = [marker_of(request) for request in requests]
+    assert len({*markers}) == listings.pages
+    assert markers[: listings.pages] == markers[listings.pages :]
+
+
+def test_a_listing_with_a_delimiter_has_an_order():
+    with pytest.raises(ValueError, match='has an order'):
+        Listings(PATH, FEW, 1, delimiter='/', unordered=True)
+
+
+def test_heads_of_a_container_are_all_alike():
+    requests = shared(ContainerHeads(PATH), 2, 3)
+    assert [request.number for request in requests] == [*range(6)]
+    asked = {(request.method, request.target) for request in requests}
+    assert asked == {(b'HEAD', PATH.encode())}
 
 
 @given(names_of_objects, st.integers(1, 5), st.integers(0, 20))
@@ -237,6 +299,8 @@ class TestMixed:
     [
         Uploads(PATH, parse_size_mix('1K-4K'), spread=True),
         Listings(PATH, FlatNames(10**6), 10_000, '/'),
+        Listings(PATH, FlatNames(10**6), 100, unordered=True, shards=4),
+        ContainerHeads(PATH),
         TestMixed.MIXED,
         Deletes(PATH, FEW),
     ],

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``shardmw-bench write``, ``read``, ``head``, ``delete``, ``list``,
-``mixed``: the commands."""
+"""``shardmw-bench write``, ``read``, ``head`` and so on: the commands."""
 
 import functools
 from collections.abc import Callable

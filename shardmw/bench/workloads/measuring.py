@@ -12,7 +12,7 @@ from shardmw.bench.stage import Ledger, Stage
 from shardmw.bench.turns import phase_of, rotated
 from shardmw.bench.workloads.parameters import WorkParameters
 from shardmw.bench.workloads.place import Place
-from shardmw.bench.workloads.works import Work
+from shardmw.bench.workloads.works import Task, Work
 
 
 class _Own(NamedTuple):
@@ -62,8 +62,9 @@ def measure(
                 container, work.writes, phase_of(turn, parameters.rounds)
             )
             path = site.container_path(container)
+            task = Task(path, kind, parameters, names, each, turn)
             load = site.load(
-                work.source(path, parameters, names, each, turn),
+                work.source(task),
                 parameters.clients,
                 seconds=parameters.load_seconds,
                 count=parameters.count,

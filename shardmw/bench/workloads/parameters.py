@@ -184,11 +184,10 @@ class DeleteParameters(WorkParameters):
 
 
 @dataclass(frozen=True)
-class ListParameters(TimedParameters):
-    """Of listings, page by page, again and again.
+class ContainerParameters(TimedParameters):
+    """Of HEADs of containers that hold something.
 
     :param rows: None for the default of the cluster
-    :param directories: that the names lie in; None for the default
     """
 
     clients: int = option(
@@ -200,6 +199,15 @@ class ListParameters(TimedParameters):
         'Objects in each container. The own cluster gets them as rows of '
         'its databases, another one by uploads.  [default: 100K, or 10K]',
     )
+
+
+@dataclass(frozen=True)
+class ListParameters(ContainerParameters):
+    """Of listings, page by page, again and again.
+
+    :param directories: that the names lie in; None for the default
+    """
+
     page: tuple[int, ...] = option(
         (10_000,),
         COUNTS,
@@ -213,3 +221,15 @@ class ListParameters(TimedParameters):
         'Directories that the names lie in: d0000/o000000 and so on.  '
         '[default: 100 with a delimiter or prefix, or none]',
     )
+    unordered: bool = option(
+        False, bool, 'List in any order: allow_unordered=true.'
+    )
+
+    def check(self) -> None:
+        """As that of all; there is an order where one is wanted."""
+        super().check()
+        if self.unordered and self.delimiter:
+            raise ValueError(
+                'a listing with a delimiter has an order: leave --delimiter '
+                'or --unordered out'
+            )

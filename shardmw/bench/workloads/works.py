@@ -3,12 +3,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
 from shardmw.bench.names import FlatNames, Names, TreeNames
 from shardmw.bench.site import Site
 from shardmw.bench.sources import (
+    ContainerHeads,
     Deletes,
     Heads,
     Listings,
@@ -19,6 +21,7 @@ from shardmw.bench.sources import (
 )
 from shardmw.bench.units import parse_mix, parse_size_mix
 from shardmw.bench.workloads.parameters import (
+    ContainerParameters,
     DeleteParameters,
     ListParameters,
     MixedParameters,
@@ -32,13 +35,29 @@ _REMOTE_ROWS = 10_000
 _DIRECTORIES = 100
 
 
+class Task(NamedTuple):
+    """A load on a container.
+
+    :param path: of the container, quoted
+    :param names: what it holds; None for nothing
+    :param conditions: of the run
+    :param turn: which of the rounds it belongs to
+    """
+
+    path: str
+    kind: Kind
+    parameters: WorkParameters
+    names: Names | None
+    conditions: Mapping[str, object]
+    turn: int
+
+
 @dataclass(frozen=True)
 class Work:
     """A kind of work.
 
     :param summary: a line for the help
-    :param source: what to ask for: ``(container's path, parameters, names,
-                   conditions, turn)``
+    :param source: what to ask for
     :param names: what a container has to hold before, ``(parameters, site)``;
                   None for nothing; BenchError or ValueError, in words for
                   people, if it can't
@@ -53,7 +72,7 @@ class Work:
     name: str
     summary: str
     parameters: type[WorkParameters]
-    source: Callable[..., Source]
+    source: Callable[[Task], Source]
     names: Callable[[WorkParameters, Site], Names | None]
     put: Callable[..., None]
     conditions: Callable[..., Sequence[Mapping[str, object]]]
@@ -69,6 +88,14 @@ def _object_names(parameters: ReadParameters, site: Site) -> Names:
     return FlatNames(parameters.objects)
 
 
+def _contained_names(parameters: ContainerParameters, site: Site) -> Names:
+    return FlatNames(_rows(parameters, site))
+
+
+def _rows(parameters: ContainerParameters, site: Site) -> int:
+    return parameters.rows or (_OWN_ROWS if site.is_own else _REMOTE_ROWS)
+
+
 def _listed_names(parameters: ListParameters, site: Site) -> Names:
     longest = site.longest_page
     if max(parameters.page) > longest:
@@ -76,7 +103,7 @@ def _listed_names(parameters: ListParameters, site: Site) -> Names:
             f'{site.urls[0]} gives up to {longest} rows a page: ask for '
             f'fewer than {max(parameters.page)}'
         )
-    rows = parameters.rows or (_OWN_ROWS if site.is_own else _REMOTE_ROWS)
+    rows = _rows(parameters, site)
     directories = parameters.directories
     if directories is None:
         in_directories = parameters.delimiter or parameters.prefix
@@ -105,7 +132,7 @@ def _put_rows(
     site: Site,
     container: str,
     kind: Kind,
-    parameters: ListParameters,
+    parameters: ContainerParameters,
     names: Names,
 ) -> None:
     if site.is_own:
@@ -134,93 +161,67 @@ def _mixed_conditions(
     return [{**conditions, 'mix': parameters.mix}]
 
 
+def _container_conditions(
+    parameters: ContainerParameters, names: Names
+) -> list[dict[str, object]]:
+    return [{'clients': parameters.clients, 'rows': len(names)}]
+
+
 def _list_conditions(
     parameters: ListParameters, names: Names
 ) -> list[dict[str, object]]:
+    (conditions,) = _container_conditions(parameters, names)
     words = {
-        name: getattr(parameters, name) for name in ('delimiter', 'prefix')
+        'delimiter': parameters.delimiter,
+        'prefix': parameters.prefix,
+        'order': 'any' if parameters.unordered else '',
     }
-    return [
-        {
-            'clients': parameters.clients,
-            'rows': len(names),
-            'page': page,
-            **{name: word for name, word in words.items() if word},
-        }
-        for page in parameters.page
-    ]
+    also = {name: word for name, word in words.items() if word}
+    return [{**conditions, 'page': page, **also} for page in parameters.page]
 
 
-def _uploads(
-    path: str,
-    parameters: WriteParameters,
-    names: None,
-    conditions: Mapping,
-    turn: int,
-) -> Source:
+def _uploads(task: Task) -> Source:
     # so that they fall evenly into ranges of names, too
-    return Uploads(path, parse_size_mix(parameters.size), spread=True)
-
-
-def _reads(
-    path: str,
-    parameters: ReadParameters,
-    names: Names,
-    conditions: Mapping,
-    turn: int,
-) -> Source:
-    return Reads(path, names, shuffled=True)
-
-
-def _heads(
-    path: str,
-    parameters: ReadParameters,
-    names: Names,
-    conditions: Mapping,
-    turn: int,
-) -> Source:
-    return Heads(path, names, shuffled=True)
-
-
-def _deletes(
-    path: str,
-    parameters: DeleteParameters,
-    names: Names,
-    conditions: Mapping,
-    turn: int,
-) -> Source:
-    return Deletes(path, names, shuffled=True)
-
-
-def _listings(
-    path: str,
-    parameters: ListParameters,
-    names: Names,
-    conditions: Mapping,
-    turn: int,
-) -> Source:
-    return Listings(
-        path,
-        names,
-        conditions['page'],
-        delimiter=parameters.delimiter,
-        prefix=parameters.prefix,
+    return Uploads(
+        task.path, parse_size_mix(task.parameters.size), spread=True
     )
 
 
-def _mixed(
-    path: str,
-    parameters: MixedParameters,
-    names: Names,
-    conditions: Mapping,
-    turn: int,
-) -> Source:
+def _reads(task: Task) -> Source:
+    return Reads(task.path, task.names, shuffled=True)
+
+
+def _heads(task: Task) -> Source:
+    return Heads(task.path, task.names, shuffled=True)
+
+
+def _deletes(task: Task) -> Source:
+    return Deletes(task.path, task.names, shuffled=True)
+
+
+def _container_heads(task: Task) -> Source:
+    return ContainerHeads(task.path)
+
+
+def _listings(task: Task) -> Source:
+    return Listings(
+        task.path,
+        task.names,
+        task.conditions['page'],
+        delimiter=task.parameters.delimiter,
+        prefix=task.parameters.prefix,
+        unordered=task.parameters.unordered,
+        shards=task.kind.shards or 1,
+    )
+
+
+def _mixed(task: Task) -> Source:
     return Mixed(
-        path,
-        parse_mix(parameters.mix),
-        names,
-        parse_size_mix(parameters.size),
-        tag=f'new{turn}',
+        task.path,
+        parse_mix(task.parameters.mix),
+        task.names,
+        parse_size_mix(task.parameters.size),
+        tag=f'new{task.turn}',
     )
 
 
@@ -273,6 +274,15 @@ _ALL = (
         _listed_names,
         _put_rows,
         _list_conditions,
+    ),
+    Work(
+        'head-container',
+        'Ask for the headers of containers.',
+        ContainerParameters,
+        _container_heads,
+        _contained_names,
+        _put_rows,
+        _container_conditions,
     ),
     Work(
         'mixed',
