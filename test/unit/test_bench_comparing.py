@@ -292,6 +292,12 @@ class TestDescriptions:
         found = describe(result_of('compare', 'list', runs, name='small'))
         assert found.title == 'compare list (small)'
 
+    @pytest.mark.parametrize(('value', 'told'), [(False, None), (True, 'yes')])
+    def test_what_was_not_asked_for_is_not_told(self, value, told):
+        result = result_of('workload', 'list', [])
+        result = replace(result, parameters={'unordered': value})
+        assert dict(describe(result).parameters).get('unordered') == told
+
     def test_unknown_results_are_told(self):
         for unknown in (('fly', 'high'), ('compare', 'fly')):
             with pytest.raises(BenchError, match='remove it'):
