@@ -89,11 +89,12 @@ class RunningLoad:
         if not self._load.ends_when_told:
             raise ValueError('this load ends by itself')
         try:
+            seconds = time.monotonic() - self.began
             self._say(Stop(self._load.drain_seconds))
             self._gather()
         except _INTERRUPTIONS as err:
             self._interrupt(err)
-        return self._outcome(time.monotonic() - self.began)
+        return self._outcome(seconds)
 
     def wait(self) -> Outcome:
         """Wait for its end.

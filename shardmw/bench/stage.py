@@ -127,7 +127,7 @@ class Ledger:
         What came of it until it was interrupted is noted, too.
         """
         self._began += 1
-        label = self._label(work, kind, conditions)
+        label = f'{self._place()} {_label(work, kind, conditions)}'
         try:
             outcome = self._stage.run(load, label)
         except Interrupted as broken_off:
@@ -135,6 +135,19 @@ class Ledger:
                 part = broken_off.outcome
                 self._note(load, part, work, kind, turn, conditions, label)
             raise
+        return self._note(load, outcome, work, kind, turn, conditions, label)
+
+    def note(
+        self,
+        load: Load,
+        outcome: Outcome,
+        work: str,
+        kind: Kind,
+        turn: int = 0,
+        **conditions: object,
+    ) -> Run:
+        """Note what came of a load that ran beside the last one."""
+        label = f'meanwhile {_label(work, kind, conditions)}'
         return self._note(load, outcome, work, kind, turn, conditions, label)
 
     def _note(
@@ -160,14 +173,10 @@ class Ledger:
         self._stage.screen.line(f'{label}: {run_text(run)}')
         return run
 
-    def _label(
-        self, work: str, kind: Kind, conditions: dict[str, object]
-    ) -> str:
-        place = f'{self._began}'
-        if self._expected:
-            place += f'/{self._expected}'
-        words = [work, kind.label, conditions_text(conditions)]
-        return f'{place} {", ".join(filter(None, words))}'
+    def _place(self) -> str:
+        if not self._expected:
+            return f'{self._began}'
+        return f'{self._began}/{self._expected}'
 
 
 def rows_listed(source: Source, outcome: Outcome) -> float:
@@ -180,6 +189,11 @@ def rows_listed(source: Source, outcome: Outcome) -> float:
         for each in outcome.samples
         if each.is_admitted
     )
+
+
+def _label(work: str, kind: Kind, conditions: dict[str, object]) -> str:
+    words = [work, kind.label, conditions_text(conditions)]
+    return ', '.join(filter(None, words))
 
 
 def run_text(run: Run) -> str:

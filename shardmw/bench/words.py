@@ -15,6 +15,7 @@ _HEADS = {
     'page': 'rows a page',
     'limit': 'limit /s',
     'fetched': 'what is fetched',
+    'listed': 'listed meanwhile',
 }
 
 

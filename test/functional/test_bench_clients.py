@@ -245,6 +245,16 @@ def test_a_load_without_an_end_ends_when_told(clients):
         assert statuses(again) == [201] * 20
 
 
+def test_waiting_for_the_last_answers_is_no_part_of_its_time(clients):
+    with answering(lambda n: None) as server:
+        load = made_load(server, count=None, drain_seconds=1)
+        running = clients.begin(load)
+        running.sleep_until(0.1)
+        outcome = running.stop()
+    assert outcome.seconds < 1
+    assert statuses(outcome) == [UNANSWERED] * 4
+
+
 def test_nobody_waits_for_a_load_without_an_end(clients):
     with (
         answering(lambda n: CREATED) as server,

@@ -17,6 +17,11 @@ SCENARIOS = {
     ),
     'concurrency': ((*TINY, '-t', '1,2', '-b', '2M'), 2 * 2 * 2),
     'log-serving': ((*TINY, '-t', '2', '--logs', '3', '-b', '100K'), 2 * 2),
+    'listing-fairness': (
+        (*TINY, '-t', '2', '--rate', '20', '--rows', '200', '--page', '50,7'),
+        # nobody lists, then each of two containers in two ways
+        1 + 2 * 2 * 2,
+    ),
     'small-objects': ((*TINY, '-t', '2', '--objects', '20'), 2 * 2),
 }
 

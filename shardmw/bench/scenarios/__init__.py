@@ -71,6 +71,7 @@ NAMES = (
     'filter-cost',
     'listing-cost',
     'listing-memory',
+    'listing-fairness',
 )
 
 
