@@ -798,6 +798,19 @@ class SharedCache:
         if self._memcache and seconds > 0:
             self._memcache.set(key, value, time=seconds)
 
+    def put(self, key: str, value, seconds: int) -> bool:
+        """Keep a value for some seconds.
+
+        :returns: whether it is kept
+        """
+        if not self._memcache:
+            return False
+        try:
+            self._memcache.set(key, value, time=seconds, raise_on_error=True)
+        except MemcacheConnectionError:
+            return False
+        return True
+
     def get_together(self, keys: list[str], place: str) -> list:
         """The values of keys that one server has, None for what is not there.
 

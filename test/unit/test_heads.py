@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+import math
+
 import pytest
+from swift.common.memcached import MemcacheConnectionError
 
 from shardmw import heads
 from shardmw.backend import Answer, LogicalContainer
@@ -32,8 +35,13 @@ class Memcached:
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.entries = {}
         self.set_count = 0
+        self.is_away = False
+        # One that has been there for long.
+        self.entries = {heads.HAS_MARKS_KEY: (True, math.inf)}
+
+    def restart(self) -> None:
+        self.entries.clear()
 
     def get_multi(self, keys, _place):
         return [self._get(key) for key in keys]
@@ -42,11 +50,17 @@ class Memcached:
         value, until = self.entries.get(key, (None, 0))
         return value if self.clock.now < until else None
 
+    def set(self, key, value, time, raise_on_error):
+        if self.is_away:
+            raise MemcacheConnectionError
+        self.set_multi({key: value}, key, time)
+
     def set_multi(self, values, _place, time):
         self.set_count += 1
         for key, value in values.items():
-            late = -1 if 'written' in key else 1
-            self.entries[key] = (value, self.clock.now + time + late)
+            late = 1 if 'head' in key else -1
+            until = self.clock.now + time + late if time else math.inf
+            self.entries[key] = (value, until)
 
 
 @pytest.fixture
@@ -66,8 +80,9 @@ def env(memcached) -> dict:
     return {'swift.cache': memcached}
 
 
-def container(shards: int = 3) -> LogicalContainer:
-    return LogicalContainer('v1', 'a', 'c', {}, Layout(shards))
+def container(shards: int = 3, created: str = '1.0') -> LogicalContainer:
+    info = {'put_timestamp': created}
+    return LogicalContainer('v1', 'a', 'c', info, Layout(shards))
 
 
 def keep(sums: HeadSums, env: dict, clock: Clock) -> None:
@@ -92,6 +107,12 @@ def test_they_are_of_one_layout(clock, env):
     sums = HeadSums(SECONDS)
     keep(sums, env, clock)
     assert sums.kept(env, container(4)) is None
+
+
+def test_they_are_of_one_creation(clock, env):
+    sums = HeadSums(SECONDS)
+    keep(sums, env, clock)
+    assert sums.kept(env, container(created='2.0')) is None
 
 
 def test_who_asks_for_the_newest_gets_them(clock, env):
@@ -137,3 +158,47 @@ def test_a_worker_marks_a_container_once_in_a_while(clock, env, memcached):
         sums.note_write(env, container())
         clock.now += 0.1
     assert memcached.set_count == 2
+
+
+def test_a_mark_that_was_not_set_is_set_by_the_next_write(
+    clock, env, memcached
+):
+    writer, reader = HeadSums(SECONDS), HeadSums(SECONDS)
+    memcached.is_away = True
+    writer.note_write(env, container())
+    memcached.is_away = False
+    keep(reader, env, clock)
+    writer.note_write(env, container())
+    assert reader.kept(env, container()) is None
+
+
+@pytest.mark.parametrize('since_mark', [0, 2, 4.9])
+@pytest.mark.parametrize('since_restart', [0, 2, 4.9, 10])
+def test_marks_that_memcached_has_lost_count_all_the_same(
+    clock, env, memcached, since_mark, since_restart
+):
+    """A worker that remembers one writes, when others have read sums."""
+    writer, reader = HeadSums(SECONDS), HeadSums(SECONDS)
+    writer.note_write(env, container())
+    clock.now += since_mark
+    memcached.restart()
+    for _head in range(3):
+        clock.now += since_restart / 3
+        assert reader.kept(env, container()) is None
+    keep(reader, env, clock)
+    writer.note_write(env, container())
+    for _tenth in range(90):
+        assert reader.kept(env, container()) is None
+        clock.now += 0.1
+
+
+def test_sums_are_used_again_when_memcached_is_known_for_some_time(
+    clock, env, memcached
+):
+    sums = HeadSums(SECONDS)
+    memcached.restart()
+    for _second in range(20):
+        sums.kept(env, container())
+        clock.now += 1
+    keep(sums, env, clock)
+    assert sums.kept(env, container()) == SUMS
