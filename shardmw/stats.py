@@ -119,7 +119,12 @@ class SummedStats:
         self._local[key] = _Known(sums, _created(target))
 
     def _are_fresh(self, sums: list) -> bool:
-        return self.seconds > 0 and time.time() <= sums[2]
+        """Whether they are; not when they seem to be so for too long.
+
+        A clock was set back since, or another proxy's is wrong.
+        """
+        left = sums[2] - time.time()
+        return self.seconds > 0 and 0 <= left <= STALE_FACTOR * self.seconds
 
     def _read_for_all(
         self, env: dict, target: LogicalContainer, key: str

@@ -142,3 +142,14 @@ def test_without_a_cache_time_each_request_reads_them(backend, memcached):
     for _ in range(3):
         stats.of(environ(memcached), TARGET)
     assert backend.reads == 3
+
+
+def test_sums_do_not_stay_fresh_when_a_clock_is_set_back(
+    backend, memcached, monkeypatch
+):
+    stats = SummedStats(backend, 60)
+    stats.of(environ(memcached), TARGET)
+    an_hour_ago = time.time() - 3600
+    monkeypatch.setattr('shardmw.stats.time.time', lambda: an_hour_ago)
+    stats.of(environ(memcached), TARGET)
+    assert backend.reads == 2
