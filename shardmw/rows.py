@@ -103,7 +103,8 @@ def _cut(text: str, hidden: str) -> Rows:
     texts = text[len(START) : -len(END)].split(BETWEEN)
     if name_count == len(texts) and '\\' not in text:
         names = [piece.partition(NAME)[2].partition('"')[0] for piece in texts]
-        return Rows(names, texts)
+        if all(names):  # none is a row's first word, which lacks its quote
+            return Rows(names, texts)
     return _cut_with_care(text, texts, hidden)
 
 

@@ -72,6 +72,16 @@ def test_rows_written_in_two_ways_are_not_taken_for_one():
     assert parse_rows(body).names == ['a', 'b']
 
 
+@pytest.mark.parametrize('name', ['a', '\u2603'])
+@pytest.mark.parametrize('are_hidden', [False, True])
+def test_a_name_may_come_first_in_its_row(name, are_hidden):
+    row = {'name': name, 'hash': 'x'}
+    stored = hidden(row) if are_hidden else row
+    cut = parse_rows(json.dumps([stored]).encode(), are_hidden)
+    assert cut.names == [name]
+    assert to_json(cut.texts) == json.dumps([row]).encode()
+
+
 def test_an_empty_body_has_no_rows():
     assert parse_rows(b'') == Rows([], [])
 
