@@ -56,6 +56,10 @@ ADDED_BY_SWIFT = ('copy', 'dlo', 'listing_formats', 'versioned_writes')
 #: shardmw's own, that hands listings around filters on its right.
 LISTINGS = 'shardmw_listings'
 
+#: Where the filters come from that may stand between the two: it is known that
+#: they neither count what they pass on, nor choose among a listing's rows.
+KNOWN_PACKAGES = ('swift', 'keystonemiddleware')
+
 #: Filters of Swift that must see the backing container.
 RIGHT = ('encryption', 'keymaster', 'kmip_keymaster', 'kms_keymaster')
 
@@ -66,11 +70,13 @@ class Filter(NamedTuple):
     :param name: its name in the pipeline
     :param kind: its entry point, such as ``slo``
     :param conf: its options
+    :param package: of whose code it is
     """
 
     name: str
     kind: str
     conf: Mapping[str, str]
+    package: str = 'swift'
 
 
 def check_pipeline(conf: Mapping[str, str], options: Options) -> None:
@@ -91,6 +97,7 @@ def check_pipeline(conf: Mapping[str, str], options: Options) -> None:
             getattr(filter_context, 'name', filter_context.entry_point_name),
             filter_context.entry_point_name,
             filter_context.local_conf,
+            filter_context.object.__module__.partition('.')[0],
         )
         for filter_context in PipelineWrapper(context).context.filter_contexts
     ]
@@ -124,7 +131,10 @@ def check_order(filters: list[Filter]) -> None:
 
 
 def _check_listings(filters: list[Filter], listings: int, place: int) -> None:
-    """Check that what passes by are all filters but those of formats."""
+    """Check that formats are made behind it, and whom it passes by.
+
+    Others' filters may hide rows, or count bytes. They would see none.
+    """
     kinds = [each.kind for each in filters]
     name = filters[listings].name
     if listings > place:
@@ -134,6 +144,12 @@ def _check_listings(filters: list[Filter], listings: int, place: int) -> None:
             'shardmw: wrong pipeline order: move listing_formats to the left '
             f'of {name}'
         )
+    for each in filters[listings + 1 : place]:
+        if each.package not in KNOWN_PACKAGES:
+            raise ConfigError(
+                f'shardmw: wrong pipeline order: move {name} to the right of '
+                f'{each.name}, which would not see listings'
+            )
 
 
 def check_rate_limits(filters: list[Filter], options: Options) -> None:

@@ -23,11 +23,13 @@ It is there for speed only: without it everything works the same.
 import re
 from collections.abc import Callable, Iterable
 
-from swift.common.header_key_dict import HeaderKeyDict
-from swift.common.swob import HTTPServiceUnavailable, Request, wsgi_quote
+from swift.common.swob import (
+    HTTPServiceUnavailable,
+    Request,
+    Response,
+    wsgi_quote,
+)
 from swift.common.utils import close_if_possible, get_logger
-
-from shardmw.backend import Answer, Verbatim
 
 BYPASS_ENV = 'shardmw.bypass'
 
@@ -93,36 +95,39 @@ class ListingBypass:
         if bypass.body is None or not status.startswith('2'):
             start_response(status, headers)
             return body
-        answer = self._listing(req, bypass, status, headers, body)
-        return answer(env, start_response)
-
-    def _listing(
-        self,
-        req: Request,
-        bypass: Bypass,
-        status: str,
-        headers: list[tuple[str, str]],
-        body: Iterable[bytes],
-    ) -> Callable:
-        try:
-            stand_in = b''.join(body)
-        finally:
-            close_if_possible(body)
-        if stand_in != STAND_IN:
+        if _whole(body) != STAND_IN:
             # Never an empty listing in the place of a full one.
-            self.logger.error(
-                'shardmw: 503 for GET %s: a filter between shardmw-listings '
-                'and shardmw changes listings: take shardmw-listings out',
-                wsgi_quote(req.path_info),
-            )
-            return HTTPServiceUnavailable(request=req)
-        whole = HeaderKeyDict(headers)
-        whole['Content-Length'] = str(len(bypass.body))
-        return Verbatim(Answer(None, status, whole, [bypass.body]))
+            return self._refusal(req)(env, start_response)
+        start_response(status, _with_length(headers, len(bypass.body)))
+        return [bypass.body]
+
+    def _refusal(self, req: Request) -> Response:
+        self.logger.error(
+            'shardmw: 503 for GET %s: a filter between shardmw-listings and '
+            'shardmw changes listings: move shardmw-listings to its right',
+            wsgi_quote(req.path_info),
+        )
+        return HTTPServiceUnavailable(request=req)
 
 
 def _may_be_listing(env: dict) -> bool:
     return env['REQUEST_METHOD'] == 'GET' and env['PATH_INFO'].count('/') == 3
+
+
+def _whole(body: Iterable[bytes]) -> bytes:
+    try:
+        return b''.join(body)
+    finally:
+        close_if_possible(body)
+
+
+def _with_length(
+    headers: list[tuple[str, str]], length: int
+) -> list[tuple[str, str]]:
+    return [
+        (name, str(length) if name.lower() == 'content-length' else value)
+        for name, value in headers
+    ]
 
 
 def filter_factory(global_conf: dict, **local_conf: str) -> Callable:

@@ -53,6 +53,23 @@ def test_the_filter_of_listings_stands_between_their_formats_and_the_filter():
         check_order(pipeline(LISTINGS, 'listing_formats', 'shardmw'))
 
 
+@pytest.mark.parametrize('package', ['swift', 'keystonemiddleware'])
+def test_the_filter_of_listings_passes_those_by_that_are_known(package):
+    check_order(with_listings(Filter('other', 'other', {}, package)))
+
+
+def test_the_filter_of_listings_passes_nobody_elses_by():
+    theirs = Filter('billing', 'billing', {}, 'theirs')
+    with pytest.raises(ConfigError, match='to the right of billing'):
+        check_order(with_listings(theirs))
+    check_order([theirs, *with_listings()])
+
+
+def with_listings(*between: Filter) -> list[Filter]:
+    left, right = pipeline('listing_formats', LISTINGS), pipeline('shardmw')
+    return [*left, *between, *right]
+
+
 def test_the_filter_stands_in_a_pipeline_once():
     with pytest.raises(ConfigError, match='exactly once'):
         check_order(pipeline('shardmw', 'shardmw'))

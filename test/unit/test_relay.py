@@ -37,6 +37,19 @@ def test_a_listing_is_handed_around():
     assert got.headers['Content-Length'] == str(len(LISTING))
 
 
+def test_headers_that_come_twice_stay_two():
+    def others(env, start_response):
+        def with_two(status, headers):
+            start_response(status, [*headers, ('Vary', 'a'), ('Vary', 'b')])
+
+        return listing(env, with_two)
+
+    env = Request.blank(PATH).environ
+    app = ListingBypass(others, get_logger({}))
+    _status, headers, _body = Request(env).call_application(app)
+    assert [v for k, v in headers if k == 'Vary'] == ['a', 'b']
+
+
 @pytest.mark.parametrize('path', ['/v1/a', '/v1/a/c/o'])
 def test_what_is_no_listing_has_no_bypass(path):
     assert answer(path, listing).body == LISTING
