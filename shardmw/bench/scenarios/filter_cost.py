@@ -369,8 +369,8 @@ def _time_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
             'they are spread over. *Each write booked*: every write asks '
             'memcached for its slot, as where a container has less than ten '
             'writes a second from a worker. A container that was not written '
-            'to for a second or more is asked for twice, so many shards with '
-            "few writes each cost most. *Swift's ratelimit*: that filter in "
+            'to for some seconds takes several operations to book, so many '
+            "shards with few writes each cost most. *Swift's ratelimit*: that filter in "
             'the place of this one, which asks memcached for each write. The '
             'work of memcached itself is not in any of it.',
             f'The goal is {GOAL_US} µs or less, and none of it growing with '
@@ -450,9 +450,9 @@ def _operations_table(
             f'The limit is {plain(parameters.limit)} /s for a container, so '
             "that nobody waits. *Swift's*: of a plain container, without a "
             "limit, or with that of Swift's own filter. A shard that was not "
-            'written to for a second or more takes an operation more to '
-            'book: the more shards the same writes are spread over, the '
-            'more of them do.',
+            'written to for some seconds takes several operations to book: '
+            'the more shards the same writes are spread over, the more of '
+            'them do.',
         ),
         names=3,
     )
