@@ -370,9 +370,9 @@ def _time_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
             'memcached for its slot, as where a container has less than ten '
             'writes a second from a worker. A container that was not written '
             'to for some seconds takes several operations to book, so many '
-            "shards with few writes each cost most. *Swift's ratelimit*: that filter in "
-            'the place of this one, which asks memcached for each write. The '
-            'work of memcached itself is not in any of it.',
+            "shards with few writes each cost most. *Swift's ratelimit*: that "
+            'filter in the place of this one, which asks memcached for each '
+            'write. The work of memcached itself is not in any of it.',
             f'The goal is {GOAL_US} µs or less, and none of it growing with '
             'N.',
         ),
