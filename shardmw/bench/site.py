@@ -61,8 +61,14 @@ _DELETE_PAUSES_SECONDS = (0, 0.5, 1, 2, 5, 10)
 _SETTLE_SECONDS = 0.5
 _FIRST_CONTAINER = 'first'
 
-# So that one run of the sharder splits a container, and not two ranges of it.
-_SETTINGS = {'container-sharder.cleave_batch_size': '100000'}
+_SETTINGS = {
+    # one run of the sharder splits a container, and not two ranges of it
+    'container-sharder.cleave_batch_size': '100000',
+    # no server is dead here: one that many large objects keep waiting is to
+    # be measured as slow, and not to fail
+    'proxy-server.node_timeout': '60',
+    'proxy-server.recoverable_node_timeout': '60',
+}
 
 
 @dataclass(frozen=True)
