@@ -530,7 +530,7 @@ class ShardReads:
                     node, 'Container', f'Trying to {method} {path}'
                 )
                 continue
-            if not is_server_error(answer.status):
+            if _is_told_by(node, answer):
                 return answer if _is_complete(answer) else None
         return Answer(shard, '503 Service Unavailable', HeaderKeyDict(), [])
 
@@ -593,6 +593,17 @@ class ShardReads:
 def _reads_many_replicas(app: Application) -> bool:
     """Whether the operator has replicas raced for each read."""
     return app.get_policy_options(None).concurrent_gets
+
+
+def _is_told_by(node: dict, answer: Answer) -> bool:
+    """Whether a server's answer tells something of the container.
+
+    As for the proxy: not that a handoff, asked when others failed, lacks it.
+    """
+    is_handoff = 'handoff_index' in node
+    return not (
+        is_server_error(answer.status) or (is_handoff and answer.is_missing)
+    )
 
 
 def _is_complete(answer: Answer) -> bool:

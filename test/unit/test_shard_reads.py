@@ -48,6 +48,7 @@ class Ring:
             {'ip': '127.0.0.1', 'port': port, 'device': f'd{i}', 'id': i}
             for i, port in enumerate(ports)
         ]
+        self.handoffs = []
         self.replica_count = len(self.nodes)
 
     def get_part(self, _account, _container):
@@ -57,7 +58,7 @@ class Ring:
         return list(self.nodes)
 
     def get_more_nodes(self, _part):
-        return iter(())
+        return iter(self.handoffs)
 
 
 class Proxy(Application):
@@ -170,6 +171,18 @@ def test_what_is_not_just_good_is_left_to_the_app(proxy, answer):
 def test_after_failures_too(proxy):
     app = proxy(BROKEN, MISSING)
     assert read(app).body == [b'[]']
+
+
+@pytest.mark.parametrize(
+    'answer, status', [(MISSING, 503), (GOOD, 200)], ids=['missing', 'there']
+)
+def test_a_handoff_need_not_have_the_container(proxy, answer, status):
+    """Servers that time out are not asked once more, by way of the app."""
+    app = proxy(SILENT, answer)
+    handoff = app.container_ring.nodes.pop()
+    app.container_ring.handoffs = [{**handoff, 'handoff_index': 0}]
+    assert read(app).status == status
+    assert app.asked == []
 
 
 def test_what_needs_all_replicas_is_left_to_the_app(proxy):
