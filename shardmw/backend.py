@@ -191,7 +191,7 @@ class Backend:
 
     :param app: the rest of the pipeline
     :param logger: the filter's logger
-    :param concurrency: requests at once on behalf of one request
+    :param concurrency: reads of shards at once on behalf of one request
     """
 
     def __init__(self, app: Callable, logger, concurrency: int) -> None:
@@ -398,15 +398,20 @@ class Backend:
         return Answer(shard, status, HeaderKeyDict(headers), parts)
 
     def fan_out(
-        self, send: Callable[..., Answer], calls: Iterable[tuple]
+        self,
+        send: Callable[..., Answer],
+        calls: Iterable[tuple],
+        concurrency: int | None = None,
     ) -> list[Answer]:
         """Call a function for many arguments at once.
 
         :param send: what to call; an exception of it counts as a 503
         :param calls: the arguments, the shard (None: the root) first
+        :param concurrency: calls at once, if not as many as reads
         :returns: the answers, in the order of the calls
         """
         calls = list(calls)
+        most = concurrency or self.concurrency
 
         def guarded(index: int, *args) -> tuple[int, Answer]:
             try:
@@ -416,7 +421,7 @@ class Backend:
                 status_line = '503 Service Unavailable'
                 return index, Answer(args[0], status_line, HeaderKeyDict(), [])
 
-        with StreamingPile(max(1, min(self.concurrency, len(calls)))) as pile:
+        with StreamingPile(max(1, min(most, len(calls)))) as pile:
             numbered = [(i, *args) for i, args in enumerate(calls)]
             answers = dict(pile.asyncstarmap(guarded, numbered))
         return [answers[i] for i in range(len(calls))]

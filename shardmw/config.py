@@ -102,7 +102,7 @@ class Options:
                            nor a rule says; 0 makes it plain
     :param shard_rules: looked through in order, the first match counts
     :param max_shards: the most shards that a client may ask for
-    :param fanout_concurrency: requests at once on behalf of one request
+    :param fanout_concurrency: reads of shards at once on behalf of one request
     :param stats_cache_seconds: how old the sums may be that quotas and rate
                                 limits are held against
     :param head_cache_seconds: how old the sums may be that HEADs of containers
@@ -146,7 +146,7 @@ def parse_options(conf: Mapping[str, str]) -> Options:
         default_shards=_integer(conf, 'default_shards', 0, 0, max_shards),
         shard_rules=_shard_rules(conf.get('shard_rules', ''), max_shards),
         max_shards=max_shards,
-        fanout_concurrency=_integer(conf, 'fanout_concurrency', 32, 1, 1024),
+        fanout_concurrency=_integer(conf, 'fanout_concurrency', 4, 1, 1024),
         stats_cache_seconds=stats_cache_seconds,
         head_cache_seconds=_integer(conf, 'head_cache_seconds', 5, 0, 60),
         rate_limits=_rate_limits(conf, stats_cache_seconds),

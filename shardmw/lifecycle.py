@@ -97,6 +97,10 @@ LOCK_POLL_SECONDS = 0.05
 #: takes longer looks for itself whether its container is still there.
 UPLOAD_GRACE_SECONDS = 0.15
 
+#: Backing containers that are made or deleted at once. That waits for disks,
+#: and is rare.
+AT_A_TIME = 32
+
 #: Of how many containers a worker remembers that they were there.
 CONFIRMED = 1024
 
@@ -370,7 +374,7 @@ class Lifecycle:
 
         shards = [(shard,) for shard in target.shards()]
         for batch in (shards[:1], shards[1:]):
-            for answer in self.backend.fan_out(put, batch):
+            for answer in self.backend.fan_out(put, batch, AT_A_TIME):
                 if not answer.is_success:
                     return answer
         return None
@@ -384,6 +388,7 @@ class Lifecycle:
                 base, target, shard, 'DELETE'
             ),
             [(shard,) for shard in target.shards()],
+            AT_A_TIME,
         )
 
     def _delete(

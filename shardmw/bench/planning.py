@@ -125,7 +125,7 @@ class Servers:
     object_cores: int | None = None
     container_cores: int | None = None
     container_disks: int | None = None
-    fanout: int = 32
+    fanout: int = 4
 
 
 @dataclass(frozen=True)
