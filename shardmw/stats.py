@@ -106,7 +106,7 @@ class SummedStats:
             return self._read_for_all(env, target, key)
         self._keep(target, key, sums)
         if self._is_ours_to_refresh(shared, target, key, sums):
-            return self._read_anew(env, target, key)
+            return self._read_anew(env, target, key, sums)
         return sums
 
     def _local_sums(self, target: LogicalContainer, key: str) -> list | None:
@@ -147,9 +147,13 @@ class SummedStats:
         return sums
 
     def _read_anew(
-        self, env: dict, target: LogicalContainer, key: str
+        self,
+        env: dict,
+        target: LogicalContainer,
+        key: str,
+        older: list | None = None,
     ) -> list:
-        sums = self._read(env, target)
+        sums = self._read(env, target, older)
         self._keep(target, key, sums)
         SharedCache(env).set(key, sums, STALE_FACTOR * self.seconds)
         return sums
@@ -173,9 +177,14 @@ class SummedStats:
             self._keep(target, key, sums)
         return is_ours
 
-    def _read(self, env: dict, target: LogicalContainer) -> list:
+    def _read(
+        self, env: dict, target: LogicalContainer, older: list | None
+    ) -> list:
+        """The sums as they are now, or older ones if no shard can be read."""
         answers = self.backend.head_shards(env, target)
-        return [*summed(answers), time.time() + self.seconds]
+        are_unknown = not any(answer.is_success for answer in answers)
+        sums = older[:2] if older and are_unknown else summed(answers)
+        return [*sums, time.time() + self.seconds]
 
 
 def _created(target: LogicalContainer) -> str | None:

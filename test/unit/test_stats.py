@@ -22,6 +22,7 @@ class Backend:
     def __init__(self) -> None:
         self.reads = 0
         self.fails = False
+        self.status_line = '204 '
 
     def head_shards(self, _env: dict, target: LogicalContainer):
         self.reads += 1
@@ -29,7 +30,9 @@ class Backend:
         if self.fails:
             self.fails = False
             raise RuntimeError
-        return [Answer(i, '204 ', SHARD, []) for i in target.shards()]
+        return [
+            Answer(i, self.status_line, SHARD, []) for i in target.shards()
+        ]
 
 
 @pytest.fixture
@@ -152,4 +155,13 @@ def test_sums_do_not_stay_fresh_when_a_clock_is_set_back(
     an_hour_ago = time.time() - 3600
     monkeypatch.setattr('shardmw.stats.time.time', lambda: an_hour_ago)
     stats.of(environ(memcached), TARGET)
+    assert backend.reads == 2
+
+
+def test_while_no_shard_can_be_read_older_sums_stay(backend):
+    stats = SummedStats(backend, 0.01)
+    stats.of({}, TARGET)
+    sleep(0.02)
+    backend.status_line = '503 '
+    assert stats.of({}, TARGET) == ContainerStats(5, 50)
     assert backend.reads == 2
