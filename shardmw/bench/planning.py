@@ -25,8 +25,8 @@ SLOW_RATIO = 0.5
 WORTHWHILE_GAIN = 1.5
 
 #: What Swift's native sharding reads of a plain container's rate, measured
-#: with 8 ranges of 200,000 rows.
-NATIVE_RATIOS = MappingProxyType({10_000: 0.94, 1_000: 0.96, 100: 0.89})
+#: with 8 ranges of 125,000 rows.
+NATIVE_RATIOS = MappingProxyType({10_000: 0.93, 1_000: 0.93, 100: 0.90})
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Costs:
 
     Measured on the embedded Swift, all of it on one machine of two cores, as
     the scheduler's own count of each process; the least of some rounds each.
-    What belongs to a request and what to a row was told apart by least
-    squares, over containers of 200,000 rows, plain and of 8, 32 and 128
-    shards, in pages of 10,000, 1,000 and 100.
+    Those of listings are what the scenario ``listing-cost`` fits, with
+    ``shardmw-listings`` in the pipeline: containers of 1,000,000 rows, plain
+    and of 4, 32 and 128 shards, in pages of 10,000, 1,000 and 100.
 
     :param proxy_put_us: of a proxy for a PUT of 1 byte with one replica, by
                          16 clients; a plain and a sharded container differ
@@ -64,13 +64,13 @@ class Costs:
     proxy_replica_put_us: float = 830
     object_put_us: float = 3_000
     container_put_us: float = 1_150
-    proxy_page_us: float = 3_800
-    proxy_row_us: float = 14.1
-    proxy_merged_page_us: float = 3_400
-    proxy_shard_us: float = 770
-    proxy_merged_row_us: float = 4.6
-    container_page_us: float = 2_200
-    container_row_us: float = 16.6
+    proxy_page_us: float = 2_630
+    proxy_row_us: float = 12.3
+    proxy_merged_page_us: float = 2_750
+    proxy_shard_us: float = 570
+    proxy_merged_row_us: float = 3.7
+    container_page_us: float = 1_790
+    container_row_us: float = 14.0
     row_bytes: float = 183
 
 
