@@ -131,19 +131,13 @@ def check_order(filters: list[Filter]) -> None:
 
 
 def _check_listings(filters: list[Filter], listings: int, place: int) -> None:
-    """Check that formats are made behind it, and whom it passes by.
+    """Check whom it passes by.
 
     Others' filters may hide rows, or count bytes. They would see none.
     """
-    kinds = [each.kind for each in filters]
     name = filters[listings].name
     if listings > place:
         raise ConfigError(_misplaced(name, 'left'))
-    if 'listing_formats' not in kinds[:listings]:
-        raise ConfigError(
-            'shardmw: wrong pipeline order: move listing_formats to the left '
-            f'of {name}'
-        )
     for each in filters[listings + 1 : place]:
         if each.package not in KNOWN_PACKAGES:
             raise ConfigError(

@@ -1,29 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hands listings around the filters that have nothing to do with them.
 
-Several of Swift's filters (``s3api``, ``slo``, ``versioned_writes``,
-``symlink``) decode every listing, look through its rows for what they keep
-behind an object's ETag, and encode it again, one after the other. For a large
-page that is most of what the proxy does. A listing that has nothing of the
-kind they leave as it is.
+Several of Swift's filters (``listing_formats``, ``s3api``, ``slo``,
+``versioned_writes``, ``symlink``) decode every listing, look through its rows
+for what is to be hidden or for what they keep behind an object's ETag, and
+encode it again, one after the other. For a large page that is most of what
+the proxy does. A listing that has nothing of the kind they leave as it is.
 
 So this filter, left of them, brings a *bypass* with each request that may be a
 listing's. ``shardmw``, right of them, puts such a listing in there and answers
 with an empty one, which costs them nothing; here the two change places::
 
-    ... listing_formats ... formpost shardmw-listings s3api tempauth ... slo
-    dlo versioned_writes symlink shardmw proxy-logging proxy-server
+    ... shardmw-listings listing_formats ... s3api tempauth ... slo dlo
+    versioned_writes symlink shardmw proxy-logging proxy-server
 
     [filter:shardmw-listings]
     use = egg:shardmw#shardmw_listings
 
-It is there for speed only: without it everything works the same.
+Only what is asked for as JSON goes that way: ``listing_formats`` makes the
+others of it. It is there for speed only: without it everything works the same.
 """
 
 import re
 from collections.abc import Callable, Iterable
 
+from swift.common.middleware.listing_formats import get_listing_content_type
 from swift.common.swob import (
+    HTTPException,
     HTTPServiceUnavailable,
     Request,
     Response,
@@ -35,6 +38,11 @@ BYPASS_ENV = 'shardmw.bypass'
 
 #: The listing that goes the long way.
 STAND_IN = b'[]'
+
+JSON = 'application/json'
+
+#: Part of a name that clients may not see.
+_RESERVED = b'\\u0000'
 
 #: What other filters keep with an object stands behind its ETag. A quote with
 #: no backslash before it does not stand within a string: see shardmw.rows.
@@ -72,6 +80,8 @@ def divert(req: Request, body: bytes) -> bytes:
 
 def may_concern_others(body: bytes) -> bool:
     """Whether other filters may have something to do in a listing."""
+    if _RESERVED in body:
+        return True
     return b';' in body and _KEPT_WITH_ETAG.search(body) is not None
 
 
@@ -111,7 +121,16 @@ class ListingBypass:
 
 
 def _may_be_listing(env: dict) -> bool:
-    return env['REQUEST_METHOD'] == 'GET' and env['PATH_INFO'].count('/') == 3
+    is_get = env['REQUEST_METHOD'] == 'GET'
+    return is_get and env['PATH_INFO'].count('/') == 3 and _wants_json(env)
+
+
+def _wants_json(env: dict) -> bool:
+    try:
+        # Of a copy: it may change the request's.
+        return get_listing_content_type(Request(dict(env))) == JSON
+    except HTTPException:
+        return False
 
 
 def _whole(body: Iterable[bytes]) -> bytes:

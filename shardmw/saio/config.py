@@ -30,8 +30,8 @@ SHARED_CONFS = frozenset({SWIFT_CONF, MEMCACHE_CONF, RINGS_JSON})
 #: stands right of all that speaks of logical containers, left of encryption.
 PIPELINE = (
     'catch_errors gatekeeper healthcheck proxy-logging cache domain_remap '
-    'etag-quoter listing_formats bulk tempurl ratelimit crossdomain formpost '
-    'shardmw-listings s3api tempauth staticweb copy container-quotas '
+    'etag-quoter shardmw-listings listing_formats bulk tempurl ratelimit '
+    'crossdomain formpost s3api tempauth staticweb copy container-quotas '
     'account-quotas slo dlo versioned_writes symlink shardmw keymaster '
     'encryption proxy-logging proxy-server'
 )

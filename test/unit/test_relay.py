@@ -12,7 +12,7 @@ ROWS = [{'bytes': 1, 'hash': 'etag', 'name': 'a', 'content_type': 'x; y=z'}]
 LISTING = json.dumps(ROWS).encode()
 
 
-def answer(path: str, inner, query: str = '') -> Response:
+def answer(path: str, inner, query: str = 'format=json') -> Response:
     """What comes of a GET, with other filters between the two."""
     app = ListingBypass(inner, get_logger({}))
     return Request.blank(f'{path}?{query}').get_response(app)
@@ -44,7 +44,7 @@ def test_headers_that_come_twice_stay_two():
 
         return listing(env, with_two)
 
-    env = Request.blank(PATH).environ
+    env = Request.blank(f'{PATH}?format=json').environ
     app = ListingBypass(others, get_logger({}))
     _status, headers, _body = Request(env).call_application(app)
     assert [v for k, v in headers if k == 'Vary'] == ['a', 'b']
@@ -67,7 +67,7 @@ def test_a_list_of_versions_goes_the_long_way():
         assert b''.join(listing(env, start_response)) == LISTING
         return [b'theirs']
 
-    assert answer(PATH, others, 'versions').body == b'theirs'
+    assert answer(PATH, others, 'versions&format=json').body == b'theirs'
 
 
 def test_a_refusal_stays_one():
@@ -84,6 +84,20 @@ def test_no_empty_listing_is_shown_in_the_place_of_a_full_one():
         return Response(status=204)(env, start_response)
 
     assert answer(PATH, others).status_int == 503
+
+
+@pytest.mark.parametrize('query', ['', 'format=plain', 'format=xml'])
+def test_what_is_not_asked_for_as_json_goes_the_long_way(query):
+    def others(env, start_response):
+        assert b''.join(listing(env, start_response)) == LISTING
+        return [b'text']
+
+    assert answer(PATH, others, query).body == b'text'
+
+
+def test_names_that_are_to_be_hidden_go_the_long_way():
+    body = json.dumps([{**ROWS[0], 'name': '\0a'}]).encode()
+    assert may_concern_others(body)
 
 
 @pytest.mark.parametrize('tag', ['e; slo_etag=x', 'e; symlink_target=c/o'])
