@@ -26,7 +26,7 @@ WORTHWHILE_GAIN = 1.5
 
 #: What Swift's native sharding reads of a plain container's rate, measured
 #: with 8 ranges of 125,000 rows.
-NATIVE_RATIOS = MappingProxyType({10_000: 0.93, 1_000: 0.93, 100: 0.90})
+NATIVE_RATIOS = MappingProxyType({10_000: 0.94, 1_000: 0.87, 100: 0.93})
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,13 @@ class Costs:
     proxy_replica_put_us: float = 830
     object_put_us: float = 3_000
     container_put_us: float = 1_150
-    proxy_page_us: float = 2_630
-    proxy_row_us: float = 12.3
-    proxy_merged_page_us: float = 2_750
-    proxy_shard_us: float = 570
-    proxy_merged_row_us: float = 3.7
-    container_page_us: float = 1_790
-    container_row_us: float = 14.0
+    proxy_page_us: float = 3_230
+    proxy_row_us: float = 13.6
+    proxy_merged_page_us: float = 3_820
+    proxy_shard_us: float = 720
+    proxy_merged_row_us: float = 2.0
+    container_page_us: float = 1_980
+    container_row_us: float = 14.8
     row_bytes: float = 183
 
 
