@@ -8,6 +8,7 @@ from shardmw import heads
 from shardmw.backend import Answer, LogicalContainer
 from shardmw.heads import HeadSums
 from shardmw.layout import Layout
+from test.unit.clocks import Clock
 
 SECONDS = 5
 SHARDS = [
@@ -20,14 +21,6 @@ SHARDS = [
     for shard in range(3)
 ]
 SUMS = [6, 90]
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
 
 
 class Memcached:

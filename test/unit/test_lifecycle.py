@@ -6,6 +6,7 @@ from shardmw import lifecycle
 from shardmw.backend import LogicalContainer
 from shardmw.layout import Layout
 from shardmw.lifecycle import UPLOAD_GRACE_SECONDS, Lifecycle
+from test.unit.clocks import Clock
 
 MOMENT = 0.4 * UPLOAD_GRACE_SECONDS
 
@@ -26,14 +27,6 @@ class Backend:
     def is_confirmed(self, _env: dict, target: LogicalContainer) -> bool:
         self.asked.append(target)
         return True
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
 
 
 @pytest.fixture
