@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``python -m shardmw.bench``."""
 
-from shardmw.bench.cli import main
+from shardmw.commands import bench
 
 if __name__ == '__main__':
-    main(prog_name='shardmw-bench')
+    bench()

@@ -136,7 +136,10 @@ def test_a_wheel_has_the_filter_and_the_commands(wheel):
         'shardmw': 'shardmw.middleware:filter_factory',
         'shardmw_listings': 'shardmw.relay:filter_factory',
     }
-    assert 'shardmw-saio' in entry_points['console_scripts']
+    assert dict(entry_points['console_scripts']) == {
+        'shardmw-bench': 'shardmw.commands:bench',
+        'shardmw-saio': 'shardmw.commands:saio',
+    }
 
 
 def test_a_wheel_has_the_license(wheel):
