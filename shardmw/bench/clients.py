@@ -185,7 +185,8 @@ class RunningLoad:
         samples = Samples()
         for answer in answers:
             samples.extend(answer.samples)
-        if all(answer.is_exhausted for answer in answers):
+        is_exhausted = all(answer.is_exhausted for answer in answers)
+        if is_exhausted:
             last = max((each.end for each in samples), default=self.began)
             elapsed = last - self.began + _AFTER_LAST_SECONDS
             seconds = min(seconds or math.inf, elapsed)
@@ -197,6 +198,7 @@ class RunningLoad:
             seconds,
             tuple(answer.usage for answer in answers),
             self._load.clients,
+            is_exhausted,
         )
 
     def _raise_errors(self) -> None:

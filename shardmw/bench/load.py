@@ -114,6 +114,8 @@ class Outcome:
     :param seconds: for how long requests were sent; of a load whose requests
                     ended before its time, until the last answer
     :param clients: how many there were
+    :param is_exhausted: whether it ended when there were no more requests,
+                         and all of them had their answers
     """
 
     kinds: tuple[str, ...]
@@ -123,6 +125,7 @@ class Outcome:
     seconds: float
     usages: tuple[Usage, ...]
     clients: int = 1
+    is_exhausted: bool = False
 
     @property
     def busy_share(self) -> float:
@@ -153,6 +156,16 @@ class Outcome:
     def steady_seconds(self) -> float:
         """From then on, for how long requests were sent."""
         return self.began + self.seconds - self.steady_from
+
+    @property
+    def timed_from(self) -> float:
+        """From when on answers count for how long operations take.
+
+        The first requests of all clients go out at once, to a queue that is
+        empty: where many wait, these wait for less than all others do. Of a
+        load whose requests ended, all answers are there, and count.
+        """
+        return self.began if self.is_exhausted else self.steady_from
 
     def share_within(self, sample: Sample) -> float:
         """How much of an operation lay in that time.

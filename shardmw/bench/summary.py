@@ -36,11 +36,12 @@ class Summary:
     :param admitted: those answered 2xx by the end of the time
     :param refused: those answered 498, or 429, by then
     :param errors: all others by status or what went wrong, of the whole load
-    :param latency: of what was admitted
+    :param latency: of what was admitted once all clients had an answer: see
+                    ``timed_from`` of :class:`shardmw.bench.load.Outcome`
     :param admitted_each_second: a series
     :param client_busy_share: of the busiest client process
-    :param phases: how long each of :data:`PHASES` took, of what was admitted
-    :param histogram: of the latency of what was admitted
+    :param phases: how long each of :data:`PHASES` took, of the same
+    :param histogram: of the latency, of the same
     :param latency_each_second: the mean in milliseconds, by the second in
                                 which operations ended; None for none
     :param bytes_sent: in bodies of what was admitted
@@ -154,7 +155,7 @@ def summarize(outcome: Outcome) -> Summary:
         phases=total.spreads(),
         histogram=histogram(total.took),
         latency_each_second=means_each_second(
-            zip(total.ends, map(_in_ms, total.took), strict=True),
+            zip(total.ends, map(_in_ms, total.all_took), strict=True),
             outcome.began,
             outcome.seconds,
         ),
@@ -183,15 +184,16 @@ def errors_text(counts: Mapping[str, int]) -> str:
 class _Tally:
     """What a summary takes of operations, which may be millions.
 
-    ``ends``, ``took`` and the phases are of what was admitted in time, in
-    seconds; ``shares`` are of all that was admitted: how much of each lay in
-    the steady time.
+    ``ends`` and ``all_took`` are of what was admitted in time, in seconds,
+    ``took`` and the phases of what of it tells how long operations take;
+    ``shares`` are of all that was admitted: how much of each lay in the
+    steady time.
     """
 
     def __init__(self) -> None:
         self.statuses: Counter[int] = Counter()
         self.refused = self.bytes_sent = self.bytes_received = 0
-        self.ends, self.took, self.shares = _arrays(3)
+        self.ends, self.all_took, self.took, self.shares = _arrays(4)
         #: of what has all phases
         self.request, self.response, self.transfer = _arrays(3)
 
@@ -201,7 +203,7 @@ class _Tally:
 
     @property
     def admitted(self) -> int:
-        return len(self.took)
+        return len(self.ends)
 
     @property
     def errors(self) -> dict[str, int]:
@@ -218,6 +220,8 @@ class _Tally:
             self.shares.append(outcome.share_within(sample))
             if outcome.is_in_time(sample):
                 self._add_admitted(sample)
+                if sample.end >= outcome.timed_from:
+                    self._add_times(sample)
         elif sample.is_refused:
             self.refused += outcome.is_in_time(sample)
 
@@ -228,6 +232,7 @@ class _Tally:
         self.bytes_sent += other.bytes_sent
         self.bytes_received += other.bytes_received
         self.ends += other.ends
+        self.all_took += other.all_took
         self.took += other.took
         self.shares += other.shares
         self.request += other.request
@@ -248,11 +253,14 @@ class _Tally:
         }
 
     def _add_admitted(self, sample: Sample) -> None:
-        _, _, start, sent, first_byte, end, *_ = sample
-        self.ends.append(end)
-        self.took.append(end - start)
+        self.ends.append(sample.end)
+        self.all_took.append(sample.end - sample.start)
         self.bytes_sent += sample.sent_bytes
         self.bytes_received += sample.body_bytes
+
+    def _add_times(self, sample: Sample) -> None:
+        _, _, start, sent, first_byte, end, *_ = sample
+        self.took.append(end - start)
         if sent <= first_byte:
             self.request.append(sent - start)
             self.response.append(first_byte - sent)

@@ -97,6 +97,19 @@ def test_latency_is_that_of_what_was_admitted():
     assert found.mean_ms == pytest.approx(500)
 
 
+def test_who_found_an_empty_queue_tells_nothing_of_how_long_it_takes():
+    first = [sample(100.2)._replace(start=100), sample(100.4)]
+    outcome = replace(outcome_of(*first, sample(101)), clients=2)
+    found = summarize(outcome)
+    assert found.admitted == sum(found.admitted_each_second) == 3
+    assert found.histogram.total == 2
+    assert found.latency.mean_ms == pytest.approx(500)
+    assert found.phases['total'].mean_ms == pytest.approx(500)
+    whole = summarize(replace(outcome, is_exhausted=True))
+    assert whole.histogram.total == whole.admitted == 3
+    assert whole.latency.mean_ms == pytest.approx(400)
+
+
 def test_clients_at_their_limit_are_told():
     assert not outcome_of(busy=0.8).is_client_bound
     assert outcome_of(busy=0.95).is_client_bound
@@ -156,7 +169,8 @@ def test_a_summary_is_that_of_the_operations_one_by_one(given):
     found = summarize(outcome)
     ended = [each for each in samples if each.end < 102]
     admitted = [each for each in ended if each.is_admitted]
-    took = [each.end - each.start for each in admitted]
+    timed = [each for each in admitted if each.end >= outcome.timed_from]
+    took = [each.end - each.start for each in timed]
     assert found.latency == figures.latency(took)
     assert found.histogram == figures.histogram(took)
     assert found.phases['total'] == figures.spread(took)

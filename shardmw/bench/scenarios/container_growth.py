@@ -155,11 +155,11 @@ def plots(parameters: Parameters, figures: Mapping) -> list[Plot]:
 
 def mean_of(runs: Sequence[Run]) -> float | None:
     """The mean time of all operations of some runs, in ms. Pure."""
-    counts = [run.summary.admitted for run in runs]
+    counts = [run.summary.histogram.total for run in runs]
     times = [
-        run.summary.latency.mean_ms * run.summary.admitted
-        for run in runs
-        if run.summary.admitted
+        run.summary.latency.mean_ms * count
+        for run, count in zip(runs, counts, strict=True)
+        if count
     ]
     return math.fsum(times) / sum(counts) if times else None
 

@@ -175,11 +175,11 @@ def _time_columns() -> list[Column]:
 def _outliers(row: Row) -> str:
     """What share of the requests lay beyond the fences of the total."""
     found = [run.summary for run in row.runs if TOTAL in run.summary.phases]
-    admitted = sum(each.admitted for each in found)
+    timed = sum(each.histogram.total for each in found)
     outliers = sum(each.phases[TOTAL].outliers for each in found)
-    if not admitted:
+    if not timed:
         return _MISSING
-    return f'{number(100 * outliers / admitted, 1)} %'
+    return f'{number(100 * outliers / timed, 1)} %'
 
 
 def _ratio_columns() -> list[Column]:
