@@ -13,6 +13,7 @@ from pathlib import Path
 
 import shardmw
 from shardmw.saio.commands import memcached_path
+from shardmw.saio.errors import SaioError
 
 _UNKNOWN = 'unknown'
 _GIBIBYTE = 1 << 30
@@ -101,13 +102,21 @@ def provenance() -> Provenance:
         commit=_commit(),
         swift=metadata.version('swift'),
         python=platform.python_version(),
-        memcached=_said_by([memcached_path(), '-V']).rpartition(' ')[2],
+        memcached=_memcached(),
         cores=len(os.sched_getaffinity(0)),
         processor=platform.machine(),
         memory_gib=round(memory / _GIBIBYTE),
         load_average=round(os.getloadavg()[0], 1),
         busy_cores=round(_busy_cores(), 1),
     )
+
+
+def _memcached() -> str:
+    try:
+        return _said_by([memcached_path(), '-V']).rpartition(' ')[2]
+    except SaioError:
+        # a cluster elsewhere is measured without one here
+        return _UNKNOWN
 
 
 def _busy_cores() -> float:

@@ -234,6 +234,15 @@ def test_a_cluster_that_is_away_is_told_in_a_line(tmp_path):
     assert_fails_with(ran, 'Connection refused')
 
 
+def test_a_cluster_elsewhere_takes_no_memcached_here(tmp_path):
+    ran = run_bench(
+        *('write', '-A', 'http://127.0.0.1:9/auth/v1.0'),
+        *('-U', USER, '-K', 'any', '--output', str(tmp_path)),
+        PATH='',
+    )
+    assert_fails_with(ran, 'Connection refused')
+
+
 def test_a_container_in_use_is_left_alone(access, client, plain, tmp_path):
     client.put(plain, 'mine', b'mine')
     ran = run_bench(

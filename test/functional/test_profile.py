@@ -55,9 +55,7 @@ def test_listings_and_heads_have_a_column_each(path):
         }
         rows, databases = cells['| shardmw: rows'], cells['| databases']
         assert 2 < databases / rows < 4
-        assert rows + databases == pytest.approx(
-            cells['| together'], abs=0.07
-        )
+        assert rows + databases == pytest.approx(cells['| together'], abs=0.07)
 
 
 def test_without_a_spy_nothing_is_begun(tmp_path):

@@ -205,6 +205,12 @@ def test_a_histogram_knows_percentiles_to_a_step(values, share):
     assert exact / 1.13 <= found <= exact * 1.13
 
 
+def test_a_histogram_spreads_what_lies_in_a_step_by_its_logarithm():
+    found = Histogram((10.0, 1000.0), (4,))
+    assert found.percentile(0.5) == pytest.approx(100)
+    assert found.percentile(1) == pytest.approx(1000)
+
+
 def test_a_histogram_of_nothing_has_no_percentile():
     assert histogram([]).percentile(0.5) is None
 
@@ -244,6 +250,10 @@ def test_the_ratio_of_ratios_turned_round_is_the_other_one(pairs):
 
 def test_ratios_are_those_of_pairs():
     assert ratio_interval([(2, 1), (30, 10), (8, 2)]).median == 3
+
+
+def test_a_figure_of_nothing_counts_as_a_ratio():
+    assert ratio_interval([(0, 5)]).median == 0
 
 
 def test_pairs_without_a_base_have_no_ratio():
