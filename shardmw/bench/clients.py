@@ -308,7 +308,7 @@ class Clients:
                 target=_serve, args=(theirs,), daemon=True
             )
             # it can't make sense of half of what it's told at its start
-            with signals.held_back():
+            with signals.kept_from_children():
                 process.start()
                 self._processes.append(process)
             theirs.close()

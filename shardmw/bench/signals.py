@@ -5,6 +5,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Iterator
+from multiprocessing import resource_tracker
 from types import FrameType
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -37,6 +38,23 @@ def held_back() -> Iterator[None]:
             signal.signal(number, handler)
         for number, frame in came[:1]:
             handlers[number](number, frame)
+
+
+@contextlib.contextmanager
+def kept_from_children() -> Iterator[None]:
+    """Hold them back, and from the processes that are started inside, too.
+
+    A terminal sends Ctrl-C to all at once: one that has not come to
+    :func:`ignore` yet would end with a traceback. These never get them.
+    """
+    # the first of its processes would unblock what it starts with
+    resource_tracker.ensure_running()
+    with held_back():
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def ignore() -> None:

@@ -3,6 +3,8 @@
 
 import itertools
 import math
+import os
+import signal
 import socket
 import ssl
 import time
@@ -283,6 +285,14 @@ class TestProgress:
             clients.run(load, lambda _: moments.append(time.monotonic()))
         assert len(moments) >= 3
         assert moments[1] - moments[0] > 0.2
+
+
+def test_a_terminal_cannot_interrupt_processes_that_begin():
+    with Clients(2) as beginning:
+        for process in beginning._processes:
+            os.kill(process.pid, signal.SIGINT)
+        outcome, _ = run(beginning, lambda n: CREATED)
+    assert statuses(outcome) == [201] * 20
 
 
 class TestInterruption:
