@@ -142,9 +142,9 @@ def parse_size_mix(text: str) -> SizeMix:
                 f'{text!r} is no mix of sizes: write 4K, 4K-64K, or '
                 '1K:80,64K:15,1M:5 with a share of each'
             )
-        low, _, high = sizes.partition('-')
-        bounds = parse_size(low), parse_size(high or low)
-        if bounds[0] > bounds[1] or (high and not bounds[0]):
+        low, dash, high = sizes.partition('-')
+        bounds = parse_size(low), parse_size(high if dash else low)
+        if bounds[0] > bounds[1] or (dash and not bounds[0]):
             raise ValueError(
                 f'{sizes!r} is no range of sizes: write the smaller one '
                 'first, and at least 1'

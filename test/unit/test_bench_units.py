@@ -162,7 +162,9 @@ def test_a_mix_of_sizes_is_read_as_it_is_written(mix):
 
 
 @pytest.mark.parametrize(
-    'text', ['', ':', '4K:', '4K:5', '1K,2K', '1K:1,2K', '1K:x,2K:1', '1K:-1']
+    'text',
+    ['', ':', '4K:', '4K:5', '1K,2K', '1K:1,2K', '1K:x,2K:1', '1K:-1']
+    + ['4K-', '-4K', '1K-2K-3K'],
 )
 def test_what_is_no_mix_of_sizes_is_refused(text):
     with pytest.raises(ValueError, match='is no (mix of sizes|size): write'):
