@@ -173,11 +173,11 @@ class Outcome:
         The sum over all of them is what was done in it, to the part: of slow
         operations some end in time and the next one does not.
         """
-        begin = max(sample.start, self.steady_from)
-        end = min(sample.end, self.began + self.seconds)
+        over = self.began + self.seconds
         took = sample.end - sample.start
         if took <= 0:
-            return float(begin <= sample.start < end)
+            return float(self.steady_from <= sample.start < over)
+        begin, end = max(sample.start, self.steady_from), min(sample.end, over)
         return max(0.0, end - begin) / took
 
     def wall_time(self, monotonic: float) -> float:

@@ -2,6 +2,7 @@
 """What scenarios say of the filter's own cost, from figures made up."""
 
 import json
+import random
 
 import pytest
 from hypothesis import assume, given
@@ -74,6 +75,15 @@ class TestLines:
         points = [(x, x * 7919 % 11 + 5 * x) for x in range(100)]
         found = slope_interval(points)
         assert 4.9 < found.low < found.value < found.high < 5.1
+
+    def test_an_interval_has_the_slope_nineteen_times_of_twenty(self):
+        chance = random.Random(1)
+        held = 0
+        for _ in range(400):
+            points = [(x, x + chance.gauss(0, 20)) for x in range(40)]
+            found = slope_interval(points)
+            held += found.low <= 1 <= found.high
+        assert 0.92 < held / 400 < 0.98
 
     def test_few_points_have_no_interval(self):
         assert slope_interval([(0, 1), (1, 2)]) == (1, None, None)

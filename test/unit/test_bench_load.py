@@ -115,6 +115,44 @@ def test_clients_at_their_limit_are_told():
     assert outcome_of(busy=0.95).is_client_bound
 
 
+def test_a_client_that_waits_for_the_processor_is_at_its_limit():
+    assert Usage(0.5, 0.45, 1.0).busy_share == pytest.approx(0.95)
+
+
+def one_after_the_other(first: float, took: float) -> list[Sample]:
+    """What one client does from 100 on, before 102."""
+    starts = [100.0]
+    while starts[-1] < 102:
+        starts.append(starts[-1] + (took if starts[1:] else first))
+    return [
+        sample(end)._replace(start=start)
+        for start, end in itertools.pairwise(starts)
+    ]
+
+
+@given(st.floats(0.05, 3), st.integers(1, 4))
+def test_a_rate_is_the_same_wherever_its_time_cuts_operations(took, clients):
+    given = one_after_the_other(took, took) * clients
+    found = summarize(replace(outcome_of(*given), clients=clients))
+    assert found.done_rate == pytest.approx(clients / took)
+
+
+@given(st.floats(0.05, 0.95), st.floats(0.05, 0.5))
+def test_a_rate_is_of_what_comes_after_the_first_answers(first, took):
+    found = summarize(outcome_of(*one_after_the_other(first, took)))
+    assert found.steady_seconds == pytest.approx(2 - first)
+    assert found.done_rate == pytest.approx(1 / took)
+
+
+def test_an_operation_of_no_time_is_done_whole_or_not_at_all():
+    outcome = outcome_of(sample(100.5))
+    inside, outside = (
+        sample(when)._replace(start=when) for when in (101.0, 102.0)
+    )
+    assert outcome.share_within(inside) == 1
+    assert outcome.share_within(outside) == 0
+
+
 def test_the_wall_clock_goes_along():
     assert outcome_of().wall_time(101.5) == 1001.5
 

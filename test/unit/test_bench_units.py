@@ -146,6 +146,10 @@ def test_a_range_has_as_many_small_sizes_as_large_ones():
     assert mix.mean == pytest.approx(sum(found) / len(found), rel=0.1)
 
 
+def test_the_mean_of_a_range_is_that_of_its_logarithms():
+    assert parse_size_mix('1K-2K').mean == pytest.approx(1477.32, abs=0.01)
+
+
 @given(mixes_of_sizes, st.integers(0, 10**9))
 def test_a_size_is_one_of_the_mix_and_always_the_same(mix, number):
     size = mix.size_of(number)
