@@ -68,6 +68,10 @@ _SETTINGS = {
     # be measured as slow, and not to fail
     'proxy-server.node_timeout': '60',
     'proxy-server.recoverable_node_timeout': '60',
+    # nor is memcached: who does not get to it in time has no token, and 401
+    'memcache.connect_timeout': '60',
+    'memcache.pool_timeout': '60',
+    'memcache.io_timeout': '60',
 }
 
 

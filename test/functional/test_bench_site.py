@@ -3,6 +3,7 @@
 
 import json
 import socket
+import threading
 from contextlib import contextmanager
 from itertools import islice
 from urllib.parse import parse_qs, urlsplit
@@ -64,6 +65,17 @@ def told_in_a_line(*words: str):
     assert '\n' not in message
     for word in words:
         assert word in message
+
+
+def test_a_memcached_that_is_busy_is_waited_for(own):
+    own.cluster.pause('memcached')
+    # longer than Swift waits by default, in three goes
+    timer = threading.Timer(7, own.cluster.resume, ('memcached',))
+    timer.start()
+    try:
+        own.account.check()
+    finally:
+        timer.join()
 
 
 def marker_of(request) -> str:
