@@ -7,14 +7,15 @@ from dataclasses import asdict, dataclass
 _PLAIN = 'plain'
 _NATIVE = 'native'
 _SHARDED = 'sharded'
+_DISK = 'plain disk'
 
 
 @dataclass(frozen=True, order=True)
 class Kind:
     """What a container is made as; take the three functions below.
 
-    :param layout: ``plain``, ``native`` (by Swift's own container-sharder)
-                   or ``sharded`` (by this filter)
+    :param layout: ``plain``, ``native`` (by Swift's own container-sharder),
+                   ``sharded`` (by this filter), or ``plain disk``
     :param parts: shard ranges of a native one, shards of a sharded one
     """
 
@@ -54,6 +55,9 @@ class Kind:
 
 
 PLAIN = Kind(_PLAIN)
+
+#: No container at all, but files of a disk.
+DISK = Kind(_DISK)
 
 
 def native(ranges: int) -> Kind:

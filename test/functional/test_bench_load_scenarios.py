@@ -16,7 +16,8 @@ SCENARIOS = {
         2 * 2,
     ),
     'concurrency': ((*TINY, '-t', '1,2', '-b', '2M'), 2 * 2 * 2),
-    'log-serving': ((*TINY, '-t', '2', '--logs', '3', '-b', '100K'), 2 * 2),
+    # from a plain disk, too
+    'log-serving': ((*TINY, '-t', '2', '--logs', '3', '-b', '100K'), 2 * 3),
     'listing-fairness': (
         (*TINY, '-t', '2', '--rate', '20', '--rows', '200', '--page', '50,7'),
         # nobody lists, then each of two containers in two ways

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """``log-serving``: many fetch a log, or the recent ones."""
 
+import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shardmw.bench import runplots
 from shardmw.bench.comparing import (
@@ -23,7 +24,8 @@ from shardmw.bench.comparing import (
     table,
     warnings,
 )
-from shardmw.bench.kinds import Kind
+from shardmw.bench.disk import served, write_files
+from shardmw.bench.kinds import DISK, Kind
 from shardmw.bench.names import FlatNames
 from shardmw.bench.options import CLIENTS, COUNTS, POSITIVE, SIZE
 from shardmw.bench.parameters import option
@@ -74,9 +76,12 @@ class Parameters(LoadParameters):
 def measure(
     stage: Stage, keep: Callable[[Mapping], None]
 ) -> dict[str, object]:
-    """Fetch one log, then recent ones, from each container in turns."""
+    """Fetch one log, then recent ones, from each container in turns.
+
+    And from a plain disk, as the published ones were.
+    """
     parameters = stage.parameters
-    kinds = kinds_of(parameters.shards)
+    kinds = [DISK, *kinds_of(parameters.shards)]
     steps = [
         (turn, which, kind)
         for turn in range(parameters.rounds)
@@ -84,11 +89,18 @@ def measure(
         for kind in rotated(kinds, turn)
     ]
     ledger = Ledger(stage, keep, len(steps))
-    with stage.site(parameters.cluster()) as site:
-        containers = {kind: _archive(site, parameters, kind) for kind in kinds}
+    with contextlib.ExitStack() as stack:
+        site = stack.enter_context(stage.site(parameters.cluster()))
+        folder = site.cluster.path / 'files'
+        write_files(folder, FlatNames(parameters.logs), parameters.size)
+        url = stack.enter_context(served(folder))
+        paths = {
+            kind: site.container_path(_archive(site, parameters, kind))
+            for kind in kinds_of(parameters.shards)
+        }
         for turn, which, kind in steps:
             source = Reads(
-                site.container_path(containers[kind]),
+                paths.get(kind, ''),
                 FlatNames(parameters.logs),
                 count=1 if which == _ONE else parameters.logs,
                 shuffled=True,
@@ -96,6 +108,8 @@ def measure(
             load = site.load(
                 source, parameters.clients, seconds=parameters.seconds
             )
+            if kind == DISK:
+                load = replace(load, urls=(url,))
             ledger.measure(
                 load,
                 READ,
@@ -122,6 +136,7 @@ def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
         [*leading, *_time_columns(), ERRORS],
         [
             PHASES_NOTE,
+            _DISK_NOTE,
             _PUBLISHED_NOTE,
             rounds_note(runs),
             *warnings(runs),
@@ -154,6 +169,10 @@ def plots(parameters: Parameters, figures: Mapping) -> list[Plot]:
     ]
 
 
+_DISK_NOTE = (
+    '*Plain disk*: files beside the cluster, which a small web server, a '
+    'process of threads, has the kernel send. They fit into memory.'
+)
 _PUBLISHED_NOTE = 'Published ones are of another machine, and of a network.'
 
 #: The columns of times, in the order of the published ones' cells.
