@@ -90,8 +90,8 @@ class Parameters(_Parameters):
     shards: int = option(32, SHARD_COUNT, 'Of the other container.')
     clients: int = option(1, CLIENTS, 'Clients that write at once.', '-t')
     size: int = option(1, SIZE, 'Of the objects.', '-b')
-    seconds: float = option(8.0, DURATION, 'Of each load.')
-    rounds: int = option(4, POSITIVE, 'Loads on each container, each time.')
+    seconds: float = option(5.0, DURATION, 'Of each load.')
+    rounds: int = option(6, POSITIVE, 'Loads on each container, each time.')
 
     @property
     def kinds(self) -> tuple[Kind, Kind]:

@@ -43,7 +43,7 @@ class Parameters(_Parameters):
 
     rows: int = option(1_000_000, COUNT, 'Of each container, in all.')
     shards: int = option(32, SHARD_COUNT, 'Of the other container.')
-    rounds: int = option(3, POSITIVE, 'How often a device is emptied.')
+    rounds: int = option(6, POSITIVE, 'How often a device is emptied.')
 
     @property
     def kinds(self) -> tuple[Kind, Kind]:
