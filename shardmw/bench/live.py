@@ -3,12 +3,8 @@
 
 from dataclasses import dataclass
 
-from rich import box
-from rich.table import Table as RichTable
-from rich.text import Text
-
 from shardmw.bench.progress import Progress
-from shardmw.bench.tables import figure, number
+from shardmw.bench.tables import Table, figure, number
 
 _COLUMNS = (
     *('ops', 'ops/s', 'MB/s', 'p50 ms', 'p95 ms', 'p99 ms'),
@@ -93,20 +89,9 @@ def live_cells(load: LiveLoad) -> tuple[str, ...]:
     )
 
 
-def live_table(load: LiveLoad) -> RichTable:
+def live_table(load: LiveLoad) -> Table:
     """A load as a table for the terminal."""
-    # above the figures, for beside them a narrow terminal has no room
-    table = RichTable(
-        title=Text(load.label),
-        title_justify='left',
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        header_style='dim',
-    )
-    for column in _COLUMNS:
-        table.add_column(column, justify='right', min_width=len(column))
-    table.add_row(*map(Text, live_cells(load)))
-    return table
+    return Table(load.label, _COLUMNS, [live_cells(load)], names=0)
 
 
 def time_text(seconds: float | None) -> str:

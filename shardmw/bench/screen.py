@@ -46,7 +46,7 @@ class Screen:
     def table(self, table: Table) -> None:
         """Print a table."""
         self.console.print()
-        self.console.print(table.rich())
+        self.console.print(table)
 
     @contextlib.contextmanager
     def status(self, text: str) -> Iterator[None]:

@@ -3,14 +3,22 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich import box
+from rich.console import Console, ConsoleOptions
 from rich.table import Table as RichTable
 from rich.text import Text
 
 _MISSING = '—'
+
+# What they say is of the column at their left, so they stay beside it.
+_MEANT_FOR_THE_LEFT = frozenset({'95 % interval', 'trimmed'})
+
+# On a terminal: between two columns, and outside them.
+_GAP = 3
+_EDGES = 2
 
 # Emphasis and code in Markdown.
 _MARKED = re.compile(r'(\*|`)(\S|\S[^*`\n]*\S)\1')
@@ -49,10 +57,44 @@ class Table:
             [f'### {self.title}', '\n'.join(lines), *self.notes]
         )
 
-    def rich(self) -> RichTable:
-        """The table for a terminal."""
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[RichTable]:
+        """The table on a terminal, in as many parts as its width takes."""
+        for part in self.within(options.max_width):
+            yield part._rich(options.max_width)
+
+    def within(self, width: int) -> list['Table']:
+        """The table in parts that are no wider, so that no figure is cut.
+
+        Each has the columns of words, and as many others as there is room
+        for; the first has the title, and the last one the notes.
+
+        :param width: in letters, of a terminal
+        """
+        least = self._least_widths()
+        names = list(range(self.names))
+        parts: list[list[int]] = []
+        for group in self._groups():
+            wider = [*parts[-1], *group] if parts else []
+            if wider and _width(least[i] for i in wider) <= width:
+                parts[-1] = wider
+            else:
+                parts.append([*names, *group])
+        return [
+            Table(
+                '' if place else self.title,
+                [self.columns[i] for i in part],
+                [[row[i] for i in part] for row in self.rows],
+                self.notes if place == len(parts) - 1 else (),
+                self.names,
+            )
+            for place, part in enumerate(parts)
+        ]
+
+    def _rich(self, width: int) -> RichTable:
         table = RichTable(
-            title=Text(self.title, style='bold cyan'),
+            title=Text(self.title, style='bold cyan') if self.title else None,
             title_justify='left',
             caption=Text(_unmarked('\n'.join(self.notes)), style='dim'),
             caption_justify='left',
@@ -60,12 +102,44 @@ class Table:
             pad_edge=False,
             header_style='dim',
         )
+        widths = self._widths(width)
         for i, column in enumerate(self.columns):
             justify = 'left' if i < self.names else 'right'
-            table.add_column(Text(column), justify=justify)
+            table.add_column(Text(column), justify=justify, width=widths[i])
         for row in self.rows:
             table.add_row(*map(Text, row))
         return table
+
+    def _groups(self) -> list[list[int]]:
+        """The columns of figures, as far as they can be told apart."""
+        groups: list[list[int]] = []
+        for i in range(self.names, len(self.columns)):
+            if groups and self.columns[i] in _MEANT_FOR_THE_LEFT:
+                groups[-1].append(i)
+            else:
+                groups.append([i])
+        return groups or [[]]
+
+    def _least_widths(self) -> list[int]:
+        """What columns need whose heads are broken into words."""
+        return [
+            max(map(len, (*column.split(), *(row[i] for row in self.rows))))
+            for i, column in enumerate(self.columns)
+        ]
+
+    def _widths(self, width: int) -> list[int | None]:
+        """Of the columns; the first heads are broken into words last."""
+        widths: list[int | None] = list(self._least_widths())
+        spare = width - _width(widths)
+        if spare < 0:
+            # words can be broken, and figures can't
+            return [None] * self.names + widths[self.names :]
+        for i, column in enumerate(self.columns):
+            more = max(0, len(column) - widths[i])
+            if more <= spare:
+                widths[i] += more
+                spare -= more
+        return widths
 
 
 def number(value: float | None, digits: int = 0) -> str:
@@ -93,6 +167,12 @@ def ratio(value: float | None, base: float | None) -> str:
 def plain(value: float) -> str:
     """A number as a person would type it: 5, 0.5."""
     return f'{value:g}'
+
+
+def _width(columns: Iterable[int]) -> int:
+    """Of a table on a terminal."""
+    widths = list(columns)
+    return sum(widths) + _GAP * (len(widths) - 1) + _EDGES
 
 
 def _unmarked(text: str) -> str:

@@ -211,6 +211,16 @@ class TestLive:
         assert heads.endswith('errors   left ')
         assert figures.split()[0] == '30,000'
 
+    def test_a_narrower_terminal_shows_errors_too(self):
+        console = Console(file=io.StringIO(), width=60)
+        many = progress_of([sample(101.0, status=503)] * 30_000)
+        load = LiveLoad('write', 100.0, None)
+        console.print(live_table(load.advanced(many, 1.0)))
+        lines = console.file.getvalue().splitlines()
+        heads = [line.split() for line in lines if 'errors' in line]
+        assert heads == [['errors', 'left']]
+        assert ['30,000', '1:39'] in [line.split() for line in lines]
+
     def test_a_count_tells_the_time_that_is_left(self):
         load = LiveLoad('delete', None, 40)
         assert load.seconds_left is None

@@ -36,7 +36,7 @@ def test_a_table_in_markdown():
 
 def test_a_table_on_the_terminal():
     console = Console(width=60, file=io.StringIO())
-    console.print(TABLE.rich())
+    console.print(TABLE)
     shown = console.file.getvalue()
     for text in ('Rates', 'filter', '1,000', 'a|b', 'Of one run.'):
         assert text in shown
@@ -45,9 +45,42 @@ def test_a_table_on_the_terminal():
 def test_the_terminal_shows_no_marks_of_markdown():
     notes = ('*First write*: 2 * 3 of `a_b`; *rest*: none.',)
     console = Console(width=60, file=io.StringIO())
-    console.print(replace(TABLE, notes=notes).rich())
+    console.print(replace(TABLE, notes=notes))
     words = ' '.join(console.file.getvalue().split())
     assert words.endswith('First write: 2 * 3 of a_b; rest: none.')
+
+
+def test_a_narrow_terminal_shows_all_figures_in_parts():
+    table = Table(
+        'Times',
+        ('container', 'request ms', 'trimmed', 'total ms', 'trimmed'),
+        [('plain', '123.5', '99.1', '1,234', '1,111')],
+        ('Means.',),
+    )
+    console = Console(width=40, file=io.StringIO())
+    console.print(table)
+    shown = console.file.getvalue()
+    assert max(map(len, shown.splitlines())) <= 40
+    assert '…' not in shown
+    words = [word for word in shown.split() if word[0] != '─']
+    assert words == [
+        *('Times', 'container', 'request', 'ms', 'trimmed'),
+        *('plain', '123.5', '99.1'),
+        *('container', 'total', 'ms', 'trimmed', 'plain', '1,234', '1,111'),
+        'Means.',
+    ]
+
+
+@given(st.integers(1, 120))
+def test_parts_of_a_table_have_each_figure_once(width):
+    columns = ('container', 'rate', '95 % interval', 'p50 ms', 'errors')
+    row = ('plain', '1.00', '0.90 to 1.10', '12.5', '0')
+    parts = Table('T', columns, [row], ('N',)).within(width)
+    assert [cell for part in parts for cell in part.rows[0][1:]] == [*row[1:]]
+    assert all(part.rows[0][0] == 'plain' for part in parts)
+    assert [part.title for part in parts] == ['T'] + [''] * (len(parts) - 1)
+    # an interval is that of the figure at its left
+    assert all(part.columns[1] != '95 % interval' for part in parts)
 
 
 def test_a_row_that_fits_no_columns_is_refused():
