@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.provenance import Provenance
@@ -125,9 +126,15 @@ def _is_of_others(path: Path) -> bool:
     return not (isinstance(values, dict) and values.keys() >= _MARKS)
 
 
+def _refuse(constant: str) -> NoReturn:
+    """Of what Python reads and writes as JSON, and :func:`save` does not."""
+    raise ValueError(f'{constant} is no figure')
+
+
 def _read(path: Path) -> Result:
     try:
-        values = json.loads(path.read_text(encoding='utf-8'))
+        text = path.read_text(encoding='utf-8')
+        values = json.loads(text, parse_constant=_refuse)
         if values['format'] != _FORMAT:
             raise ValueError(f'format {values["format"]}')
         return Result(

@@ -190,6 +190,14 @@ def test_a_result_survives_its_folder(tmp_path):
     ]
 
 
+def test_a_result_has_figures_that_are_numbers(tmp_path):
+    save(tmp_path, Result('ratelimit', 'seed', ORIGIN, {}, {'rate': 1.5}))
+    (path,) = tmp_path.iterdir()
+    path.write_text(path.read_text().replace('1.5', 'NaN'))
+    with pytest.raises(BenchError, match='NaN is no figure'):
+        load(tmp_path, 'ratelimit', ('seed',))
+
+
 @pytest.mark.parametrize('text', ['', '{}', '{"format": 99}', '[]'])
 def test_a_result_that_cannot_be_read_is_named(tmp_path, text):
     path: Path = tmp_path / 'ratelimit-seed.json'

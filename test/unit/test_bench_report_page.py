@@ -238,7 +238,9 @@ def test_an_alternative_text_tells_what_the_plot_shows():
 
 
 def test_a_damaged_result_is_told_in_a_line():
-    for figures in ({}, {'runs': [{}]}, {'runs': None}):
+    timeless = run().as_json()
+    timeless['summary'] |= {'seconds': 0, 'steady_seconds': 0}
+    for figures in ({}, {'runs': [{}]}, {'runs': None}, {'runs': [timeless]}):
         with pytest.raises(BenchError, match='compare-write.json is damaged'):
             sections([replace(kept(), figures=figures)])
 

@@ -87,7 +87,10 @@ def _described(result: Result) -> Description:
     """
     try:
         return describe(result)
-    except (AttributeError, LookupError, TypeError, ValueError) as err:
+    except (
+        *(ArithmeticError, AttributeError),
+        *(LookupError, TypeError, ValueError),
+    ) as err:
         raise BenchError(
             f'{result.words}.json is damaged, or of another version '
             f'({type(err).__name__}: {err}): measure it again, or remove it'
