@@ -244,7 +244,9 @@ def rounds_note(runs: Sequence[Run]) -> str:
 def warnings(runs: Sequence[Run]) -> list[str]:
     """What makes the figures doubtful."""
     bound = sum(run.summary.is_client_bound for run in runs)
-    silent = sum(not run.summary.admitted for run in runs)
+    nothing = [run.summary for run in runs if not run.summary.admitted]
+    silent = sum(not (each.errors or each.refused) for each in nothing)
+    failed = len(nothing) - silent
     found = []
     if bound:
         found.append(
@@ -255,6 +257,11 @@ def warnings(runs: Sequence[Run]) -> list[str]:
         found.append(
             f'In {silent} of {len(runs)} loads nothing was admitted in time: '
             'there are no latencies of them. Make them longer.'
+        )
+    if failed:
+        found.append(
+            f'In {failed} of {len(runs)} loads nothing was admitted: all was '
+            'refused or failed, so there are no latencies of them.'
         )
     return found
 

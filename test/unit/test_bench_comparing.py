@@ -141,6 +141,14 @@ def test_loads_of_which_nothing_was_admitted_are_told():
     assert told.startswith('In 1 of 2 loads nothing was admitted in time')
 
 
+@pytest.mark.parametrize('also', [{'errors': {'503': 9}}, {'refused': 9}])
+def test_loads_that_failed_altogether_need_not_be_longer(also):
+    some = run_of(1.0)
+    none = replace(some, summary=replace(some.summary, admitted=0, **also))
+    (told,) = warnings([some, none])
+    assert told.startswith('In 1 of 2 loads nothing was admitted: all was')
+
+
 @given(st.lists(st.integers(), max_size=6, unique=True), st.integers(0, 20))
 def test_everybody_has_a_turn(some, turn):
     assert sorted(rotated(some, turn)) == sorted(some)
