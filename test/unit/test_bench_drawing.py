@@ -3,6 +3,7 @@
 
 import math
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardmw.bench.drawing import png, svg
+from shardmw.bench.drawing.layout import figure_of
 from shardmw.bench.drawing.palette import looks
 from shardmw.bench.drawing.ticks import (
     linear_ticks,
@@ -128,6 +130,36 @@ class TestSvg:
     )
     def test_it_is_no_large_file(self, count, points, style):
         assert len(svg(many_of(count, points, style))) < 60_000
+
+    def test_bars_have_their_values_beside_what_outliers_add(self):
+        bars = Series('response', [0, 1], [50.5, 61.5], BARS)
+        small = Series('request', [0, 1], [0.0842, 0.17], BARS)
+        strokes = Series('with', [0], [70], STROKES, beside='response')
+        plot = replace(BY_KIND, series=(small, bars, strokes))
+        assert {'50.5', '61.5', '0.0842', '0.17'} <= {*texts_in(svg(plot))}
+
+    def test_values_that_would_touch_are_not_on_the_bars(self):
+        several = [
+            Series(f'{page} rows a page', [0, 1, 2], [y, y, y], BARS)
+            for page, y in ((1, 28969), (2, 31594), (3, 34107))
+        ]
+        wide = [replace(each, y=[1, 2, 3]) for each in several]
+        texts = texts_in(svg(replace(BY_KIND, series=several)))
+        assert '28,969' in texts
+        names = ['plain', 'native, 8 ranges', 'N = 4', 'N = 32']
+        axis = Axis('container', names=names)
+        texts = texts_in(svg(replace(BY_KIND, x=axis, series=several)))
+        assert '28,969' not in texts
+        texts = texts_in(svg(replace(BY_KIND, x=axis, series=wide)))
+        assert '3' in texts
+
+    def test_one_published_value_is_where_it_was_measured(self):
+        published = Series('published', SIZES[:1], [4], REFERENCE)
+        plot = replace(BY_SIZE, series=(BY_SIZE.series[0], published))
+        (axes,) = figure_of(plot).axes
+        (line,) = [each for each in axes.lines if len(each.get_xdata()) == 1]
+        assert list(line.get_xdata()) == [SIZES[0]]
+        assert line.get_marker() != 'none'
 
     def test_what_has_no_place_is_left_out(self):
         series = Series(

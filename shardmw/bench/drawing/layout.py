@@ -124,9 +124,8 @@ def _limit(axes: Axes, plot: Plot) -> None:
     if plot.x.names:
         axes.set_xlim(-0.55, len(plot.x.names) - 0.45)
     else:
-        several = [each for s in plot.series if len(s.x) > 1 for each in s.x]
         every = [each for s in plot.series for each in s.x]
-        low, high = _limits(plot.x, several or every, False)
+        low, high = _limits(plot.x, every, False)
         # a mark at the very beginning would cover the other axis' labels
         is_at_edge = not plot.x.log and min(every) <= low
         axes.set_xlim(low - is_at_edge * (high - low) / 50, high)

@@ -39,8 +39,10 @@ _STROKE_WIDTH = 1.8
 _REFERENCE_DASHES = ((0, (4, 2)), (0, (1.2, 1.6)), (0, (7, 2, 1.5, 2)))
 _REFERENCE_MARKERS = 'Ds^'
 
-# Up to so many bars have their values on them.
+# Up to so many bars have their values on them, if there is room: so many
+# letters beside each other, for all bars of a plot.
 _MOST_TOLD = 12
+_TOLD_LETTERS = 75
 
 # Up to so many points are marked, and have error bars.
 _FEW_POINTS = 40
@@ -76,7 +78,9 @@ def draw_series(axes: Axes, plot: Plot) -> None:
         if style == REFERENCE:
             _draw_reference(axes, plot, series)
         elif style == BARS:
-            _draw_bars(axes, series, look, places, _is_told(plot))
+            _draw_bars(axes, series, look, places)
+            if _is_told(plot):
+                _tell(axes, plot, series, places)
         elif style == STEPS:
             _draw_steps(axes, series, look, len(look_of) <= _FEW_STEPS)
         elif style == STROKES:
@@ -167,19 +171,30 @@ def _draw_bars(
     series: Series,
     look: Look,
     places: Mapping[str, tuple[float, float]],
-    is_told: bool,
 ) -> None:
     offset, width = places[series.label]
     x = [each + offset for each in series.x]
     axes.bar(x, series.y, width, color=look.colour, zorder=2)
     _draw_interval(axes, series, x, INK)
-    if not is_told:
-        return
-    tops = series.y if series.high is None else series.high
-    for place, value, top in zip(x, series.y, tops, strict=True):
+
+
+def _tell(
+    axes: Axes,
+    plot: Plot,
+    series: Series,
+    places: Mapping[str, tuple[float, float]],
+) -> None:
+    """The values of bars, above all that is drawn of them."""
+    offset, _ = places[series.label]
+    tops = dict(zip(series.x, series.high or series.y, strict=True))
+    for strokes in plot.series:
+        if strokes.style == STROKES and strokes.beside == series.label:
+            for x, y in zip(strokes.x, strokes.y, strict=True):
+                tops[x] = max(tops.get(x, y), y)
+    for x, value in zip(series.x, series.y, strict=True):
         axes.annotate(
             _told(value),
-            (place, top),
+            (x + offset, tops[x]),
             (0, 3),
             textcoords='offset points',
             ha='center',
@@ -193,8 +208,16 @@ def _draw_bars(
 def _is_told(plot: Plot) -> bool:
     """Whether there is room for values on the bars."""
     bars = [each for each in plot.series if each.style == BARS]
-    has_strokes = any(each.style == STROKES for each in plot.series)
-    return not has_strokes and sum(len(each.x) for each in bars) <= _MOST_TOLD
+    labels = {each.label for each in bars}
+    letters = max(len(_told(y)) for each in bars for y in each.y)
+    room = (
+        _BARS_WIDTH
+        / len(labels)
+        * _TOLD_LETTERS
+        / len(plot.x.names or bars[0].x)
+    )
+    count = sum(len(each.x) for each in bars)
+    return count <= _MOST_TOLD and letters <= room
 
 
 def _told(value: float) -> str:
@@ -322,16 +345,7 @@ def _draw_dots(
 
 
 def _draw_reference(axes: Axes, plot: Plot, series: Series) -> None:
-    look = _reference_look(plot, series)
-    if _is_level(plot, series):
-        axes.axhline(series.y[0], **look, zorder=2.8)
-    else:
-        axes.plot(series.x, series.y, **look, zorder=3.5)
-
-
-def _is_level(plot: Plot, series: Series) -> bool:
-    """Whether it's one value, for all x."""
-    return len(series.y) == 1 and not plot.x.names
+    axes.plot(series.x, series.y, **_reference_look(plot, series), zorder=3.5)
 
 
 def _reference_look(plot: Plot, series: Series) -> dict[str, object]:
@@ -345,9 +359,7 @@ def _reference_look(plot: Plot, series: Series) -> dict[str, object]:
         # names have nothing between them
         'linestyle': 'none' if plot.x.names else _REFERENCE_DASHES[place],
         'linewidth': 1.6,
-        'marker': (
-            'none' if _is_level(plot, series) else _REFERENCE_MARKERS[place]
-        ),
+        'marker': _REFERENCE_MARKERS[place],
         'markersize': 7 if plot.x.names else 5,
         'markerfacecolor': PAPER,
         'markeredgewidth': 1.6,
