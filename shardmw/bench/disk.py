@@ -38,7 +38,7 @@ def served(folder: Path) -> Iterator[str]:
     process = context.Process(
         target=_serve, args=(theirs, folder), daemon=True
     )
-    with signals.held_back():
+    with signals.kept_from_children():
         process.start()
     theirs.close()
     try:

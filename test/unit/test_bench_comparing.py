@@ -300,6 +300,15 @@ class TestDescriptions:
         assert many['published /s'] == '150'
         assert many['published ratio'] == '1.55'
 
+    def test_the_published_bandwidth_is_that_of_16_writers(self):
+        runs = runs_at({PLAIN: [5]}, clients=16, size=4 << 20)
+        runs += runs_at({PLAIN: [5]}, clients=1, size=4 << 20)
+        found = describe(result_of('scenario', 'concurrency', runs))
+        sixteen, one = cells(found.tables[0])
+        assert sixteen['published /s'] == '40.0'
+        assert sixteen['published MB/s'] == '155'
+        assert one['published MB/s'] == '—'
+
     @pytest.mark.parametrize('command', ['workload', 'compare'])
     def test_work_that_has_not_begun_has_no_tables(self, command):
         found = describe(result_of(command, 'write', []))

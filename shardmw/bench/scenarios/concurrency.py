@@ -99,8 +99,9 @@ def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
             rows,
             [
                 *leading,
-                *(RATE, Column('published /s', _published)),
-                *(BANDWIDTH, *RATE_RATIO, ERRORS),
+                *(RATE, _published('published /s', 0)),
+                *(BANDWIDTH, _published('published MB/s', 1)),
+                *(*RATE_RATIO, ERRORS),
             ],
             [rounds_note(runs), *warnings(runs)],
         ),
@@ -123,10 +124,13 @@ def plots(parameters: Parameters, figures: Mapping) -> list[Plot]:
     ]
 
 
-def _published(row: Row) -> str:
-    known = object_size.PUBLISHED_RATES.get(row.conditions['size'])
-    is_same = (row.work, row.conditions['clients']) == (
-        WRITE,
-        _PUBLISHED_CLIENTS,
-    )
-    return figure(known[0] if known and is_same else None)
+def _published(head: str, which: int) -> Column:
+    def cell(row: Row) -> str:
+        known = object_size.PUBLISHED_RATES.get(row.conditions['size'])
+        is_same = (row.work, row.conditions['clients']) == (
+            WRITE,
+            _PUBLISHED_CLIENTS,
+        )
+        return figure(known[which] if known and is_same else None)
+
+    return Column(head, cell)
