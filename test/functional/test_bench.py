@@ -2,11 +2,12 @@
 """The benchmark, with loads of a second; what it measures is not judged."""
 
 import json
+import signal
 
 import pytest
 
 from shardmw.bench.page import BEGIN, END
-from test.functional.benching import run_bench
+from test.functional.benching import run_bench, start_bench
 
 #: Those that need a cluster only, and take the least time.
 EXPERIMENTS = ('rates', 'outage')
@@ -137,3 +138,19 @@ def test_an_old_result_is_told_before_anything_is_measured(tmp_path):
     assert ran.returncode == 1
     assert ran.stdout == ''
     assert 'is no result of this version' in ran.stderr
+
+
+def test_one_that_is_interrupted_keeps_what_it_has(tmp_path):
+    ran = start_bench(
+        *('ratelimit', *TINY, '--output', str(tmp_path)), PYTHONUNBUFFERED='1'
+    )
+    # the first load is kept when the second one is over
+    lines = (line for line in ran.stdout if '/s admitted of' in line)
+    assert next(lines)
+    assert next(lines)
+    ran.send_signal(signal.SIGINT)
+    ran.communicate(timeout=60)
+    assert ran.returncode == 128 + signal.SIGINT
+    kept = json.loads((tmp_path / 'ratelimit-rates.json').read_text())
+    assert not kept['complete']
+    assert kept['figures']['rows'][0]['unlimited_rate'] is not None

@@ -72,23 +72,33 @@ class TestRates:
         assert [row['held'] for row in cells(table)] == ['yes', 'no']
 
 
-def test_seed_gives_the_median_of_the_rounds_ratios():
+def seed_figures() -> dict:
     admitted = {(None, None): (100, 80), (None, 4): (90, 88)}
     admitted |= {(100.0, None): (20, 20), (100.0, 4): (60, 80)}
-    figures = {
+    return {
         'rows': [
             load_row(count, rate=rate, shards=shards, round=turn)
             for (rate, shards), counts in admitted.items()
             for turn, count in enumerate(counts)
         ]
     }
-    unlimited, limited = cells(seed.tables(PARAMETERS, figures)[0])
+
+
+def test_seed_gives_the_median_of_the_rounds_ratios():
+    unlimited, limited = cells(seed.tables(PARAMETERS, seed_figures())[0])
     assert unlimited['ratio'] == '1.00'
     assert limited['ratio'] == '3.50'
     assert limited['ratios of the rounds'] == '3.00 to 4.00'
 
 
-def test_an_outage_has_a_row_for_each_phase():
+def test_a_seed_that_was_broken_off_has_the_rounds_that_are_whole():
+    rows = seed_figures()['rows'][:3]
+    unlimited, limited = cells(seed.tables(PARAMETERS, {'rows': rows})[0])
+    assert unlimited['ratio'] == '0.90'
+    assert (limited['plain /s'], limited['ratio']) == ('—', '—')
+
+
+def outage_figures() -> dict:
     def run(rate, admitted):
         phases = [
             {
@@ -104,13 +114,22 @@ def test_an_outage_has_a_row_for_each_phase():
         ]
         return {'rate': rate, 'phases': phases}
 
-    figures = {'runs': [run(None, 170.0), run(20.0, 152.0)]}
-    table, series = outage.tables(PARAMETERS, figures)
+    return {'runs': [run(None, 170.0), run(20.0, 152.0)]}
+
+
+def test_an_outage_has_a_row_for_each_phase():
+    table, series = outage.tables(PARAMETERS, outage_figures())
     first, *others = cells(table)
     assert len(others) == 5
     assert (first['limit'], first['of limit × N']) == ('20 /s', '0.95')
     assert first['bound by'] == 'machine'
     assert cells(series)[0]['writes in each second'] == '1 2'
+
+
+def test_an_outage_that_was_broken_off_has_its_first_run():
+    figures = {'runs': outage_figures()['runs'][:1]}
+    table, _ = outage.tables(PARAMETERS, figures)
+    assert {row['limit'] for row in cells(table)} == {'none'}
 
 
 def test_operations_are_by_write():
@@ -159,6 +178,21 @@ class TestLatency:
     def test_rounds_without_figures_give_none(self, figures):
         _, own, _ = cells(latency.tables(PARAMETERS, figures)[0])
         assert (own['mean ms'], own['mean ratio']) == ('—', '—')
+
+    def test_a_round_that_lacks_its_base_has_no_ratio(self, figures):
+        del figures['rows'][0]
+        _, own, _ = cells(latency.tables(PARAMETERS, figures)[0])
+        assert own['p50 ms'] == '13.5'
+        assert own['p50 ratio'] == '1.077'
+
+
+def test_what_was_interrupted_says_so():
+    result = Result(
+        *('ratelimit', 'operations', ORIGIN),
+        *(PARAMETERS.as_json(), {'rows': []}),
+        complete=False,
+    )
+    assert '**operations was interrupted.**' in markdown([result])
 
 
 def test_results_of_one_origin_name_it_once():

@@ -63,9 +63,7 @@ def ratelimit(
                 COMMAND,
                 experiment,
                 parameters,
-                lambda stage, keep, module=MODULES[experiment]: module.measure(
-                    stage
-                ),
+                MODULES[experiment].measure,
                 Stage,
             )
             for experiment in experiments

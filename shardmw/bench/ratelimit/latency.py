@@ -3,7 +3,7 @@
 
 import contextlib
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -29,14 +29,16 @@ class _Case(NamedTuple):
     shards: int | None
 
 
-def measure(stage: Stage) -> dict[str, object]:
+def measure(
+    stage: Stage, keep: Callable[[Mapping], None]
+) -> dict[str, object]:
     """Write in turns to clusters that differ in the filter that limits."""
     parameters = stage.parameters
     shards = parameters.middle_shards
     cases = [_Case(f, None) for f in (None, SHARDMW, STOCK)]
     cases += [_Case(f, shards) for f in (None, SHARDMW)]
     chance = random.Random(_SEED)
-    rows = []
+    figures = {'rows': []}
     with contextlib.ExitStack() as stack:
         beds = {
             limiter: stack.enter_context(stage.bed(limiter, _RATE, LEAST_SIZE))
@@ -48,12 +50,14 @@ def measure(stage: Stage) -> dict[str, object]:
             for pair in range(parameters.pairs):
                 for case in chance.sample(cases, len(cases)):
                     bed = beds[case.limiter]
-                    rows.append(_write(stage, bed, case, clients, pair))
+                    row = _write(stage, bed, case, clients, pair)
+                    figures['rows'].append(row)
+                    keep(figures)
             stage.screen.line(
                 f'{clients} clients: {parameters.pairs} rounds of '
                 f'{len(cases)} cases'
             )
-    return {'rows': rows}
+    return figures
 
 
 def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
@@ -126,7 +130,8 @@ def _row(
         ratios = [
             value / base[n]['latency'][kind]
             for n, value in took.items()
-            if value is not None and base[n]['latency'][kind]
+            # a round that was broken off may lack its base
+            if value is not None and n in base and base[n]['latency'][kind]
         ]
         cells.append(figure(median(known)) if known else '—')
         cells += ('', '') if limiter is None else _ratio_cells(ratios)

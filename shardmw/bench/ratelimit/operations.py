@@ -2,7 +2,7 @@
 """``operations``: what memcached is asked for, for a write."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from shardmw.bench.memcached import Operations, operations
@@ -30,10 +30,12 @@ class _Case(NamedTuple):
     shards: int | None
 
 
-def measure(stage: Stage) -> dict[str, object]:
+def measure(
+    stage: Stage, keep: Callable[[Mapping], None]
+) -> dict[str, object]:
     """Count what memcached is asked for, with each filter."""
     parameters = stage.parameters
-    rows = []
+    figures = {'rows': []}
     with stage.bed() as bed:
         for limiter in (None, STOCK, SHARDMW):
             bed.limit(limiter, parameters.middle_rate)
@@ -42,8 +44,10 @@ def measure(stage: Stage) -> dict[str, object]:
                     continue
                 case = _Case(limiter, shards)
                 for manner in MANNERS:
-                    rows.append(_write(stage, bed, case, manner))
-    return {'rows': rows}
+                    row = _write(stage, bed, case, manner)
+                    figures['rows'].append(row)
+                    keep(figures)
+    return figures
 
 
 def tables(parameters: Parameters, figures: Mapping) -> list[Table]:

@@ -2,7 +2,7 @@
 """``outage``: memcached dies under load, and comes back."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from shardmw.bench.figures import count_between, per_second
@@ -34,21 +34,27 @@ class LogLines(NamedTuple):
     refusals: int
 
 
-def measure(stage: Stage) -> dict[str, object]:
+def measure(
+    stage: Stage, keep: Callable[[Mapping], None]
+) -> dict[str, object]:
     """Let memcached die, with a limit and without."""
     parameters = stage.parameters
+    figures = {'runs': []}
     with stage.bed() as bed:
-        unlimited = _write(stage, bed, None)
-        bed.limit(SHARDMW, parameters.middle_rate)
-        limited = _write(stage, bed, parameters.middle_rate)
-    return {'runs': [unlimited, limited]}
+        for rate in (None, parameters.middle_rate):
+            if rate is not None:
+                bed.limit(SHARDMW, rate)
+            figures['runs'].append(_write(stage, bed, rate))
+            keep(figures)
+    return figures
 
 
 def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
     """Each phase of both runs, and the admitted rate second by second."""
-    unlimited, limited = figures['runs']
+    unlimited, *_ = figures['runs']
+    runs = figures['runs'][::-1]
     rows = []
-    for run in (limited, unlimited):
+    for run in runs:
         for phase, free in zip(
             run['phases'], unlimited['phases'], strict=True
         ):
@@ -70,7 +76,7 @@ def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
             ('limit', 'memcached', 'writes in each second'),
             [
                 (_limit_text(run['rate']), phase['phase'], _series(phase))
-                for run in (limited, unlimited)
+                for run in runs
                 for phase in run['phases']
             ],
             names=3,

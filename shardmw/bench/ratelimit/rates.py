@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``rates``: is what is admitted what the limit says?"""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from shardmw.bench.load import Outcome
 from shardmw.bench.ratelimit.limits import (
@@ -30,30 +30,33 @@ _ROUNDING = 1
 _Row = Mapping[str, object]
 
 
-def measure(stage: Stage) -> dict[str, object]:
+def measure(
+    stage: Stage, keep: Callable[[Mapping], None]
+) -> dict[str, object]:
     """Write to new containers with each limit, and with none."""
     parameters = stage.parameters
-    rows = []
+    figures = {'rows': []}
+    #: what was admitted without a limit, by the number of shards
+    unlimited: dict[int | None, float] = {}
     with stage.bed() as bed:
-        unlimited = {}
-        for shards in parameters.shards:
-            row = _write(stage, bed, None, None, shards, FRESH)
-            unlimited[shards] = row['admitted_rate']
-            rows.append(row)
-        plain_row = _write(stage, bed, None, None, None, FRESH)
-        unlimited[None] = plain_row['admitted_rate']
-        rows.append(plain_row)
+
+        def write(*case: object) -> None:
+            row = _write(stage, bed, *case)
+            free = unlimited.setdefault(row['shards'], row['admitted_rate'])
+            figures['rows'].append({**row, 'unlimited_rate': free})
+            keep(figures)
+
+        for shards in (*parameters.shards, None):
+            write(None, None, shards, FRESH)
         for rate in parameters.rates:
             bed.limit(SHARDMW, rate)
             for shards in parameters.shards:
-                rows.append(_write(stage, bed, SHARDMW, rate, shards, FRESH))
+                write(SHARDMW, rate, shards, FRESH)
         for rate in parameters.stock_rates:
             bed.limit(STOCK, rate)
             for state in (FRESH, FILLED):
-                rows.append(_write(stage, bed, STOCK, rate, None, state))
-    for row in rows:
-        row['unlimited_rate'] = unlimited[row['shards']]
-    return {'rows': rows}
+                write(STOCK, rate, None, state)
+    return figures
 
 
 def tables(parameters: Parameters, figures: Mapping) -> list[Table]:

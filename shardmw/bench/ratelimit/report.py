@@ -39,6 +39,8 @@ def markdown(results: Sequence[Result]) -> str:
         if origin != said:
             parts.append(origin)
             said = origin
+        if not result.complete:
+            parts.append(f'**{result.experiment} was interrupted.**')
         parts += [table.markdown() for table in tables(result)]
     return '\n\n'.join(parts) + '\n'
 

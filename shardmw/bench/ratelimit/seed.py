@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``seed``: many writers fill one container, plain or of many shards."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
 from shardmw.bench.ratelimit.limits import SHARDMW
@@ -12,10 +12,12 @@ from shardmw.bench.summary import errors_text, summarize
 from shardmw.bench.tables import Table, figure, number, plain
 
 
-def measure(stage: Stage) -> dict[str, object]:
+def measure(
+    stage: Stage, keep: Callable[[Mapping], None]
+) -> dict[str, object]:
     """Write to both kinds of container in turns, with a limit and without."""
     parameters = stage.parameters
-    rows = []
+    figures = {'rows': []}
     with stage.bed() as bed:
         for rate in (None, parameters.seed_rate):
             bed.limit(SHARDMW, rate)
@@ -23,8 +25,10 @@ def measure(stage: Stage) -> dict[str, object]:
                 kinds = [None, parameters.seed_shards]
                 # what comes second finds fuller disks
                 for shards in kinds[:: -1 if turn % 2 else 1]:
-                    rows.append(_write(stage, bed, rate, shards, turn))
-    return {'rows': rows}
+                    row = _write(stage, bed, rate, shards, turn)
+                    figures['rows'].append(row)
+                    keep(figures)
+    return figures
 
 
 def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
@@ -37,7 +41,8 @@ def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
         )
         gains = [
             b['admitted_rate'] / a['admitted_rate']
-            for a, b in zip(one, many, strict=True)
+            # of a round that was broken off there is one only
+            for a, b in _pairs(one, many)
             if a['admitted_rate']
         ]
         rows.append(
@@ -86,8 +91,20 @@ def _of(rows: Sequence[Mapping], rate: object, shards: object) -> list:
     return sorted(found, key=lambda row: row['round'])
 
 
+def _pairs(
+    one: Sequence[Mapping], many: Sequence[Mapping]
+) -> list[tuple[Mapping, Mapping]]:
+    by_round = {row['round']: row for row in many}
+    return [
+        (row, by_round[row['round']])
+        for row in one
+        if row['round'] in by_round
+    ]
+
+
 def _rate(rows: Sequence[Mapping]) -> str:
-    return figure(median(row['admitted_rate'] for row in rows))
+    rates = [row['admitted_rate'] for row in rows]
+    return figure(median(rates) if rates else None)
 
 
 def _all_errors(rows: Sequence[Mapping]) -> dict[str, int]:
