@@ -224,7 +224,8 @@ def latency_over_time(runs: Sequence[Run], prefix: str) -> list[Plot]:
             x=Axis('time since the load began (s)'),
             y=_axis('mean latency (ms)', series),
             series=series,
-            note=_times_note(cut.runs, step, has_dots),
+            note=_times_note(cut.runs, step, has_dots)
+            + _left_out_note(cut.runs, series),
         )
     return plots
 
@@ -237,17 +238,18 @@ def latency_histograms(runs: Sequence[Run], prefix: str) -> list[Plot]:
             kind.label: _histogram(own)
             for kind, own in by_kind(cut.runs).items()
         }
+        series = [
+            _histogram_series(label, histogram)
+            for label, histogram in histograms.items()
+            if histogram.total
+        ]
         plots += _plot(
             name=cut.name(prefix, 'latency-histogram'),
             title=cut.title('how long they took'),
             x=Axis('latency (ms)', log=True),
             y=Axis('operations (%)'),
-            series=[
-                _histogram_series(label, histogram)
-                for label, histogram in histograms.items()
-                if histogram.total
-            ],
-            note=_histogram_note(cut.runs),
+            series=series,
+            note=_histogram_note(cut.runs) + _left_out_note(cut.runs, series),
         )
     return plots
 
@@ -394,6 +396,16 @@ def _rounds_note(runs: Iterable[Run]) -> str:
         f'Medians of {rounds} rounds; thin lines go from the least to the '
         'greatest.'
     )
+
+
+def _left_out_note(runs: Iterable[Run], series: Iterable[Series]) -> str:
+    """Whom a plot lacks; a line that's left alone has no legend."""
+    shown = {each.label for each in series}
+    labels = [kind.label for kind in kinds_of(runs)]
+    missing = [label for label in labels if label not in shown]
+    if not missing:
+        return ''
+    return f' Too little was measured of {" and ".join(missing)}.'
 
 
 def _of_first_round(runs: Sequence[Run]) -> list[Run]:

@@ -282,6 +282,16 @@ class TestLatencyOverTime:
         assert runplots.latency_over_time(runs, 'p') == []
 
 
+def test_whom_a_plot_lacks_is_told():
+    whole = run(each_second=(1, 2, 3))
+    part = run(kind=sharded(2), took=(), each_second=(1,))
+    for plots in (runplots.latency_over_time, runplots.latency_histograms):
+        (plot,) = plots([whole, part], 'p')
+        assert plot.note.endswith('. Too little was measured of N = 2.')
+        (plot,) = plots([whole], 'p')
+        assert 'Too little' not in plot.note
+
+
 def test_histograms_of_all_rounds_are_shares():
     runs = [run(took=(0.01, 0.02)), run(turn=1, took=(0.02, 0.02))]
     (plot,) = runplots.latency_histograms(runs, 'p')
