@@ -19,6 +19,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
 
+from shardmw.bench import signals
 from shardmw.bench.databases import (
     connected,
     databases,
@@ -138,9 +139,18 @@ def _processes(rows: int) -> int:
 def _put_at_once(jobs: Sequence[_Job]) -> None:
     # not forked, for nothing of this process is theirs
     context = multiprocessing.get_context('spawn')
+    others = set(multiprocessing.active_children())
     with ProcessPoolExecutor(len(jobs), context) as pool:
-        for _ in pool.map(_put, jobs):
-            pass
+        try:
+            with signals.kept_from_children():
+                done = pool.map(_put, jobs)
+            for _ in done:
+                pass
+        except BaseException:
+            # the pool would wait for rows that nobody wants any more
+            for process in set(multiprocessing.active_children()) - others:
+                process.kill()
+            raise
 
 
 def _put(job: _Job) -> None:

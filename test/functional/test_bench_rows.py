@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows put into container databases: as uploads leave them, and Swift's."""
 
+import signal
+import time
 from functools import reduce
 
 import pytest
 from swift.common.db import chexor
 
+from shardmw.bench import preload as module
 from shardmw.bench.account import Account
 from shardmw.bench.databases import connected, content, databases, parts
-from shardmw.bench.errors import BenchError
+from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.kinds import PLAIN, native, sharded
 from shardmw.bench.names import FlatNames, ListedNames, TreeNames
 from shardmw.bench.native import even_bounds, report_usage, shard_natively
@@ -244,3 +247,33 @@ def test_a_database_that_cannot_be_read_is_told_in_a_line(tmp_path):
 
 def test_the_benchmarks_own_account_is_that_of_the_default_user(cluster):
     assert Account.login(cluster).name == 'AUTH_test'
+
+
+class Endless:
+    """A job for a process, whose end nobody lives to see."""
+
+    @property
+    def targets(self) -> tuple:
+        time.sleep(300)
+        return ()
+
+
+@pytest.fixture
+def soon_interrupted():
+    """Somebody ends the command while a test goes on."""
+
+    def interrupt(number, frame):
+        raise Interrupted(number)
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 5)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_nobody_waits_for_rows_after_an_interruption(soon_interrupted):
+    began = time.monotonic()
+    with pytest.raises(Interrupted):
+        module._put_at_once([Endless(), Endless()])
+    assert time.monotonic() - began < 60
