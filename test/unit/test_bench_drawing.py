@@ -169,6 +169,13 @@ class TestSvg:
         drawing = svg(Plot('gaps', 'Gaps', Axis('x'), axis, [series]))
         assert '5' in ' '.join(texts_in(drawing))
 
+    def test_zero_has_no_place_on_a_logarithmic_axis(self):
+        x, y = Axis('size', log=True), Axis('latency (ms)', log=True)
+        some = Series('plain', [0, 1, 2, 3], [5, 6, 0, 8])
+        known = Series('plain', [1, 3], [6, 8])
+        drawn = [svg(Plot('a', 'A', x, y, [each])) for each in (some, known)]
+        assert drawn[0] == drawn[1]
+
     def test_nothing_at_all_is_refused(self):
         for series in ([], [Series('plain', [1], [math.nan])]):
             plot = Plot('none', 'None', Axis('x'), Axis('y'), series)

@@ -179,6 +179,11 @@ class TestLatency:
         _, own, _ = cells(latency.tables(PARAMETERS, figures)[0])
         assert (own['mean ms'], own['mean ratio']) == ('—', '—')
 
+    def test_a_single_round_has_no_interval(self, figures):
+        figures['rows'] = figures['rows'][:3]
+        _, own, _ = latency.tables(PARAMETERS, figures)[0].rows
+        assert own[4:6] == ('1.100', '—')
+
     def test_a_round_that_lacks_its_base_has_no_ratio(self, figures):
         del figures['rows'][0]
         _, own, _ = cells(latency.tables(PARAMETERS, figures)[0])

@@ -148,6 +148,8 @@ def _ratio_cells(ratios: Sequence[float]) -> tuple[str, str]:
     if not ratios:
         return '—', '—'
     found = median_interval(ratios)
+    if not found.confidence:
+        return number(found.median, 3), '—'
     interval = f'{found.low:.3f} to {found.high:.3f}'
     if found.confidence < 0.95:
         interval += f' ({found.confidence:.0%})'
