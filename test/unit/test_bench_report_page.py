@@ -305,3 +305,11 @@ class TestCommand:
         assert ended.exit_code == 1
         assert target.read_text() == BEGIN
         assert not (tmp_path / 'report.html').exists()
+
+
+def test_plots_that_would_be_called_the_same_have_names_of_their_own():
+    found = sections([kept(), kept()])
+    names = [
+        plot.name for section in found for plot in section.description.plots
+    ]
+    assert len(set(names)) == len(names) > 1
