@@ -183,10 +183,12 @@ def _with_figures(result: Result, figures: Figures) -> Result:
 
 
 def _publish(result: Result, output: Path, screen: Screen) -> Path:
-    """Keep a result, and show it."""
-    path = results.save(output, result)
-    for table in describe(result).tables:
-        screen.table(table)
+    """Keep a result, and show it, also if it can't be kept."""
+    try:
+        path = results.save(output, result)
+    finally:
+        for table in describe(result).tables:
+            screen.table(table)
     if not result.complete:
         screen.warning('broken off: these are the figures of what was done')
     files = [path]

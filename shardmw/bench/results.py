@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The folder that results are kept in: JSON, a file for each experiment."""
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -113,6 +114,8 @@ def write(path: Path, text: str) -> None:
         draft.write_text(text, encoding='utf-8')
         os.replace(draft, path)
     except OSError as err:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
         raise BenchError(f'{path} cannot be written: {err.strerror}') from err
 
 

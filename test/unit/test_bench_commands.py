@@ -280,6 +280,16 @@ class TestPerforming:
         assert (tmp_path / 'workload-write.csv').exists()
         assert 'broken off' in capsys.readouterr().out
 
+    def test_what_cannot_be_kept_is_shown_and_leaves_nothing(
+        self, perform_failing, tmp_path, capsys
+    ):
+        in_the_way = tmp_path / 'workload-write.json'
+        in_the_way.mkdir()
+        runs = [run_of(0.5).as_json()]
+        perform_failing(BenchError('away'), {'runs': runs})
+        assert 'p99 ms' in capsys.readouterr().out
+        assert list(tmp_path.iterdir()) == [in_the_way]
+
     def test_what_fails_does_not_keep_others_from_being_done(
         self, tmp_path, monkeypatch, capsys
     ):
