@@ -59,16 +59,19 @@ class Table:
 
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
-    ) -> Iterator[RichTable]:
+    ) -> Iterator[RichTable | Text]:
         """The table on a terminal, in as many parts as its width takes."""
         for part in self.within(options.max_width):
             yield part._rich(options.max_width)
+        if self.notes:
+            # as wide as the terminal, though the last part may be narrow
+            yield Text(_unmarked('\n'.join(self.notes)), style='dim')
 
     def within(self, width: int) -> list['Table']:
         """The table in parts that are no wider, so that no figure is cut.
 
         Each has the columns of words, and as many others as there is room
-        for; the first has the title, and the last one the notes.
+        for; the first has the title.
 
         :param width: in letters, of a terminal
         """
@@ -86,8 +89,7 @@ class Table:
                 '' if place else self.title,
                 [self.columns[i] for i in part],
                 [[row[i] for i in part] for row in self.rows],
-                self.notes if place == len(parts) - 1 else (),
-                self.names,
+                names=self.names,
             )
             for place, part in enumerate(parts)
         ]
@@ -96,8 +98,6 @@ class Table:
         table = RichTable(
             title=Text(self.title, style='bold cyan') if self.title else None,
             title_justify='left',
-            caption=Text(_unmarked('\n'.join(self.notes)), style='dim'),
-            caption_justify='left',
             box=box.SIMPLE_HEAD,
             pad_edge=False,
             header_style='dim',

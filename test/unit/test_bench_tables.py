@@ -50,6 +50,13 @@ def test_the_terminal_shows_no_marks_of_markdown():
     assert words.endswith('First write: 2 * 3 of a_b; rest: none.')
 
 
+def test_notes_are_as_wide_as_the_terminal():
+    notes = ('A note that is longer than its table.',)
+    console = Console(width=60, file=io.StringIO())
+    console.print(replace(TABLE, notes=notes))
+    assert notes[0] in console.file.getvalue()
+
+
 def test_a_narrow_terminal_shows_all_figures_in_parts():
     table = Table(
         'Times',
@@ -75,7 +82,7 @@ def test_a_narrow_terminal_shows_all_figures_in_parts():
 def test_parts_of_a_table_have_each_figure_once(width):
     columns = ('container', 'rate', '95 % interval', 'p50 ms', 'errors')
     row = ('plain', '1.00', '0.90 to 1.10', '12.5', '0')
-    parts = Table('T', columns, [row], ('N',)).within(width)
+    parts = Table('T', columns, [row]).within(width)
     assert [cell for part in parts for cell in part.rows[0][1:]] == [*row[1:]]
     assert all(part.rows[0][0] == 'plain' for part in parts)
     assert [part.title for part in parts] == ['T'] + [''] * (len(parts) - 1)
