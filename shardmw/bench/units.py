@@ -17,6 +17,7 @@ _DURATION = re.compile(r'(\d+(?:\.\d+)?)(ms|s|m|h|)')
 _UNIT_SECONDS = {'ms': 0.001, 's': 1, '': 1, 'm': 60, 'h': 3600}
 _COUNT = re.compile(r'(\d+(?:\.\d+)?(?:e\d+)?)([KM]?)', re.IGNORECASE)
 _COUNT_STEPS = {'': 1, 'K': 1_000, 'M': 1_000_000}
+_MOST_COUNT = 10**18  #: more than anybody has, and figures of it still fit
 _THOUSANDS = re.compile(r'\d{1,3}(?:,\d{3})+')
 _SHARE = re.compile(r'\d+(?:\.\d+)?')
 
@@ -219,7 +220,7 @@ def parse_count(text: str) -> int:
         typed = typed.replace(',', '')
     match = _COUNT.fullmatch(typed)
     exact = float(match[1]) * _COUNT_STEPS[match[2].upper()] if match else 0
-    if not 1 <= exact < math.inf or exact != int(exact):
+    if not 1 <= exact <= _MOST_COUNT or exact != int(exact):
         raise ValueError(
             f'{text!r} is no count: write a whole number from 1 on, such as '
             '1000, 1,000,000, 10e6 or 1M'

@@ -231,7 +231,19 @@ def test_count(text, count):
 
 @pytest.mark.parametrize(
     'text',
-    ['', '0', '-1', '1.5', '1,00', '1G', 'e6', '1e-3', '1,000M,', '1e400'],
+    [
+        '',
+        '0',
+        '-1',
+        '1.5',
+        '1,00',
+        '1G',
+        'e6',
+        '1e-3',
+        '1,000M,',
+        '1e300',
+        '1e400',
+    ],
 )
 def test_what_is_no_count_is_refused(text):
     with pytest.raises(ValueError, match='is no count: write a whole number'):
