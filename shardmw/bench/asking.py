@@ -58,11 +58,16 @@ def ask(
         connection.request(method, target, headers=dict(headers))
         response = connection.getresponse()
         return Answer(response.status, response.headers, response.read())
-    except (OSError, http.client.HTTPException, ValueError) as err:
-        # the last of them of headers that HTTP has no letters for
+    except (OSError, http.client.HTTPException) as err:
         raise BenchError(
             tls_problem(err, parts.netloc)
             or f'{method} {url} failed ({_reason(err)}): is a proxy there?'
+        ) from err
+    except ValueError as err:
+        # its text may have a key or a token in it
+        raise BenchError(
+            f'{method} {url} cannot be sent: the user, the key or the token '
+            'has characters that no header of HTTP takes'
         ) from err
     finally:
         connection.close()

@@ -60,6 +60,16 @@ def test_a_login_is_tried_again():
     assert access.token == 'token'
 
 
+@pytest.mark.parametrize('token', ['to\nken', '\N{SNOWMAN}'])
+def test_a_token_that_no_header_takes_is_told_without_it(token):
+    with (
+        answering() as address,
+        pytest.raises(BenchError, match='no header of HTTP takes') as caught,
+    ):
+        ask_again('GET', f'http://{address}', {'X-Auth-Token': token})
+    assert token not in str(caught.value)
+
+
 class TestTlsToAServerWithoutIt:
     def test_a_request_tells_so(self):
         with (

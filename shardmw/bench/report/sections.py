@@ -9,7 +9,7 @@ from shardmw.bench.experiments import Description, describe, in_order
 from shardmw.bench.plot import Plot
 from shardmw.bench.provenance import Provenance
 from shardmw.bench.results import Result
-from shardmw.bench.tables import figure
+from shardmw.bench.tables import figure, number
 
 _INCOMPLETE = (
     'This was interrupted: it is what had been measured until then, and not '
@@ -43,8 +43,9 @@ class Section:
         """What to know before one believes the figures."""
         origin = self.result.provenance
         busy = (
-            f'The machine had other work: it took {figure(origin.busy_cores)} '
-            f'of {origin.cores} cores when this began.'
+            f'The machine had other work: it took '
+            f'{number(origin.busy_cores, 1)} of {origin.cores} cores when '
+            'this began.'
         )
         return [
             *([] if self.result.complete else [_INCOMPLETE]),

@@ -101,7 +101,7 @@ def _listed_names(parameters: ListParameters, site: Site) -> Names:
     if max(parameters.page) > longest:
         raise BenchError(
             f'{site.urls[0]} gives up to {longest} rows a page: ask for '
-            f'fewer than {max(parameters.page)}'
+            f'no more of them than that, and not for {max(parameters.page)}'
         )
     rows = _rows(parameters, site)
     directories = parameters.directories
