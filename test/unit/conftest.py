@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
+import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from shardmw.bench import signals
 
 settings.register_profile(
     'default',
@@ -12,3 +16,13 @@ settings.register_profile(
 )
 settings.register_profile('long', deadline=None, max_examples=5000)
 settings.load_profile(os.environ.get('HYPOTHESIS_PROFILE', 'default'))
+
+
+@pytest.fixture(autouse=True)
+def _signals_as_before():
+    # a command that is tried here has handlers of its own, and Ctrl-C would
+    # fail the test that runs then, and not end them all
+    before = {each: signal.getsignal(each) for each in signals.ENDING}
+    yield
+    for each, handler in before.items():
+        signal.signal(each, handler)
