@@ -17,6 +17,16 @@ _INCOMPLETE = (
 )
 
 
+# What figures that are not as their experiment shapes them lead to.
+_DAMAGES = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+
+
 @dataclass(frozen=True)
 class Section:
     """A result, for people.
@@ -88,10 +98,7 @@ def _described(result: Result) -> Description:
     """
     try:
         return describe(result)
-    except (
-        *(ArithmeticError, AttributeError),
-        *(LookupError, TypeError, ValueError),
-    ) as err:
+    except _DAMAGES as err:
         raise BenchError(
             f'{result.words}.json is damaged, or of another version '
             f'({type(err).__name__}: {err}): measure it again, or remove it'
