@@ -33,8 +33,10 @@ class Experiment:
 
     :param command: what the result is kept as, with ``name``
     :param measure: see :mod:`shardmw.bench.scenarios`
-    :param word: tells its result from others of the same experiment
     :param stage_type: of the stage that it's done on
+    :param word: tells its result from others of the same experiment
+    :param check: raises a BenchError if what it came to, which is kept and
+                  shown, is a failure
     """
 
     command: str
@@ -43,6 +45,7 @@ class Experiment:
     measure: Callable[[Stage, Keep], Figures]
     stage_type: type[Stage] = Stage
     word: str = ''
+    check: Callable[[Figures], None] = lambda figures: None
 
 
 class InOrder(click.Group):
@@ -168,7 +171,9 @@ def _perform(
             part = dataclasses.replace(part, complete=False)
             _publish(part, output, screen)
         raise
-    return _publish(_with_figures(result, figures), output, screen)
+    path = _publish(_with_figures(result, figures), output, screen)
+    experiment.check(figures)
+    return path
 
 
 def _with_figures(result: Result, figures: Figures) -> Result:

@@ -243,6 +243,20 @@ def test_a_cluster_elsewhere_takes_no_memcached_here(tmp_path):
     assert_fails_with(ran, 'Connection refused')
 
 
+def test_a_load_of_which_all_failed_is_shown_and_is_a_failure(
+    access, listed, tmp_path
+):
+    name = unique('bench')
+    ran = run_bench(
+        *('write', '-t', '2', '--count', '4', '-b', '6G', '--shards', '2'),
+        *(*access, '--container', name, '--output', str(tmp_path)),
+    )
+    assert ran.returncode == 1
+    assert 'N = 2: everything failed (4 × 413)' in ran.stderr
+    assert len(result_of(tmp_path, 'workload-write')['figures']['runs']) == 1
+    assert listed(name) == []
+
+
 def test_a_container_in_use_is_left_alone(access, client, plain, tmp_path):
     client.put(plain, 'mine', b'mine')
     ran = run_bench(
@@ -270,7 +284,7 @@ def test_a_container_is_no_account(cluster, client, plain, tmp_path):
         (('--page', '10001'), 'gives up to 10000 rows a page'),
         (('--rows', '1e11'), '10,000,000,000 are the most'),
         (('--directories', '10001'), '10,000 are the most'),
-        (('-K', '☃'), 'failed'),
+        (('-K', '☃'), 'no header of HTTP takes'),
     ],
 )
 def test_what_cannot_be_listed_is_told_in_a_line(

@@ -18,7 +18,7 @@ from shardmw.bench.command import (
 from shardmw.bench.options import name_option, output_option
 from shardmw.bench.screen import Screen
 from shardmw.bench.workloads import COMMAND
-from shardmw.bench.workloads.measuring import measure
+from shardmw.bench.workloads.measuring import check_done, measure
 from shardmw.bench.workloads.place import place_of, place_options
 from shardmw.bench.workloads.works import WORKS, Work
 
@@ -60,6 +60,7 @@ def work_command(
                     parameters,
                     functools.partial(measure, work=work, place=place),
                     word=word,
+                    check=check_done,
                 )
             ],
             output,

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """How work is measured: each kind of container in turns."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
 from shardmw.bench.names import Names
+from shardmw.bench.runs import runs_of
 from shardmw.bench.site import Site
 from shardmw.bench.stage import Ledger, Stage
+from shardmw.bench.summary import Summary, errors_text
 from shardmw.bench.turns import phase_of, rotated
 from shardmw.bench.workloads.parameters import WorkParameters
 from shardmw.bench.workloads.place import Place
@@ -71,6 +74,23 @@ def measure(
             )
             ledger.measure(load, work.name, kind, turn, **each)
     return ledger.figures
+
+
+def check_done(figures: Mapping) -> None:
+    """Tell a container of which nothing was answered from a slow one.
+
+    :raises BenchError: if there is one with which everything failed
+    """
+    of_kinds: dict[Kind, list[Summary]] = {}
+    for run in runs_of(figures):
+        of_kinds.setdefault(run.kind, []).append(run.summary)
+    for kind, summaries in of_kinds.items():
+        failed = sum((Counter(s.errors) for s in summaries), Counter())
+        if failed and not any(s.done or s.refused for s in summaries):
+            raise BenchError(
+                f'{kind.label}: everything failed ({errors_text(failed)}): '
+                "the proxy's log may tell why"
+            )
 
 
 def _names(work: Work, parameters: WorkParameters, site: Site) -> Names | None:
