@@ -46,6 +46,8 @@ TABLE = Table(
     ('Of `one` run.',),
 )
 
+LATER = replace(ORIGIN, date='2999-01-01', load_average=0.3)
+
 # Elements that have no end.
 _VOID = {'meta', 'br'}
 
@@ -168,9 +170,8 @@ class TestHtml:
 
 class TestOrigins:
     def test_of_the_same_versions_there_is_one(self):
-        later = replace(ORIGIN, date='2999-01-01', load_average=0.3)
         own = section()
-        other = replace(own, result=replace(own.result, provenance=later))
+        other = replace(own, result=replace(own.result, provenance=LATER))
         (origin,) = origins([own, other])
         assert ('measured', f'{ORIGIN.date} to 2999-01-01') in origin.facts
 
@@ -213,11 +214,22 @@ class TestMarkdown:
         assert '## Compare read' in rest and '## Compare write' not in text
 
     def test_where_all_have_their_places_nothing_is_added(self):
-        names = ('compare-write', 'origin')
-        text = '\n'.join(''.join(markers(name)) for name in names)
+        text = ''.join(markers('compare-write'))
         text = with_sections(text, [section()], 'performance')
         assert BEGIN not in text
         assert text.count(ORIGIN.swift) == 1
+
+    def test_what_is_not_measured_anew_keeps_its_figures_and_its_origin(self):
+        places = map(markers, ('compare-write', 'compare-read'))
+        text = '\n'.join(''.join(each) for each in places)
+        other = section('compare read', plots=[])
+        text = with_sections(text, [section(), other], 'performance')
+        later = replace(other.result, provenance=LATER)
+        other = replace(other, result=later)
+        text = with_sections(text, [other], 'performance')
+        write, read = text.split(markers('compare-write')[1])
+        assert ORIGIN.date in write and LATER.date not in write
+        assert LATER.date in read and ORIGIN.date not in read
 
     def test_a_place_without_an_end_is_refused(self):
         begin, _ = markers('compare-write')

@@ -8,15 +8,13 @@ from shardmw.bench.page import BEGIN, names_in, with_figures
 from shardmw.bench.plot import Plot
 from shardmw.bench.report.sections import Section, alternative, origins
 
-#: The place in a page for where the figures come from.
-ORIGIN = 'origin'
-
 
 def with_sections(page: str, found: Sequence[Section], folder: str) -> str:
     """A page with its figures replaced.
 
-    What has a place of its own (named by the section's anchor) goes there,
-    the others one after the other to the place without a name, or to the end.
+    What has a place of its own (named by the section's anchor) goes there, and
+    says where it comes from: those that are not found stay as they are. The
+    others go one after the other to the place without a name, or to the end.
 
     :param folder: that has the plots, as the page's links name it
     :raises BenchError: if the page's markers make no pairs
@@ -25,13 +23,11 @@ def with_sections(page: str, found: Sequence[Section], folder: str) -> str:
     rest = [section for section in found if section.anchor not in own]
     for section in found:
         if section.anchor in own:
-            text = _joined(_body(section, folder))
+            text = _joined([*_body(section, folder), *_origins([section])])
             page = with_figures(page, text, section.anchor)
-    if ORIGIN in own:
-        page = with_figures(page, _joined(_origins(found)), ORIGIN)
     if rest or BEGIN in page:
-        said = [] if ORIGIN in own else _origins(found)
-        page = with_figures(page, _joined([*said, *_sections(rest, folder)]))
+        text = _joined([*_origins(rest), *_sections(rest, folder)])
+        page = with_figures(page, text)
     return page
 
 
