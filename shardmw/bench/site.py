@@ -71,7 +71,8 @@ _SETTINGS = {
     # nor is memcached: who does not get to it in time has no token, and 401
     'memcache.connect_timeout': '60',
     'memcache.pool_timeout': '60',
-    'memcache.io_timeout': '60',
+    # marks of writes last by so much longer: sums of HEADs are not kept before
+    'memcache.io_timeout': '10',
 }
 
 

@@ -53,7 +53,7 @@ class Section:
         """What to know before one believes the figures."""
         origin = self.result.provenance
         busy = (
-            f'The machine had other work: it took '
+            'The machine had other work: it took '
             f'{number(origin.busy_cores, 1)} of {origin.cores} cores when '
             'this began.'
         )
