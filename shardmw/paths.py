@@ -1,35 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The paths of requests: pure."""
+"""The paths of requests: pure.
+
+The proxy hands over paths as WSGI strings. The filter parses each path once
+and uses native strings from then on.
+"""
 
 import functools
 from typing import NamedTuple
 
-from swift.common.swob import wsgi_to_str
+from swift.common.swob import str_to_wsgi, wsgi_to_str
 from swift.common.utils import split_path
 
-#: Of how many requests at a time the path is split once only.
-REQUESTS_AT_A_TIME = 1024
+#: How many parsed paths to keep. The sub-requests of one client request name
+#: the same few paths again and again.
+CACHED_PATHS = 1024
 
 
 class Path(NamedTuple):
-    """What a request names, in native strings.
+    """The parts of a request's path, as native strings.
 
     :param version: the API version, such as ``v1``
-    :param container: None in an account's path
-    :param name: the object's, None in a container's path
+    :param container: None in the path of an account
+    :param name: the object's name, None in the path of a container
     """
 
     version: str
     account: str
-    container: str | None
-    name: str | None
+    container: str | None = None
+    name: str | None = None
+
+    def of_container(self, container: str) -> 'Path':
+        """Return the path of a container of the same account."""
+        return Path(self.version, self.account, container)
+
+    def to_wsgi(self) -> str:
+        """Return the unquoted path as a WSGI string."""
+        parts = (part for part in self if part is not None)
+        return str_to_wsgi('/' + '/'.join(parts))
 
 
-@functools.lru_cache(maxsize=REQUESTS_AT_A_TIME)
+@functools.lru_cache(maxsize=CACHED_PATHS)
 def parse_path(path: str) -> Path:
-    """Split the path of a request to an account or to what is in it.
+    """Split the path of a request to an account, a container or an object.
 
-    :param path: unquoted, a WSGI string
-    :raises ValueError: if it is none
+    :param path: the unquoted path, a WSGI string
+    :raises ValueError: if the path names none of these
     """
     return Path(*split_path(wsgi_to_str(path), 2, 4, True))

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where an object lies: name -> key -> shard -> backing name.
+"""Where the row of an object lies: name -> key -> shard -> backing container.
 
-Pure: no request, no I/O. All names are native strings. Where an object lies
-is a promise that stored data depends on; none of it may change.
+Pure: no request, no I/O. All names are native strings. Stored rows depend on
+every function here, so what it returns for a given layout never changes.
 """
 
 import functools
 import hashlib
+import re
 from typing import NamedTuple
 
 from swift.common.constraints import (
+    AUTO_CREATE_ACCOUNT_PREFIX,
     MAX_CONTAINER_NAME_LENGTH,
-    MAX_OBJECT_NAME_LENGTH,
 )
 from swift.common.request_helpers import (
     get_reserved_name,
@@ -19,44 +20,42 @@ from swift.common.request_helpers import (
 )
 from swift.common.utils import RESERVED_STR
 
-#: Object versioning's name for the container of another's old versions.
+from shardmw.record import ID_DIGITS, SHARD_COUNT_LIMIT
+
+#: The name that object versioning gives to the container of old versions.
 VERSIONS_COMPONENT = 'versions'
 
+#: How the names of hidden accounts begin. Swift's auth filters deny clients
+#: the accounts whose names begin with a dot.
+HIDDEN_PREFIX = f'{AUTO_CREATE_ACCOUNT_PREFIX}shardmw_'
 
-class Family(NamedTuple):
-    """What the names of backing containers begin with.
+#: How many container names to keep the parts of backing names for.
+CACHED_CONTAINERS = 1024
 
-    :param short: where the logical container's name follows
-    :param long: where its digest does
-    """
-
-    short: str
-    long: str
-
-
-CLIENTS_FAMILY = Family('shardmw', 'shardmw-long')
-VERSIONS_FAMILY = Family('shardmw-versions', 'shardmw-versions-long')
-
-#: What the names of all backing containers begin with, and nothing else.
-BACKING_PREFIX = RESERVED_STR + CLIENTS_FAMILY.short
-
-#: No container can ever have more shards than this: backing names set aside
-#: room for so many, so that growing a container never renames its shards.
-SHARD_COUNT_LIMIT = 100_000
-
-#: Of how many containers the names are kept that each request needs.
-CONTAINERS_IN_USE = 1024
-
-_LONGEST_INDEX = str(SHARD_COUNT_LIMIT - 1)
+_LONGEST_SUFFIX = len(f'.{"0" * ID_DIGITS}.{SHARD_COUNT_LIMIT - 1}')
+_SUFFIX = re.compile(rf'\.([0-9a-f]{{{ID_DIGITS}}})\.(0|[1-9][0-9]{{0,3}})')
 _JUMP_MULTIPLIER = 2862933555777941757
 _UINT64 = (1 << 64) - 1
 
 
-def object_key(name: str) -> int:
-    """Hash an object's name to an unsigned 64-bit key.
+class BackingName(NamedTuple):
+    """The parts of a backing container's name.
 
-    BLAKE2b (RFC 7693) of the name's UTF-8 with a digest of 8 bytes, read as
-    a little-endian integer.
+    :param base: the logical container's name, or the digest of a long one
+    :param layout_id: the id of the layout that the shard belongs to
+    :param shard: the index of the shard
+    """
+
+    base: str
+    layout_id: str
+    shard: int
+
+
+def object_key(name: str) -> int:
+    """Hash the name of an object to an unsigned 64-bit key.
+
+    The key is BLAKE2b (RFC 7693) of the name's UTF-8 with a digest of 8
+    bytes, read as a little-endian integer.
     """
     digest = hashlib.blake2b(name.encode('utf-8'), digest_size=8).digest()
     return int.from_bytes(digest, 'little')
@@ -78,12 +77,67 @@ def jump_consistent_hash(key: int, buckets: int) -> int:
 
 
 def shard_of(name: str, shard_count: int) -> int:
-    """The index of the shard that holds an object."""
+    """Return the index of the shard that lists an object."""
     return jump_consistent_hash(object_key(name), shard_count)
 
 
+def hidden_account(account: str) -> str:
+    """Return the account that holds the backing containers of another one."""
+    return HIDDEN_PREFIX + account
+
+
+def is_hidden_account(account: str) -> bool:
+    """Return True if an account holds backing containers."""
+    return account.startswith(HIDDEN_PREFIX)
+
+
+@functools.lru_cache(maxsize=CACHED_CONTAINERS)
+def backing_base(container: str) -> str:
+    """Return the first part of the names of a container's backing containers.
+
+    It is the container's name, or the SHA-256 of a name that would become too
+    long for Swift, in hexadecimal.
+    """
+    if has_long_name(container):
+        return hashlib.sha256(container.encode('utf-8')).hexdigest()
+    return container
+
+
+def has_long_name(container: str) -> bool:
+    """Return True if backing names carry the container's digest."""
+    return len(container) + _LONGEST_SUFFIX > MAX_CONTAINER_NAME_LENGTH
+
+
+def backing_prefix(container: str) -> str:
+    """Return what the names of all of a container's backing containers share.
+
+    Names of other containers may begin with it, too.
+    """
+    return f'{backing_base(container)}.'
+
+
+def backing_container(container: str, layout_id: str, shard: int) -> str:
+    """Return the name of one backing container."""
+    return f'{backing_base(container)}.{layout_id}.{shard}'
+
+
+def parse_backing(name: str) -> BackingName | None:
+    """Return the parts of a backing container's name.
+
+    :returns: None if the name is not that of a backing container
+    """
+    base = name.rsplit('.', 2)[0]
+    match = _SUFFIX.fullmatch(name, len(base))
+    if not match or int(match[2]) >= SHARD_COUNT_LIMIT:
+        return None
+    return BackingName(base, match[1], int(match[2]))
+
+
 def versions_owner(container: str) -> str | None:
-    """The container whose old versions a hidden one holds, None if no such."""
+    """Return the container whose old versions a reserved container holds.
+
+    :returns: None if the container holds no versions
+    """
     if not is_reserved(container):
         return None
     try:
@@ -94,97 +148,15 @@ def versions_owner(container: str) -> str | None:
 
 
 def versions_container(container: str) -> str:
-    """The name of the hidden container that holds another's old versions."""
+    """Return the name of the container of another one's old versions."""
     return get_reserved_name(VERSIONS_COMPONENT, container)
 
 
 def can_be_sharded(container: str) -> bool:
-    """Whether a container is one of a client's, or of a client's versions."""
+    """Return True for the containers of clients and of their old versions."""
     return not is_reserved(container) or versions_owner(container) is not None
 
 
-def lies_in_root(container: str, name: str) -> bool:
-    """Whether an object is overflow by rule: its name can't be prefixed.
-
-    Swift's limit is one of characters, and so is this.
-    """
-    return len(backing_bound(container, name)) > MAX_OBJECT_NAME_LENGTH
-
-
-def backing_object(container: str, name: str) -> str:
-    """The name of an object inside its backing container.
-
-    Versions have names that are reserved already; those stay.
-    """
-    return backing_bound(container, name)
-
-
-def backing_bound(container: str, text: str) -> str:
-    """A marker or prefix as it is compared with names in a backing container.
-
-    Unlike a name, it may hold any character.
-    """
-    return text if is_reserved(container) else RESERVED_STR + text
-
-
-def logical_name(container: str, backing: str) -> str:
-    """The name that an object, or a subdir, has for the client."""
-    return backing if is_reserved(container) else backing[1:]
-
-
-def backing_container(container: str, shard: int) -> str:
-    """The name of one backing container of a logical container."""
-    return f'{backing_prefix(container)}{shard}'
-
-
-def has_long_name(container: str) -> bool:
-    """Whether a container's backing names carry its digest, not its name."""
-    component, _owner = key_of(container)
-    return component in (CLIENTS_FAMILY.long, VERSIONS_FAMILY.long)
-
-
-@functools.lru_cache(maxsize=CONTAINERS_IN_USE)
-def backing_prefix(container: str) -> str:
-    """What the names of all backing containers of a container begin with."""
-    component, owner = key_of(container)
-    return get_reserved_name(component, owner, '')
-
-
-def logical_key(backing: str) -> tuple[str, str] | None:
-    """Which logical container a name in the account listing belongs to.
-
-    :returns: what :func:`key_of` gives for the logical container; None if
-              the name is not a backing container's.
-    """
-    try:
-        component, owner, index = split_reserved_name(backing)
-    except ValueError:
-        return None
-    if component not in (*CLIENTS_FAMILY, *VERSIONS_FAMILY):
-        return None
-    return (component, owner) if index.isdecimal() else None
-
-
-def key_of(container: str) -> tuple[str, str]:
-    """What the names of a container's backing containers are made of.
-
-    :returns: the family's short component and the container's name, or the
-              long component and the digest of the name
-    """
-    family, owner = _family_of(container)
-    longest = get_reserved_name(family.short, owner, _LONGEST_INDEX)
-    if len(longest) <= MAX_CONTAINER_NAME_LENGTH:
-        return family.short, owner
-    return family.long, hashlib.sha256(owner.encode('utf-8')).hexdigest()
-
-
-def _family_of(container: str) -> tuple[Family, str]:
-    owner = versions_owner(container)
-    if owner is None:
-        return CLIENTS_FAMILY, container
-    return VERSIONS_FAMILY, owner
-
-
 def is_reserved(name: str | None) -> bool:
-    """Whether a name holds the byte that clients may not use."""
+    """Return True if a name holds the byte that Swift reserves for itself."""
     return name is not None and RESERVED_STR in name

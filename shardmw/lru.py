@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker remembers, of which there may be any number."""
+"""A dictionary of bounded size: pure."""
 
 from collections import OrderedDict
 
 
-class Recent(OrderedDict):
-    """A dictionary of what was set last; the rest is given up.
+class LRU(OrderedDict):
+    """Keep the entries that were set last and drop the others.
 
     :param count: how many entries to keep
     """
