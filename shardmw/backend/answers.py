@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers to requests of the filter, and answers that it gives."""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import orjson
+from swift.common.header_key_dict import HeaderKeyDict
+from swift.common.http import HTTP_NOT_FOUND, is_success
+from swift.common.swob import (
+    HTTPServiceUnavailable,
+    Request,
+    Response,
+    wsgi_quote,
+)
+from swift.proxy.controllers.base import headers_to_container_info
+
+from shardmw.backend.containers import BackendError
+from shardmw.record import LayoutError
+
+
+class Answer(NamedTuple):
+    """A response to a request of the filter.
+
+    :param shard: the shard that was asked, None for anything else
+    :param status_line: such as ``'200 OK'``
+    :param body: the parts of the body
+    """
+
+    shard: int | None
+    status_line: str
+    headers: HeaderKeyDict
+    body: Iterable[bytes]
+
+    @property
+    def status(self) -> int:
+        """Return the status code."""
+        return int(self.status_line.split(' ', 1)[0])
+
+    @property
+    def is_success(self) -> bool:
+        """Return True for a 2xx."""
+        return is_success(self.status)
+
+    @property
+    def is_missing(self) -> bool:
+        """Return True for a 404."""
+        return self.status == HTTP_NOT_FOUND
+
+    def rows(self) -> list[dict]:
+        """Return the rows of a JSON listing."""
+        return orjson.loads(b''.join(self.body) or b'[]')
+
+    def info(self) -> dict:
+        """Return the container's info, like ``get_container_info``."""
+        return headers_to_container_info(self.headers, self.status)
+
+    @property
+    def object_count(self) -> int:
+        """Return the number of objects of a container."""
+        return int(self.headers.get('X-Container-Object-Count', 0))
+
+    @property
+    def bytes_used(self) -> int:
+        """Return the size of a container in bytes."""
+        return int(self.headers.get('X-Container-Bytes-Used', 0))
+
+
+class Verbatim:
+    """A WSGI application that gives an answer to the client as it is."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+
+    def __call__(self, _env: dict, start_response: Callable):
+        start_response(
+            self.answer.status_line, list(self.answer.headers.items())
+        )
+        return self.answer.body
+
+
+def require_success(answers: Iterable[Answer]) -> None:
+    """Check that every answer is a 2xx.
+
+    :raises BackendError: for the first one that is not
+    """
+    for answer in answers:
+        if not answer.is_success:
+            raise BackendError(answer.shard, answer.status)
+
+
+def unavailable(req: Request, logger, reason: Exception) -> Response:
+    """Log why a request cannot be answered rightly and return a 503.
+
+    :param reason: a BackendError or a LayoutError
+    """
+    what = 'layout record' if isinstance(reason, LayoutError) else 'backing'
+    logger.error(
+        'shardmw: 503 for %s %s: %s: %s',
+        req.method,
+        wsgi_quote(req.path_info),
+        what,
+        reason,
+    )
+    logger.increment('unavailable')
+    return HTTPServiceUnavailable(request=req)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sharded containers, and what Swift knows of a container."""
+
+from dataclasses import dataclass
+
+from swift.common.http import is_server_error, is_success
+from swift.common.request_helpers import get_sys_meta_prefix
+from swift.common.swob import Request
+
+from shardmw.paths import Path
+from shardmw.placement import (
+    backing_container,
+    hidden_account,
+    is_reserved,
+    can_be_sharded,
+    shard_of,
+)
+from shardmw.record import Layout, parse_record
+
+SWIFT_SOURCE = 'SMW'
+SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
+RECORD_NAME = 'shardmw-layout'
+RECORD_HEADER = get_sys_meta_prefix('container') + RECORD_NAME
+
+
+class BackendError(Exception):
+    """A container that did not answer as it must for a right answer.
+
+    :param shard: the index of the shard, None for the root
+    :param status: the status code of its answer
+    :param reason: the message, if not that of the status
+    """
+
+    def __init__(
+        self, shard: int | None, status: int, reason: str | None = None
+    ) -> None:
+        place = 'the root' if shard is None else f'shard {shard}'
+        super().__init__(reason or f'{place} answered {status}')
+        self.shard = shard
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalContainer:
+    """A sharded container, as one client request sees it.
+
+    :param account: the account, a native string
+    :param container: the container, a native string
+    :param info: Swift's info of the root; its object count and size may be
+                 those of the root or the sums
+    :param layout: the number of shards and their id
+    """
+
+    version: str
+    account: str
+    container: str
+    info: dict
+    layout: Layout
+
+    @property
+    def path(self) -> Path:
+        """Return the path of the container."""
+        return Path(self.version, self.account, self.container)
+
+    @property
+    def hidden_account(self) -> str:
+        """Return the account of the backing containers."""
+        return hidden_account(self.account)
+
+    @property
+    def policy_index(self) -> int:
+        """Return the index of the storage policy."""
+        return int(self.info['storage_policy'] or 0)
+
+    def shards(self) -> range:
+        """Return the indices of the shards."""
+        return range(self.layout.shards)
+
+    def shard_of(self, name: str) -> int:
+        """Return the index of the shard that lists an object."""
+        return shard_of(name, self.layout.shards)
+
+    def backing(self, shard: int) -> str:
+        """Return the name of a backing container."""
+        return backing_container(self.container, self.layout.id, shard)
+
+    def backing_path(self, shard: int) -> Path:
+        """Return the path of a backing container."""
+        return Path(self.version, self.hidden_account, self.backing(shard))
+
+
+def described_by(path: Path, info: dict) -> LogicalContainer | None:
+    """Return the sharded container that an info describes.
+
+    :param path: the path of the container, or of an object in it
+    :param info: as ``get_container_info`` returns it
+    :returns: None if the container is plain or does not exist
+    :raises BackendError: if the info says that the root did not answer
+    :raises LayoutError: if the record cannot be read
+    """
+    status = info['status']
+    if is_server_error(status):
+        raise BackendError(None, status)
+    record = info['sysmeta'].get(RECORD_NAME) if is_success(status) else None
+    if record is None:
+        return None
+    layout = parse_record(record)
+    return LogicalContainer(
+        path.version, path.account, path.container, info, layout
+    )
+
+
+def may_be_sharded(req: Request, path: Path) -> bool:
+    """Return True if the filter has to look at requests to a container.
+
+    Swift refuses clients the containers of old versions; object versioning
+    alone may name them.
+    """
+    if is_reserved(path.container):
+        return req.allow_reserved_names and can_be_sharded(path.container)
+    return True
+
+
+def authorize(req: Request, acl: str | None = None):
+    """Ask the auth filter about a request to a logical container.
+
+    :param acl: the ACL that applies; None if only owners may
+    :returns: None if the request is allowed, else the denying response
+    """
+    if 'swift.authorize' not in req.environ:
+        return None
+    req.acl = acl
+    return req.environ['swift.authorize'](req)

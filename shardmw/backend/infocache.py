@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a client request keeps in Swift's info cache.
+
+All sub-requests that other filters make for one client request share one
+dictionary, ``env['swift.infocache']``.
+"""
+
+import functools
+from dataclasses import dataclass, field
+
+from swift.common.utils import NamespaceBoundList
+from swift.proxy.controllers.base import get_cache_key
+
+INFOCACHE_ENV = 'swift.infocache'
+STATE_KEY = 'shardmw'
+
+#: How many containers to keep the cache keys and update targets of.
+CACHED_CONTAINERS = 4096
+
+#: The cache key of a container's info, as Swift has it.
+info_key = functools.lru_cache(CACHED_CONTAINERS)(get_cache_key)
+
+
+@dataclass(slots=True)
+class RequestState:
+    """What the filter keeps for one client request and its sub-requests.
+
+    :ivar counted: the writes and listings that were counted against a rate
+    :ivar sums: the objects and bytes of sharded containers, by account and
+                container
+    """
+
+    counted: dict[tuple, set] = field(default_factory=dict)
+    sums: dict[tuple[str, str], tuple] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, env: dict) -> 'RequestState':
+        """Return the state of the client request that `env` belongs to."""
+        infocache = env.setdefault(INFOCACHE_ENV, {})
+        state = infocache.get(STATE_KEY)
+        if state is None:
+            state = infocache[STATE_KEY] = cls()
+        return state
+
+
+def info_at_hand(env: dict, account: str, container: str) -> dict | None:
+    """Return the info of a container if the request has it already.
+
+    Unlike ``get_container_info``, do not copy it: that would take longer than
+    all else that the filter does for an upload. The caller must not change
+    it.
+    """
+    infocache = env.get(INFOCACHE_ENV)
+    return infocache.get(info_key(account, container)) if infocache else None
+
+
+def redirected(
+    env: dict, account: str, container: str, info: dict, backing: str
+) -> dict:
+    """Return an info cache that redirects the rows of a container.
+
+    Swift finds in it that the container is sharded and that all of its names
+    lie in one shard range. It is a copy: what holds for one object must not
+    reach sub-requests for others.
+
+    :param info: Swift's info of the container
+    :param backing: the path to send rows to, ``account/container``
+    """
+    infocache = dict(env.get(INFOCACHE_ENV, ()))
+    infocache[info_key(account, container)] = {
+        **info,
+        'sharding_state': 'sharded',
+    }
+    infocache[_updating_key(account, container)] = _whole_namespace(backing)
+    return infocache
+
+
+@functools.lru_cache(CACHED_CONTAINERS)
+def _updating_key(account: str, container: str) -> str:
+    return get_cache_key(account, container, shard='updating')
+
+
+@functools.lru_cache(CACHED_CONTAINERS)
+def _whole_namespace(backing: str) -> NamespaceBoundList:
+    return NamespaceBoundList([['', backing]])

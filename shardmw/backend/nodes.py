@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests to single container servers, past the proxy's controllers.
+
+They use what the proxy app has: its rings, timeouts and error limits.
+"""
+
+import time
+from collections.abc import Mapping
+
+from swift.common.bufferedhttp import http_connect
+from swift.common.exceptions import ConnectionTimeout, ShortReadError
+from swift.common.header_key_dict import HeaderKeyDict
+from swift.common.http import is_server_error
+from swift.common.request_helpers import get_ip_port
+from swift.common.utils import StreamingPile, Timestamp
+from swift.proxy.controllers.base import close_swift_conn
+from swift.proxy.server import Application
+
+from shardmw.backend.answers import Answer
+from shardmw.backend.concurrency import Timeout
+
+
+def request_headers(app: Application, env: dict) -> dict[str, str]:
+    """Return the headers of requests on behalf of a client request."""
+    return {
+        'X-Trans-Id': env.get('swift.trans_id', '-'),
+        'X-Timestamp': Timestamp.now().internal,
+        'X-Backend-Allow-Reserved-Names': 'true',
+        'User-Agent': app.backend_user_agent,
+        'Connection': 'close',
+    }
+
+
+def ask_node(
+    app: Application,
+    node: dict,
+    part: int,
+    method: str,
+    path: str,
+    headers: Mapping[str, str],
+    query: str = '',
+    body: bytes = b'',
+) -> Answer:
+    """Send one request to one container server and read the whole answer.
+
+    :param path: ``/account/container``, a native string
+    :param query: the quoted query string
+    :raises Exception: and Timeout, if the server does not answer
+    """
+    ip, port = get_ip_port(node, headers)
+    if body:
+        headers = {**headers, 'Content-Length': str(len(body))}
+    started = time.time()
+    with ConnectionTimeout(app.conn_timeout):
+        connection = http_connect(
+            ip,
+            port,
+            node['device'],
+            part,
+            method,
+            path,
+            headers=headers,
+            query_string=query,
+        )
+    app.set_node_timing(node, time.time() - started)
+    with Timeout(app.node_timeout):
+        if body:
+            connection.send(body)
+        response = connection.getresponse()
+    response.swift_conn = connection
+    try:
+        answer_body = _body_of(app, response)
+    finally:
+        close_swift_conn(response)
+    app.check_response(node, 'Container', response, method, path, answer_body)
+    return Answer(
+        None,
+        f'{response.status} {response.reason}',
+        HeaderKeyDict(response.getheaders()),
+        [answer_body],
+    )
+
+
+def ask_primaries(
+    app: Application,
+    env: dict,
+    account: str,
+    container: str,
+    method: str,
+    headers: Mapping[str, str] | None = None,
+    body: bytes = b'',
+) -> list[Answer]:
+    """Send a request to all primary servers of a container at once.
+
+    :param env: the environment of the client request
+    :param account: a native string, like `container`
+    :returns: an answer for each primary; 503 for one that gave none
+    """
+    ring = app.container_ring
+    part, nodes = ring.get_nodes(account, container)
+    path = f'/{account}/{container}'
+    all_headers = {**request_headers(app, env), **(headers or {})}
+    log_locals = app.logger.thread_locals
+
+    def ask(node: dict) -> Answer:
+        app.logger.thread_locals = log_locals
+        try:
+            return ask_node(
+                app, node, part, method, path, all_headers, body=body
+            )
+        except (Exception, Timeout):
+            app.exception_occurred(
+                node, 'Container', f'Trying to {method} {path}'
+            )
+            return Answer(None, '503 No Answer', HeaderKeyDict(), [])
+
+    with StreamingPile(len(nodes)) as pile:
+        return list(pile.asyncstarmap(ask, [(node,) for node in nodes]))
+
+
+def tells_of_container(node: dict, answer: Answer) -> bool:
+    """Return True if a server's answer says anything about a container.
+
+    As for the proxy, a handoff that lacks the container does not.
+    """
+    is_handoff = 'handoff_index' in node
+    return not (
+        is_server_error(answer.status) or (is_handoff and answer.is_missing)
+    )
+
+
+def _body_of(app: Application, response) -> bytes:
+    """Read a body in chunks, each within the node's timeout."""
+    length = response.length
+    chunks = []
+    while True:
+        with Timeout(app.node_timeout):
+            chunk = response.read(app.object_chunk_size)
+        if not chunk:
+            break
+        chunks.append(chunk)
+    body = b''.join(chunks)
+    if length is not None and len(body) != length:
+        raise ShortReadError(f'{len(body)} bytes of {length}')
+    return body

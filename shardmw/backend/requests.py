@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests of the filter to the rest of the pipeline."""
+
+from collections.abc import Callable, Iterable, Mapping
+from io import BytesIO
+
+from swift.common.header_key_dict import HeaderKeyDict
+from swift.common.swob import Request
+from swift.common.utils import StreamingPile, close_if_possible
+from swift.common.wsgi import make_pre_authed_env
+from swift.proxy.controllers.base import (
+    Controller,
+    clear_info_cache,
+    get_account_info,
+    get_container_info,
+)
+from swift.proxy.controllers.obj import BaseObjectController
+from swift.proxy.server import Application
+
+from shardmw.backend.answers import Answer
+from shardmw.backend.concurrency import Timeout
+from shardmw.backend.containers import (
+    SWIFT_SOURCE,
+    LogicalContainer,
+    described_by,
+)
+from shardmw.backend.infocache import INFOCACHE_ENV, info_at_hand
+from shardmw.backend.shard_reads import ShardReads
+from shardmw.paths import Path, parse_path
+
+RESERVED_NAMES_ENV = 'HTTP_X_BACKEND_ALLOW_RESERVED_NAMES'
+NEWEST_ENV = 'HTTP_X_NEWEST'
+
+#: The states of a container that Swift's own sharder has split.
+SPLIT_STATES = ('sharding', 'sharded')
+
+
+class Backend:
+    """Sends what the filter asks of Swift.
+
+    :param app: the rest of the pipeline
+    :param logger: the filter's logger
+    :param concurrency: how many shards to read at once for one request
+    """
+
+    def __init__(self, app: Callable, logger, concurrency: int) -> None:
+        self.app = app
+        self.logger = logger
+        self.concurrency = concurrency
+
+    @property
+    def proxy_app(self) -> Application | None:
+        """Return Swift's proxy app, or None if a test has another one."""
+        app = self.app
+        app = getattr(app, '_pipeline_final_app', app)
+        return app if isinstance(app, Application) else None
+
+    def container_info(self, env: dict) -> dict:
+        """Return Swift's cached info of the container that a path names.
+
+        The caller must not change it.
+        """
+        path = parse_path(env['PATH_INFO'])
+        info = info_at_hand(env, path.account, path.container)
+        if info is None:
+            return get_container_info(env, self.app, swift_source=SWIFT_SOURCE)
+        return info
+
+    def container_info_of(
+        self, env: dict, version: str, account: str, container: str
+    ) -> dict:
+        """Return Swift's cached info of another container."""
+        path = Path(version, account, container)
+        return self.container_info(dict(env, PATH_INFO=path.to_wsgi()))
+
+    def account_info(self, env: dict, account: str | None = None) -> dict:
+        """Return Swift's cached info of an account.
+
+        :param account: a native string; None for the one that `env` names
+        """
+        if account is not None:
+            env = dict(env, PATH_INFO=Path('v1', account).to_wsgi())
+        return get_account_info(env, self.app, swift_source=SWIFT_SOURCE)
+
+    def account_exists(self, env: dict, account: str) -> bool:
+        """Return True if an account has a database, as cached by Swift."""
+        info = self.account_info(env, account)
+        return bool(info.get('account_really_exists', True))
+
+    def create_account(self, env: dict, account: str) -> None:
+        """Create an account if it does not exist, whoever may do so."""
+        if self.proxy_app and not self.account_exists(env, account):
+            req = Request(self.owner_env(env))
+            Controller(self.proxy_app).autocreate_account(req, account)
+
+    def described_by(self, path: Path, info: dict) -> LogicalContainer | None:
+        """Return the sharded container that an info describes, or None.
+
+        :raises BackendError: if the info says that the root did not answer
+        :raises LayoutError: if the record cannot be read
+        """
+        return described_by(path, info)
+
+    def forget_info(self, env: dict, path: Path) -> None:
+        """Drop what memcached and the request have cached of a container."""
+        clear_info_cache(env, path.account, path.container)
+
+    def row_path(
+        self, env: dict, account: str, container: str, name: str
+    ) -> str:
+        """Return the container whose database takes the row of an object.
+
+        That is the container itself, or a shard of it if Swift's own sharder
+        has split it.
+
+        :returns: ``account/container``
+        """
+        info = self.container_info_of(env, 'v1', account, container)
+        if info.get('sharding_state') in SPLIT_STATES and self.proxy_app:
+            controller = BaseObjectController(
+                self.proxy_app, account, container, name
+            )
+            namespace = controller._get_update_shard(
+                Request(dict(env)), account, container, name
+            )
+            if namespace:
+                return namespace.name
+        return f'{account}/{container}'
+
+    def owner_env(self, env: dict, uncached: bool = False) -> dict:
+        """Return the base of pre-authorized requests on behalf of a request.
+
+        :param uncached: leave memcached alone
+        """
+        base = make_pre_authed_env(env, swift_source=SWIFT_SOURCE)
+        base.pop('HTTP_ORIGIN', None)
+        base['swift_owner'] = True
+        base['swift.proxy_access_log_made'] = True
+        base[RESERVED_NAMES_ENV] = 'true'
+        if uncached:
+            base.pop('swift.cache', None)
+            base[INFOCACHE_ENV] = dict(env.get(INFOCACHE_ENV, {}))
+        return base
+
+    def send(
+        self,
+        base: dict,
+        method: str,
+        path: str,
+        query: str = '',
+        headers: Mapping[str, str] | None = None,
+        shard: int | None = None,
+        body: bytes = b'',
+    ) -> Answer:
+        """Send one request and read its whole answer.
+
+        :param base: an environment of :meth:`owner_env`
+        :param path: the unquoted path, a WSGI string
+        :param query: the quoted query string
+        """
+        env = dict(
+            base,
+            REQUEST_METHOD=method,
+            PATH_INFO=path,
+            QUERY_STRING=query,
+            CONTENT_LENGTH=str(len(body)),
+        )
+        env['wsgi.input'] = BytesIO(body)
+        req = Request(env)
+        req.headers.update(headers or {})
+        return self._whole(req, shard)
+
+    def send_to_shard(
+        self,
+        base: dict,
+        target: LogicalContainer,
+        shard: int,
+        method: str,
+        query: str = '',
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Send one request to a backing container."""
+        path = target.backing_path(shard).to_wsgi()
+        return self.send(base, method, path, query, headers, shard)
+
+    def send_as_client(
+        self, req: Request, changes: Mapping[str, str] | None = None
+    ) -> Answer:
+        """Send a client's request on and read the whole answer.
+
+        The request goes on in an environment of its own.
+
+        :param changes: what to change in the environment
+        """
+        return self._whole(Request(dict(req.environ, **(changes or {}))))
+
+    def pass_on(self, req: Request) -> Answer:
+        """Send a client's request on in its own environment.
+
+        The app notes in it what other filters need to know, such as that the
+        client owns the account.
+        """
+        return self._whole(req)
+
+    def _whole(self, req: Request, shard: int | None = None) -> Answer:
+        status, headers, body = req.call_application(self.app)
+        try:
+            parts = [b''.join(body)]
+        finally:
+            close_if_possible(body)
+        return Answer(shard, status, HeaderKeyDict(headers), parts)
+
+    def fan_out(
+        self,
+        send: Callable[..., Answer],
+        calls: Iterable[tuple],
+        concurrency: int | None = None,
+    ) -> list[Answer]:
+        """Call a function for many arguments at once.
+
+        :param send: the function; an exception of it counts as a 503
+        :param calls: the arguments, the shard (None: the root) first
+        :param concurrency: calls at once, by default as many as reads
+        :returns: the answers, in the order of the calls
+        """
+        calls = list(calls)
+        most = concurrency or self.concurrency
+
+        def guarded(index: int, *args) -> tuple[int, Answer]:
+            try:
+                return index, send(*args)
+            except (Exception, Timeout):
+                self.logger.exception('shardmw: request to shard failed')
+                status_line = '503 Service Unavailable'
+                return index, Answer(args[0], status_line, HeaderKeyDict(), [])
+
+        with StreamingPile(max(1, min(most, len(calls)))) as pile:
+            numbered = [(i, *args) for i, args in enumerate(calls)]
+            answers = dict(pile.asyncstarmap(guarded, numbered))
+        return [answers[i] for i in range(len(calls))]
+
+    def head_shards(
+        self, env: dict, target: LogicalContainer, newest: bool = False
+    ) -> list[Answer]:
+        """HEAD every backing container.
+
+        :param newest: ask all replicas of each
+        :returns: the answers, errors included
+        """
+        reads = self.shard_reads(env, target, newest)
+        return self.fan_out(
+            lambda shard: reads.read(shard, 'HEAD'),
+            [(shard,) for shard in target.shards()],
+        )
+
+    def shard_reads(
+        self, env: dict, target: LogicalContainer, newest: bool = False
+    ) -> ShardReads:
+        """Return what reads the shards of a container for a request.
+
+        :param newest: ask all replicas of each, even if the client does not
+        """
+        headers = {'X-Newest': 'true'} if newest else newest_header(env)
+        base = self.owner_env(env, uncached=True)
+        return ShardReads(self, base, target, headers)
+
+
+def newest_header(env: dict) -> dict[str, str]:
+    """Return the client's X-Newest, for requests to shards on its behalf.
+
+    It multiplies their number, so only an owner's counts.
+    """
+    newest = env.get(NEWEST_ENV)
+    return {'X-Newest': newest} if newest and env.get('swift_owner') else {}
+
+
+def to_environ(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return headers as a WSGI environment has them."""
+    return {
+        'HTTP_' + name.upper().replace('-', '_'): value
+        for name, value in headers.items()
+    }

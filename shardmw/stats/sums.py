@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sums over the shards of a container, cached for quotas and rate limits.
+
+HEADs and listings of containers do not use them: they read the shards anew.
+Quotas and rates go by sums about as old as Swift's own cached container info.
+The sums are kept in memcached and, in case it is unavailable, in each worker.
+"""
+
+import time
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from shardmw.backend.answers import Answer
+from shardmw.backend.concurrency import Event
+from shardmw.backend.containers import LogicalContainer
+from shardmw.backend.infocache import RequestState
+from shardmw.backend.memcached import SharedCache
+from shardmw.backend.requests import Backend
+from shardmw.lru import LRU
+
+CACHE_KEY = 'shardmw/stats/{account}/{container}'
+
+#: How many times longer than they are fresh sums are kept, to be used while
+#: one request reads them anew.
+STALE_FACTOR = 2
+
+#: How many containers' sums a worker keeps.
+LOCAL_SUMS = 10_000
+
+
+class ContainerStats(NamedTuple):
+    """The objects and bytes of a sharded container."""
+
+    object_count: int
+    bytes_used: int
+
+
+class _CachedSums(NamedTuple):
+    """Sums as memcached keeps them, a list there.
+
+    :param expires: until when they are fresh, in seconds since 1970
+    :param layout_id: the layout that they were read by
+    """
+
+    object_count: int
+    bytes_used: int
+    expires: float
+    layout_id: str
+
+    @property
+    def stats(self) -> ContainerStats:
+        """Return the sums alone."""
+        return ContainerStats(self.object_count, self.bytes_used)
+
+
+def total(answers: Iterable[Answer]) -> ContainerStats:
+    """Return the sums of what a root and its shards answered."""
+    answers = list(answers)
+    return ContainerStats(
+        sum(answer.object_count for answer in answers),
+        sum(answer.bytes_used for answer in answers),
+    )
+
+
+def estimated_total(answers: list[Answer]) -> ContainerStats:
+    """Return the sums of shards of which some may not have answered.
+
+    A shard that cannot be read counts like the mean of the others.
+    """
+    read = [answer for answer in answers if answer.is_success]
+    if not read:
+        return ContainerStats(0, 0)
+    sums = total(read)
+    return ContainerStats(
+        *(figure * len(answers) // len(read) for figure in sums)
+    )
+
+
+class SummedStats:
+    """Sums that are at most about `seconds` old.
+
+    When they expire, one request reads them anew and the others go on with
+    the expired ones. If there are none, all wait for the same read. Within
+    one client request the sums stay the same, as Swift's container info does.
+
+    :param seconds: how old the sums may be
+    """
+
+    def __init__(self, backend: Backend, seconds: int) -> None:
+        self.backend = backend
+        self.seconds = seconds
+        self._local = LRU(LOCAL_SUMS)
+        self._reads: dict[str, Event] = {}
+
+    def of(self, env: dict, target: LogicalContainer) -> ContainerStats:
+        """Return the sums over a container's shards."""
+        in_request = RequestState.of(env).sums
+        key = (target.account, target.container)
+        if key not in in_request:
+            in_request[key] = self._cached(env, target).stats
+        return in_request[key]
+
+    def forget(self, env: dict, target: LogicalContainer) -> None:
+        """Drop the sums of a container that has been deleted."""
+        key = _key(target)
+        self._local.pop(key, None)
+        SharedCache(env).delete(key)
+
+    def _cached(self, env: dict, target: LogicalContainer) -> _CachedSums:
+        key = _key(target)
+        local = _of_layout(self._local.get(key), target)
+        if local and self._is_fresh(local):
+            return local
+        shared = SharedCache(env)
+        kept = shared.get(key)
+        sums = _of_layout(kept and _CachedSums(*kept), target) or local
+        if sums is None:
+            return self._read_once(env, target)
+        self._local[key] = sums
+        if self._is_fresh(sums) or not self._may_refresh(shared, key, sums):
+            return sums
+        return self._read(env, target, sums)
+
+    def _is_fresh(self, sums: _CachedSums) -> bool:
+        """Return True if the sums have not expired.
+
+        An expiry far in the future means that a clock was set back.
+        """
+        left = sums.expires - time.time()
+        return self.seconds > 0 and 0 <= left <= STALE_FACTOR * self.seconds
+
+    def _may_refresh(
+        self, shared: SharedCache, key: str, sums: _CachedSums
+    ) -> bool:
+        """Return True if this request is the one that reads the sums anew."""
+        # While memcached is asked, the other requests of this worker use the
+        # expired sums.
+        expires = time.time() + self.seconds
+        self._local[key] = sums._replace(expires=expires)
+        is_elected = self.seconds == 0 or shared.take(
+            f'{key}/refresh', self.seconds
+        )
+        if not is_elected:
+            self._local[key] = sums
+        return is_elected
+
+    def _read_once(self, env: dict, target: LogicalContainer) -> _CachedSums:
+        """Read sums that are cached nowhere, once for all who wait.
+
+        The first writers of a new container all want them at the same time.
+        """
+        key = _key(target)
+        while key in self._reads:
+            sums = self._reads[key].wait()
+            if sums is not None:
+                return sums
+        read = self._reads[key] = Event()
+        sums = None
+        try:
+            sums = self._read(env, target)
+        finally:
+            del self._reads[key]
+            read.send(sums)
+        return sums
+
+    def _read(
+        self,
+        env: dict,
+        target: LogicalContainer,
+        expired: _CachedSums | None = None,
+    ) -> _CachedSums:
+        """Read the sums and keep them.
+
+        If no shard can be read, keep the expired ones for once more.
+        """
+        answers = self.backend.head_shards(env, target)
+        stats = estimated_total(answers)
+        if expired and not any(answer.is_success for answer in answers):
+            stats = expired.stats
+        expires = time.time() + self.seconds
+        sums = _CachedSums(*stats, expires, target.layout.id)
+        key = _key(target)
+        self._local[key] = sums
+        SharedCache(env).set(key, list(sums), STALE_FACTOR * self.seconds)
+        return sums
+
+
+def _key(target: LogicalContainer) -> str:
+    return CACHE_KEY.format(account=target.account, container=target.container)
+
+
+def _of_layout(
+    sums: _CachedSums | None, target: LogicalContainer
+) -> _CachedSums | None:
+    """Return sums unless they are of another container of the same name."""
+    if sums is None or sums.layout_id != target.layout.id:
+        return None
+    return sums
