@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A container's own write rate, set by the operator.
+"""The write rate that an operator gives to one container.
 
-``X-Container-Write-Ratelimit`` on a PUT or POST of a container, by a reseller
-admin, holds it, or each of its shards, to so many writes a second instead of
-what the options say for its size.
+A reseller admin sets ``X-Container-Write-Ratelimit`` with a PUT or POST of the
+container. The rate applies to the container, or to each shard of a sharded
+container, in place of the rate that the filter's options give for its size.
 
 ====================================  ===================================
-a number, 0.0001 or more              writes a second
+value of the header                   effect
+====================================  ===================================
+a number, 0.0001 or more              that many writes per second
 ``unlimited``                         no limit
-an empty one, or                      as the options say, again
+empty, or any value of                the rate that the options give
 ``X-Remove-Container-Write-
-Ratelimit: x``
-anything else                         400, nothing changed
-any, of others than reseller admins   403, nothing changed
+Ratelimit``
+any other value                       400, nothing changes
+any value, without reseller admin     403, nothing changes
 ====================================  ===================================
 
-The container's owner sees it in answers to GET and HEAD.
+Answers to GET and HEAD show the rate to the container's owner.
 """
 
 import math
@@ -39,9 +41,10 @@ UNLIMITED = 'unlimited'
 
 
 def parse_rate(text: str) -> float:
-    """Writes a second, ``inf`` for no limit.
+    """Return a rate in writes per second, ``inf`` for no limit.
 
-    :raises ValueError: if it is neither ``LEAST_RATE`` or more nor `unlimited`
+    :raises ValueError: if the text is neither a number from ``LEAST_RATE`` on
+                        nor `unlimited`
     """
     if text.lower() == UNLIMITED:
         return math.inf
@@ -52,9 +55,9 @@ def parse_rate(text: str) -> float:
 
 
 def rate_of(info: Mapping) -> float | None:
-    """A container's own rate, None if it has none.
+    """Return a container's own rate, or None if it has none.
 
-    :param info: as ``get_container_info`` gives it
+    :param info: the container's info, as ``get_container_info`` returns it
     """
     text = info['sysmeta'].get(RATE_NAME)
     try:
@@ -64,10 +67,10 @@ def rate_of(info: Mapping) -> float | None:
 
 
 def take_header(req: Request) -> Response | None:
-    """Turn the header of a PUT or POST into what is stored of it.
+    """Replace the rate header of a PUT or POST by the sysmeta to store.
 
     :param req: an authorized request to a container
-    :returns: the refusal, if it is not allowed or no rate
+    :returns: the error response if the header is forbidden or invalid
     """
     if RATE_HEADER in req.headers:
         text = req.headers[RATE_HEADER].strip()
@@ -84,8 +87,8 @@ def take_header(req: Request) -> Response | None:
         return HTTPBadRequest(
             request=req,
             content_type='text/plain',
-            body=f'{RATE_HEADER} must be a number of writes a second, '
-            f'{LEAST_RATE} or more, or {UNLIMITED}',
+            body=f'Bad rate {text!a}: must be {LEAST_RATE} or more, or '
+            f'{UNLIMITED} ({RATE_HEADER}, in writes per second)',
         )
     for name in (RATE_HEADER, REMOVE_HEADER):
         req.headers.pop(name, None)
@@ -94,6 +97,6 @@ def take_header(req: Request) -> Response | None:
 
 
 def show(req: Request, headers: MutableMapping[str, str]) -> None:
-    """Let an owner see the rate among the headers of a GET or HEAD."""
+    """Add the rate to the headers of a GET or HEAD if the owner asks."""
     if req.environ.get('swift_owner') and headers.get(RATE_SYSMETA):
         headers[RATE_HEADER] = headers[RATE_SYSMETA]
