@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The filter's options, parsed and checked once, at start-up."""
+"""Parse and check the filter's options, once, at start-up."""
 
+import difflib
 import fnmatch
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from swift.common.middleware.ratelimit import (
@@ -13,19 +14,60 @@ from swift.common.middleware.ratelimit import (
 from swift.common.utils import config_auto_int_value
 from swift.common.wsgi import CPU_COUNT, ConfigFileError
 
-from shardmw.placement import SHARD_COUNT_LIMIT
+from shardmw.record import SHARD_COUNT_LIMIT
 
 RATELIMIT_PREFIX = 'container_ratelimit_'
-#: For how long Swift keeps what it knows of a container, by default.
+LISTING_RATELIMIT_PREFIX = 'container_listing_ratelimit_'
+
+#: The options of [filter:shardmw]. Those with a container size in their name
+#: are told by their prefix.
+OPTION_NAMES = (
+    'client_max_shards',
+    'default_shards',
+    'fanout_concurrency',
+    'head_cache_seconds',
+    'log_sleep_time_seconds',
+    'max_shards',
+    'max_sleep_time_seconds',
+    'rate_buffer_seconds',
+    'ratelimit_proxies',
+    'shard_rules',
+    'stats_cache_seconds',
+)
+OPTION_PREFIXES = (RATELIMIT_PREFIX, LISTING_RATELIMIT_PREFIX)
+
+#: What Swift adds to the options of a section: the section's name.
+SECTION_NAME = '__name__'
+
+#: Options that Swift reads from the section of any filter, for its logger.
+SWIFT_OPTION_NAMES = (
+    'log_address',
+    'log_custom_handlers',
+    'log_facility',
+    'log_headers',
+    'log_level',
+    'log_max_line_length',
+    'log_name',
+    'statsd_emit_legacy',
+    'statsd_label_mode',
+)
+SWIFT_OPTION_PREFIXES = ('log_statsd_', 'log_udp_', 'statsd_user_label_')
+
+#: How similar an option must be to a misspelt one to be suggested: 0 to 1.
+SIMILARITY = 0.6
+
+#: How long Swift caches container info by default.
 INFO_SECONDS = 60
 
-#: Requests a second: one in three hours. Less would be none.
+#: The lowest rate, in requests a second: one request in three hours.
 LEAST_RATE = 0.0001
-LISTING_RATELIMIT_PREFIX = 'container_listing_ratelimit_'
 
 
 class ConfigError(ConfigFileError):
-    """An option that makes no sense; Swift prints it and does not start."""
+    """A configuration that the filter refuses.
+
+    Swift's proxy prints the message and does not start.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +84,10 @@ class ShardRule:
 
 @dataclass(frozen=True, slots=True)
 class SizedRates:
-    """Rates by container size, as the stock ratelimit filter has them.
+    """Rates by container size, in the terms of Swift's ratelimit filter.
 
     :param steps: sizes in objects and rates in requests a second, as
-                  ``interpret_conf_limits`` gives them
+                  ``interpret_conf_limits`` returns them
     :param by_size: the same for ``/info``, a list of ``[size, rate]``
     """
 
@@ -54,13 +96,17 @@ class SizedRates:
 
     @property
     def least(self) -> int | None:
-        """The size from which on there is a limit, None if there is none."""
+        """Return the lowest size that has a limit, None without limits."""
         return self.steps[0][0] if self.steps else None
 
     def rate_of(self, object_count: int) -> float | None:
-        """Requests a second for a container of so many objects.
+        """Return the rate of a container, None if it has no limit.
 
-        Unlike the stock filter, which never limits a container of size 0.
+        Swift's ratelimit filter never limits a container of size 0. This
+        function does if there is a limit for size 0.
+
+        :param object_count: the size of the container
+        :returns: requests a second
         """
         if object_count > 0:
             return get_maxrate(self.steps, object_count)
@@ -69,14 +115,16 @@ class SizedRates:
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """How fast a container may be written to and listed.
+    """The rates at which a container may be written to and listed.
 
     :param writes: writes a second
     :param listings: listings a second
-    :param max_sleep_time_seconds: who had to wait longer is refused, with 498
-    :param rate_buffer_seconds: for how long unused writes may be made up for
+    :param max_sleep_time_seconds: a request that would have to wait longer is
+                                   refused with 498
+    :param rate_buffer_seconds: for how long unused writes can be used later,
+                                as a burst
     :param log_sleep_time_seconds: waits longer than this are logged; 0: none
-    :param workers: of all proxies together
+    :param workers: worker processes of all proxies together
     :param size_seconds: how old the known size of a container may be
     """
 
@@ -90,7 +138,7 @@ class RateLimits:
 
     @property
     def are_set(self) -> bool:
-        """Whether there are any."""
+        """Return True if writes or listings have a limit."""
         return bool(self.writes.steps or self.listings.steps)
 
 
@@ -98,32 +146,46 @@ class RateLimits:
 class Options:
     """All options of the filter.
 
-    :param default_shards: shards of a new container when neither the client
-                           nor a rule says; 0 makes it plain
-    :param shard_rules: looked through in order, the first match counts
-    :param max_shards: the most shards that a client may ask for
-    :param fanout_concurrency: reads of shards at once on behalf of one request
+    :param default_shards: shards of a new container if neither the client nor
+                           a rule names a count; 0 makes a plain container
+    :param shard_rules: searched in order, the first match counts
+    :param max_shards: the most shards of any new container; 0 allows plain
+                       containers only
+    :param client_max_shards: the most shards that a client's header may ask
+                              for, at most ``max_shards``; reseller admins may
+                              ask for ``max_shards``
+    :param fanout_concurrency: concurrent reads of shards for one request
     :param stats_cache_seconds: how old the sums may be that quotas and rate
-                                limits are held against
-    :param head_cache_seconds: how old the sums may be that HEADs of containers
-                               show to which the proxies wrote nothing since
+                                limits use
+    :param head_cache_seconds: how old the sums may be that a HEAD of a
+                               container shows, if no proxy has written to the
+                               container since
+    :param rate_limits: the rates of containers
+    :param account_ratelimit: container creations and deletions a second that
+                              Swift's ratelimit filter allows an account; 0
+                              without a limit
+    :param account_ratelimit_clock_accuracy: clock ticks a second of that
+                                             filter's counters in memcached
     """
 
     default_shards: int
     shard_rules: tuple[ShardRule, ...]
     max_shards: int
+    client_max_shards: int
     fanout_concurrency: int
     stats_cache_seconds: int
     head_cache_seconds: int
     rate_limits: RateLimits
+    account_ratelimit: float = 0
+    account_ratelimit_clock_accuracy: int = 1000
 
     def shards_for(self, account: str, container: str) -> int:
-        """The shard count of a new container, 0 for a plain one."""
+        """Return the shard count of a new container, 0 for a plain one."""
         rule = self._rule_for(account, container)
         return self.default_shards if rule is None else rule.shards
 
     def has_rule(self, account: str, container: str) -> bool:
-        """Whether one of the shard rules is for a container."""
+        """Return True if one of the shard rules matches a container."""
         return self._rule_for(account, container) is not None
 
     def _rule_for(self, account: str, container: str) -> ShardRule | None:
@@ -135,22 +197,78 @@ class Options:
 
 
 def parse_options(conf: Mapping[str, str]) -> Options:
-    """Read the options of a ``[filter:shardmw]`` section.
+    """Return the options of a ``[filter:shardmw]`` section.
 
+    :param conf: the section, with what it inherits from ``[DEFAULT]``
     :raises ConfigError: with a message that names the option, its value and
-                         what would be right
+                         the values that are allowed
     """
-    max_shards = _integer(conf, 'max_shards', 1024, 1, SHARD_COUNT_LIMIT)
+    max_shards = _shard_count(conf, 'max_shards', SHARD_COUNT_LIMIT)
+    client_max_shards = _shard_count(conf, 'client_max_shards', 64)
+    default_shards = _shard_count(conf, 'default_shards', 0)
+    if default_shards > max_shards:
+        raise ConfigError(
+            f'shardmw: default_shards = {default_shards}: must be at most '
+            f'max_shards = {max_shards}'
+        )
     stats_cache_seconds = _integer(conf, 'stats_cache_seconds', 60, 0, 86400)
     return Options(
-        default_shards=_integer(conf, 'default_shards', 0, 0, max_shards),
+        default_shards=default_shards,
         shard_rules=_shard_rules(conf.get('shard_rules', ''), max_shards),
         max_shards=max_shards,
+        client_max_shards=min(client_max_shards, max_shards),
         fanout_concurrency=_integer(conf, 'fanout_concurrency', 4, 1, 1024),
         stats_cache_seconds=stats_cache_seconds,
         head_cache_seconds=_integer(conf, 'head_cache_seconds', 5, 0, 60),
         rate_limits=_rate_limits(conf, stats_cache_seconds),
     )
+
+
+def check_option_names(
+    local_conf: Mapping[str, str],
+    filter_name: str = 'shardmw',
+    names: Iterable[str] = OPTION_NAMES,
+    prefixes: tuple[str, ...] = OPTION_PREFIXES,
+) -> None:
+    """Check that a filter's own section has no unknown option.
+
+    :param local_conf: the section without what it inherits from ``[DEFAULT]``
+    :param filter_name: the name to use in the message
+    :param names: the names of the filter's options
+    :param prefixes: the prefixes of options that have a size in their name
+    :raises ConfigError: for the first unknown option, with the nearest name
+    """
+    known = [*names, *SWIFT_OPTION_NAMES]
+    known_prefixes = (*prefixes, *SWIFT_OPTION_PREFIXES)
+    section = local_conf.get(SECTION_NAME) or filter_name
+    for name in local_conf:
+        if name == SECTION_NAME or name in known:
+            continue
+        if name.startswith(known_prefixes):
+            continue
+        advice = _advice(name, [*known, *(f'{each}SIZE' for each in prefixes)])
+        raise ConfigError(
+            f'{filter_name}: unknown option {name} in [filter:{section}]: '
+            f'{advice}'
+        )
+
+
+def _advice(name: str, known: list[str]) -> str:
+    nearest = difflib.get_close_matches(name.lower(), known, 1, SIMILARITY)
+    return f'did you mean {nearest[0]}?' if nearest else 'remove it'
+
+
+def count_workers(conf: Mapping[str, str]) -> int:
+    """Return how many worker processes all proxies have together.
+
+    :param conf: with ``workers`` of one proxy and ``ratelimit_proxies``
+    """
+    proxies = _integer(conf, 'ratelimit_proxies', 1, 1, 100_000)
+    try:
+        workers = config_auto_int_value(conf.get('workers'), CPU_COUNT)
+    except ValueError:
+        workers = 1  # Swift itself refuses the value
+    return proxies * max(1, workers)
 
 
 def _number(
@@ -179,6 +297,10 @@ def _integer(
     conf: Mapping[str, str], name: str, default: int, lowest: int, highest: int
 ) -> int:
     return _number(conf, name, default, lowest, highest, int, 'a whole number')
+
+
+def _shard_count(conf: Mapping[str, str], name: str, default: int) -> int:
+    return _integer(conf, name, default, 0, SHARD_COUNT_LIMIT)
 
 
 def _seconds(conf: Mapping[str, str], name: str, default: float) -> float:
@@ -213,39 +335,51 @@ def _shard_rule(text: str, max_shards: int) -> ShardRule:
 def _rate_limits(
     conf: Mapping[str, str], stats_cache_seconds: int
 ) -> RateLimits:
-    proxies = _integer(conf, 'ratelimit_proxies', 1, 1, 100_000)
     return RateLimits(
         writes=_sized_rates(conf, RATELIMIT_PREFIX),
         listings=_sized_rates(conf, LISTING_RATELIMIT_PREFIX),
         max_sleep_time_seconds=_seconds(conf, 'max_sleep_time_seconds', 60),
         rate_buffer_seconds=_integer(conf, 'rate_buffer_seconds', 5, 0, 86400),
         log_sleep_time_seconds=_seconds(conf, 'log_sleep_time_seconds', 0),
-        workers=proxies * _workers_of_proxy(conf),
+        workers=count_workers(conf),
         size_seconds=max(INFO_SECONDS, stats_cache_seconds),
     )
 
 
 def _sized_rates(conf: Mapping[str, str], prefix: str) -> SizedRates:
-    try:
-        steps, by_size = interpret_conf_limits(conf, prefix, info=1)
-    except (ValueError, ZeroDivisionError) as err:
-        raise ConfigError(
-            f'shardmw: {prefix}SIZE = RATE: both must be numbers, requests '
-            f'a second by objects in the container, each SIZE once: {err}'
-        ) from err
-    for size, rate in by_size:
-        if not (size >= 0 and LEAST_RATE <= rate < math.inf):
+    names_by_size: dict[int, str] = {}
+    for name in conf:
+        if not name.startswith(prefix):
+            continue
+        size = _check_sized_rate(name, conf[name], prefix)
+        other = names_by_size.setdefault(size, name)
+        if other != name:
             raise ConfigError(
-                f'shardmw: {prefix}{size} = {rate}: must be {LEAST_RATE} '
-                'requests a second or more, for a size of 0 or more'
+                f'shardmw: {other} and {name} are of the same size: remove '
+                'one of them'
             )
+    steps, by_size = interpret_conf_limits(conf, prefix, info=1)
     return SizedRates(tuple(steps), tuple(by_size))
 
 
-def _workers_of_proxy(conf: Mapping[str, str]) -> int:
-    """How many processes a proxy server has, by its ``[DEFAULT]`` section."""
+def _check_sized_rate(name: str, text: str, prefix: str) -> int:
+    """Return the container size of a rate.
+
+    :raises ConfigError: if the size or the rate is not allowed
+    """
+    size = name.removeprefix(prefix)
+    if not (size.isascii() and size.isdecimal()):
+        raise ConfigError(
+            f'shardmw: {name} = {text}: {size!r} must be a whole number of '
+            f'objects, as in {prefix}1000 = 20'
+        )
     try:
-        workers = config_auto_int_value(conf.get('workers'), CPU_COUNT)
+        rate = float(text)
     except ValueError:
-        workers = 1  # Swift complains of it itself
-    return max(1, workers)
+        rate = math.nan
+    if not LEAST_RATE <= rate < math.inf:
+        raise ConfigError(
+            f'shardmw: {name} = {text}: must be {LEAST_RATE} or more requests '
+            'a second'
+        )
+    return int(size)

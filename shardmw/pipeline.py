@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The check of the proxy's pipeline at start-up.
+"""Check the pipeline that the filters stand in, at start-up.
 
-The filter works only right of all that speaks of logical containers, and left
-of what derives keys from backing paths.
+shardmw must be the last filter before the proxy app: it works on logical
+containers, and so do all filters on its left, encryption included. The
+internal clients of Swift's daemons have pipelines of their own, which are
+checked in the same way.
 """
 
+import dataclasses
+import math
 from collections.abc import Mapping
+from importlib.metadata import entry_points
 from typing import NamedTuple
 
-from swift.common.wsgi import PipelineWrapper, loadcontext, loadwsgi
+from swift.common.wsgi import loadcontext, loadwsgi
 
 from shardmw.config import (
     LISTING_RATELIMIT_PREFIX,
@@ -16,162 +21,325 @@ from shardmw.config import (
     ConfigError,
     Options,
     SizedRates,
+    check_option_names,
+    count_workers,
+    parse_options,
 )
 
-#: Filters of Swift that must see the logical container, by entry point.
-LEFT = (
-    'account_quotas',
-    'bulk',
-    'catch_errors',
-    'cname_lookup',
-    'container_quotas',
-    'container_sync',
-    'copy',
-    'crossdomain',
-    'dlo',
-    'domain_remap',
-    'etag_quoter',
-    'formpost',
-    'gatekeeper',
-    'keystoneauth',
-    'listing_formats',
-    'memcache',
-    'name_check',
-    'ratelimit',
-    'read_only',
-    's3api',
-    's3token',
-    'slo',
-    'staticweb',
-    'symlink',
-    'tempauth',
-    'tempurl',
-    'versioned_writes',
-)
-
-#: Filters that Swift adds to a pipeline that lacks them, right of the first
-#: proxy_logging.
-ADDED_BY_SWIFT = ('copy', 'dlo', 'listing_formats', 'versioned_writes')
-
-#: shardmw's own, that hands listings around filters on its right.
+SHARDMW = 'shardmw'
 LISTINGS = 'shardmw_listings'
 
-#: Where the filters come from that may stand between the two: it is known that
-#: they neither count what they pass on, nor choose among a listing's rows.
+#: The filters that may stand right of shardmw.
+RIGHT = ('proxy_logging',)
+
+#: Filters that a proxy adds to a pipeline that lacks them, right of the first
+#: proxy_logging. Internal clients do not add any.
+ADDED_BY_SWIFT = ('copy', 'dlo', 'listing_formats', 'versioned_writes')
+
+#: The packages of filters that shardmw-listings may carry listings around:
+#: these filters neither count the bytes of a listing nor choose among its
+#: rows.
 KNOWN_PACKAGES = ('swift', 'keystonemiddleware')
 
-#: Filters of Swift that must see the backing container.
-RIGHT = ('encryption', 'keymaster', 'kmip_keymaster', 'kms_keymaster')
+#: Swift's own default of the option in [app:proxy-server].
+RECHECK_SECONDS = 3600
 
 
 class Filter(NamedTuple):
-    """One filter of a pipeline.
+    """A filter of a pipeline.
 
     :param name: its name in the pipeline
-    :param kind: its entry point, such as ``slo``
-    :param conf: its options
-    :param package: of whose code it is
+    :param kind: its entry point, such as ``slo``; None if it has none
+    :param conf: its options, with those of ``[DEFAULT]``
+    :param package: the package that its code is from
     """
 
     name: str
-    kind: str
+    kind: str | None
     conf: Mapping[str, str]
     package: str = 'swift'
 
 
-def check_pipeline(conf: Mapping[str, str], options: Options) -> None:
-    """Check the pipeline that a filter's configuration came from.
+class Pipeline(NamedTuple):
+    """A pipeline as its file has it, before Swift adds filters.
 
-    :param conf: the filter's configuration; without a file there is nothing
-                 to check
-    :raises ConfigError: with a message that says what to move
+    :param filters: its filters, from left to right
+    :param app_name: the name of its last element, the proxy app
+    :param app_conf: that app's options, with those of ``[DEFAULT]``
+    """
+
+    filters: list[Filter]
+    app_name: str = 'proxy-server'
+    app_conf: Mapping[str, str] = {}
+
+    @property
+    def kinds(self) -> list[str | None]:
+        """Return the kinds of all filters, from left to right."""
+        return [each.kind for each in self.filters]
+
+    @property
+    def is_internal_client(self) -> bool:
+        """Return True for the pipeline of a daemon.
+
+        A daemon listens on no port, and its internal client refuses the
+        gatekeeper.
+        """
+        return 'gatekeeper' not in self.kinds and (
+            'bind_port' not in self.app_conf
+        )
+
+
+def load_options(
+    global_conf: Mapping[str, str], local_conf: Mapping[str, str]
+) -> Options:
+    """Return the options of shardmw, with its pipeline checked.
+
+    :param global_conf: the options of ``[DEFAULT]``
+    :param local_conf: the options of ``[filter:shardmw]``
+    :raises ConfigError: with a message that says what to change
+    """
+    check_option_names(local_conf)
+    conf = {**global_conf, **local_conf}
+    return check_pipeline(conf, parse_options(conf))
+
+
+def check_pipeline(conf: Mapping[str, str], options: Options) -> Options:
+    """Return `options` with what the pipeline of the filter adds to them.
+
+    :param conf: the filter's configuration. Without a file, or if the file's
+                 main app is not a pipeline, `options` are returned unchanged
+    :param options: the filter's own options
+    :raises ConfigError: with a message that says what to change
+    """
+    pipeline = read_pipeline(conf)
+    if pipeline is None:
+        return options
+    check_order(pipeline)
+    check_app(pipeline)
+    check_rate_limits(pipeline.filters, options)
+    workers = count_workers(
+        {**conf, 'workers': pipeline.app_conf.get('workers')}
+    )
+    rate, clock_accuracy = account_ratelimit(pipeline.filters)
+    return dataclasses.replace(
+        options,
+        rate_limits=dataclasses.replace(options.rate_limits, workers=workers),
+        account_ratelimit=rate,
+        account_ratelimit_clock_accuracy=clock_accuracy,
+    )
+
+
+def read_pipeline(conf: Mapping[str, str]) -> Pipeline | None:
+    """Return the pipeline that a filter's configuration came from.
+
+    :param conf: the filter's configuration
+    :returns: None if there is no file, or its main app is not a pipeline
     """
     path = conf.get('__file__')
     if path is None:
-        return
+        return None
     context = loadcontext(loadwsgi.APP, path)
     if context.object_type.name != 'pipeline':
-        return
-    filters = [
-        Filter(
-            getattr(filter_context, 'name', filter_context.entry_point_name),
-            filter_context.entry_point_name,
-            filter_context.local_conf,
-            filter_context.object.__module__.partition('.')[0],
+        return None
+    app = context.app_context
+    return Pipeline(
+        [_filter(each) for each in context.filter_contexts],
+        _name(app),
+        {**app.global_conf, **app.local_conf},
+    )
+
+
+def _filter(context: loadwsgi.LoaderContext) -> Filter:
+    return Filter(
+        _name(context),
+        context.entry_point_name or _entry_point(_module(context)),
+        {**context.global_conf, **context.local_conf},
+        _module(context).partition('.')[0],
+    )
+
+
+def _name(context: loadwsgi.LoaderContext) -> str:
+    return getattr(context, 'name', None) or str(context.entry_point_name)
+
+
+def _module(context: loadwsgi.LoaderContext) -> str:
+    return getattr(context.object, '__module__', '')
+
+
+def _entry_point(module: str) -> str | None:
+    """Return the entry point of a filter that its section names by module."""
+    for each in entry_points(group='paste.filter_factory'):
+        if each.value.partition(':')[0] == module:
+            return each.name
+    return None
+
+
+def check_order(pipeline: Pipeline) -> None:
+    """Check that shardmw is the last filter, right of a cache filter.
+
+    :raises ConfigError: for the first filter that is out of place
+    """
+    filters, kinds = pipeline.filters, pipeline.kinds
+    count = kinds.count(SHARDMW)
+    if count != 1:
+        raise ConfigError(
+            f'shardmw: the pipeline has {count} filters shardmw: it must have '
+            'one'
         )
-        for filter_context in PipelineWrapper(context).context.filter_contexts
-    ]
-    check_order(filters)
-    check_rate_limits(filters, options)
-
-
-def check_order(filters: list[Filter]) -> None:
-    """Check that every filter stands on its side of shardmw.
-
-    :raises ConfigError: for the first that does not
-    """
-    kinds = [each.kind for each in filters]
-    if kinds.count('shardmw') != 1:
-        raise ConfigError('shardmw: the pipeline must name it exactly once')
-    place = kinds.index('shardmw')
-    if 'proxy_logging' in kinds and kinds.index('proxy_logging') > place:
-        for kind in ADDED_BY_SWIFT:
-            if kind not in kinds:
-                raise ConfigError(
-                    f'shardmw: name {kind} in the pipeline, left of shardmw: '
-                    'Swift would add it on the right'
-                )
-    if LISTINGS in kinds:
-        _check_listings(filters, kinds.index(LISTINGS), place)
-    for i, each in enumerate(filters):
-        if each.kind in LEFT and i > place:
-            raise ConfigError(_misplaced(each.name, 'left'))
-        if each.kind in RIGHT and i < place:
-            raise ConfigError(_misplaced(each.name, 'right'))
-
-
-def _check_listings(filters: list[Filter], listings: int, place: int) -> None:
-    """Check whom it passes by.
-
-    Others' filters may hide rows, or count bytes. They would see none.
-    """
-    name = filters[listings].name
-    if listings > place:
-        raise ConfigError(_misplaced(name, 'left'))
-    for each in filters[listings + 1 : place]:
-        if each.package not in KNOWN_PACKAGES:
+    place = kinds.index(SHARDMW)
+    for each in filters[place + 1 :]:
+        if each.kind not in RIGHT:
             raise ConfigError(
-                f'shardmw: wrong pipeline order: move {name} to the right of '
-                f'{each.name}, which would not see listings'
+                f'shardmw: {each.name} stands right of '
+                f'{filters[place].name}: move {each.name} to the left: only '
+                'proxy_logging may stand between shardmw and the proxy app'
             )
+    if 'memcache' not in kinds:
+        raise ConfigError(
+            'shardmw: the pipeline has no cache filter (egg:swift#memcache): '
+            f'name one left of {filters[place].name}: without it Swift does '
+            'not send rows to backing containers. Its servers may be down'
+        )
+    if not pipeline.is_internal_client:
+        _check_added_filters(pipeline, place)
+
+
+def _check_added_filters(pipeline: Pipeline, place: int) -> None:
+    """Check that Swift will not add filters right of shardmw."""
+    kinds = pipeline.kinds
+    if 'proxy_logging' not in kinds or kinds.index('proxy_logging') < place:
+        return
+    for kind in ADDED_BY_SWIFT:
+        if kind not in kinds:
+            raise ConfigError(
+                f'shardmw: the pipeline has no {kind}: name it left of '
+                f'{pipeline.filters[place].name}, or Swift adds it on the '
+                'right'
+            )
+
+
+def check_app(pipeline: Pipeline) -> None:
+    """Check that the proxy app sends rows where shardmw tells it to.
+
+    :raises ConfigError: if its options prevent this
+    """
+    text = pipeline.app_conf.get('recheck_updating_shard_ranges', '')
+    if _number(text, RECHECK_SECONDS) > 0:
+        return
+    raise ConfigError(
+        f'shardmw: recheck_updating_shard_ranges = {text} in '
+        f'[app:{pipeline.app_name}]: must be above 0, or Swift does not send '
+        'rows to backing containers'
+    )
 
 
 def check_rate_limits(filters: list[Filter], options: Options) -> None:
-    """Check that containers' rates are not limited twice.
+    """Check that shardmw, and no other filter, limits containers' rates.
 
-    :raises ConfigError: if stock ratelimit limits them, too
+    :raises ConfigError: if Swift's ratelimit filter does
     """
     limits = options.rate_limits
-    _check_not_in_stock(filters, limits.writes, RATELIMIT_PREFIX)
-    _check_not_in_stock(filters, limits.listings, LISTING_RATELIMIT_PREFIX)
-
-
-def _check_not_in_stock(
-    filters: list[Filter], rates: SizedRates, prefix: str
-) -> None:
-    if not rates.steps:
-        return
     for each in filters:
-        names = [name for name in each.conf if name.startswith(prefix)]
-        if each.kind == 'ratelimit' and names:
+        if each.kind == 'ratelimit':
+            _check_unset(each, limits.writes, RATELIMIT_PREFIX)
+            _check_unset(each, limits.listings, LISTING_RATELIMIT_PREFIX)
+
+
+def _check_unset(each: Filter, rates: SizedRates, prefix: str) -> None:
+    names = [name for name in each.conf if name.startswith(prefix)]
+    if not names:
+        return
+    if rates.steps:
+        raise ConfigError(
+            f'shardmw: {names[0]} is set in [filter:{each.name}], too: remove '
+            f'{", ".join(names)} there, or two filters limit the same requests'
+        )
+    lines = ', '.join(f'"{name} = {each.conf[name]}"' for name in names)
+    raise ConfigError(
+        f'shardmw: {names[0]} is set in [filter:{each.name}] only: move '
+        f'{lines} to [filter:shardmw], which limits plain containers, too: '
+        f'{each.name} takes a sharded container for an empty one, so that '
+        'clients could escape its limits'
+    )
+
+
+def account_ratelimit(filters: list[Filter]) -> tuple[float, int]:
+    """Return the rate to which Swift's ratelimit filter limits accounts.
+
+    :returns: container creations and deletions a second, 0 for no limit, and
+              the clock ticks a second of that filter's counters
+    """
+    for each in filters:
+        if each.kind == 'ratelimit':
+            rate = _number(each.conf.get('account_ratelimit', ''), 0)
+            accuracy = _number(each.conf.get('clock_accuracy', ''), 1000)
+            return (rate, int(accuracy)) if rate > 0 else (0, 1000)
+    return 0, 1000
+
+
+def check_listings(conf: Mapping[str, str]) -> None:
+    """Check the pipeline that a filter shardmw-listings stands in.
+
+    :param conf: that filter's configuration
+    :raises ConfigError: with a message that says what to change
+    """
+    pipeline = read_pipeline(conf)
+    if pipeline is not None and LISTINGS in pipeline.kinds:
+        check_listings_order(pipeline)
+
+
+def check_listings_order(pipeline: Pipeline) -> None:
+    """Check that shardmw-listings can carry listings around other filters.
+
+    :raises ConfigError: for the first filter that prevents it
+    """
+    filters, kinds = pipeline.filters, pipeline.kinds
+    place = kinds.index(LISTINGS)
+    name = filters[place].name
+    if SHARDMW not in kinds:
+        raise ConfigError(
+            f'shardmw-listings: the pipeline has no filter shardmw: take '
+            f'{name} out, or name shardmw (egg:shardmw#shardmw) as the last '
+            'filter'
+        )
+    if 'encryption' in kinds:
+        raise ConfigError(
+            'shardmw-listings: the pipeline has encryption, which must '
+            f'decrypt listings: take {name} out of the pipeline'
+        )
+    for kind in (SHARDMW, 'listing_formats'):
+        if kind not in kinds[place + 1 :]:
+            raise ConfigError(_listings_advice(filters, name, kind))
+    for each in filters[place + 1 : kinds.index(SHARDMW)]:
+        if each.package not in KNOWN_PACKAGES:
             raise ConfigError(
-                f'shardmw: {names[0]} is set in filter {each.name}, too, '
-                'which would hold a sharded container to the rate of one: '
-                'remove it there'
+                f'shardmw-listings: {each.name} stands right of {name} and '
+                f'would not see listings: move {each.name} to the left of '
+                f'{name}, or take {name} out of the pipeline'
             )
 
 
-def _misplaced(name: str, side: str) -> str:
+def _listings_advice(filters: list[Filter], name: str, kind: str) -> str:
+    for each in filters:
+        if each.kind == kind:
+            return (
+                f'shardmw-listings: {name} stands right of {each.name}: move '
+                f'{name} to the left of {each.name}'
+            )
     return (
-        f'shardmw: wrong pipeline order: move {name} to the {side} of shardmw'
+        f'shardmw-listings: the pipeline has no {kind}: name it right of '
+        f'{name}, or Swift adds it on the left'
     )
+
+
+def _number(text: str, default: float) -> float:
+    """Return a number of another filter's, or a default.
+
+    A text that is not a finite number gives the default: the filter that it
+    belongs to refuses it.
+    """
+    try:
+        value = float(text or default)
+    except ValueError:
+        return default
+    return value if math.isfinite(value) else default

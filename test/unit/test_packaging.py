@@ -134,7 +134,7 @@ def test_a_wheel_has_the_filter_and_the_commands(wheel):
     entry_points.read_string(wheel.read(path).decode('utf-8'))
     assert dict(entry_points['paste.filter_factory']) == {
         'shardmw': 'shardmw.middleware:filter_factory',
-        'shardmw_listings': 'shardmw.relay:filter_factory',
+        'shardmw_listings': 'shardmw.listing_bypass:filter_factory',
     }
     assert dict(entry_points['console_scripts']) == {
         'shardmw-bench': 'shardmw.commands:bench',

@@ -5,7 +5,7 @@ import pytest
 from swift.common.swob import Request, Response
 from swift.common.utils import get_logger
 
-from shardmw.relay import ListingBypass, divert, may_concern_others
+from shardmw.listing_bypass import ListingBypass, divert, may_concern_others
 
 PATH = '/v1/a/c'
 ROWS = [{'bytes': 1, 'hash': 'etag', 'name': 'a', 'content_type': 'x; y=z'}]
