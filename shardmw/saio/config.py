@@ -23,20 +23,33 @@ INTERNAL_CLIENT_CONF = 'internal-client.conf'
 EXPIRER_CONF = 'object-expirer.conf'
 RECONCILER_CONF = 'container-reconciler.conf'
 
+#: Options of shardmw that have a container's size in their name.
+RATE_PREFIXES = ('container_ratelimit_', 'container_listing_ratelimit_')
+
 #: Read by every Swift server at its start.
 SHARED_CONFS = frozenset({SWIFT_CONF, MEMCACHE_CONF, RINGS_JSON})
 
-#: Swift's full pipeline, as etc/proxy-server.conf-sample orders it. shardmw
-#: stands right of all that speaks of logical containers, left of encryption.
+#: Swift's full pipeline, in the order of etc/proxy-server.conf-sample.
 PIPELINE = (
     'catch_errors gatekeeper healthcheck proxy-logging cache domain_remap '
     'etag-quoter shardmw-listings listing_formats bulk tempurl ratelimit '
     'crossdomain formpost s3api tempauth staticweb copy container-quotas '
-    'account-quotas slo dlo versioned_writes symlink shardmw keymaster '
-    'encryption proxy-logging proxy-server'
+    'account-quotas slo dlo versioned_writes symlink keymaster encryption '
+    'shardmw proxy-logging proxy-server'
 )
 
+#: Filters of a cluster with encryption, and of a cluster without it.
 ENCRYPTION_FILTERS = ('keymaster', 'encryption')
+UNENCRYPTED_FILTERS = ('shardmw-listings',)
+
+#: The pipelines of the internal clients of Swift's daemons: Swift's own, with
+#: shardmw, which sends the rows of what the daemons write to the same backing
+#: containers as the proxies do.
+INTERNAL_CLIENT_PIPELINE = (
+    'catch_errors proxy-logging cache symlink shardmw proxy-server'
+)
+EXPIRER_PIPELINE = 'catch_errors cache shardmw proxy-server'
+RECONCILER_PIPELINE = 'catch_errors proxy-logging cache shardmw proxy-server'
 
 #: Background daemons and the kind of server whose file configures them.
 STORAGE_DAEMONS = {
@@ -264,11 +277,10 @@ def _memcache_conf(options: ClusterOptions, memcached: Server) -> Sections:
 def _proxy_conf(
     options: ClusterOptions, server: Server, place: Place
 ) -> Sections:
-    pipeline = [
-        name
-        for name in PIPELINE.split()
-        if options.encryption or name not in ENCRYPTION_FILTERS
-    ]
+    left_out = (
+        UNENCRYPTED_FILTERS if options.encryption else ENCRYPTION_FILTERS
+    )
+    pipeline = [name for name in PIPELINE.split() if name not in left_out]
     defaults = {**_common(place), **_listening(options, server)}
     return {
         'DEFAULT': _configured(options, 'DEFAULT', defaults),
@@ -350,20 +362,18 @@ def _storage_conf(
 
 
 def _internal_client_conf(options: ClusterOptions, place: Place) -> Sections:
-    pipeline = 'catch_errors proxy-logging cache symlink proxy-server'
-    return _client_conf(options, place, pipeline)
+    return _client_conf(options, place, INTERNAL_CLIENT_PIPELINE)
 
 
 def _expirer_conf(options: ClusterOptions, place: Place) -> Sections:
-    conf = _client_conf(options, place, 'catch_errors cache proxy-server')
+    conf = _client_conf(options, place, EXPIRER_PIPELINE)
     defaults = {'tasks_per_second': '0'}
     conf['object-expirer'] = _configured(options, 'object-expirer', defaults)
     return conf
 
 
 def _reconciler_conf(options: ClusterOptions, place: Place) -> Sections:
-    pipeline = 'catch_errors proxy-logging cache proxy-server'
-    conf = _client_conf(options, place, pipeline)
+    conf = _client_conf(options, place, RECONCILER_PIPELINE)
     conf['container-reconciler'] = _configured(options, 'container-reconciler')
     return conf
 
@@ -371,19 +381,32 @@ def _reconciler_conf(options: ClusterOptions, place: Place) -> Sections:
 def _client_conf(
     options: ClusterOptions, place: Place, pipeline: str
 ) -> Sections:
-    """A daemon's own way into the cluster, past shardmw."""
+    """Return the configuration of a daemon's internal client.
+
+    Its filters have the settings of the proxies' filters, without the rates
+    of containers: Swift does not limit its daemons either.
+    """
+    sections = {
+        f'filter:{name}': _without_rates(_filter(options, name))
+        for name in pipeline.split()[:-1]
+    }
     return {
         'DEFAULT': {**_common(place), 'recon_cache_path': f'{place.cache}/1'},
         'pipeline:main': {'pipeline': pipeline},
-        **{
-            f'filter:{name}': _filter(options, name)
-            for name in pipeline.split()[:-1]
-        },
+        **sections,
         'app:proxy-server': {
             'use': 'egg:swift#proxy',
             'account_autocreate': 'true',
             **_BACKEND_TIMINGS,
         },
+    }
+
+
+def _without_rates(section: Section) -> Section:
+    return {
+        name: value
+        for name, value in section.items()
+        if not name.startswith(RATE_PREFIXES)
     }
 
 

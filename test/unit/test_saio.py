@@ -3,11 +3,14 @@ import configparser
 
 import pytest
 
+from shardmw.config import OPTION_PREFIXES
 from shardmw.saio import config, logs, options, topology
 from shardmw.saio.errors import SaioError
 from shardmw.saio.options import ClusterOptions, check_same_structure
 from shardmw.saio.ports import PortReservations
 from shardmw.saio.rings import write_rings
+
+SHARDMW = 'filter:shardmw'
 
 PLACE = config.Place('/c/etc', '/c/devices', '/c/cache', 'somebody')
 
@@ -173,22 +176,17 @@ def test_rings_keep_data_where_it_is_when_ports_change(tmp_path):
 # Configuration files
 
 
-def test_shardmw_is_right_of_symlink_and_left_of_encryption():
-    encrypted = pipeline(ClusterOptions(encryption=True))
-    at = encrypted.index('shardmw')
-    assert encrypted[at - 1 : at + 3] == [
-        'symlink',
-        'shardmw',
-        'keymaster',
-        'encryption',
-    ]
-    assert encrypted[-2:] == ['proxy-logging', 'proxy-server']
+@pytest.mark.parametrize('encryption', [False, True])
+def test_shardmw_is_the_last_filter_but_for_proxy_logging(encryption):
+    names = pipeline(ClusterOptions(encryption=encryption))
+    assert names[-3:] == ['shardmw', 'proxy-logging', 'proxy-server']
 
 
-def test_without_encryption_nothing_else_is_left_out():
+def test_encryption_takes_the_place_of_the_listings_filter():
     encrypted = pipeline(ClusterOptions(encryption=True))
-    plain = [x for x in encrypted if x not in ('keymaster', 'encryption')]
-    assert pipeline(ClusterOptions()) == plain
+    plain = pipeline(ClusterOptions())
+    assert set(encrypted) - set(plain) == {'keymaster', 'encryption'}
+    assert set(plain) - set(encrypted) == {'shardmw-listings'}
 
 
 def test_every_filter_of_a_pipeline_has_its_section():
@@ -204,10 +202,37 @@ def test_every_filter_of_a_pipeline_has_its_section():
         assert 'use' in conf[f'app:{app}']
 
 
-@pytest.mark.parametrize('name', ['object-expirer', 'internal-client'])
-def test_daemons_go_past_shardmw(name):
-    conf = parsed(ClusterOptions(), f'{name}.conf')
-    assert 'shardmw' not in conf['pipeline:main']['pipeline']
+INTERNAL_CLIENTS = (
+    'container-reconciler.conf',
+    'internal-client.conf',
+    'object-expirer.conf',
+)
+
+
+@pytest.mark.parametrize('name', INTERNAL_CLIENTS)
+def test_daemons_redirect_rows_as_the_proxies_do(name):
+    conf = parsed(ClusterOptions(), name)
+    *filters, app = conf['pipeline:main']['pipeline'].split()
+    assert 'cache' in filters
+    assert filters[-1] == 'shardmw'
+    assert app == 'proxy-server'
+
+
+@pytest.mark.parametrize('name', INTERNAL_CLIENTS)
+def test_daemons_have_the_settings_of_the_proxies(name):
+    settings = {'shardmw.default_shards': '8', 'cache.io_timeout': '3'}
+    conf = parsed(ClusterOptions(settings=settings), name)
+    assert conf[SHARDMW]['default_shards'] == '8'
+    assert conf['filter:cache']['io_timeout'] == '3'
+
+
+@pytest.mark.parametrize('name', INTERNAL_CLIENTS)
+def test_daemons_are_not_rate_limited(name):
+    rates = {f'{prefix}0': '5' for prefix in OPTION_PREFIXES}
+    settings = {f'shardmw.{rate}': value for rate, value in rates.items()}
+    given = ClusterOptions(settings=settings)
+    assert rates.items() <= parsed(given, 'proxy-1.conf')[SHARDMW].items()
+    assert not rates.keys() & parsed(given, name)[SHARDMW].keys()
 
 
 @pytest.mark.parametrize(
