@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators get: the sample configuration, and a package."""
+"""What operators get: the sample configurations, and a package."""
 
 import configparser
 import re
@@ -11,18 +11,24 @@ from pathlib import Path
 
 import pytest
 
-from shardmw.config import parse_options
-from shardmw.middleware import filter_factory
+from shardmw import listing_bypass, middleware
+from shardmw.config import OPTION_NAMES, OPTION_PREFIXES, parse_options
+from shardmw.pipeline import read_pipeline
 from shardmw.placement import object_key, shard_of
 
 PROJECT = Path(__file__).parents[2]
-SAMPLE = PROJECT / 'etc' / 'proxy-server.conf-sample'
+ETC = PROJECT / 'etc'
+SAMPLE = ETC / 'proxy-server.conf-sample'
 SECTION = 'filter:shardmw'
 
 #: Each stands for any number of options, none of which is set by default.
-RATE_LIMITS = {
-    'container_ratelimit_SIZE',
-    'container_listing_ratelimit_SIZE',
+RATE_LIMITS = {f'{prefix}SIZE' for prefix in OPTION_PREFIXES}
+
+#: The samples for internal clients, with the filters of Swift's own samples.
+INTERNAL_CLIENTS = {
+    'container-reconciler': 'catch_errors proxy_logging memcache',
+    'internal-client': 'catch_errors proxy_logging memcache symlink',
+    'object-expirer': 'catch_errors memcache',
 }
 
 #: What is read of the whole proxy's options.
@@ -48,11 +54,14 @@ def documented_options() -> dict[str, str]:
     return dict(re.findall(r'^# (\w+) = ?(.*)$', section, re.MULTILINE))
 
 
-def test_the_sample_names_exactly_the_options_that_are_read():
+def test_the_sample_names_exactly_the_options_that_there_are():
+    assert {*documented_options()} == {*OPTION_NAMES} | RATE_LIMITS
+
+
+def test_the_options_that_there_are_are_read():
     conf = RecordingConf()
     parse_options(conf)
-    names = conf.names_read - PROXY_OPTIONS
-    assert {*documented_options()} == names | RATE_LIMITS
+    assert conf.names_read - PROXY_OPTIONS == {*OPTION_NAMES}
 
 
 def test_the_sample_has_the_defaults():
@@ -62,14 +71,38 @@ def test_the_sample_has_the_defaults():
     assert parse_options(documented) == parse_options({})
 
 
-def test_the_sample_sets_nothing_else_of_the_filter():
+@pytest.mark.parametrize('path', [*ETC.iterdir()], ids=lambda path: path.name)
+def test_samples_set_no_options_of_the_filter(path):
     parser = configparser.ConfigParser(default_section=None)
-    parser.read(SAMPLE)
+    parser.read(path)
     assert dict(parser[SECTION]) == {'use': 'egg:shardmw#shardmw'}
 
 
-def test_the_sample_has_the_filters_in_their_order():
-    filter_factory({'__file__': str(SAMPLE)})
+@pytest.mark.parametrize('path', [*ETC.iterdir()], ids=lambda path: path.name)
+def test_samples_have_a_pipeline_that_the_filter_accepts(path):
+    middleware.filter_factory({'__file__': str(path)})
+
+
+def test_the_sample_can_have_the_listings_filter_where_it_says(tmp_path):
+    text = SAMPLE.read_text()
+    section = '[filter:shardmw-listings]\nuse = egg:shardmw#shardmw_listings'
+    commented = section.replace('[', '# [').replace('use', '# use')
+    assert commented in text
+    text = text.replace(commented, section)
+    place = 'cache shardmw-listings listing_formats'
+    assert f'... proxy-logging {place} ...' in text
+    path = tmp_path / 'proxy-server.conf'
+    path.write_text(text.replace('cache listing_formats', place))
+    assert 'shardmw_listings' in read_pipeline({'__file__': str(path)}).kinds
+    listing_bypass.filter_factory({'__file__': str(path)})
+
+
+@pytest.mark.parametrize('name', INTERNAL_CLIENTS)
+def test_internal_clients_have_one_more_filter_than_swifts(name):
+    path = ETC / f'{name}.conf-sample'
+    pipeline = read_pipeline({'__file__': str(path)})
+    assert pipeline.kinds == [*INTERNAL_CLIENTS[name].split(), 'shardmw']
+    assert pipeline.is_internal_client
 
 
 #: A row of the README's table: a name (and how often), its key, its shards.
