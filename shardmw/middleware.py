@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""shardmw spreads one Swift container over many.
+"""shardmw spreads the listing of one Swift container over many.
 
 A container's listing is one SQLite database, which takes only so many writes
-a second. A *sharded* container keeps its objects in N hidden *backing*
-containers, chosen by a hash of each object's name, and looks like one.
+a second. Of a *sharded* container, the rows of the listing lie in N hidden
+*backing* containers, chosen by a hash of each object's name. The objects
+themselves lie where Swift puts those of any container.
 
 What a client sends and gets
 ----------------------------
@@ -14,175 +15,241 @@ request is as on a plain container: objects, listings, metadata, ACLs,
 quotas, large objects, symlinks, versions, S3, static web sites.
 
 ====================================================  ======================
-shard count not a number from 1 to ``max_shards``     400, nothing created
+a shard count that is not a number from 1 to          400, nothing created
+``client_max_shards``
 another count, or any, for a container that exists    409, nothing changed
+a shard count with the PUT or POST of an object       400
 ``X-Container-Sync-To`` for a sharded container       400
 ====================================================  ======================
 
 ``GET container?allow_unordered=true`` lists a sharded container shard after
-shard (:mod:`shardmw.unordered`): each page reads one or two of them, or as
-many as it takes to fill it, and the last name of a page is the next one's
-marker, as usual. Any order will do, so those of ``delimiter``, ``path`` and
-``reverse`` are refused with 400. A list of versions (``?versions``) keeps its
-order. The figures in the headers are those that quotas go by, and so may be as
-old.
+shard (:mod:`shardmw.listing.unordered`): each page reads one or two shards, or
+as many as it takes to fill it, and the last name of a page is the next one's
+marker, as usual. ``delimiter``, ``path`` and ``reverse`` need an order, so
+they are refused with 400. A list of versions (``?versions``) keeps its order.
+The figures in the headers may be ``stats_cache_seconds`` old.
 
 What an operator sets
 ---------------------
 
-The filter stands right of everything that speaks of logical containers and
-left of encryption; the proxy does not start otherwise::
+The filter is the last one before the proxy app, and a proxy in which it is
+not does not start::
 
-    ... copy container-quotas account-quotas slo dlo versioned_writes symlink
-    shardmw keymaster encryption proxy-logging proxy-server
+    ... slo dlo versioned_writes symlink keymaster encryption shardmw
+    proxy-logging proxy-server
 
     [filter:shardmw]
     use = egg:shardmw#shardmw
 
-A second one, :mod:`shardmw.relay`, makes large listings faster.
+Swift's daemons that write objects (the expirer, the reconciler) need it in
+the pipeline of their internal client, too. A second filter,
+:mod:`shardmw.listing_bypass`, makes large listings faster.
 
 The options are in :mod:`shardmw.config`, and with their defaults and units in
 ``etc/proxy-server.conf-sample``. All proxies must share their memcached, and
-all must have the filter: a proxy without it sees an almost empty container.
-Do not take it out of the pipeline while there are sharded containers.
+all must have the filter before the first sharded container is created.
 
-Where things lie
-----------------
+Where rows lie
+--------------
 
 The *root*, the ordinary container of the client's name, holds the metadata,
-the ACLs and the layout record. An object ``o`` of container ``C`` lies in
-``\\0shardmw\\0C\\0i`` as ``\\0o``, in the reserved namespace of the same
-account; ``i`` is :func:`shardmw.placement.shard_of` its name. *Overflow* lies
-in the root itself: names of the full 1,024 characters, which can't be
-prefixed, and what got there past the filter.
+the ACLs and the layout record (:mod:`shardmw.record`). The row of an object
+``o`` of container ``C`` in account ``A`` lies in container ``C.<id>.<i>`` of
+the hidden account ``.shardmw_A``; ``i`` is :func:`shardmw.placement.shard_of`
+its name. The proxy app itself tells the object servers where to send a row:
+the filter only makes it believe that Swift's own sharder had split the
+container (:mod:`shardmw.backend.infocache`). Rows that lie elsewhere all the
+same are moved (:mod:`shardmw.layout.adoption`).
 
-What belongs to a container is sharded like it. Old versions, which object
-versioning keeps in ``\\0versions\\0C``, lie in ``\\0shardmw-versions\\0C\\0i``
-under the names that it gives them; the parts of S3's uploads into a bucket
-lie in ``bucket+segments``, a container as any.
-
-What is different from a plain container
-----------------------------------------
-
-- A listing page or a HEAD of a container costs a request to each shard. Of a
-  container that is not being written to, HEADs show the same sums for some
-  seconds (:mod:`shardmw.heads`).
-- An account's container limit (``max_containers_per_account``) counts the
-  backing containers, too.
-- Container sync of sharded containers is refused.
-- While a backing container can't be read, listings and HEADs answer 503:
-  there is never a partial listing. The same goes for a layout record that
-  can't be read, on every request.
+What belongs to a container is sharded like it: the container of its old
+versions, and that of the parts of S3 uploads into it (``bucket+segments``).
 
 The rooms of this house
 -----------------------
 
-``objects``, ``containers``, ``lifecycle``, ``accounts`` and ``asyncdeletes``
-handle one kind of request each; ``versions``, ``quotas``, ``stats``,
-``heads``, ``listing`` and ``overrides`` serve them; so does ``charges``, by
-way of ``ratelimit`` and ``permits``. ``backend`` is the seam to Swift;
-``paging``, ``unordered``, ``rows``, ``paths``, ``layout``, ``placement``,
-``gcra`` and ``desk`` are pure.
+``controllers`` handle one kind of request each. They use ``ratelimit``,
+``quotas``, ``listing`` and ``layout``; these use ``stats``; all use
+``backend``, the seam to Swift. ``placement``, ``paths``, ``record`` and
+``lru`` are pure. Dependencies point in that order only.
 """
 
 from collections.abc import Callable
 
 from swift.common.constraints import check_utf8, valid_api_version
+from swift.common.middleware.gatekeeper import GatekeeperMiddleware
 from swift.common.registry import register_swift_info
-from swift.common.swob import Request, wsgi_to_str
-from swift.common.utils import config_true_value, get_logger
+from swift.common.swob import HTTPNotFound, Request, wsgi_to_str
+from swift.common.utils import get_logger
 
-from shardmw.accounts import AccountRequests
-from shardmw.asyncdeletes import PRIVATE_METHOD, AsyncDeletes
-from shardmw.backend import Backend
-from shardmw.charges import Charges
-from shardmw.config import Options, parse_options
-from shardmw.containers import ContainerRequests
-from shardmw.heads import HeadSums
-from shardmw.lifecycle import Lifecycle
-from shardmw.objects import WRITTEN_ENV, ObjectRequests
+from shardmw.backend.requests import Backend
+from shardmw.config import Options, check_option_names, parse_options
+from shardmw.controllers.account import AccountController
+from shardmw.controllers.container import ContainerController
+from shardmw.controllers.lifecycle import Lifecycle
+from shardmw.controllers.obj import WRITES, ObjectController
+from shardmw.layout.adoption import Adoption
+from shardmw.layout.lookup import Layouts
+from shardmw.layout.row_targets import RowTargets
 from shardmw.paths import parse_path
 from shardmw.pipeline import check_pipeline
-from shardmw.placement import is_reserved
-from shardmw.ratelimit import RateLimiter
-from shardmw.stats import SummedStats
-
-PRIVATE_METHODS_ENV = 'HTTP_X_BACKEND_ALLOW_PRIVATE_METHODS'
+from shardmw.placement import (
+    HIDDEN_PREFIX,
+    is_hidden_account,
+    is_reserved,
+)
+from shardmw.quotas.info_app import InfoApp, install
+from shardmw.ratelimit.account_rate import AccountRate
+from shardmw.ratelimit.accounting import OLD_VERSIONS_SOURCE, Accounting
+from shardmw.ratelimit.limiter import RateLimiter
+from shardmw.stats.accounts import AccountStats
+from shardmw.stats.head_cache import HeadCache
+from shardmw.stats.sums import SummedStats
 
 
 class ShardMiddleware:
-    """Picks the room that a request goes to."""
+    """Hands each request to the controller of its kind."""
 
     def __init__(self, app: Callable, options: Options, logger) -> None:
         backend = Backend(app, logger, options.fanout_concurrency)
         stats = SummedStats(backend, options.stats_cache_seconds)
+        account_stats = AccountStats(backend, options.head_cache_seconds)
+        head_cache = HeadCache(options.head_cache_seconds)
         limiter = RateLimiter(backend, options.rate_limits, logger)
-        charges = Charges(backend, stats, limiter)
-        lifecycle = Lifecycle(app, backend, options, logger)
-        self.app = app
-        self._head_sums = HeadSums(options.head_cache_seconds)
-        self._limiter = limiter
-        self._async_deletes = AsyncDeletes(app, backend, logger)
-        self._accounts = AccountRequests(app, backend, logger)
-        self._containers = ContainerRequests(
-            app,
+        accounting = Accounting(backend, stats, limiter)
+        layouts = Layouts(backend)
+        row_targets = RowTargets(backend)
+        adoption = Adoption(
             backend,
-            lifecycle,
-            stats,
-            self._head_sums,
-            charges,
+            layouts,
+            row_targets,
+            head_cache,
+            options.stats_cache_seconds,
             logger,
         )
-        self._objects = ObjectRequests(
-            app, backend, lifecycle, stats, charges, logger
+        lifecycle = Lifecycle(
+            app,
+            backend,
+            layouts,
+            adoption,
+            stats,
+            AccountRate(
+                options.account_ratelimit,
+                options.account_ratelimit_clock_accuracy,
+            ),
+            options,
+            logger,
         )
+        self.app = app
+        self._limiter = limiter
+        self._limits_writes = options.rate_limits.are_set
+        self._stats = (stats, account_stats)
+        self._logger = logger
+        self._info_app = None
+        self._is_installed = False
+        self._faces_clients = True
+        self._accounts = AccountController(app, backend, account_stats, logger)
+        self._containers = ContainerController(
+            app,
+            backend,
+            layouts,
+            adoption,
+            lifecycle,
+            stats,
+            head_cache,
+            accounting,
+            logger,
+        )
+        self._objects = ObjectController(
+            app,
+            backend,
+            layouts,
+            row_targets,
+            head_cache,
+            accounting,
+            logger,
+        )
+
+    @property
+    def _pipeline_final_app(self) -> Callable:
+        """Return the proxy app, as Swift's loader has told it."""
+        return self._final_app
+
+    @_pipeline_final_app.setter
+    def _pipeline_final_app(self, final_app: Callable) -> None:
+        # The loader sets the attributes of all filters, from left to right;
+        # this is the last one of this filter.
+        self._final_app = final_app
+        self._info_app = InfoApp(
+            self._pipeline_request_logging_app, *self._stats, self._logger
+        )
+        self._faces_clients = any(
+            isinstance(app, GatekeeperMiddleware) for app in self._pipeline
+        )
+        install(self._pipeline, self._info_app)
 
     def __call__(self, env: dict, start_response: Callable):
         """WSGI entry point."""
-        room = self._room(env)
-        if room is None:
+        if self._info_app and not self._is_installed:
+            # The loader has set the attributes of the apps on the right since.
+            install(self._pipeline, self._info_app)
+            self._is_installed = True
+        if self._is_object_read(env):
             return self.app(env, start_response)
-        req = Request(env)
-        answer = self._limiter.barred(req) or room(req)
-        try:
-            return answer(env, start_response)
-        finally:
-            written = env.pop(WRITTEN_ENV, None)
-            if written:
-                self._head_sums.note_write(env, written)
+        return self._controlled(env)(env, start_response)
 
-    def _room(self, env: dict) -> Callable | None:
-        """Who handles a request, None if it is Swift alone.
+    def _is_object_read(self, env: dict) -> bool:
+        """Return True for requests that the filter leaves alone."""
+        if env['REQUEST_METHOD'] in WRITES:
+            return False
+        parts = env['PATH_INFO'].split('/', 4)
+        if len(parts) < 5 or not parts[4]:
+            return False
+        if parts[2].startswith(HIDDEN_PREFIX):
+            return False
+        # X-Versions-Location reads what an upload is about to replace. The
+        # upload is counted before anything is copied.
+        is_counted = env.get('swift.source') == OLD_VERSIONS_SOURCE
+        return not (is_counted and self._limits_writes)
+
+    def _controlled(self, env: dict) -> Callable:
+        """Return the WSGI application that answers a request.
 
         What Swift refuses for its path is left to it.
         """
         try:
             path = parse_path(env['PATH_INFO'])
         except ValueError:
-            return None
+            return self.app
         if not _is_utf8(env['PATH_INFO']):
-            return None
+            return self.app
         if not valid_api_version(path.version) or is_reserved(path.account):
-            return None
+            return self.app
+        req = Request(env)
+        if is_hidden_account(path.account):
+            # Swift's sharder reads the backing containers that it has split.
+            if not self._faces_clients:
+                return self.app
+            return HTTPNotFound(request=req)
+        refusal = self._limiter.blacklisted(req, path)
+        if refusal:
+            return refusal
         if path.name:
-            return self._objects
-        if path.container and env['REQUEST_METHOD'] == PRIVATE_METHOD:
-            # Clients can't send this header: the gatekeeper drops it.
-            allowed = env.get(PRIVATE_METHODS_ENV)
-            return self._async_deletes if config_true_value(allowed) else None
-        return self._containers if path.container else self._accounts
+            return self._objects(req, path)
+        if path.container:
+            return self._containers(req, path)
+        return self._accounts(req, path)
 
 
 def _is_utf8(path: str) -> bool:
-    """Whether Swift takes a path, a WSGI string, for text."""
+    """Return True if Swift takes a path, a WSGI string, for text."""
     return path.isascii() or check_utf8(wsgi_to_str(path), internal=True)
 
 
 def filter_factory(global_conf: dict, **local_conf: str) -> Callable:
-    """Make the filter, for PasteDeploy."""
+    """Return what makes the filter, for PasteDeploy."""
     conf = {**global_conf, **local_conf}
-    options = parse_options(conf)
-    check_pipeline(conf, options)
+    check_option_names(local_conf)
+    options = check_pipeline(conf, parse_options(conf))
     logger = get_logger(
         conf, log_route='shardmw', statsd_tail_prefix='shardmw'
     )
@@ -191,6 +258,7 @@ def filter_factory(global_conf: dict, **local_conf: str) -> Callable:
         'shardmw',
         default_shards=options.default_shards,
         max_shards=options.max_shards,
+        client_max_shards=options.client_max_shards,
         max_sleep_time_seconds=limits.max_sleep_time_seconds,
         container_ratelimits=limits.writes.by_size,
         container_listing_ratelimits=limits.listings.by_size,

@@ -10,9 +10,9 @@ from swift.common.swob import Request
 from shardmw.paths import Path
 from shardmw.placement import (
     backing_container,
+    can_be_sharded,
     hidden_account,
     is_reserved,
-    can_be_sharded,
     shard_of,
 )
 from shardmw.record import Layout, parse_record

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows that are written straight into container databases.
+
+A container database keeps, for each name, the row with the newest timestamp,
+and a deletion is a row, too. So rows can be merged in any order and again.
+"""
+
+import json
+
+from swift.common.http import is_success
+from swift.common.utils import (
+    Timestamp,
+    last_modified_date_to_timestamp,
+    quorum_size,
+)
+
+from shardmw.backend.containers import BackendError
+from shardmw.backend.nodes import ask_primaries
+from shardmw.backend.requests import Backend
+
+
+def merge_rows(
+    backend: Backend,
+    env: dict,
+    place: str,
+    policy_index: int,
+    rows: list[dict],
+) -> bool:
+    """Merge rows into a container's database, creating it if need be.
+
+    :param place: the container, ``account/container``
+    :param rows: as :func:`moved_row` and :func:`tombstone` return them
+    :returns: True if every replica has taken them
+    :raises BackendError: if fewer than a majority have
+    """
+    account, container = place.split('/', 1)
+    answers = ask_primaries(
+        backend.proxy_app,
+        env,
+        account,
+        container,
+        'UPDATE',
+        {
+            'X-Backend-Storage-Policy-Index': str(policy_index),
+            'X-Backend-Auto-Create': 'true',
+            'Content-Type': 'application/json',
+        },
+        json.dumps(rows).encode(),
+    )
+    taken = sum(is_success(answer.status) for answer in answers)
+    if taken < quorum_size(len(answers)):
+        raise BackendError(
+            None, 503, f'{taken} of {len(answers)} replicas took moved rows'
+        )
+    return taken == len(answers)
+
+
+def moved_row(listed: dict, policy_index: int, moved_at: int) -> dict:
+    """Return the row to merge into the place that a row moves to.
+
+    It has the timestamp of the listed row with an offset that grows with each
+    move, so that a row can return to a place that it was removed from.
+
+    :param listed: a row of a container server's JSON listing
+    :param moved_at: the time of the move, in microseconds since 1970
+    """
+    return {
+        'name': listed['name'],
+        'created_at': _moved_timestamp(listed, moved_at),
+        'size': listed['bytes'],
+        'content_type': listed['content_type'],
+        'etag': listed['hash'],
+        'deleted': 0,
+        'storage_policy_index': policy_index,
+    }
+
+
+def tombstone(listed: dict, policy_index: int, moved_at: int) -> dict:
+    """Return the row that removes a listed row from its old place.
+
+    It is newer than that row only by its offset: a client's later upload of
+    the same name stays.
+    """
+    return {
+        'name': listed['name'],
+        'created_at': _moved_timestamp(listed, moved_at),
+        'size': 0,
+        'content_type': 'application/deleted',
+        'etag': 'noetag',
+        'deleted': 1,
+        'storage_policy_index': policy_index,
+    }
+
+
+def _moved_timestamp(listed: dict, moved_at: int) -> str:
+    seconds = last_modified_date_to_timestamp(listed['last_modified'])
+    return Timestamp(seconds, offset=moved_at).internal

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Account requests: statistics, listings and deletion.
+
+The account's database knows its containers, but of a sharded one only the
+root. What the backing containers hold comes from the hidden account.
+"""
+
+from collections.abc import Callable
+
+import orjson
+from swift.common.header_key_dict import HeaderKeyDict
+from swift.common.swob import HTTPConflict, Request
+
+from shardmw.backend.answers import Answer, Verbatim, unavailable
+from shardmw.backend.containers import BackendError, authorize
+from shardmw.backend.requests import Backend
+from shardmw.paths import Path
+from shardmw.placement import can_be_sharded, hidden_account
+from shardmw.quotas.info_app import cache_sums
+from shardmw.stats.accounts import (
+    AFTER_ALL,
+    OBJECT_COUNT_HEADER,
+    AccountStats,
+    account_rows,
+)
+
+JSON = 'application/json'
+
+#: How many backing containers to ask at a time before an account is deleted.
+AT_A_TIME = 32
+
+
+class AccountController:
+    """Handles requests to accounts."""
+
+    def __init__(
+        self, app: Callable, backend: Backend, stats: AccountStats, logger
+    ) -> None:
+        self.app = app
+        self.backend = backend
+        self.stats = stats
+        self.logger = logger
+
+    def __call__(self, req: Request, path: Path) -> Callable:
+        """Return the WSGI application that answers a request."""
+        try:
+            if req.method in ('GET', 'HEAD'):
+                return self._read(req, path)
+            if req.method == 'DELETE':
+                return self._delete(req, path)
+        except BackendError as err:
+            return unavailable(req, self.logger, err)
+        return self.app
+
+    def _read(self, req: Request, path: Path) -> Callable:
+        answer = self.backend.pass_on(req)
+        if not answer.is_success or OBJECT_COUNT_HEADER not in answer.headers:
+            return Verbatim(answer)
+        self.logger.increment(f'account.{req.method}')
+        answer = answer._replace(headers=HeaderKeyDict(answer.headers))
+        self.stats.add_totals(req.environ, path.account, answer.headers)
+        cache_sums(req.environ, path, answer)
+        if req.method == 'GET':
+            answer = self._with_sums(req, path, answer)
+        return Verbatim(answer)
+
+    def _with_sums(self, req: Request, path: Path, answer: Answer) -> Answer:
+        """Return a listing whose rows have the figures of the shards added."""
+        if JSON not in answer.headers.get('Content-Type', ''):
+            return answer
+        rows = answer.rows()
+        named = {
+            row['name']: row
+            for row in rows
+            if 'name' in row and can_be_sharded(row['name'])
+        }
+        sums = self.stats.of_containers(req.environ, path.account, named)
+        if not sums:
+            return answer
+        for name, stats in sums.items():
+            named[name]['count'] += stats.object_count
+            named[name]['bytes'] += stats.bytes_used
+        body = orjson.dumps(rows)
+        answer.headers['Content-Length'] = str(len(body))
+        return answer._replace(body=[body])
+
+    def _delete(self, req: Request, path: Path) -> Callable:
+        """Delete an account, unless its backing containers hold objects.
+
+        Swift's account reaper deletes the objects that it finds listed in the
+        account. It would not find these.
+        """
+        hidden = Path(path.version, hidden_account(path.account))
+        if authorize(req):
+            return self.app
+        if not self.backend.account_exists(req.environ, hidden.account):
+            return self.app
+        if self._holds_objects(req.environ, hidden):
+            return HTTPConflict(
+                request=req,
+                content_type='text/plain',
+                body='The account has sharded containers with objects: '
+                'delete these first',
+            )
+        answer = self.backend.send_as_client(req)
+        if answer.is_success:
+            self.backend.send(
+                self.backend.owner_env(req.environ), 'DELETE', hidden.to_wsgi()
+            )
+        return Verbatim(answer)
+
+    def _holds_objects(self, env: dict, hidden: Path) -> bool:
+        """Return True if a backing container holds an object.
+
+        The hidden account's own figures may lag behind.
+
+        :raises BackendError: if a backing container does not answer
+        """
+        base = self.backend.owner_env(env, uncached=True)
+        paths = []
+        for row in account_rows(self.backend, base, hidden, '', AFTER_ALL):
+            if row['count'] > 0:
+                return True
+            paths.append(hidden.of_container(row['name']).to_wsgi())
+        answers = self.backend.fan_out(
+            lambda _shard, path: self.backend.send(
+                base, 'HEAD', path, headers={'X-Newest': 'true'}
+            ),
+            [(None, path) for path in paths],
+            AT_A_TIME,
+        )
+        for answer in answers:
+            if not (answer.is_success or answer.is_missing):
+                raise BackendError(None, answer.status)
+        return any(answer.object_count > 0 for answer in answers)

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Container requests: listings and statistics.
+
+Creation, changes and deletion are in :mod:`shardmw.controllers.lifecycle`.
+"""
+
+import time
+from collections.abc import Callable
+
+from swift.common.header_key_dict import HeaderKeyDict
+from swift.common.swob import HTTPBadRequest, HTTPException, Request
+from swift.common.utils import drain_and_close
+
+from shardmw.backend.answers import (
+    Answer,
+    Verbatim,
+    require_success,
+    unavailable,
+)
+from shardmw.backend.containers import (
+    SHARD_COUNT_HEADER,
+    BackendError,
+    LogicalContainer,
+    authorize,
+    may_be_sharded,
+)
+from shardmw.backend.requests import Backend
+from shardmw.controllers.lifecycle import Lifecycle
+from shardmw.layout.adoption import Adoption
+from shardmw.layout.lookup import Layouts
+from shardmw.listing.params import ListingParams
+from shardmw.listing.request import ListingRequest
+from shardmw.listing.rows import Rows, to_json
+from shardmw.listing_bypass import divert
+from shardmw.paths import Path
+from shardmw.quotas.info_app import cache_sums
+from shardmw.ratelimit import container_rate
+from shardmw.ratelimit.accounting import Accounting
+from shardmw.record import LayoutError
+from shardmw.stats.head_cache import HeadCache
+from shardmw.stats.sums import ContainerStats, SummedStats, total
+
+MILLISECONDS = 1000
+
+
+class ContainerController:
+    """Handles requests to containers."""
+
+    def __init__(
+        self,
+        app: Callable,
+        backend: Backend,
+        layouts: Layouts,
+        adoption: Adoption,
+        lifecycle: Lifecycle,
+        stats: SummedStats,
+        head_cache: HeadCache,
+        accounting: Accounting,
+        logger,
+    ) -> None:
+        self.app = app
+        self.backend = backend
+        self.layouts = layouts
+        self.adoption = adoption
+        self.stats = stats
+        self.head_cache = head_cache
+        self.accounting = accounting
+        self.logger = logger
+        self._handlers = {
+            'GET': self._get,
+            'HEAD': self._head,
+            'PUT': lifecycle.put,
+            'POST': lifecycle.post,
+            'DELETE': lifecycle.delete,
+        }
+
+    def __call__(self, req: Request, path: Path) -> Callable:
+        """Return the WSGI application that answers a request.
+
+        :param path: the path of a container
+        """
+        handler = self._handlers.get(req.method)
+        if handler is None or not may_be_sharded(req, path):
+            return self.app
+        try:
+            return handler(req, path)
+        except (BackendError, LayoutError) as err:
+            return unavailable(req, self.logger, err)
+
+    def _get(self, req: Request, path: Path) -> Callable:
+        info = self.backend.container_info(req.environ)
+        target = self.layouts.of(req.environ, path, info)
+        if authorize(req, info['read_acl']):
+            return self.app  # its denial is the answer
+        refusal = self.accounting.listing(req, path, info, target)
+        if refusal:
+            return refusal
+        self._look_for_rows(req, path)
+        if target is None:
+            return self._plain(req, path)
+        return self._list(req, path, target)
+
+    def _head(self, req: Request, path: Path) -> Callable:
+        info = self.backend.container_info(req.environ)
+        target = self.layouts.of(req.environ, path, info)
+        if authorize(req, info['read_acl']):
+            return self.app
+        refusal = self.accounting.listing(req, path, info, target)
+        if refusal:
+            return refusal
+        self._look_for_rows(req, path)
+        root = self.backend.pass_on(req)
+        target = self._target_of(req, path, root)
+        if target is None and root.is_missing and self._revive(req, path):
+            root = self.backend.pass_on(req)
+            target = self._target_of(req, path, root)
+        container_rate.show(req, root.headers)
+        if target is None:
+            return Verbatim(root)
+        if root.object_count and self._adopt_strays(req, path):
+            root = self.backend.pass_on(req)
+        self.logger.increment('container.HEAD')
+        sums = self.head_cache.kept(req.environ, target)
+        if sums is None:
+            sums = self._sum_shards(req, target)
+        stats = ContainerStats(
+            root.object_count + sums.object_count,
+            root.bytes_used + sums.bytes_used,
+        )
+        return self._summed(req, target, root, stats, None)
+
+    def _plain(self, req: Request, path: Path) -> Callable:
+        """Return the root's own answer, if it has no layout record.
+
+        What is cached of a container may be older than its record.
+        """
+        status, headers, body = req.call_application(self.app)
+        root = Answer(None, status, HeaderKeyDict(headers), body)
+        try:
+            target = self._target_of(req, path, root)
+        except (BackendError, LayoutError):
+            drain_and_close(body)
+            raise
+        if target is None and not root.is_missing:
+            container_rate.show(req, root.headers)
+            return Verbatim(root)
+        drain_and_close(body)
+        if target is not None:
+            return self._list(req, path, target)
+        if self._revive(req, path):
+            return self.app
+        return Verbatim(root._replace(body=[]))
+
+    def _list(
+        self, req: Request, path: Path, target: LogicalContainer
+    ) -> Callable:
+        try:
+            params = ListingParams.of(req)
+        except HTTPException:
+            return self.app  # the root refuses them the same way
+        if params.has_unlistable_prefix():
+            return self.app  # one database fails for it, not all
+        if params.is_unordered and params.wants_order():
+            return HTTPBadRequest(
+                request=req,
+                content_type='text/plain',
+                body='allow_unordered cannot be combined with delimiter, '
+                'path or reverse',
+            )
+        self.logger.increment('container.GET')
+        started = time.monotonic()
+        listing = ListingRequest(self.backend, req, target)
+        root = listing.read_root()
+        if not root.is_success:
+            return self._refused_by_root(req, path, root)
+        present = self._target_of(req, path, root)
+        if present is None:
+            return Verbatim(root)
+        is_moved = root.object_count and self._adopt_strays(req, path)
+        if is_moved or present.layout != target.layout:
+            target = present
+            listing = ListingRequest(self.backend, req, target)
+            root = listing.read_root()
+            require_success([root])
+        rows = self._rows(req, listing, params)
+        self._note_costs(listing, started)
+        container_rate.show(req, root.headers)
+        if params.is_unordered:
+            # It did not ask all shards for their figures.
+            sums = self.stats.of(req.environ, target)
+            stats = ContainerStats(
+                root.object_count + sums.object_count,
+                root.bytes_used + sums.bytes_used,
+            )
+        else:
+            stats = total(listing.answers.values())
+        body = divert(req, to_json(rows.texts))
+        return self._summed(req, target, root, stats, body)
+
+    def _refused_by_root(
+        self, req: Request, path: Path, root: Answer
+    ) -> Callable:
+        """Return the answer of a root that does not list."""
+        if root.is_missing:
+            self.layouts.forget(path)
+            if self._revive(req, path):
+                return self.app
+        return Verbatim(root)
+
+    def _rows(
+        self, req: Request, listing: ListingRequest, params: ListingParams
+    ) -> Rows:
+        if not params.is_unordered:
+            return listing.rows(params)
+        target = listing.target
+        sums = self.stats.of(req.environ, target)
+        return listing.unordered_rows(
+            params, sums.object_count / target.layout.shards
+        )
+
+    def _note_costs(self, listing: ListingRequest, started: float) -> None:
+        """Count what a listing has cost, in metrics and against its rate."""
+        self.logger.timing(
+            'fanout.time', (time.monotonic() - started) * MILLISECONDS
+        )
+        self.logger.update_stats('fanout.requests', listing.request_count)
+        self.logger.update_stats('fanout.refills', listing.refills)
+        self.accounting.more_of_listing(listing.target, listing.rounds - 1)
+
+    def _sum_shards(
+        self, req: Request, target: LogicalContainer
+    ) -> ContainerStats:
+        asked = time.monotonic()
+        answers = self.backend.head_shards(req.environ, target)
+        require_success(answers)
+        self.logger.update_stats('fanout.requests', len(answers) + 1)
+        self.head_cache.keep(req.environ, target, answers, asked)
+        return total(answers)
+
+    def _target_of(
+        self, req: Request, path: Path, root: Answer
+    ) -> LogicalContainer | None:
+        return self.layouts.of(req.environ, path, root.info())
+
+    def _look_for_rows(self, req: Request, path: Path) -> None:
+        """Adopt late rows, if nobody looked for them of late."""
+        if self.adoption.is_due(path):
+            self.adoption.look(req.environ, path)
+
+    def _revive(self, req: Request, path: Path) -> bool:
+        """Bring a container back that late rows have come for.
+
+        :returns: True if it is there again
+        """
+        return self.adoption.look(req.environ, path)
+
+    def _adopt_strays(self, req: Request, path: Path) -> bool:
+        """Move the rows of the root to the shards.
+
+        :returns: True if the root has to be read again
+        """
+        return self.adoption.look(req.environ, path)
+
+    def _summed(
+        self,
+        req: Request,
+        target: LogicalContainer,
+        root: Answer,
+        stats: ContainerStats,
+        body: bytes | None,
+    ) -> Callable:
+        """Return a root's answer with the figures of the whole container.
+
+        :param body: the listing, None for a HEAD
+        """
+        headers = HeaderKeyDict(root.headers)
+        headers['X-Container-Object-Count'] = str(stats.object_count)
+        headers['X-Container-Bytes-Used'] = str(stats.bytes_used)
+        headers[SHARD_COUNT_HEADER] = str(target.layout.shards)
+        if body is not None:
+            headers['Content-Length'] = str(len(body))
+        answer = root._replace(headers=headers, body=[body or b''])
+        cache_sums(req.environ, target.path, answer)
+        return Verbatim(answer)

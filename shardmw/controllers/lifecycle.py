@@ -1,0 +1,455 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How containers are created, changed and deleted.
+
+At every point where a process can die, an acknowledged object can be read and
+listed; a container is plain, or sharded with all its shards, or gone; and the
+same request, repeated, completes what the first one began:
+
+- Create: the shards, under a new id, then the root with the record. The root
+  is the commit. A lock around it, and a look at all replicas of the root
+  within the lock, let only one of several creations commit. Shards without a
+  root are invisible; they are deleted after an hour.
+- Delete: the root, if it and all shards are empty, then the shards. A row that
+  comes later than that is adopted (:mod:`shardmw.layout.adoption`).
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable
+
+from swift.common.constraints import MAX_CONTAINER_NAME_LENGTH
+from swift.common.http import is_client_error
+from swift.common.middleware.s3api.utils import MULTIUPLOAD_SUFFIX
+from swift.common.middleware.versioned_writes.object_versioning import (
+    SYSMETA_VERSIONS_CONT as VERSIONS_HEADER,
+)
+from swift.common.storage_policy import POLICIES
+from swift.common.swob import (
+    HTTPBadRequest,
+    HTTPConflict,
+    Request,
+    Response,
+    wsgi_quote,
+)
+
+from shardmw.backend.answers import Answer, Verbatim, require_success
+from shardmw.backend.containers import (
+    RECORD_HEADER,
+    SHARD_COUNT_HEADER,
+    BackendError,
+    LogicalContainer,
+    authorize,
+)
+from shardmw.backend.memcached import LockError, SharedCache
+from shardmw.backend.nodes import ask_primaries
+from shardmw.backend.requests import Backend, to_environ
+from shardmw.config import Options
+from shardmw.layout.adoption import Adoption
+from shardmw.layout.lookup import Layouts
+from shardmw.layout.roots import RootState, read_root
+from shardmw.paths import Path
+from shardmw.placement import (
+    is_reserved,
+    versions_container,
+    versions_owner,
+)
+from shardmw.ratelimit import container_rate
+from shardmw.ratelimit.account_rate import AccountRate
+from shardmw.record import Layout, id_of_time
+from shardmw.stats.sums import SummedStats
+
+SYNC_TO_HEADER = 'X-Container-Sync-To'
+POLICY_HEADER = 'X-Storage-Policy'
+
+LOCK_KEY = 'shardmw/lifecycle/{account}/{container}'
+
+#: How long a lock lasts at most: a process that takes longer to commit a
+#: creation loses it.
+LOCK_SECONDS = 15
+
+#: How many backing containers to create or delete at once.
+AT_A_TIME = 32
+
+SYNC_REFUSED = 'Container sync of sharded containers is not supported'
+
+
+class Lifecycle:
+    """Handles PUT, POST and DELETE of containers."""
+
+    def __init__(
+        self,
+        app: Callable,
+        backend: Backend,
+        layouts: Layouts,
+        adoption: Adoption,
+        stats: SummedStats,
+        account_rate: AccountRate,
+        options: Options,
+        logger,
+    ) -> None:
+        self.app = app
+        self.backend = backend
+        self.layouts = layouts
+        self.adoption = adoption
+        self.stats = stats
+        self.account_rate = account_rate
+        self.options = options
+        self.logger = logger
+
+    def post(self, req: Request, path: Path) -> Callable:
+        """Change a container's metadata, which all lies in the root."""
+        if authorize(req):
+            return self.app  # the app's denial is the answer
+        refusal = container_rate.take_header(req)
+        if refusal:
+            return refusal
+        if not _concerns_layout(req):
+            return self.app
+        root = read_root(self.backend, req.environ, path)
+        return self._refused_change(req, root) or self.app
+
+    def put(self, req: Request, path: Path) -> Callable:
+        """Create a container, or change its metadata."""
+        if authorize(req) or not _has_allowed_length(path.container):
+            return self.app
+        refusal = container_rate.take_header(req) or self._invalid_count(req)
+        if refusal:
+            return refusal
+        root = read_root(self.backend, req.environ, path)
+        answer = self._put(req, path, root)
+        self.adoption.look(req.environ, path)
+        return answer
+
+    def delete(self, req: Request, path: Path) -> Callable:
+        """Delete a container, if it is empty."""
+        if authorize(req):
+            return self.app
+        self.adoption.look(req.environ, path)
+        with self._lock(req, path):
+            root = read_root(self.backend, req.environ, path)
+            if root.layout is None:
+                return Verbatim(self.backend.send_as_client(req))
+            target = _target(path, root.answer.info(), root.layout)
+            if not self._is_empty(req, target):
+                return HTTPConflict(request=req)
+            deleted = self.backend.send_as_client(req)
+            self._forget(req, target)
+        if deleted.is_success:
+            self.logger.increment('container.DELETE')
+            self._delete_shards(req, target)
+        return Verbatim(deleted)
+
+    def _put(self, req: Request, path: Path, root: RootState) -> Callable:
+        if root.exists:
+            return self._put_existing(req, path, root)
+        shards = self._shards_for(req, path)
+        if shards == 0:
+            return Verbatim(self.backend.send_as_client(req))
+        if req.headers.get(SYNC_TO_HEADER):
+            return _bad_request(req, SYNC_REFUSED)
+        return self._create(req, path, shards)
+
+    def _put_existing(
+        self, req: Request, path: Path, root: RootState
+    ) -> Callable:
+        refusal = self._refused_change(req, root)
+        if refusal:
+            return refusal
+        if root.layout and SHARD_COUNT_HEADER in req.headers:
+            self._put_missing_shards(
+                req, _target(path, root.answer.info(), root.layout)
+            )
+        return Verbatim(self.backend.send_as_client(req))
+
+    def _invalid_count(self, req: Request) -> Response | None:
+        """Return the 400 for a shard count that a client may not ask for."""
+        text = req.headers.get(SHARD_COUNT_HEADER)
+        if text is None:
+            return None
+        most = self.options.client_max_shards
+        if req.environ.get('reseller_request'):
+            most = self.options.max_shards
+        is_number = text.isascii() and text.isdecimal() and len(text) < 10
+        if is_number and 1 <= int(text) <= most:
+            return None
+        if most == 0:
+            return _bad_request(
+                req, f'{SHARD_COUNT_HEADER} is not allowed in this cluster'
+            )
+        return _bad_request(
+            req, f'{SHARD_COUNT_HEADER} must be a number from 1 to {most}'
+        )
+
+    def _refused_change(
+        self, req: Request, root: RootState
+    ) -> Response | None:
+        """Return the response to a change of a container that is refused."""
+        if root.layout and req.headers.get(SYNC_TO_HEADER):
+            return _bad_request(req, SYNC_REFUSED)
+        text = req.headers.get(SHARD_COUNT_HEADER)
+        if text is None or not root.exists:
+            return None
+        refusal = self._invalid_count(req)
+        if refusal:
+            return refusal
+        if root.layout is None:
+            return _count_conflict(req, 'This container is not sharded')
+        if int(text) != root.layout.shards:
+            return _count_conflict(
+                req, f'This container has {root.layout.shards} shards'
+            )
+        return None
+
+    def _shards_for(self, req: Request, path: Path) -> int:
+        """Return the shard count of a new container, 0 for a plain one.
+
+        Versions and the parts of S3 uploads take as many writes as what they
+        belong to, so they get the same count.
+
+        :raises BackendError: if nobody can say
+        :raises LayoutError: if a record that counts cannot be read
+        """
+        if SHARD_COUNT_HEADER in req.headers:
+            return int(req.headers[SHARD_COUNT_HEADER])
+        if self.options.max_shards == 0:
+            return 0
+        owner = versions_owner(path.container)
+        if owner is not None:
+            return self._shards_of(req, path.of_container(owner))
+        bucket = path.container.removesuffix(MULTIUPLOAD_SUFFIX)
+        is_bucket = bucket in ('', path.container)
+        names = (path.account, path.container)
+        if is_bucket or self.options.has_rule(*names):
+            return self.options.shards_for(*names)
+        return self._shards_of(
+            req, path.of_container(bucket)
+        ) or self.options.shards_for(path.account, bucket)
+
+    def _shards_of(self, req: Request, path: Path) -> int:
+        info = self.backend.container_info_of(
+            req.environ, path.version, path.account, path.container
+        )
+        target = self.layouts.of(req.environ, path, info)
+        return target.layout.shards if target else 0
+
+    def _create(self, req: Request, path: Path, shards: int) -> Callable:
+        """Create a sharded container.
+
+        :param shards: how many shards it is to have, at least 1
+        """
+        self.logger.increment('container.create')
+        self.account_rate.charge_create(req.environ, path.account, shards)
+        policy = req.headers.get(POLICY_HEADER) or POLICIES.default.name
+        layout = Layout(id_of_time(time.time()), shards)
+        target = _target(path, {}, layout)
+        self.backend.create_account(req.environ, target.hidden_account)
+        failure = self._put_shards(req, target, policy)
+        if not failure and VERSIONS_HEADER in req.headers:
+            failure = self._shard_versions(req, target)
+        if failure:
+            if is_client_error(failure.status):
+                self._delete_shards(req, target)
+                return Verbatim(failure)
+            raise BackendError(failure.shard, failure.status)
+        return self._commit(req, target, policy)
+
+    def _commit(
+        self, req: Request, target: LogicalContainer, policy: str
+    ) -> Callable:
+        """Put the root of a container whose shards have been created."""
+        with self._lock(req, target.path):
+            present = read_root(self.backend, req.environ, target.path)
+            if not present.exists:
+                record = {
+                    RECORD_HEADER: target.layout.to_record(),
+                    POLICY_HEADER: policy,
+                }
+                root = self.backend.send_as_client(req, to_environ(record))
+                self.layouts.forget(target.path)
+        if present.exists:
+            # Another request was faster.
+            self._delete_shards(req, target)
+            return self._put_existing(req, target.path, present)
+        if is_client_error(root.status):
+            self._delete_shards(req, target)
+        elif not root.is_success:
+            # Some replicas may have the record, so the shards must stay.
+            raise BackendError(None, root.status)
+        return Verbatim(root)
+
+    def _shard_versions(
+        self, req: Request, target: LogicalContainer
+    ) -> Answer | None:
+        """Shard the versions' container of one that is being created.
+
+        Object versioning has created it just before, when nobody could tell
+        how many shards its owner would get. What it lists becomes strays.
+
+        :returns: the answer of what could not be done, or None
+        :raises LayoutError: if it has a record that cannot be read
+        """
+        path = target.path.of_container(versions_container(target.container))
+        present = read_root(self.backend, req.environ, path)
+        if not present.exists or present.layout:
+            return None
+        versions = dataclasses.replace(
+            target, container=path.container, info=present.answer.info()
+        )
+        failure = self._put_shards(
+            req, versions, POLICIES[versions.policy_index].name
+        )
+        if failure:
+            return failure
+        root = self.backend.send(
+            self.backend.owner_env(req.environ),
+            'POST',
+            path.to_wsgi(),
+            headers={RECORD_HEADER: versions.layout.to_record()},
+        )
+        return None if root.is_success else root
+
+    def _put_shards(
+        self, req: Request, target: LogicalContainer, policy: str
+    ) -> Answer | None:
+        """Create the shards of a new layout.
+
+        The first one goes ahead: if the account or the policy are not as they
+        should be, it gives the answer that the root would have given.
+
+        :returns: the answer of a shard that could not be created, or None
+        """
+        base = self.backend.owner_env(req.environ)
+
+        def put(shard: int) -> Answer:
+            return self.backend.send_to_shard(
+                base, target, shard, 'PUT', headers={POLICY_HEADER: policy}
+            )
+
+        shards = [(shard,) for shard in target.shards()]
+        for batch in (shards[:1], shards[1:]):
+            for answer in self.backend.fan_out(put, batch, AT_A_TIME):
+                if not answer.is_success:
+                    return answer
+        return None
+
+    def _put_missing_shards(
+        self, req: Request, target: LogicalContainer
+    ) -> None:
+        """Create the shards that a container lacks.
+
+        Their databases are created without the proxy's PUT, which refuses
+        policies that have been deprecated since.
+
+        :raises BackendError: if a shard does not answer
+        """
+        answers = self.backend.head_shards(req.environ, target, newest=True)
+        missing = [answer.shard for answer in answers if answer.is_missing]
+        require_success(a for a in answers if not a.is_missing)
+        for shard in missing:
+            put = ask_primaries(
+                self.backend.proxy_app,
+                req.environ,
+                target.hidden_account,
+                target.backing(shard),
+                'PUT',
+                {'X-Backend-Storage-Policy-Index': str(target.policy_index)},
+            )
+            if not any(answer.is_success for answer in put):
+                raise BackendError(shard, 503)
+
+    def _is_empty(self, req: Request, target: LogicalContainer) -> bool:
+        """Return True if no shard lists an object.
+
+        :raises BackendError: if a shard does not answer
+        """
+        answers = self.backend.head_shards(req.environ, target, newest=True)
+        present = [answer for answer in answers if not answer.is_missing]
+        require_success(present)
+        return not any(answer.object_count for answer in present)
+
+    def _delete_shards(self, req: Request, target: LogicalContainer) -> None:
+        """Delete the shards of a container that is gone, or never was.
+
+        One that has got a row meanwhile stays, and so does one that does not
+        answer: both are left to adoption.
+        """
+        base = self.backend.owner_env(req.environ)
+        answers = self.backend.fan_out(
+            lambda shard: self.backend.send_to_shard(
+                base, target, shard, 'DELETE'
+            ),
+            [(shard,) for shard in target.shards()],
+            AT_A_TIME,
+        )
+        left = [a for a in answers if not (a.is_success or a.is_missing)]
+        if left:
+            self.logger.warning(
+                'shardmw: %s %s: %d of %d shards are left, such as shard %d, '
+                'which answered %d; they are deleted later',
+                req.method,
+                wsgi_quote(req.path_info),
+                len(left),
+                len(answers),
+                left[0].shard,
+                left[0].status,
+            )
+
+    def _forget(self, req: Request, target: LogicalContainer) -> None:
+        self.layouts.forget(target.path)
+        self.backend.forget_info(req.environ, target.path)
+        self.stats.forget(req.environ, target)
+
+    def _lock(self, req: Request, path: Path):
+        """Return the lock that creations and deletions of a path hold.
+
+        :raises BackendError: if another process holds it for too long
+        """
+        return _Locked(req, path)
+
+
+class _Locked:
+    """Holds the lock of a container's lifecycle."""
+
+    def __init__(self, req: Request, path: Path) -> None:
+        key = LOCK_KEY.format(account=path.account, container=path.container)
+        self._lock = SharedCache(req.environ).lock(key, LOCK_SECONDS)
+
+    def __enter__(self) -> None:
+        try:
+            self._lock.__enter__()
+        except LockError as err:
+            raise BackendError(None, 503, str(err)) from err
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._lock.__exit__(*exc_info)
+
+
+def _target(path: Path, info: dict, layout: Layout) -> LogicalContainer:
+    return LogicalContainer(
+        path.version, path.account, path.container, info, layout
+    )
+
+
+def _concerns_layout(req: Request) -> bool:
+    """Return True if a POST has a header that a layout may forbid."""
+    return SHARD_COUNT_HEADER in req.headers or SYNC_TO_HEADER in req.headers
+
+
+def _has_allowed_length(container: str) -> bool:
+    """Return True if Swift takes a container name, or leaves it to itself."""
+    return (
+        is_reserved(container) or len(container) <= MAX_CONTAINER_NAME_LENGTH
+    )
+
+
+def _bad_request(req: Request, body: str) -> Response:
+    return HTTPBadRequest(request=req, content_type='text/plain', body=body)
+
+
+def _count_conflict(req: Request, state: str) -> Response:
+    return HTTPConflict(
+        request=req,
+        content_type='text/plain',
+        body=f'{state}; {SHARD_COUNT_HEADER} can only be set when a '
+        'container is created',
+    )

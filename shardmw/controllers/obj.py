@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes of objects: look up, limit, redirect the row, send.
+
+Reads of objects do not come here. A write goes on to the proxy app at its own
+path; only the row that its container would list goes elsewhere.
+"""
+
+from collections.abc import Callable
+
+from swift.common.swob import HTTPBadRequest, Request
+
+from shardmw.backend.answers import unavailable
+from shardmw.backend.containers import (
+    SHARD_COUNT_HEADER,
+    BackendError,
+    LogicalContainer,
+    may_be_sharded,
+)
+from shardmw.backend.infocache import INFOCACHE_ENV, redirected
+from shardmw.backend.requests import Backend, to_environ
+from shardmw.layout.lookup import Layouts
+from shardmw.layout.row_targets import RowTargets
+from shardmw.paths import Path
+from shardmw.placement import is_reserved
+from shardmw.ratelimit.accounting import Accounting
+from shardmw.record import LayoutError
+from shardmw.stats.head_cache import HeadCache
+
+WRITES = ('PUT', 'POST', 'DELETE')
+
+#: Writes that change the figures of a container.
+COUNTED_WRITES = ('PUT', 'DELETE')
+
+(_SHARD_COUNT_ENV,) = to_environ({SHARD_COUNT_HEADER: ''})
+
+
+class ObjectController:
+    """Handles PUT, POST and DELETE of objects in any container."""
+
+    def __init__(
+        self,
+        app: Callable,
+        backend: Backend,
+        layouts: Layouts,
+        row_targets: RowTargets,
+        head_cache: HeadCache,
+        accounting: Accounting,
+        logger,
+    ) -> None:
+        self.app = app
+        self.backend = backend
+        self.layouts = layouts
+        self.row_targets = row_targets
+        self.head_cache = head_cache
+        self.accounting = accounting
+        self.logger = logger
+
+    def __call__(self, req: Request, path: Path) -> Callable:
+        """Return the WSGI application that answers a request.
+
+        :param path: the path of an object
+        """
+        if _SHARD_COUNT_ENV in req.environ and req.method != 'DELETE':
+            return HTTPBadRequest(
+                request=req,
+                content_type='text/plain',
+                body=f'{SHARD_COUNT_HEADER} is for containers, not objects: '
+                'send it with the PUT that creates the container',
+            )
+        if is_reserved(path.name) != is_reserved(path.container):
+            return self.app  # Swift refuses it
+        if not may_be_sharded(req, path):
+            return self.app
+        info = self.backend.container_info(req.environ)
+        try:
+            target = self.layouts.of(req.environ, path, info)
+        except BackendError:
+            return self.app  # as for a plain container
+        except LayoutError as err:
+            return unavailable(req, self.logger, err)
+        refusal = self.accounting.write(req, path, info, target)
+        if refusal or target is None:
+            return refusal or self.app
+        return self._redirected(req, path, target)
+
+    def _redirected(
+        self, req: Request, path: Path, target: LogicalContainer
+    ) -> Callable:
+        """Return the app, called so that Swift sends the row to the shard."""
+        self.logger.increment(f'object.{req.method}')
+        row_target = self.row_targets.of(req.environ, target, path.name)
+
+        def answer(env: dict, start_response: Callable):
+            infocache = env[INFOCACHE_ENV]
+            env[INFOCACHE_ENV] = redirected(
+                env, path.account, path.container, target.info, row_target
+            )
+            try:
+                return self.app(env, start_response)
+            finally:
+                env[INFOCACHE_ENV] = infocache
+                if env['REQUEST_METHOD'] in COUNTED_WRITES:
+                    self.head_cache.mark_write(env, target)
+
+        return answer

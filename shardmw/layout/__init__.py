@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which layout a container has, and rows that lie elsewhere."""

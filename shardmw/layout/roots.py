@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state of a root by all of its replicas.
+
+Swift answers a HEAD with what one replica says, and the proxies cache it. A
+replica that was away while a container was deleted and created anew still has
+the old layout record. So what decides a layout is asked of all replicas here.
+"""
+
+from dataclasses import dataclass
+
+from swift.common.utils import quorum_size
+
+from shardmw.backend.answers import Answer
+from shardmw.backend.containers import RECORD_HEADER, BackendError
+from shardmw.backend.nodes import ask_primaries
+from shardmw.backend.requests import Backend
+from shardmw.paths import Path
+from shardmw.record import Layout, parse_record, time_of_id
+
+PUT_TIMESTAMP = 'X-Backend-Put-Timestamp'
+DELETE_TIMESTAMP = 'X-Backend-Delete-Timestamp'
+
+
+@dataclass(frozen=True, slots=True)
+class RootState:
+    """A root, as the newest of its replicas has it.
+
+    :param answer: that replica's answer to a HEAD; None if the container does
+                   not exist
+    :param layout: None if the container is plain or does not exist
+    """
+
+    answer: Answer | None
+    layout: Layout | None
+
+    @property
+    def exists(self) -> bool:
+        """Return True if the container exists, plain or sharded."""
+        return self.answer is not None
+
+    @property
+    def policy_index(self) -> int:
+        """Return the index of the storage policy of a root that exists."""
+        headers = self.answer.headers
+        return int(headers.get('X-Backend-Storage-Policy-Index', 0))
+
+
+def read_root(backend: Backend, env: dict, path: Path) -> RootState:
+    """Ask all replicas of a root and return what the newest of them says.
+
+    :raises BackendError: if fewer than a majority of them answer
+    :raises LayoutError: if a record cannot be read
+    """
+    answers = _heads(backend, env, path)
+    told = [a for a in answers if a.is_success or a.is_missing]
+    if len(told) < quorum_size(len(answers)):
+        raise BackendError(
+            None, 503, f'{len(told)} of {len(answers)} roots answered'
+        )
+    return newest_state(told)
+
+
+def newest_state(answers: list[Answer]) -> RootState:
+    """Return what the answers of several replicas say together.
+
+    A replica counts if it was put after the last deletion that any replica
+    knows. Of several layouts the one with the latest id counts: ids are times.
+    But a replica that had a deletion after that time, and has no record, knows
+    better: the container was created anew, and plain.
+
+    :param answers: 2xx and 404 answers to HEADs
+    :raises LayoutError: if a record cannot be read
+    """
+    deleted = max(map(_deleted, answers), default=0)
+    alive = [a for a in answers if a.is_success and _put(a) > deleted]
+    if not alive:
+        return RootState(None, None)
+    plain = [a for a in alive if RECORD_HEADER not in a.headers]
+    plain_since = max(map(_deleted, plain), default=0)
+    layouts = [
+        (parse_record(a.headers[RECORD_HEADER]), a)
+        for a in alive
+        if RECORD_HEADER in a.headers
+    ]
+    layouts = [
+        (layout, a)
+        for layout, a in layouts
+        if time_of_id(layout.id) > plain_since
+    ]
+    if layouts:
+        layout, answer = max(layouts, key=lambda pair: pair[0].id)
+        return RootState(answer, layout)
+    return RootState(max(plain, key=_put), None)
+
+
+def _heads(backend: Backend, env: dict, path: Path) -> list[Answer]:
+    if backend.proxy_app:
+        return ask_primaries(
+            backend.proxy_app, env, path.account, path.container, 'HEAD'
+        )
+    headers = {'X-Newest': 'true'}
+    base = backend.owner_env(env, uncached=True)
+    return [backend.send(base, 'HEAD', path.to_wsgi(), headers=headers)]
+
+
+def _put(answer: Answer) -> float:
+    """Return when a replica was put; an answer without a time counts."""
+    return _seconds(answer, PUT_TIMESTAMP, '1')
+
+
+def _deleted(answer: Answer) -> float:
+    return _seconds(answer, DELETE_TIMESTAMP, '0')
+
+
+def _seconds(answer: Answer, name: str, default: str) -> float:
+    text = answer.headers.get(name) or default
+    return float(text.partition('_')[0])

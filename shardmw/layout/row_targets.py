@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The databases that take the rows of a sharded container's objects."""
+
+import time
+
+from shardmw.backend.containers import LogicalContainer
+from shardmw.backend.requests import Backend
+from shardmw.lru import LRU
+
+#: How long a backing container counts as one that Swift's own sharder has not
+#: split, as long as Swift caches container info by default.
+WHOLE_SECONDS = 60
+
+#: How many backing containers a worker keeps this for.
+WHOLE = 100_000
+
+
+class RowTargets:
+    """Finds the database for a row, with one look-up a shard and minute."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        # When backing containers have to be looked up again.
+        self._whole = LRU(WHOLE)
+
+    def of(self, env: dict, target: LogicalContainer, name: str) -> str:
+        """Return where the row of an object goes, ``account/container``."""
+        account = target.hidden_account
+        backing = target.backing(target.shard_of(name))
+        path = f'{account}/{backing}'
+        now = time.monotonic()
+        if self._whole.get(path, 0) > now:
+            return path
+        found = self.backend.row_path(env, account, backing, name)
+        if found == path:
+            self._whole[path] = now + WHOLE_SECONDS
+        return found

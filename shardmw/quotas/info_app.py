@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Container and account info with the sums that quotas are held against.
+
+Swift's filters for quotas go by ``get_container_info`` and
+``get_account_info``. These ask the proxy app past all filters, and would see
+the figures of roots only. But they ask it by way of an attribute that Swift
+gives every filter of a pipeline, ``_pipeline_request_logging_app``. This room
+puts an app there that adds the figures of the shards, so that Swift's own
+filters hold the quotas, with their own answers.
+
+The sums are read only if there is a quota, and for the containers of old
+versions, whose bytes Swift counts against the quota of their owners.
+"""
+
+from collections.abc import Callable
+
+from swift.common.header_key_dict import HeaderKeyDict
+from swift.common.swob import Request, Response
+from swift.proxy.controllers.base import set_info_cache
+
+from shardmw.backend.answers import Answer
+from shardmw.backend.containers import BackendError, described_by
+from shardmw.paths import Path, parse_path
+from shardmw.placement import is_hidden_account, versions_owner
+from shardmw.record import LayoutError
+from shardmw.stats.accounts import AccountStats
+from shardmw.stats.sums import SummedStats
+
+QUOTA_MARK = '-quota-'
+OBJECT_COUNT_HEADER = 'X-Container-Object-Count'
+BYTES_USED_HEADER = 'X-Container-Bytes-Used'
+
+
+class InfoApp:
+    """Answers the info requests of a pipeline's filters.
+
+    :param app: what Swift has answer them
+    """
+
+    def __init__(
+        self,
+        app: Callable,
+        stats: SummedStats,
+        account_stats: AccountStats,
+        logger,
+    ) -> None:
+        self.app = app
+        self.stats = stats
+        self.account_stats = account_stats
+        self.logger = logger
+
+    def __getattr__(self, name: str):
+        """Return what the wrapped app has."""
+        return getattr(self.app, name)
+
+    @property
+    def _pipeline_request_logging_app(self) -> 'InfoApp':
+        return self
+
+    def __call__(self, env: dict, start_response: Callable):
+        """WSGI entry point."""
+        if env['REQUEST_METHOD'] != 'HEAD':
+            return self.app(env, start_response)
+        try:
+            path = parse_path(env['PATH_INFO'])
+        except ValueError:
+            return self.app(env, start_response)
+        if path.name or is_hidden_account(path.account):
+            return self.app(env, start_response)
+        resp = Request(env).get_response(self.app)
+        if resp.is_success and _needs_sums(path, resp.headers):
+            self._add_sums(env, path, resp)
+        return resp(env, start_response)
+
+    def _add_sums(self, env: dict, path: Path, resp: Response) -> None:
+        try:
+            if path.container is None:
+                self.account_stats.add_totals(env, path.account, resp.headers)
+            elif not self._add_shards(env, path, resp):
+                return
+        except (BackendError, LayoutError) as err:
+            self.logger.warning(
+                'shardmw: quotas of /%s/%s go by the root alone: %s',
+                path.account,
+                path.container or '',
+                err,
+            )
+            return
+        # The proxy app has cached its own figures already.
+        set_info_cache(env, path.account, path.container, resp)
+
+    def _add_shards(self, env: dict, path: Path, resp: Response) -> bool:
+        answer = Answer(
+            None, resp.status, HeaderKeyDict(resp.headers.items()), []
+        )
+        target = described_by(path, answer.info())
+        if target is None:
+            return False
+        sums = self.stats.of(env, target)
+        resp.headers.update(
+            {
+                OBJECT_COUNT_HEADER: str(
+                    answer.object_count + sums.object_count
+                ),
+                BYTES_USED_HEADER: str(answer.bytes_used + sums.bytes_used),
+            }
+        )
+        return True
+
+
+def cache_sums(env: dict, path: Path, answer: Answer) -> None:
+    """Have Swift's cached info hold what a client has just been told.
+
+    The proxy app caches a root's figures whenever it answers a GET or HEAD.
+
+    :param answer: the answer to the client, sums included
+    """
+    if _needs_sums(path, answer.headers):
+        resp = Response(
+            status=answer.status_line, headers=dict(answer.headers)
+        )
+        set_info_cache(env, path.account, path.container, resp)
+
+
+def install(pipeline: list, info_app: InfoApp) -> None:
+    """Have the filters of a pipeline ask another app for info."""
+    for app in pipeline:
+        app._pipeline_request_logging_app = info_app
+
+
+def _needs_sums(path: Path, headers) -> bool:
+    if path.container and versions_owner(path.container) is not None:
+        return True
+    return any(QUOTA_MARK in name.lower() for name in headers)

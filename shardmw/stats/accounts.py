@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The objects and bytes of an account that lie in its hidden account.
+
+An account's own database counts the rows of its plain containers and of roots
+only. The hidden account's database counts those of the backing containers.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from urllib.parse import quote
+
+from swift.common.constraints import ACCOUNT_LISTING_LIMIT
+from swift.common.header_key_dict import HeaderKeyDict
+from swift.common.http import HTTP_GONE, HTTP_NOT_FOUND
+
+from shardmw.backend.containers import BackendError
+from shardmw.backend.memcached import SharedCache
+from shardmw.backend.requests import Backend, newest_header
+from shardmw.paths import Path
+from shardmw.placement import (
+    backing_base,
+    backing_prefix,
+    has_long_name,
+    hidden_account,
+    parse_backing,
+)
+from shardmw.stats.sums import ContainerStats
+
+OBJECT_COUNT_HEADER = 'X-Account-Object-Count'
+BYTES_USED_HEADER = 'X-Account-Bytes-Used'
+POLICY_PREFIX = 'X-Account-Storage-Policy-'
+FIGURE_SUFFIXES = ('-Object-Count', '-Bytes-Used')
+
+ROWS_KEY = 'shardmw/account-rows/{account}/{range}'
+
+#: Sorts after every character of a name that follows a prefix.
+AFTER_ALL = '\U0010ffff'
+
+NOTHING = ContainerStats(0, 0)
+
+
+class AccountStats:
+    """Reads what an account's backing containers hold.
+
+    :param seconds: how long to keep the figures of a page of the account's
+                    listing in memcached
+    """
+
+    def __init__(self, backend: Backend, seconds: int) -> None:
+        self.backend = backend
+        self.seconds = seconds
+
+    def add_totals(
+        self, env: dict, account: str, headers: HeaderKeyDict
+    ) -> None:
+        """Add the hidden account's totals to the headers of an account.
+
+        :param headers: of the answer to a HEAD or GET of the account
+        :raises BackendError: if the hidden account does not answer
+        """
+        hidden = hidden_account(account)
+        if not self.backend.account_exists(env, hidden):
+            return
+        answer = self.backend.send(
+            self.backend.owner_env(env),
+            'HEAD',
+            Path('v1', hidden).to_wsgi(),
+            headers=newest_header(env),
+        )
+        if answer.status in (HTTP_NOT_FOUND, HTTP_GONE):
+            return
+        if not answer.is_success:
+            raise BackendError(None, answer.status, _failure(answer.status))
+        for name, value in answer.headers.items():
+            if _is_figure(name):
+                headers[name] = str(int(headers.get(name, 0)) + int(value))
+
+    def of_containers(
+        self, env: dict, account: str, containers: Iterable[str]
+    ) -> dict[str, ContainerStats]:
+        """Return what the backing containers of a page's containers hold.
+
+        :param containers: the names of one page of the account's listing
+        :returns: the figures of those that have any, by name
+        :raises BackendError: if the hidden account does not answer
+        """
+        hidden = hidden_account(account)
+        names = {backing_base(name): name for name in containers}
+        if not names or not self.backend.account_exists(env, hidden):
+            return {}
+        short = [name for name in names.values() if not has_long_name(name)]
+        prefixes = [backing_prefix(name) for name in short]
+        ranges = [(min(prefixes), max(prefixes))] if prefixes else []
+        ranges += [
+            (backing_prefix(name), backing_prefix(name))
+            for name in names.values()
+            if has_long_name(name)
+        ]
+        figures: dict[str, ContainerStats] = {}
+        for start, end in ranges:
+            found = self._between(env, hidden, start, end + AFTER_ALL)
+            for base, stats in found.items():
+                if base in names:
+                    figures[names[base]] = ContainerStats(*stats)
+        return figures
+
+    def _between(
+        self, env: dict, hidden: str, start: str, end: str
+    ) -> dict[str, list[int]]:
+        """Return the figures of backing containers by the base of their names.
+
+        :returns: objects and bytes, summed over layouts and shards
+        """
+        cache = SharedCache(env)
+        digest = hashlib.sha256(f'{start}\0{end}'.encode()).hexdigest()
+        key = ROWS_KEY.format(account=hidden, range=digest)
+        figures = cache.get(key)
+        if figures is None:
+            figures = {}
+            base_env = self.backend.owner_env(env)
+            path = Path('v1', hidden)
+            for row in account_rows(self.backend, base_env, path, start, end):
+                name = parse_backing(row['name'])
+                if name:
+                    sums = figures.setdefault(name.base, [0, 0])
+                    sums[0] += row['count']
+                    sums[1] += row['bytes']
+            cache.set(key, figures, self.seconds)
+        return figures
+
+
+def account_rows(
+    backend: Backend, base: dict, account: Path, start: str, end: str
+) -> Iterable[dict]:
+    """List the containers of an account between two names.
+
+    :param base: an environment of :meth:`Backend.owner_env`
+    :raises BackendError: if the account cannot be listed
+    """
+    marker = start
+    while True:
+        answer = backend.send(
+            base,
+            'GET',
+            account.to_wsgi(),
+            query=f'format=json&limit={ACCOUNT_LISTING_LIMIT}'
+            f'&marker={quote(marker)}&end_marker={quote(end)}',
+        )
+        if answer.status in (HTTP_NOT_FOUND, HTTP_GONE):
+            return
+        if not answer.is_success:
+            raise BackendError(None, answer.status, _failure(answer.status))
+        rows = answer.rows()
+        yield from (row for row in rows if 'name' in row)
+        if len(rows) < ACCOUNT_LISTING_LIMIT:
+            return
+        marker = rows[-1]['name']
+
+
+def _is_figure(name: str) -> bool:
+    """Return True for the headers with objects and bytes of an account."""
+    if name in (OBJECT_COUNT_HEADER, BYTES_USED_HEADER):
+        return True
+    return name.startswith(POLICY_PREFIX) and name.endswith(FIGURE_SUFFIXES)
+
+
+def _failure(status: int) -> str:
+    return f'the hidden account answered {status}'
