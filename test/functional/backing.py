@@ -16,6 +16,8 @@ from swift.container.backend import ContainerBroker
 from shardmw.placement import (
     backing_container,
     backing_prefix,
+    hidden_account,
+    parse_backing,
     shard_of,
 )
 from shardmw.saio import Cluster
@@ -28,22 +30,38 @@ RECORD_HEADER = 'X-Container-Sysmeta-Shardmw-Layout'
 class Backing:
     """The root and the shards of containers.
 
-    :param unfiltered: a client of a proxy that has no shardmw
+    :param unfiltered: a client of a proxy that has no shardmw and lets it
+                       into every account
     """
 
     def __init__(self, unfiltered: Client) -> None:
         self._unfiltered = unfiltered
+        url = unfiltered.storage_url.rpartition('/')[0]
+        self.hidden = Client(
+            f'{url}/{hidden_account(unfiltered.account)}', unfiltered.token
+        )
+
+    def layout_ids(self, container: str) -> list[str]:
+        """Return the ids of the layouts that there are shards of."""
+        names = map(parse_backing, self.shards(container))
+        return sorted({name.layout_id for name in names})
+
+    def shard_name(self, container: str, shard: int) -> str:
+        """Return the name of a shard of a container's latest layout."""
+        layout_id = self.layout_ids(container)[-1]
+        return backing_container(container, layout_id, shard)
 
     def _shard(self, method: str, container: str, shard: int, **headers):
-        return self._unfiltered.request(
+        return self.hidden.request(
             method,
-            backing_container(container, shard),
+            self.shard_name(container, shard),
             headers={**RESERVED_NAMES, **headers},
         )
 
-    def put_shard(self, container: str, shard: int, **headers) -> None:
+    def put_shard(self, container: str, name: str, **headers) -> None:
+        """Create a backing container of a name."""
         headers = {k.replace('_', '-'): v for k, v in headers.items()}
-        answer = self._shard('PUT', container, shard, **headers)
+        answer = self.hidden.put(name, headers={**RESERVED_NAMES, **headers})
         assert answer.status == 201
 
     def delete_shard(self, container: str, shard: int) -> None:
@@ -52,6 +70,22 @@ class Backing:
     def head_shard(self, container: str, shard: int) -> Answer:
         return self._shard('HEAD', container, shard)
 
+    def list_shard(self, container: str, shard: int) -> list[str]:
+        """Return the names that a shard lists."""
+        answer = self.hidden.get(
+            self.shard_name(container, shard),
+            query={'format': 'json'},
+            headers=RESERVED_NAMES,
+        )
+        return answer.names()
+
+    def root_names(self, container: str) -> list[str]:
+        """Return the names that the root lists: strays."""
+        answer = self._unfiltered.get(
+            container, query={'format': 'json'}, headers=RESERVED_NAMES
+        )
+        return answer.names()
+
     def delete_root(self, container: str) -> None:
         assert self._unfiltered.delete(container).status == 204
 
@@ -59,20 +93,18 @@ class Backing:
         return self._unfiltered.head(container).status == 204
 
     def shards(self, container: str) -> list[str]:
-        """The names of the shards that there are."""
-        return self._unfiltered.get(
+        """Return the names of a container's shards, of all its layouts."""
+        answer = self.hidden.get(
             query={'format': 'json', 'prefix': backing_prefix(container)},
             headers=RESERVED_NAMES,
-        ).names()
+        )
+        if answer.status == 404:
+            return []
+        return [name for name in answer.names() if parse_backing(name)]
 
     def forget(self, container: str) -> None:
         """Have the proxies forget what they know of a container."""
         assert self._unfiltered.post(container).status == 204
-
-
-def shard_names(container: str, count: int) -> list[str]:
-    """The names of the shards of a container that is whole."""
-    return [backing_container(container, shard) for shard in range(count)]
 
 
 def name_in_shard(shard: int, count: int) -> str:
