@@ -15,6 +15,7 @@ PATIENCE_SECONDS = 60
 DEFAULT_INFO = {
     'default_shards': 0,
     'max_shards': 1024,
+    'client_max_shards': 64,
     'max_sleep_time_seconds': 60,
     'rate_buffer_seconds': 5,
     'container_ratelimits': [],
@@ -46,11 +47,19 @@ class Configuration:
         """Set options of a filter."""
         self._conf[f'filter:{name}'].update(options)
 
+    def set_app(self, **options: str) -> None:
+        """Set options of the proxy app."""
+        self._conf['app:proxy-server'].update(options)
+
     def insert_after(self, neighbour: str, name: str) -> None:
         """Put a filter into the pipeline, right of another."""
         names = [each for each in self.pipeline if each != name]
         names.insert(names.index(neighbour) + 1, name)
         self.pipeline = names
+
+    def remove(self, name: str) -> None:
+        """Take a filter out of the pipeline."""
+        self.pipeline = [each for each in self.pipeline if each != name]
 
     def add(self, name: str, **options: str) -> None:
         """Configure one more filter."""
@@ -91,12 +100,13 @@ def refusal(configuration) -> Callable[[], str]:
     return refused
 
 
-class TestSenselessOption:
+class TestWrongOption:
     @pytest.mark.parametrize(
         ('option', 'value', 'right'),
         [
             ('default_shards', 'many', 'a whole number from 0 to 1024'),
-            ('max_shards', '0', 'a whole number from 1 to 100000'),
+            ('max_shards', '1025', 'a whole number from 0 to 1024'),
+            ('client_max_shards', '-1', 'a whole number from 0 to 1024'),
             ('fanout_concurrency', '0', 'a whole number from 1 to 1024'),
             ('stats_cache_seconds', '0.5', 'a whole number from 0 to 86400'),
             ('max_sleep_time_seconds', '-1', 'seconds from 0 to 86400'),
@@ -104,19 +114,21 @@ class TestSenselessOption:
             ('log_sleep_time_seconds', 'nan', 'seconds from 0 to 86400'),
         ],
     )
-    def test_is_refused_with_what_would_be_right(
+    def test_is_refused_with_the_values_that_are_allowed(
         self, configuration, refusal, option, value, right
     ):
         configuration.set('shardmw', **{option: value})
         expected = f'shardmw: {option} = {value}: must be {right}'
         assert refusal() == expected
 
+    @pytest.mark.parametrize('max_shards', ['0', '8'])
     def test_more_shards_by_default_than_allowed_are_refused(
-        self, configuration, refusal
+        self, configuration, refusal, max_shards
     ):
-        configuration.set('shardmw', max_shards='8', default_shards='9')
+        configuration.set('shardmw', max_shards=max_shards, default_shards='9')
         assert refusal() == (
-            'shardmw: default_shards = 9: must be a whole number from 0 to 8'
+            'shardmw: default_shards = 9: must be at most max_shards = '
+            f'{max_shards}'
         )
 
     @pytest.mark.parametrize(
@@ -137,72 +149,176 @@ class TestSenselessOption:
             "shardmw: shard_rules: '*/logs=9': must be at most max_shards = 8"
         )
 
-    @pytest.mark.parametrize(
-        ('option', 'value'),
-        [
-            ('container_ratelimit_0', 'fast'),
-            ('container_ratelimit_large', '5'),
-        ],
-    )
-    def test_rate_that_is_no_number_is_refused(
-        self, configuration, refusal, option, value
-    ):
-        configuration.set('shardmw', **{option: value})
-        assert refusal().startswith(
-            'shardmw: container_ratelimit_SIZE = RATE: both must be numbers'
+    @pytest.mark.parametrize('rate', ['0', 'fast'])
+    def test_rate_is_refused_by_its_name(self, configuration, refusal, rate):
+        configuration.set('shardmw', container_ratelimit_100=rate)
+        assert refusal() == (
+            f'shardmw: container_ratelimit_100 = {rate}: must be 0.0001 or '
+            'more requests a second'
         )
 
-    def test_rate_of_nothing_is_refused(self, configuration, refusal):
-        configuration.set('shardmw', container_ratelimit_100='0')
+    def test_rate_for_a_size_that_is_none_is_refused_by_its_name(
+        self, configuration, refusal
+    ):
+        configuration.set('shardmw', container_ratelimit_large='5')
         assert refusal() == (
-            'shardmw: container_ratelimit_100 = 0.0: must be 0.0001 '
-            'requests a second or more, for a size of 0 or more'
+            "shardmw: container_ratelimit_large = 5: 'large' must be a whole "
+            'number of objects, as in container_ratelimit_1000 = 20'
         )
+
+    @pytest.mark.parametrize(
+        ('name', 'option', 'advice'),
+        [
+            ('shardmw', 'defualt_shards', 'did you mean default_shards?'),
+            ('shardmw', 'colour', 'remove it'),
+            ('shardmw-listings', 'log_levle', 'did you mean log_level?'),
+        ],
+    )
+    def test_unknown_option_is_refused_with_the_nearest(
+        self, configuration, refusal, name, option, advice
+    ):
+        configuration.set(name, **{option: '8'})
+        assert refusal() == (
+            f'{name}: unknown option {option} in [filter:{name}]: {advice}'
+        )
+
+    def test_app_that_does_not_look_up_where_rows_go_is_refused(
+        self, configuration, refusal
+    ):
+        configuration.set_app(recheck_updating_shard_ranges='0')
+        assert refusal() == (
+            'shardmw: recheck_updating_shard_ranges = 0 in '
+            '[app:proxy-server]: must be above 0, or Swift does not send '
+            'rows to backing containers'
+        )
+
+
+ONLY_LOGGING = 'only proxy_logging may stand between shardmw and the proxy app'
 
 
 class TestPipeline:
-    @pytest.mark.parametrize('name', ['slo', 'symlink', 's3api'])
-    def test_filter_of_logical_containers_must_stand_left(
+    @pytest.mark.parametrize('name', ['slo', 'symlink', 'healthcheck'])
+    def test_other_filter_on_the_right_is_refused(
         self, configuration, refusal, name
     ):
         configuration.insert_after('shardmw', name)
         assert refusal() == (
-            f'shardmw: wrong pipeline order: move {name} to the left of '
-            'shardmw'
+            f'shardmw: {name} stands right of shardmw: move {name} to the '
+            f'left: {ONLY_LOGGING}'
         )
 
-    def test_encryption_must_stand_right(self, configuration, refusal):
+    def test_encryption_on_the_right_is_refused(self, configuration, refusal):
         configuration.add('keymaster', use='egg:swift#keymaster')
-        configuration.insert_after('symlink', 'keymaster')
+        configuration.insert_after('shardmw', 'keymaster')
         assert refusal() == (
-            'shardmw: wrong pipeline order: move keymaster to the right of '
-            'shardmw'
+            'shardmw: keymaster stands right of shardmw: move keymaster to '
+            f'the left: {ONLY_LOGGING}'
         )
 
     def test_filter_is_told_by_what_it_is_not_by_its_name(
         self, configuration, refusal
     ):
-        configuration.add('my-large-objects', use='egg:swift#slo')
-        configuration.insert_after('shardmw', 'my-large-objects')
+        configuration.add('proxy-logging-2', use='egg:swift#slo')
+        configuration.insert_after('shardmw', 'proxy-logging-2')
         assert refusal() == (
-            'shardmw: wrong pipeline order: move my-large-objects to the '
-            'left of shardmw'
+            'shardmw: proxy-logging-2 stands right of shardmw: move '
+            f'proxy-logging-2 to the left: {ONLY_LOGGING}'
         )
 
     def test_shardmw_twice_is_refused(self, configuration, refusal):
         configuration.add('again', use='egg:shardmw#shardmw')
         configuration.insert_after('shardmw', 'again')
-        assert refusal() == 'shardmw: the pipeline must name it exactly once'
+        assert refusal() == (
+            'shardmw: the pipeline has 2 filters shardmw: it must have one'
+        )
 
-    def test_container_rates_in_stock_ratelimit_too_are_refused(
+    def test_without_cache_is_refused(self, configuration, refusal):
+        configuration.remove('cache')
+        assert refusal() == (
+            'shardmw: the pipeline has no cache filter (egg:swift#memcache): '
+            'name one left of shardmw: without it Swift does not send rows '
+            'to backing containers. Its servers may be down'
+        )
+
+    def test_filter_that_swift_would_add_on_the_right_must_be_named(
         self, configuration, refusal
     ):
+        configuration.remove('copy')
+        configuration.remove('proxy-logging')
+        configuration.insert_after('shardmw', 'proxy-logging')
+        assert refusal() == (
+            'shardmw: the pipeline has no copy: name it left of shardmw, or '
+            'Swift adds it on the right'
+        )
+
+
+class TestContainerRates:
+    def test_in_both_filters_are_refused(self, configuration, refusal):
         configuration.set('shardmw', container_ratelimit_0='100')
         configuration.set('ratelimit', container_ratelimit_5='10')
         assert refusal() == (
-            'shardmw: container_ratelimit_5 is set in filter ratelimit, too, '
-            'which would hold a sharded container to the rate of one: remove '
-            'it there'
+            'shardmw: container_ratelimit_5 is set in [filter:ratelimit], '
+            'too: remove container_ratelimit_5 there, or two filters limit '
+            'the same requests'
+        )
+
+    @pytest.mark.parametrize(
+        'name', ['container_ratelimit_5', 'container_listing_ratelimit_5']
+    )
+    def test_in_swifts_filter_only_are_refused(
+        self, configuration, refusal, name
+    ):
+        configuration.set('ratelimit', **{name: '10'})
+        assert refusal() == (
+            f'shardmw: {name} is set in [filter:ratelimit] only: move '
+            f'"{name} = 10" to [filter:shardmw], which limits plain '
+            'containers, too: ratelimit takes a sharded container for an '
+            'empty one, so that clients could escape its limits'
+        )
+
+
+class TestListingsFilter:
+    NAME = 'shardmw-listings'
+
+    def test_right_of_listing_formats_is_refused(self, configuration, refusal):
+        configuration.insert_after('listing_formats', self.NAME)
+        assert refusal() == (
+            'shardmw-listings: shardmw-listings stands right of '
+            'listing_formats: move shardmw-listings to the left of '
+            'listing_formats'
+        )
+
+    def test_right_of_shardmw_is_refused(self, configuration, refusal):
+        configuration.insert_after('shardmw', self.NAME)
+        assert refusal() == (
+            'shardmw: shardmw-listings stands right of shardmw: move '
+            f'shardmw-listings to the left: {ONLY_LOGGING}'
+        )
+
+    def test_without_shardmw_is_refused(self, configuration, refusal):
+        configuration.remove('shardmw')
+        assert refusal() == (
+            'shardmw-listings: the pipeline has no filter shardmw: take '
+            'shardmw-listings out, or name shardmw (egg:shardmw#shardmw) as '
+            'the last filter'
+        )
+
+    def test_beside_encryption_is_refused(self, configuration, refusal):
+        secret = {'encryption_root_secret': 'A' * 44}
+        configuration.add('keymaster', use='egg:swift#keymaster', **secret)
+        configuration.add('encryption', use='egg:swift#encryption')
+        configuration.insert_after('symlink', 'keymaster')
+        configuration.insert_after('keymaster', 'encryption')
+        assert refusal() == (
+            'shardmw-listings: the pipeline has encryption, which must '
+            'decrypt listings: take shardmw-listings out of the pipeline'
+        )
+
+    def test_without_listing_formats_is_refused(self, configuration, refusal):
+        configuration.remove('listing_formats')
+        assert refusal() == (
+            'shardmw-listings: the pipeline has no listing_formats: name it '
+            'right of shardmw-listings, or Swift adds it on the left'
         )
 
 
@@ -234,6 +350,7 @@ class TestInfo:
         reconfigured(
             default_shards='2',
             max_shards='8',
+            client_max_shards='4',
             max_sleep_time_seconds='2.5',
             rate_buffer_seconds='3',
             container_ratelimit_0='100',
@@ -243,6 +360,7 @@ class TestInfo:
         assert info() == {
             'default_shards': 2,
             'max_shards': 8,
+            'client_max_shards': 4,
             'max_sleep_time_seconds': 2.5,
             'rate_buffer_seconds': 3,
             'container_ratelimits': [[0, 100], [1000, 10]],
