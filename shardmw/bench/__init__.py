@@ -18,12 +18,12 @@ Rooms, from the ground up
 
     *Where it goes*: ``asking`` sends single requests, ``tls`` says whom to
     trust, ``auth`` logs in, ``account`` makes containers and looks into them,
-    and ``site`` is the cluster. Of an own one, ``databases`` and
-    ``datafiles`` look at the disks; ``preload`` (``rows``), ``pending``,
-    ``native`` and ``replicas`` change them. ``memcached`` reads counters,
-    ``usage`` what servers use, and ``serverlog`` what they answered; ``xfs``
-    knows inodes. Without a cluster, ``shares`` says what listings ask of
-    shards, and ``inprocess`` has the filter above an app that does nothing.
+    and ``site`` is the cluster. Of an own one, ``databases`` reads the disks;
+    ``preload`` (``rows``), ``pending``, ``native`` and ``replicas`` change
+    them. ``memcached`` reads counters, ``usage`` what servers use, and
+    ``serverlog`` what they answered. Without a cluster, ``shares`` says what
+    listings ask of shards, and ``inprocess`` has the filter above an app that
+    does nothing.
 
     *An experiment*: ``parameters`` are its options, ``stage`` is what it has
     at hand; ``screen`` and ``live`` show it, ``results`` and ``csvfiles`` keep

@@ -164,6 +164,11 @@ def bandwidth(run: Run) -> float | None:
     return run.bandwidth
 
 
+def processor(run: Run) -> float | None:
+    """Return the servers' processor milliseconds a request, if known."""
+    return run.processor_ms
+
+
 def latency_of(name: str) -> Value:
     """A figure of the latency, such as ``p50_ms``."""
     return lambda run: getattr(run.summary.latency, name)
@@ -190,6 +195,8 @@ P95 = median_of('p95 ms', latency_of('p95_ms'))
 P99 = median_of('p99 ms', latency_of('p99_ms'))
 LATENCIES = (MEAN, P50, P95, P99)
 RATE_RATIO = ratios('rate to plain', rate)
+PROCESSOR = median_of('processor ms', processor)
+PROCESSOR_RATIO = ratios('processor to plain', processor)
 MEAN_RATIO = ratios('mean to plain', latency_of('mean_ms'))
 P50_RATIO = ratios('p50 to plain', latency_of('p50_ms'))
 P99_RATIO = ratios('p99 to plain', latency_of('p99_ms'))
@@ -198,6 +205,18 @@ REFUSED = Column(
     lambda row: number(sum(run.summary.refused for run in row.runs)),
 )
 ERRORS = Column('errors', lambda row: errors_text(row.errors))
+
+
+#: What the columns of processor time say.
+PROCESSOR_NOTE = (
+    '*Processor*: user and system time of all server processes, with their '
+    'workers and memcached, for each request that was sent.'
+)
+
+
+def knows_processor(runs: Iterable[Run]) -> bool:
+    """Return True if the servers' processor time of some run is known."""
+    return any(run.processor_ms is not None for run in runs)
 
 
 def phase_columns(name: str) -> list[Column]:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The container databases on the disks of an own cluster, only looked at."""
+"""Read the container databases on the disks of an own cluster."""
 
 import configparser
 import contextlib
 import hashlib
+import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import NamedTuple
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
-from shardmw.placement import backing_container
+from shardmw.placement import backing_container, hidden_account
+from shardmw.record import Layout, LayoutError, parse_record
 from shardmw.saio import Cluster
 from shardmw.saio.rings import PART_POWER
 
@@ -31,6 +33,10 @@ _STATES = {
 }
 _ACTIVE = 40
 
+# As Swift's container server writes it.
+_RECORD = 'X-Container-Sysmeta-Shardmw-Layout'
+
+_METADATA = 'SELECT metadata FROM container_info'
 _INFO = 'SELECT hash, storage_policy_index FROM container_info'
 _PATH = 'SELECT account, container FROM container_info'
 _COUNT = 'SELECT SUM(object_count) FROM policy_stat'
@@ -41,10 +47,11 @@ _RANGES = (
 
 
 class Part(NamedTuple):
-    """One of the containers that a container's rows lie in.
+    """One of the containers that the rows of a container lie in.
 
-    :param upper: the last name that a range of a native one may have; empty
-                  for all others
+    :param account: that of the container, or the hidden one of the shards
+    :param upper: the last name that a range of a native container may have;
+                  empty for all others
     """
 
     account: str
@@ -123,23 +130,53 @@ def shards_of(root: Path) -> Shards:
 def parts(
     cluster: Cluster, account: str, container: str, kind: Kind
 ) -> list[Part]:
-    """The containers that rows of a container lie in.
+    """Return the containers that the rows of a container lie in.
 
-    Of a sharded one the shards in their order, then the root; of a native
-    one the ranges in theirs.
+    Those of a sharded container are its shards, in their order, and then its
+    root, which has no rows. Those of a native container are its ranges.
 
-    :raises BenchError: if a native one isn't sharded
+    :raises BenchError: if the container is not of this kind
     """
     if kind.is_native:
         return _ranges(cluster, account, container)
     root = Part(account, container)
+    if kind.is_plain:
+        return [root]
+    layout = layout_of(cluster, account, container)
+    if layout.shards != kind.shards:
+        raise BenchError(
+            f'{account}/{container} has {layout.shards} shards and not '
+            f'{kind.shards}'
+        )
+    hidden = hidden_account(account)
     return [
         *(
-            Part(account, backing_container(container, shard))
-            for shard in range(kind.shards or 0)
+            Part(hidden, backing_container(container, layout.id, shard))
+            for shard in range(layout.shards)
         ),
         root,
     ]
+
+
+def layout_of(cluster: Cluster, account: str, container: str) -> Layout:
+    """Return the layout that the root of a sharded container records.
+
+    :raises BenchError: if there is no such container, or no layout
+    """
+    record = None
+    for root in databases(cluster, account, container)[:1]:
+        with connected(root) as connection:
+            (text,) = connection.execute(_METADATA).fetchone()
+        record, _ = json.loads(text or '{}').get(_RECORD, (None, None))
+    if not record:
+        raise BenchError(f'{account}/{container} is not sharded')
+    try:
+        return parse_record(record)
+    except LayoutError as err:
+        raise BenchError(
+            f'{account}/{container} has a layout record that cannot be '
+            f'read: {err}'
+        ) from err
 
 
 def hash_path(cluster: Cluster, *names: str) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of a result, whichever command it is of. Pure."""
+"""The description of a result of any command. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,6 +24,7 @@ class Description:
     """A result, for people.
 
     :param title: such as ``compare write``
+    :param brief: the tables that a page for operators has
     :param summary: what was done, in a line
     :param published: what others published of it; may be empty
     :param parameters: what it was made with, as ``(name, value)`` for people
@@ -35,6 +36,7 @@ class Description:
     parameters: list[tuple[str, str]]
     tables: list[Table]
     plots: list[Plot]
+    brief: list[Table]
 
 
 def describe(result: Result) -> Description:
@@ -99,25 +101,34 @@ def _typed(option: Option, value: object) -> str:
 def _scenario(result: Result) -> Description:
     module = all_scenarios()[result.experiment]
     parameters = module.Parameters.from_json(result.parameters)
+    tables = module.tables(parameters, result.figures)
     return Description(
         title(result),
         module.SUMMARY,
         module.PUBLISHED,
         parameter_texts(parameters),
-        module.tables(parameters, result.figures),
+        tables,
         module.plots(parameters, result.figures),
+        tables[:1],
     )
 
 
 def _comparison(result: Result) -> Description:
-    return _of_work(result, comparisons.tables(result.figures))
+    return _of_work(
+        result,
+        comparisons.tables(result.figures),
+        comparisons.brief(result.figures),
+    )
 
 
 def _workload(result: Result) -> Description:
-    return _of_work(result, works.tables(result.figures))
+    tables = works.tables(result.figures)
+    return _of_work(result, tables, tables[:1])
 
 
-def _of_work(result: Result, tables: list[Table]) -> Description:
+def _of_work(
+    result: Result, tables: list[Table], brief: list[Table]
+) -> Description:
     work = WORKS[result.experiment]
     return Description(
         title(result),
@@ -126,18 +137,21 @@ def _of_work(result: Result, tables: list[Table]) -> Description:
         parameter_texts(work.parameters.from_json(result.parameters)),
         tables,
         works.plots(result.words, result.figures),
+        brief,
     )
 
 
 def _rates(result: Result) -> Description:
     parameters = RateParameters.from_json(result.parameters)
+    tables = rates.tables(result)
     return Description(
         title(result),
         rates.SUMMARIES[result.experiment],
         '',
         parameter_texts(parameters),
-        rates.tables(result),
+        tables,
         [],
+        tables,
     )
 
 

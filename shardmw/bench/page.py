@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures in a page that people write the rest of. Pure.
 
-They stand between two comments. A page can have several places for figures,
-each of a name, and one without a name for all others::
+Figures stand between two comments. A page can have several places for them,
+each of which names one or more results, and one without a name for all other
+results::
 
-    <!-- figures scenario-object-size: begin -->
-    <!-- figures scenario-object-size: end -->
+    <!-- figures compare-read compare-write: begin -->
+    <!-- figures compare-read compare-write: end -->
 """
 
 import re
@@ -15,25 +16,28 @@ from shardmw.bench.errors import BenchError
 BEGIN = '<!-- figures: begin -->'
 END = '<!-- figures: end -->'
 
-_NAMED = re.compile(r'<!-- figures (\S+): begin -->')
+_NAMED = re.compile(r'<!-- figures ([^:\n]+): begin -->')
 
 
 def names_in(page: str) -> list[str]:
-    """The names of the page's places, as far as they have one."""
+    """Return the names of the page's places that have one.
+
+    A name is that of a result, or of several with a space in between.
+    """
     return list(dict.fromkeys(_NAMED.findall(page)))
 
 
 def markers(name: str = '') -> tuple[str, str]:
-    """The comments that a place begins and ends with."""
+    """Return the comments that a place begins and ends with."""
     if not name:
         return BEGIN, END
     return f'<!-- figures {name}: begin -->', f'<!-- figures {name}: end -->'
 
 
 def with_figures(page: str, figures: str, name: str = '') -> str:
-    """A page with what is between its markers replaced.
+    """Return a page with the text between two markers replaced.
 
-    One that lacks them gets them at its end.
+    A page that lacks the markers gets them at its end.
 
     :param figures: Markdown
     :param name: of the place, if it has one

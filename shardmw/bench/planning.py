@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from shardmw.paging import first_share
+from shardmw.listing.merge import first_share
 
 MICROSECONDS = 1_000_000
 PAGES = (10_000, 1_000, 100)

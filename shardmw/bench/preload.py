@@ -70,7 +70,6 @@ class _Target(NamedTuple):
 class _Job:
     """What one process puts where."""
 
-    container: str
     kind: Kind
     uppers: tuple[str, ...]
     names: Names
@@ -110,7 +109,7 @@ def preload(
     uppers = tuple(part.upper for part in found[:-1])
     stamps = stamps_before(time.time(), len(names))
     jobs = [
-        _Job(container, kind, uppers, names, first, size, stamps, each)
+        _Job(kind, uppers, names, first, size, stamps, each)
         for each in shares(targets, _processes(len(names) - first))
     ]
     if len(jobs) == 1:
@@ -172,7 +171,7 @@ def _put(job: _Job) -> None:
 
 def _batches(job: _Job) -> Iterator[dict[int, list[Row]]]:
     """Rows of some names at a time, by the part that they belong to."""
-    place = placer(job.container, job.kind, job.uppers)
+    place = placer(job.kind, job.uppers)
     make = row_maker(job.size, job.stamps)
     wanted = {target.part for target in job.targets}
     for begin in range(job.first, len(job.names), _BATCH_ROWS):
@@ -180,9 +179,9 @@ def _batches(job: _Job) -> Iterator[dict[int, list[Row]]]:
         by_part = defaultdict(list)
         for number in range(begin, end):
             name = job.names[number]
-            part, backing = place(name)
+            part = place(name)
             if part in wanted:
-                by_part[part].append(make(number, name, backing))
+                by_part[part].append(make(number, name))
         yield by_part
 
 

@@ -10,7 +10,7 @@ from operator import xor
 from typing import NamedTuple
 
 from shardmw.bench.kinds import Kind
-from shardmw.placement import backing_object, lies_in_root, shard_of
+from shardmw.placement import shard_of
 
 #: Of Swift's timestamps.
 TICKS_PER_SECOND = 100_000
@@ -51,18 +51,18 @@ def stamps_before(moment: float, count: int) -> Stamps:
     return Stamps(int(moment * TICKS_PER_SECOND) - count)
 
 
-def row_maker(size: int, stamps: Stamps) -> Callable[[int, str, str], Row]:
-    """Makes rows: ``make(number, name of the object, name in the database)``.
+def row_maker(size: int, stamps: Stamps) -> Callable[[int, str], Row]:
+    """Return a function that makes rows: ``make(number, object's name)``.
 
     :param size: of each object, whose bytes are all ``x``
     """
     etag = hashlib.md5(b'x' * size, usedforsecurity=False).hexdigest()
     types: dict[str, str] = {}
 
-    def make(number: int, name: str, backing: str) -> Row:
+    def make(number: int, name: str) -> Row:
         ending = name[name.rfind('.') :] if '.' in name else ''
         kind = types.get(ending) or types.setdefault(ending, type_of(name))
-        return Row(backing, stamps.of(number), size, kind, etag)
+        return Row(name, stamps.of(number), size, kind, etag)
 
     return make
 
@@ -72,26 +72,20 @@ def type_of(name: str) -> str:
     return mimetypes.guess_type(name)[0] or _CONTENT_TYPE
 
 
-def placer(
-    container: str, kind: Kind, uppers: Sequence[str]
-) -> Callable[[str], tuple[int, str]]:
-    """Tells where a row goes: ``place(name) -> (part's index, row's name)``.
+def placer(kind: Kind, uppers: Sequence[str]) -> Callable[[str], int]:
+    """Return a function that tells where the row of a name goes.
 
-    :param uppers: of the ranges of a native container, but the last one's;
-                   parts are as :func:`shardmw.bench.databases.parts` has them
+    It gives the index of one of the parts that
+    :func:`shardmw.bench.databases.parts` returns.
+
+    :param uppers: the upper ends of a native container's ranges, without the
+                   last one
     """
     if kind.is_native:
-        return lambda name: (bisect.bisect_left(uppers, name), name)
+        return lambda name: bisect.bisect_left(uppers, name)
     if kind.is_plain:
-        return lambda name: (0, name)
-    root = kind.parts
-
-    def place(name: str) -> tuple[int, str]:
-        if lies_in_root(container, name):
-            return root, name
-        return shard_of(name, kind.parts), backing_object(container, name)
-
-    return place
+        return lambda name: 0
+    return lambda name: shard_of(name, kind.parts)
 
 
 def checksum_with(checksum: str, rows: Iterable[Row]) -> str:

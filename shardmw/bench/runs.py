@@ -23,6 +23,9 @@ class Run:
                        backing container) and the like; numbers and words only
     :param rows_listed: rows of all pages, by the part of each that lay in the
                         steady time
+    :param processor_seconds: user and system time of all server processes of
+                              the cluster during the load; None if that is
+                              not known
     """
 
     work: str
@@ -31,6 +34,7 @@ class Run:
     conditions: Mapping[str, object]
     summary: Summary
     rows_listed: float = 0
+    processor_seconds: float | None = None
 
     @property
     def rate(self) -> float:
@@ -51,10 +55,28 @@ class Run:
             return None
         return carried / summary.admitted / _MEGABYTE * self.operations_rate
 
+    @property
+    def processor_ms(self) -> float | None:
+        """Return the servers' processor milliseconds for each request sent.
+
+        :returns: None if that is not known
+        """
+        if self.processor_seconds is None or not self.summary.offered:
+            return None
+        return 1000 * self.processor_seconds / self.summary.offered
+
     def by_operation(self) -> list['Run']:
-        """A run of each kind of operation; none if there is only one."""
+        """Return a run of each kind of operation; none if there is only one.
+
+        Processor time is known of all operations together only.
+        """
         return [
-            replace(self, work=operation, summary=self.summary.of(operation))
+            replace(
+                self,
+                work=operation,
+                summary=self.summary.of(operation),
+                processor_seconds=None,
+            )
             for operation in self.summary.by_operation
         ]
 
@@ -69,6 +91,8 @@ class Run:
             'rate': self.rate,
             'operations_rate': self.operations_rate,
             'megabytes_rate': self.bandwidth,
+            'processor_seconds': self.processor_seconds,
+            'processor_ms': self.processor_ms,
             'summary': self.summary.as_json(),
         }
 
@@ -82,6 +106,8 @@ class Run:
             values['conditions'],
             Summary.from_json(values['summary']),
             values['rows_listed'],
+            # a result of an earlier version does not have it
+            values.get('processor_seconds'),
         )
 
 

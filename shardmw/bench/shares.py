@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a listing asks of the shards, page by page, without a cluster. Pure.
 
-By the filter's own plan, :class:`shardmw.paging.Page`, over names that lie
-where the filter puts them.
+The queries are those of the filter, by :class:`shardmw.listing.merge.Page`,
+over names that lie where the filter puts them.
 """
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from shardmw.paging import Page
+from shardmw.listing.merge import Page
+from shardmw.listing.rows import Rows
 from shardmw.placement import shard_of
-from shardmw.rows import Rows
-
-# The root's number, as shardmw.listing has it.
-_ROOT = -1
 
 
 class Asked(NamedTuple):
@@ -90,23 +87,22 @@ def asked_of_all(shards: Sequence[Sequence[str]], limit: int) -> Asked:
 def _asked_of_page(
     shards: Sequence[Sequence[str]], marker: str, limit: int
 ) -> _AskedOfPage:
-    page = Page([_ROOT, *range(len(shards))], limit, whole=_ROOT)
-    requests = rows_asked = rows_given = 0
+    page = Page(range(len(shards)), limit)
+    asked = rows_asked = rows_given = 0
     while asks := page.asks():
-        requests += len(asks)
+        asked += len(asks)
         for ask in asks:
-            rows = []
-            if ask.source != _ROOT:
-                names = shards[ask.source]
-                first = bisect_right(names, ask.marker or marker)
-                rows = list(names[first : first + ask.limit])
-                rows_asked += ask.limit
-                rows_given += len(rows)
+            names = shards[ask.source]
+            first = bisect_right(names, ask.marker or marker)
+            rows = list(names[first : first + ask.limit])
+            rows_asked += ask.limit
+            rows_given += len(rows)
             page.add(ask, Rows(rows, rows))
     return _AskedOfPage(
         page.rows().names,
-        requests,
-        requests - len(shards) - 1,
+        # the root, too
+        asked + 1,
+        asked - len(shards),
         rows_asked,
         rows_given,
     )

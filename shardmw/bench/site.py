@@ -31,6 +31,7 @@ from shardmw.bench.native import (
     shard_natively,
     spread_bounds,
 )
+from shardmw.bench.parameters import MOST_SHARDS
 from shardmw.bench.pending import stagger
 from shardmw.bench.preload import preload
 from shardmw.bench.sources import Deletes, NamedUploads, Source
@@ -62,13 +63,15 @@ _SETTLE_SECONDS = 0.5
 _FIRST_CONTAINER = 'first'
 
 _SETTINGS = {
+    # containers of any number of shards are compared
+    'shardmw.client_max_shards': str(MOST_SHARDS),
     # one run of the sharder splits a container, and not two ranges of it
     'container-sharder.cleave_batch_size': '100000',
     # no server is dead here: one that many large objects keep waiting is to
     # be measured as slow, and not to fail
     'proxy-server.node_timeout': '60',
     'proxy-server.recoverable_node_timeout': '60',
-    # nor is memcached: who does not get to it in time has no token, and 401
+    # nor is memcached: a proxy that does not get to it in time answers 401
     'memcache.connect_timeout': '60',
     'memcache.pool_timeout': '60',
     # marks of writes last by so much longer: sums of HEADs are not kept before
@@ -327,14 +330,19 @@ class Site:
         if kind.shards > most:
             raise BenchError(
                 f'{self.urls[0]} takes up to {most} shards, and not '
-                f'{kind.shards}: raise max_shards there, or ask for fewer'
+                f'{kind.shards}: raise client_max_shards there, or ask for '
+                'fewer'
             )
 
     def _most(self) -> int:
-        """The most shards a container can have; 0 without the filter."""
+        """Return the most shards that a client may ask for.
+
+        :returns: 0 without the filter
+        """
         if self._most_shards is None:
             feature = self.account.features().get(_FEATURE, {})
-            self._most_shards = int(feature.get('max_shards', 0))
+            most = feature.get('client_max_shards', feature.get('max_shards'))
+            self._most_shards = int(most or 0)
         return self._most_shards
 
     def _check_is_free(self, container: str) -> None:

@@ -20,8 +20,9 @@ from shardmw.bench.site import Site, embedded_site, remote_site
 from shardmw.bench.sources import Source
 from shardmw.bench.summary import errors_text, summarize
 from shardmw.bench.tables import figure, number
+from shardmw.bench.usage import Reading, read_processor, seconds_between
 from shardmw.bench.words import conditions_text
-from shardmw.saio import ClusterOptions
+from shardmw.saio import Cluster, ClusterOptions
 
 
 class Stage:
@@ -98,6 +99,8 @@ class Ledger:
 
     :param keep: told the figures after each run
     :param runs: how many there will be, for what is shown
+    :param cluster: the cluster of the loads, whose processor time is noted;
+                    None if it is not known
     :param figures: others than ``runs``
     """
 
@@ -106,9 +109,11 @@ class Ledger:
         stage: Stage,
         keep: Callable[[dict[str, object]], None],
         runs: int | None = None,
+        cluster: Cluster | None = None,
         **figures: object,
     ) -> None:
         self._stage = stage
+        self._cluster = cluster
         self._keep = keep
         self._expected = runs
         self._began = 0
@@ -128,6 +133,7 @@ class Ledger:
         """
         self._began += 1
         label = f'{self._place()} {_label(work, kind, conditions)}'
+        before = self._processor()
         try:
             outcome = self._stage.run(load, label)
         except Interrupted as broken_off:
@@ -135,7 +141,12 @@ class Ledger:
                 part = broken_off.outcome
                 self._note(load, part, work, kind, turn, conditions, label)
             raise
-        return self._note(load, outcome, work, kind, turn, conditions, label)
+        used = None
+        if before is not None:
+            used = seconds_between(before, self._processor())
+        return self._note(
+            load, outcome, work, kind, turn, conditions, label, used
+        )
 
     def note(
         self,
@@ -159,6 +170,7 @@ class Ledger:
         turn: int,
         conditions: dict[str, object],
         label: str,
+        processor_seconds: float | None = None,
     ) -> Run:
         run = Run(
             work,
@@ -167,11 +179,17 @@ class Ledger:
             conditions,
             summarize(outcome),
             rows_listed(load.source, outcome),
+            processor_seconds,
         )
         self.figures['runs'].append(run.as_json())
         self._keep(self.figures)
         self._stage.screen.line(f'{label}: {run_text(run)}')
         return run
+
+    def _processor(self) -> Reading | None:
+        if self._cluster is None:
+            return None
+        return read_processor(self._cluster)
 
     def _place(self) -> str:
         if not self._expected:
@@ -210,4 +228,6 @@ def run_text(run: Run) -> str:
     ]
     if summary.refused:
         parts.append(f'{number(summary.refused)} refused')
+    if run.processor_ms is not None:
+        parts.append(f'{figure(run.processor_ms)} ms of processor a request')
     return ', '.join(parts)

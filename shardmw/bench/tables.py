@@ -46,16 +46,15 @@ class Table:
                 raise ValueError(f'{self.title}: {row} fits no columns')
 
     def markdown(self) -> str:
-        """The table, with its title as a heading."""
+        """Return the table, with its title as a heading if it has one."""
         rule = [
             '---' if i < self.names else '---:'
             for i in range(len(self.columns))
         ]
         lines = [_markdown_row(self.columns), _markdown_row(rule)]
         lines += map(_markdown_row, self.rows)
-        return '\n\n'.join(
-            [f'### {self.title}', '\n'.join(lines), *self.notes]
-        )
+        heading = [f'### {self.title}'] if self.title else []
+        return '\n\n'.join([*heading, '\n'.join(lines), *self.notes])
 
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
@@ -140,6 +139,29 @@ class Table:
                 widths[i] += more
                 spare -= more
         return widths
+
+
+def joined(tables: Iterable[Table]) -> list[Table]:
+    """Return tables without titles, those with the same columns as one.
+
+    A note has the titles.
+    """
+    groups: dict[tuple[str, ...], list[Table]] = {}
+    for table in tables:
+        groups.setdefault(tuple(table.columns), []).append(table)
+    return [
+        Table(
+            '',
+            columns,
+            [row for table in own for row in table.rows],
+            [
+                f'{"; ".join(table.title for table in own)}.',
+                *dict.fromkeys(note for table in own for note in table.notes),
+            ],
+            names=own[0].names,
+        )
+        for columns, own in groups.items()
+    ]
 
 
 def number(value: float | None, digits: int = 0) -> str:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the servers of an own cluster use: processor time and memory."""
+"""Processor time and memory of the servers of an own cluster."""
 
-from collections.abc import Iterable
+import contextlib
+import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from shardmw.bench.errors import BenchError
@@ -11,46 +13,71 @@ PROXY = 'proxy'
 CONTAINER = 'container'
 
 _PROC = Path('/proc')
-_NANOSECONDS = 1_000_000_000
 _RESIDENT = 'VmRSS:'
 _KIBIBYTE = 1024
 
+# Linux' CPUCLOCK_SCHED: user and system time by the scheduler's own count.
+_SCHEDULER_CLOCK = 2
 
-def processes_of(cluster: Cluster, role: str) -> tuple[int, ...]:
-    """The ids of all processes of one kind of server.
+#: Processor seconds that processes have run so far, by process id.
+Reading = Mapping[int, float]
 
-    :param role: :data:`PROXY` or :data:`CONTAINER`
+
+def processes_of(cluster: Cluster, role: str | None = None) -> tuple[int, ...]:
+    """Return the ids of all server processes, workers included.
+
+    :param role: :data:`PROXY` or :data:`CONTAINER` for one kind of server;
+                 None for all of them and memcached
     """
     return tuple(
         each.pid
         for each in processes.find(cluster.path)
-        if not each.is_daemon and each.server.rpartition('-')[0] == role
+        if not each.is_daemon
+        and role in (None, each.server.rpartition('-')[0])
     )
 
 
-def processor_seconds(pids: Iterable[int]) -> float:
-    """For how long processes have run so far, by the scheduler's count.
+def read_processor(cluster: Cluster) -> Reading:
+    """Return how long each server process of a cluster has run so far."""
+    found = {}
+    for pid in processes_of(cluster):
+        # a process that has just ended is missing in the reading
+        with contextlib.suppress(BenchError):
+            found[pid] = processor_seconds([pid])
+    return found
 
-    :raises BenchError: if the machine does not count it
+
+def seconds_between(before: Reading, after: Reading) -> float | None:
+    """Return the processor seconds that servers used between two readings.
+
+    Pure. A process that started in between counts with all of its time.
+
+    :returns: None if a process has ended in between, with a time that is
+              not known
+    """
+    if before.keys() - after.keys():
+        return None
+    return sum(after[pid] - before.get(pid, 0.0) for pid in after)
+
+
+def processor_seconds(pids: Iterable[int]) -> float:
+    """Return how long processes have run so far, in user and system mode.
+
+    :raises BenchError: if one of them is gone
     """
     return sum(map(_ran_seconds, pids))
 
 
 def resident_bytes(pids: Iterable[int]) -> int:
-    """How much memory processes have that is not swapped out.
+    """Return how many bytes of processes are in memory and not swapped out.
 
     :raises BenchError: if one of them is gone
     """
     return sum(map(_resident, pids))
 
 
-def seconds_of(schedstat: str) -> float:
-    """What a thread's ``schedstat`` says that it ran. Pure."""
-    return int(schedstat.split()[0]) / _NANOSECONDS
-
-
 def resident_of(status: str) -> int:
-    """What a process' ``status`` says that it has in memory. Pure."""
+    """Return the resident bytes that ``/proc/PID/status`` shows. Pure."""
     (line,) = (
         each for each in status.splitlines() if each.startswith(_RESIDENT)
     )
@@ -58,28 +85,22 @@ def resident_of(status: str) -> int:
 
 
 def _ran_seconds(pid: int) -> float:
-    # the process' own file counts its first thread only
-    texts = _texts((_PROC / f'{pid}' / 'task').glob('*/schedstat'))
-    if not texts:
-        raise BenchError(
-            f'/proc/{pid} has no schedstat: measure on a Linux that has it'
-        )
-    return sum(map(seconds_of, texts))
+    # clock_getcpuclockid(3) of the process: /proc/PID/stat counts in ticks
+    # of 10 ms, which is too coarse for a load of a second
+    try:
+        return time.clock_gettime((~pid << 3) | _SCHEDULER_CLOCK)
+    except OSError as err:
+        raise _gone(pid) from err
 
 
 def _resident(pid: int) -> int:
-    texts = _texts([_PROC / f'{pid}' / 'status'])
-    if not texts:
-        raise BenchError(f'process {pid} is gone: look at the logs')
-    return resident_of(texts[0])
+    try:
+        return resident_of((_PROC / f'{pid}' / 'status').read_text())
+    except (OSError, ValueError) as err:
+        raise _gone(pid) from err
 
 
-def _texts(files: Iterable[Path]) -> list[str]:
-    """What files hold; those of threads that have ended are left out."""
-    found = []
-    for file in files:
-        try:
-            found.append(file.read_text())
-        except OSError:
-            continue
-    return found
+def _gone(pid: int) -> BenchError:
+    return BenchError(
+        f'server process {pid} has ended: see the logs of the cluster'
+    )

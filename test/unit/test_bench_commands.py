@@ -96,14 +96,6 @@ def run():
             ('scenario', 'log-serving', '--shards', '5000'),
             '--set shardmw.max_shards=5000',
         ),
-        (
-            ('scenario', 'xattr-size', '--name-lengths', '8,2000'),
-            '2,000 is too many: 1,024 at most',
-        ),
-        (
-            ('scenario', 'xattr-size', '--container-lengths', '257'),
-            '257 is too many: 256 at most',
-        ),
     ],
 )
 def test_bad_input_is_told_in_a_line(run, arguments, message):

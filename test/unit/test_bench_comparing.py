@@ -38,6 +38,8 @@ from shardmw.bench.progress import progress_of
 from shardmw.bench.results import Result, load_all, save
 from shardmw.bench.runs import Run
 from shardmw.bench.scenarios import scenarios
+from shardmw.bench.stage import run_text
+from shardmw.bench.tables import Table
 from shardmw.bench.turns import rotated
 from shardmw.bench.words import conditions_text, objects_text, varying
 from shardmw.bench.workloads import report as works
@@ -107,6 +109,46 @@ def test_a_table_has_medians_and_ratios():
     assert second['rate to plain'] == '1.00'
     assert second['95 % interval'] == '1.00 to 2.00 (75%)'
     assert made.names == 2
+
+
+@pytest.fixture
+def busy_runs() -> list[Run]:
+    """Six rounds, in which the servers were busy for some time."""
+    return [
+        replace(run, processor_seconds=seconds * run.summary.offered)
+        for kind, seconds in {PLAIN: 0.004, sharded(2): 0.005}.items()
+        for run in runs_at({kind: [10] * 6})
+    ]
+
+
+def test_processor_time_has_its_ratio_and_its_interval(busy_runs):
+    figures = {'runs': [run.as_json() for run in busy_runs]}
+    for found in (comparisons.tables(figures)[0], comparisons.brief(figures)):
+        made = found if isinstance(found, Table) else found[0]
+        place = made.columns.index('processor to plain')
+        assert made.columns[place - 1 : place + 2] == [
+            *('processor ms', 'processor to plain', '95 % interval')
+        ]
+        plain, many = made.rows
+        assert plain[place - 1 : place + 2] == ['4.00', '—', '—']
+        assert many[place - 1 : place + 2] == ['5.00', '1.25', '1.25 to 1.25']
+        assert any(note.startswith('*Processor*') for note in made.notes)
+
+
+def test_processor_time_of_one_kind_of_container_is_shown(busy_runs):
+    made = works.tables({'runs': [run.as_json() for run in busy_runs]})[0]
+    assert [row['processor ms'] for row in cells(made)] == ['4.00', '5.00']
+
+
+def test_a_line_of_the_terminal_has_processor_time(busy_runs):
+    assert '4.00 ms of processor a request' in run_text(busy_runs[0])
+    assert 'processor' not in run_text(run_of(1.0))
+
+
+@pytest.mark.parametrize('report', [works, comparisons])
+def test_processor_time_that_is_not_known_has_no_column(report):
+    made = report.tables({'runs': [run_of(1.0).as_json()]})[0]
+    assert 'processor' not in str([made.columns, made.notes])
 
 
 def test_intervals_tell_less_confidence_than_was_asked_for():

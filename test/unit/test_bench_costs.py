@@ -2,7 +2,9 @@
 """What scenarios say of the filter's own cost, from figures made up."""
 
 import json
+import os
 import random
+import time
 
 import pytest
 from hypothesis import assume, given
@@ -14,13 +16,16 @@ from shardmw.bench.kinds import PLAIN, sharded
 from shardmw.bench.names import FlatNames
 from shardmw.bench.planning import Costs, plain_page, sharded_page
 from shardmw.bench.plot import REFERENCE
-from shardmw.bench.ratelimit.limits import STOCK
 from shardmw.bench.scenarios import filter_cost, listing_cost, listing_memory
 from shardmw.bench.scenarios.listing_cost import PageCost, fitted_costs
 from shardmw.bench.serverlog import Answered, container_gets, rows_in
 from shardmw.bench.shares import asked_of_all, names_by_shard
-from shardmw.bench.usage import resident_of, seconds_of
-from shardmw.paging import first_share
+from shardmw.bench.usage import (
+    processor_seconds,
+    resident_of,
+    seconds_between,
+)
+from shardmw.listing.merge import first_share
 from shardmw.placement import shard_of
 from test.unit.test_bench_measured import cells_of
 
@@ -94,8 +99,24 @@ class TestLines:
 
 
 class TestServers:
-    def test_the_scheduler_counts_nanoseconds(self):
-        assert seconds_of('2500000000 17 4\n') == 2.5
+    def test_processor_time_is_that_of_a_process(self):
+        before = time.process_time()
+        measured = processor_seconds([os.getpid()])
+        assert before <= measured <= time.process_time()
+
+    def test_a_process_that_is_gone_is_told(self):
+        with pytest.raises(BenchError, match='process 4194305 has ended'):
+            processor_seconds([2**22 + 1])
+
+    def test_what_servers_used_is_summed_up(self):
+        before = {1: 10.0, 2: 0.5}
+        # the third one is a worker that started meanwhile
+        after = {1: 11.0, 2: 0.5, 3: 0.25}
+        assert seconds_between(before, after) == 1.25
+        assert seconds_between({}, {}) == 0
+
+    def test_of_a_server_that_ended_nothing_is_known(self):
+        assert seconds_between({1: 10.0, 2: 0.5}, {1: 11.0}) is None
 
     def test_memory_is_told_in_kibibytes(self):
         status = 'Name:\tswift\nVmHWM:\t  900 kB\nVmRSS:\t  800 kB\n'
@@ -105,14 +126,14 @@ class TestServers:
         start = '2026-11-21T07:00:00.000Z 7 INFO 127.0.0.1 - - [21/Nov] '
         end = ' "referer" "tx1" "proxy-server 7" 0.0010 "" 7 0'
         lines = [
-            f'{start}"GET /sdb1/5/AUTH_t/%00shardmw%00c%001" 200 530{end}',
+            f'{start}"GET /sdb1/5/.shardmw_AUTH_t/c%20d.0.1" 200 530{end}',
             f'{start}"GET /sdb1/5/AUTH_t/c" 204 -{end}',
             f'{start}"HEAD /sdb1/5/AUTH_t/c" 204 -{end}',
             f'{start}"PUT /sdb1/5/AUTH_t/c/o" 201 -{end}',
             f'{start}"GET /healthcheck" 200 2{end}',
         ]
         assert list(container_gets(lines)) == [
-            Answered('AUTH_t', '\x00shardmw\x00c\x001', 200, 530),
+            Answered('.shardmw_AUTH_t', 'c d.0.1', 200, 530),
             Answered('AUTH_t', 'c', 204, 0),
         ]
 
@@ -243,29 +264,16 @@ class TestListingCost:
         assert listing_cost.plots(self.parameters, figures) == []
 
 
-def timed(limits, method, kind, turn, us):
+def timed(method, kind, turn, us, filters=1):
     return {
-        'limits': limits,
+        'limits': filter_cost.OFF,
         'method': method,
-        'kind': kind.as_json() if kind else None,
+        'kind': kind.as_json(),
+        'filters': filters,
         'turn': turn,
         'us': us,
         'requests': 10,
         'operations': {'get': 0, 'set': 0, 'incr': 5},
-    }
-
-
-def counted(limiter, kind, incr):
-    operations = dict.fromkeys(
-        ('get', 'set', 'incr', 'decr', 'delete', 'touch'), 0
-    )
-    return {
-        'filter': limiter,
-        'kind': kind.as_json(),
-        'method': 'PUT',
-        'clients': 1,
-        'requests': 10,
-        'operations': {**operations, 'get': 20, 'incr': incr},
     }
 
 
@@ -274,18 +282,15 @@ class TestFilterCost:
 
     @pytest.fixture
     def figures(self):
-        took = {None: 1, PLAIN: 8, MANY: 21, sharded(512): 31}
+        took = {PLAIN: 8, MANY: 21, sharded(512): 31}
         return {
             'rows': [
-                timed(filter_cost.OFF, 'PUT', kind, turn, us + turn)
-                for kind, us in took.items()
-                for turn in range(2)
-            ],
-            'operations': [
-                counted(None, PLAIN, 0),
-                counted(None, MANY, 0),
-                counted(STOCK, PLAIN, 10),
-                counted('shardmw', MANY, 4),
+                *(timed('PUT', PLAIN, turn, 1 + turn, 0) for turn in range(2)),
+                *(
+                    timed('PUT', kind, turn, us + turn)
+                    for kind, us in took.items()
+                    for turn in range(2)
+                ),
             ],
         }
 
@@ -294,30 +299,25 @@ class TestFilterCost:
         own = filter_cost.own_times(rows, filter_cost.OFF, 'PUT', MANY)
         assert own == {0: 20, 1: 20}
 
-    def test_growth_is_that_of_the_most_shards_by_the_fewest(self, figures):
+    def test_the_goal_stands_beside_the_time(self, figures):
         table = filter_cost.tables(self.parameters, figures)[0]
         (row,) = cells_of(table)
         assert row['plain'].startswith('7.00')
-        assert row['N = 512 by N = 4'] == '1.50'
+        assert row['goal'] == '15'
 
     def test_operations_are_by_request(self, figures):
-        booked = filter_cost.tables(self.parameters, figures)[1]
-        (row,) = cells_of(booked)
+        asked = filter_cost.tables(self.parameters, figures)[1]
+        (row,) = cells_of(asked)
         assert row['N = 4'] == '0.500'
 
-    def test_swifts_own_operations_are_what_others_have_more_of(self, figures):
-        table = filter_cost.tables(self.parameters, figures)[2]
-        more = [row["more than Swift's"] for row in cells_of(table)]
-        assert more == ['—', '+0.00', '—', '-0.60']
-
-    def test_the_goal_has_its_place_in_the_plot(self, figures):
+    def test_the_goals_have_their_place_in_the_plot(self, figures):
         (plot,) = filter_cost.plots(self.parameters, figures)
         assert plot.name == 'filter-cost-limits-off'
         assert plot.series[-1].style == REFERENCE
 
     def test_none_will_do_too(self):
-        figures = {'rows': [], 'operations': []}
-        assert len(filter_cost.tables(self.parameters, figures)) == 3
+        figures = {'rows': []}
+        assert len(filter_cost.tables(self.parameters, figures)) == 2
         assert filter_cost.plots(self.parameters, figures) == []
 
 

@@ -13,16 +13,11 @@ from shardmw.bench.kinds import PLAIN, sharded
 from shardmw.bench.plot import REFERENCE
 from shardmw.bench.replicas import Moment, moment, without_middle
 from shardmw.bench.runs import Run
-from shardmw.bench.scenarios import (
-    container_growth,
-    replica_convergence,
-    xattr_size,
-)
+from shardmw.bench.scenarios import container_growth, replica_convergence
 from shardmw.bench.summary import summarize
 from test.unit.test_bench_load import outcome_of, sample
 
 MANY = sharded(4)
-METADATA = 'user.swift.metadata'
 
 
 def write_run(kind, rows: int, milliseconds: float) -> dict:
@@ -186,65 +181,6 @@ class TestReplicaConvergence:
             if each[1:] != every[i - 1][1:]:
                 assert each in kept
                 assert every[i - 1] in kept
-
-
-class TestXattrSize:
-    parameters = xattr_size.Parameters(
-        container_lengths=(8,), name_lengths=(8, 16), shards=4
-    )
-
-    @pytest.fixture
-    def figures(self):
-        def row(kind, length, size):
-            return {
-                'kind': kind.as_json(),
-                'container_length': 8,
-                'name_length': length,
-                'metadata': 'none',
-                'attributes': {METADATA: size, f'{METADATA}_checksum': 32},
-            }
-
-        return {
-            'runs': [],
-            'objects': [
-                row(PLAIN, 8, 190),
-                row(MANY, 8, 203),
-                row(PLAIN, 16, 300),
-                row(MANY, 16, 313),
-            ],
-        }
-
-    def test_inodes_tell_which_of_both_they_hold(self, figures):
-        table = xattr_size.tables(self.parameters, figures)[0]
-        short, long = cells_of(table)
-        assert (short['plain'], short['N = 4'], short['more']) == (
-            *('190', '203', '+13'),
-        )
-        assert short['256 (v4)'] == 'neither'
-        assert short['512 (v5)'] == 'plain only'
-        assert short['1024 (v5)'] == 'both'
-        assert long['2048 (v5)'] == 'neither'
-
-    def test_the_rooms_are_those_of_the_format(self, figures):
-        table = xattr_size.tables(self.parameters, figures)[1]
-        rooms = {row['inode']: row for row in cells_of(table)}
-        assert rooms['512 (v5)'][f'longest {METADATA}'] == '201'
-        assert rooms['2048 (v5)'][f'longest {METADATA}'] == '254'
-
-    def test_the_plot_has_both_and_what_inodes_take(self, figures):
-        (plot,) = xattr_size.plots(self.parameters, figures)
-        assert len(plot.series) == 4
-        assert list(plot.series[1].y) == [203, 313]
-
-    def test_none_will_do_too(self):
-        figures = {'runs': [], 'objects': []}
-        assert xattr_size.tables(self.parameters, figures)
-        assert xattr_size.plots(self.parameters, figures) == []
-
-    def test_metadata_may_be_in_several_attributes(self):
-        attributes = {METADATA: 65536, f'{METADATA}1': 100}
-        attributes[f'{METADATA}_checksum'] = 32
-        assert xattr_size.metadata_bytes(attributes) == 65636
 
 
 class TestUrls:

@@ -69,11 +69,21 @@ def test_every_setting_is_one_that_clusters_know():
 
 
 def test_a_limit_takes_the_place_of_any_other():
-    assert limit_settings(STOCK, 20.0) == {
-        'shardmw.container_ratelimit_0': None,
-        'ratelimit.container_ratelimit_0': '20',
+    assert limit_settings(SHARDMW, 20.0) == {
+        'shardmw.container_ratelimit_0': '20',
+        'shardmw.use': None,
+        'shardmw-listings.use': None,
+        'ratelimit.container_ratelimit_0': None,
     }
     assert set(limit_settings(None, None).values()) == {None}
+
+
+def test_shardmw_is_not_there_while_swifts_filter_limits_containers():
+    settings = limit_settings(STOCK, 20.0)
+    assert settings['ratelimit.container_ratelimit_0'] == '20'
+    assert settings['shardmw.container_ratelimit_0'] is None
+    assert settings['shardmw.use'] == settings['shardmw-listings.use']
+    assert settings['shardmw.use'].startswith('egg:swift#')
 
 
 def test_a_limit_may_begin_at_a_size():

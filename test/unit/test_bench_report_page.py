@@ -18,7 +18,7 @@ from shardmw.bench.page import BEGIN, END, markers
 from shardmw.bench.plot import BARS, Axis, Plot, Series
 from shardmw.bench.report.html import page
 from shardmw.bench.report.inline import inline
-from shardmw.bench.report.markdown import with_sections
+from shardmw.bench.report.markdown import missing, with_sections
 from shardmw.bench.report.sections import (
     Section,
     alternative,
@@ -92,13 +92,15 @@ class Reader(HTMLParser):
 def section(title='compare write', complete=True, **also) -> Section:
     command, _, experiment = title.partition(' ')
     result = Result(command, experiment, ORIGIN, {}, {}, complete)
+    tables = also.get('tables', [TABLE])
     said = Description(
         title=title,
         summary='Upload objects.',
         published=also.get('published', ''),
         parameters=[('clients', '16')],
-        tables=also.get('tables', [TABLE]),
+        tables=tables,
         plots=also.get('plots', [PLOT]),
+        brief=also.get('brief', tables[:1]),
     )
     return Section(result, said)
 
@@ -193,53 +195,73 @@ class TestOrigins:
 
 
 class TestMarkdown:
-    def test_it_has_headings_tables_and_plots(self):
-        text = with_sections('# Page\n', [section()], 'performance')
+    def test_it_has_headings_and_the_main_tables(self):
+        text = with_sections('# Page\n', [section()])
         assert '## Compare write\n' in text
-        assert TABLE.markdown() in text
-        assert f'![{alternative(PLOT)}](performance/{PLOT.name}.svg)' in text
-        assert PLOT.note in text
+        assert '| plain | 1,000 |' in text
+        assert 'Rates <of> writes.' in text
+        assert PLOT.name not in text
 
     def test_twice_gives_the_same(self):
-        once = with_sections('# Page\n', [section()], 'performance')
-        assert with_sections(once, [section()], 'performance') == once
+        once = with_sections('# Page\n', [section()])
+        assert with_sections(once, [section()]) == once
 
     def test_a_section_goes_to_its_own_place(self):
         begin, end = markers('compare-write')
         text = f'before\n{begin}{end}\nbetween\n{BEGIN}{END}\nafter\n'
-        other = section('compare read', plots=[])
-        text = with_sections(text, [section(), other], 'performance')
+        text = with_sections(text, [section(), section('compare read')])
         own, rest = text.split('between')
-        assert 'Upload objects.' in own and PLOT.name in own
+        assert '| plain | 1,000 |' in own and '##' not in own
         assert '## Compare read' in rest and '## Compare write' not in text
 
-    def test_where_all_have_their_places_nothing_is_added(self):
+    def test_a_page_with_places_gets_nothing_else(self):
         text = ''.join(markers('compare-write'))
-        text = with_sections(text, [section()], 'performance')
+        text = with_sections(text, [section(), section('compare read')])
         assert BEGIN not in text
+        assert text.count('| plain | 1,000 |') == 1
+
+    def test_results_of_one_place_share_a_table(self):
+        names = 'compare-write compare-read'
+        other = replace(
+            TABLE,
+            title='Reads',
+            rows=[('plain', '7')],
+            notes=(*TABLE.notes, 'More.'),
+        )
+        found = [section(), section('compare read', tables=[other])]
+        text = with_sections(''.join(markers(names)), found)
+        assert text.count('| container | rate /s |') == 1
+        assert '| N = 8 | 999 |\n| plain | 7 |' in text
+        assert 'Rates <of> writes; Reads.' in text
+        assert text.count(TABLE.notes[0]) == text.count('More.') == 1
         assert text.count(ORIGIN.swift) == 1
+
+    def test_a_place_stays_as_it_is_until_all_of_its_results_are_there(self):
+        begin, end = markers('compare-write compare-read')
+        text = f'{begin}\nold\n{end}'
+        assert with_sections(text, [section()]) == text
+        assert missing(text, [section()]) == ['compare-read']
+        assert missing(text, [section(), section('compare read')]) == []
 
     def test_what_is_not_measured_anew_keeps_its_figures_and_its_origin(self):
         places = map(markers, ('compare-write', 'compare-read'))
         text = '\n'.join(''.join(each) for each in places)
-        other = section('compare read', plots=[])
-        text = with_sections(text, [section(), other], 'performance')
+        other = section('compare read')
+        text = with_sections(text, [section(), other])
         later = replace(other.result, provenance=LATER)
-        other = replace(other, result=later)
-        text = with_sections(text, [other], 'performance')
+        text = with_sections(text, [replace(other, result=later)])
         write, read = text.split(markers('compare-write')[1])
         assert ORIGIN.date in write and LATER.date not in write
         assert LATER.date in read and ORIGIN.date not in read
 
+    def test_a_result_that_was_interrupted_says_so(self):
+        text = with_sections('', [section(complete=False)])
+        assert '**Compare write: This was interrupted' in text
+
     def test_a_place_without_an_end_is_refused(self):
         begin, _ = markers('compare-write')
         with pytest.raises(BenchError, match='takes one of each'):
-            with_sections(begin, [section()], 'performance')
-
-    def test_an_alternative_text_ends_where_it_should(self):
-        plot = replace(PLOT, title='A [b] c')
-        text = with_sections('', [section(plots=[plot])], 'performance')
-        assert '![A (b) c. ' in text
+            with_sections(begin, [section()])
 
 
 def test_an_alternative_text_tells_what_the_plot_shows():
@@ -291,17 +313,23 @@ class TestCommand:
         text = (tmp_path / 'report.html').read_text(encoding='utf-8')
         assert Reader(text).tags.count('figure') >= 3
 
-    def test_plots_of_a_markdown_page_are_files_beside_it(self, tmp_path):
+    def test_a_markdown_page_is_written_too(self, tmp_path):
         results.save(tmp_path, kept(complete=False))
         target = tmp_path / 'doc' / 'performance.md'
         html = tmp_path / 'other.html'
         options = ('--output', tmp_path, '--page', target, '--html', html)
         assert self.report(*options).exit_code == 0
-        text = target.read_text(encoding='utf-8')
-        links = re.findall(r'\]\((performance/[^)]*)\)', text)
-        assert len(links) >= 3
-        assert all((target.parent / each).exists() for each in links)
+        assert '| N = 8 |' in target.read_text(encoding='utf-8')
+        assert [*target.parent.iterdir()] == [target]
         assert html.exists()
+
+    def test_results_that_a_page_lacks_are_told(self, tmp_path):
+        results.save(tmp_path, kept())
+        target = tmp_path / 'page.md'
+        target.write_text(''.join(markers('compare-write compare-read')))
+        ended = self.report('--output', tmp_path, '--page', target)
+        assert ended.exit_code == 0
+        assert 'compare-read is not in' in ended.output
 
     def test_no_results_are_one_line(self, tmp_path):
         ended = self.report('--output', tmp_path / 'none')

@@ -27,7 +27,7 @@ from shardmw.bench.rows import (
     stamps_before,
     type_of,
 )
-from shardmw.placement import backing_object, shard_of
+from shardmw.placement import shard_of
 
 EMPTY_CHECKSUM = '0' * 32
 
@@ -41,7 +41,7 @@ RANGES = st.integers(1, 40)
 
 def made_rows(names, size=1, moment=1_763_721_600.5):
     make = row_maker(size, stamps_before(moment, len(names)))
-    return [make(number, name, name) for number, name in enumerate(names)]
+    return [make(number, name) for number, name in enumerate(names)]
 
 
 class TestRows:
@@ -102,24 +102,16 @@ class TestRows:
 class TestPlacement:
     @given(OBJECT_NAMES)
     def test_a_plain_container_has_one_part(self, name):
-        assert placer('c', PLAIN, [])(name) == (0, name)
+        assert placer(PLAIN, [])(name) == 0
 
     @given(OBJECT_NAMES, RANGES)
     def test_shards_hold_what_the_filter_puts_there(self, name, shards):
-        place = placer('c', sharded(shards), [])
-        assert place(name) == (
-            shard_of(name, shards),
-            backing_object('c', name),
-        )
-
-    def test_a_name_that_is_too_long_lies_in_the_root(self):
-        name = 'x' * 1024
-        assert placer('c', sharded(8), [])(name) == (8, name)
+        assert placer(sharded(shards), [])(name) == shard_of(name, shards)
 
     @given(OBJECT_NAMES, st.sets(OBJECT_NAMES, max_size=8))
     def test_ranges_hold_what_swift_puts_there(self, name, bounds):
         uppers = sorted(bounds)
-        part, _ = placer('c', native(len(uppers) + 1), uppers)(name)
+        part = placer(native(len(uppers) + 1), uppers)(name)
         lower = uppers[part - 1] if part else ''
         upper = uppers[part] if part < len(uppers) else ''
         assert name in ShardRange('a/c', 0, lower, upper)
@@ -129,10 +121,10 @@ class TestBounds:
     @given(st.integers(1, 500), RANGES)
     def test_ranges_of_names_are_of_one_size(self, count, ranges):
         names = FlatNames(max(count, ranges))
-        place = placer('c', native(ranges), even_bounds(names, ranges))
+        place = placer(native(ranges), even_bounds(names, ranges))
         counts = [0] * ranges
         for name in names:
-            counts[place(name)[0]] += 1
+            counts[place(name)] += 1
         assert max(counts) - min(counts) <= 1
 
     def test_fewer_names_than_ranges_are_refused(self):

@@ -97,7 +97,26 @@ def test_bandwidth_is_of_bodies_both_ways():
     assert run_of(0.0, 0.5, 1.0).bandwidth == pytest.approx(9e-6)
 
 
+def test_processor_time_is_by_request_and_of_all_operations_together():
+    first, put = sample(100.0), sample(100.5)
+    get = sample(101.0)._replace(kind=1)
+    outcome = replace(outcome_of(first, put, get, get), kinds=('PUT', 'GET'))
+    run = Run('mixed', PLAIN, 0, {}, summarize(outcome), 0, 0.5)
+    assert run.processor_ms == 125
+    assert run.as_json()['processor_ms'] == 125
+    assert [part.processor_ms for part in run.by_operation()] == [None, None]
+
+
+def test_processor_time_that_is_not_known_is_none():
+    assert run_of(0.5).processor_ms is None
+    old = run_of(0.5).as_json()
+    del old['processor_seconds'], old['processor_ms']
+    assert Run.from_json(old).processor_ms is None
+    assert replace(run_of(), processor_seconds=1.0).processor_ms is None
+
+
 def test_runs_survive_json():
     run = run_of(0.5, 1.0, kind=sharded(8), turn=3, rows=20, size=4096)
+    run = replace(run, processor_seconds=0.25)
     text = json.dumps(run.as_json(), allow_nan=False)
     assert Run.from_json(json.loads(text)) == run

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The proxies' settings for a limit, by either filter. Pure."""
+"""Settings of the proxies for a limit, by either filter. Pure."""
 
 import base64
 from collections.abc import Mapping
 
+from shardmw.bench.parameters import MOST_SHARDS
 from shardmw.bench.ratelimit.parameters import Parameters
 from shardmw.bench.tables import plain
 
@@ -15,6 +16,11 @@ FILTERS = (SHARDMW, STOCK)
 #: Of the secret that tokens are signed with.
 SECRET_BYTES = 32
 
+# shardmw does not start beside a ratelimit filter that limits containers. A
+# filter that passes all requests on takes its place then.
+_OWN_FILTERS = (SHARDMW, 'shardmw-listings')
+_EMPTY_FILTER = 'egg:swift#healthcheck'
+
 
 def base_settings(parameters: Parameters, secret: bytes) -> dict[str, str]:
     """What all clusters have.
@@ -23,6 +29,7 @@ def base_settings(parameters: Parameters, secret: bytes) -> dict[str, str]:
     """
     return {
         **token_settings(secret),
+        f'{SHARDMW}.client_max_shards': str(MOST_SHARDS),
         f'{SHARDMW}.ratelimit_proxies': str(parameters.proxies),
         **{
             f'{name}.{option}': plain(value)
@@ -55,14 +62,18 @@ def token_settings(secret: bytes) -> dict[str, str]:
 def limit_settings(
     limiter: str | None, rate: float | None, least_size: int = 0
 ) -> dict[str, str | None]:
-    """What sets a limit in the place of every other.
+    """Return the settings of a limit, which replace those of any other.
+
+    The proxies have shardmw, unless Swift's own filter limits containers.
 
     :param limiter: one of :data:`FILTERS`, None for no limit at all
     :param rate: writes a second of a container
     :param least_size: of objects in it, from which on the limit holds
     """
+    own = _EMPTY_FILTER if limiter == STOCK else None
     settings: dict[str, str | None] = {
-        _option(name, 0): None for name in FILTERS
+        **{_option(name, 0): None for name in FILTERS},
+        **{f'{name}.use': own for name in _OWN_FILTERS},
     }
     if limiter is not None and rate is not None:
         settings[_option(limiter, least_size)] = plain(rate)

@@ -9,7 +9,7 @@ from shardmw.bench import results
 from shardmw.bench.errors import BenchError
 from shardmw.bench.options import DEFAULT_OUTPUT
 from shardmw.bench.report import html as web
-from shardmw.bench.report.markdown import with_sections
+from shardmw.bench.report.markdown import missing, with_sections
 from shardmw.bench.report.sections import Section, sections
 from shardmw.bench.screen import Screen
 
@@ -32,8 +32,7 @@ _HTML = 'report.html'
 @click.option(
     '--page',
     type=click.Path(dir_okay=False, path_type=Path),
-    help='A Markdown page, whose figures are replaced; its plots go to a '
-    'folder of its name beside it.',
+    help='A Markdown page, whose figures are replaced by the main tables.',
 )
 def report(output: Path, html: Path | None, page: Path | None) -> None:
     """Show all results of a folder on one page, with plots.
@@ -42,8 +41,9 @@ def report(output: Path, html: Path | None, page: Path | None) -> None:
     to others.
 
     In a Markdown page, figures stand between <!-- figures: begin --> and
-    <!-- figures: end -->. Those of one result can have a place of their own:
-    <!-- figures scenario-object-size: begin -->.
+    <!-- figures: end -->. Results can have a place of their own, which names
+    them: <!-- figures compare-read compare-head: begin -->. It is filled when
+    the folder has all of them.
     """
     screen = Screen()
     found = sections(results.load_all(output))
@@ -59,10 +59,10 @@ def report(output: Path, html: Path | None, page: Path | None) -> None:
     results.write(path, web.page(found, lambda plot: drawings[plot.name]))
     screen.line(f'written: {path}')
     if page is not None:
-        for name, drawing in drawings.items():
-            results.write(page.parent / page.stem / f'{name}.svg', drawing)
         results.write(page, text)
-        screen.line(f'written: {page}, with {len(drawings)} plots')
+        screen.line(f'written: {page}')
+        for word in missing(text, found):
+            screen.warning(f'{word} is not in {output}: its figures stay')
 
 
 COMMANDS = {'report': report}
@@ -89,4 +89,4 @@ def _text(page: Path, found: list[Section]) -> str:
         text = page.read_text(encoding='utf-8') if page.exists() else ''
     except (OSError, UnicodeDecodeError) as err:
         raise BenchError(f'{page} cannot be read: {err}') from err
-    return with_sections(text, found, page.stem)
+    return with_sections(text, found)

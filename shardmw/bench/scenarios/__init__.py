@@ -66,7 +66,6 @@ NAMES = (
     'concurrency',
     'log-serving',
     'small-objects',
-    'xattr-size',
     'replica-convergence',
     'filter-cost',
     'listing-cost',

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from shardmw.bench.asking import ask
 from shardmw.bench.comparing import interval_text, ratio_text
+from shardmw.bench.databases import parts
 from shardmw.bench.errors import BenchError
 from shardmw.bench.figures import median_interval, ratio_interval
 from shardmw.bench.fits import least_squares
@@ -18,7 +19,7 @@ from shardmw.bench.parameters import option
 from shardmw.bench.planning import Costs, Work, plain_page, sharded_page
 from shardmw.bench.plot import LINE, REFERENCE, Axis, Plot, Series
 from shardmw.bench.scenarios.parameters import ClusterParameters
-from shardmw.bench.serverlog import Answered, container_gets, rows_in
+from shardmw.bench.serverlog import container_gets, rows_in
 from shardmw.bench.shares import asked_of_all, names_by_shard
 from shardmw.bench.site import Site
 from shardmw.bench.sources import Listings, SomePages
@@ -31,8 +32,6 @@ from shardmw.bench.usage import (
     processes_of,
     processor_seconds,
 )
-from shardmw.placement import logical_key
-from shardmw.rows import HIDDEN
 from shardmw.saio import logs
 
 NAME = 'listing-cost'
@@ -84,10 +83,15 @@ class PageCost(NamedTuple):
 
 
 class _Listed(NamedTuple):
-    """A container that is there to be listed."""
+    """A container that is there to be listed.
+
+    :param parts: account and container of its root and shards
+    :param row_bytes: that a row takes of a container server's answer
+    """
 
     kind: Kind
     container: str
+    parts: frozenset[tuple[str, str]]
     row_bytes: int
 
 
@@ -228,18 +232,24 @@ def _filled(stage: Stage, site: Site, kind: Kind, names: Names) -> _Listed:
     with stage.screen.status(f'{kind.label}: putting rows there'):
         container = site.make(kind)
         site.fill(container, kind, names)
-    return _Listed(kind, container, _row_bytes(site, container, kind))
+    found = parts(site.cluster, site.account.name, container, kind)
+    return _Listed(
+        kind,
+        container,
+        frozenset(part[:2] for part in found),
+        _row_bytes(site, container),
+    )
 
 
-def _row_bytes(site: Site, container: str, kind: Kind) -> int:
-    """What a row takes of a container server's answer, and two more."""
+def _row_bytes(site: Site, container: str) -> int:
+    """Return the bytes of a container server's answer with one row."""
     query = urlencode({'format': 'json', 'limit': 1})
     url = f'{site.urls[0]}{site.container_path(container)}?{query}'
     answer = ask('GET', url, {'X-Auth-Token': site.token})
     if not answer.is_success:
         raise BenchError(f'GET {url} was answered {answer.status}')
-    # a row goes to the client as the shard wrote it, but for its name
-    return len(answer.body) + (0 if kind.is_plain else len(HIDDEN))
+    # a row goes to the client as the container server wrote it
+    return len(answer.body)
 
 
 def _list(
@@ -280,7 +290,11 @@ def _list(
             f'{place.container}: {parameters.pages - len(pages)} pages could '
             'not be listed: look at the logs of the cluster'
         )
-    answers = _answers(logs.lines(log, begin), site, place)
+    answers = [
+        each
+        for each in container_gets(logs.lines(log, begin))
+        if (each.account, each.container) in place.parts
+    ]
     row = {
         'kind': place.kind.as_json(),
         'page': page,
@@ -301,25 +315,6 @@ def _list(
         f'server a page, {figure(row["rows_given"] / row["rows"])} rows by row'
     )
     return row
-
-
-def _answers(
-    lines: Sequence[str], site: Site, place: _Listed
-) -> list[Answered]:
-    """The answers of the databases of one container."""
-    account = site.account.name
-    return [
-        each
-        for each in container_gets(lines)
-        if each.account == account
-        and _owner(each.container) == place.container
-    ]
-
-
-def _owner(stored: str) -> str:
-    """The container whose root or shard it is."""
-    key = logical_key(stored)
-    return key[1] if key else stored
 
 
 def _plan_table(parameters: Parameters, plans: Sequence[Mapping]) -> Table:

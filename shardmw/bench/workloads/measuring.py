@@ -49,7 +49,13 @@ def measure(
             _Own(kind, turn if work.spends else None)
             for turn, _, kind in steps
         ]
-        ledger = Ledger(stage, keep, len(steps), **place.figures(site))
+        ledger = Ledger(
+            stage,
+            keep,
+            len(steps),
+            cluster=site.cluster,
+            **place.figures(site),
+        )
         # so that what can't be made is told before anything is measured
         containers = _make(stage, site, place.container, owners, names)
         filled: set[str] = set()

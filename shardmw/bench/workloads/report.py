@@ -9,6 +9,8 @@ from shardmw.bench.comparing import (
     CONTAINER,
     ERRORS,
     LATENCIES,
+    PROCESSOR,
+    PROCESSOR_NOTE,
     RATE,
     REFUSED,
     ROWS_RATE,
@@ -16,6 +18,7 @@ from shardmw.bench.comparing import (
     Column,
     bandwidth,
     condition,
+    knows_processor,
     phases_table,
     rows_of,
     table,
@@ -40,12 +43,23 @@ def tables(figures: Mapping) -> list[Table]:
     rows = rows_of(runs)
     leading = leading_columns(runs)
     count = len({run.turn for run in runs})
+    used = knows_processor(runs)
     return [
         table(
             title(runs),
             rows,
-            [*leading, *rate_columns(runs), *LATENCIES, *failures(runs)],
-            [f'Medians of {count} rounds.'] * (count > 1) + warnings(runs),
+            [
+                *leading,
+                *rate_columns(runs),
+                *[PROCESSOR] * used,
+                *LATENCIES,
+                *failures(runs),
+            ],
+            [
+                *[f'Medians of {count} rounds.'] * (count > 1),
+                *[PROCESSOR_NOTE] * used,
+                *warnings(runs),
+            ],
         ),
         *operation_tables(runs),
         phases_table('Where the time goes', rows, leading),
