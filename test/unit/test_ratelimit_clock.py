@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.clock import LOOK_BACK_SECONDS, STEP_SECONDS, SharedClock
-from shardmw.gcra import MICROSECONDS
+from shardmw.ratelimit.clock import OFFSET_SECONDS, SYNC_SECONDS, SharedClock
+from shardmw.ratelimit.gcra import MICROSECONDS as SECOND
 
-SECOND = MICROSECONDS
-STEP = STEP_SECONDS * SECOND
+#: The longest time between two reads of the shared time.
+LONGEST_SYNC = 1.5 * SYNC_SECONDS * SECOND
 START = 10**13
 
 
-class Told:
-    """The time in memcached."""
+class SharedTime:
+    """The shared time in memcached."""
 
     def __init__(self) -> None:
         self.time = None
@@ -24,11 +24,14 @@ class Told:
 
 
 class Proxies:
-    """Proxies whose clocks are off by so much."""
+    """Proxies that share a memcached.
+
+    :param skews: how far the clock of each is ahead, in microseconds
+    """
 
     def __init__(self, skews: list[int]) -> None:
         self.now = START
-        self.told = Told()
+        self.shared = SharedTime()
         self.skews = list(skews)
         self.clocks = [
             SharedClock(
@@ -42,8 +45,8 @@ class Proxies:
         for _ in range(4 * seconds):
             self.now += SECOND // 4
             for clock in self.clocks:
-                if clock.is_due():
-                    clock.keep_in_step(self.told)
+                if clock.is_sync_due():
+                    clock.sync(self.shared)
 
     def times(self) -> list[int]:
         return [clock.now() for clock in self.clocks]
@@ -52,35 +55,33 @@ class Proxies:
 skews = st.lists(st.integers(0, 3600 * SECOND), min_size=1, max_size=5)
 
 
-@settings(max_examples=50)
 @given(skews)
-def test_all_go_by_the_fastest_clock_within_a_step_and_a_half(skews):
+def test_all_proxies_follow_the_fastest_clock_within_one_sync(skews):
     proxies = Proxies(skews)
-    proxies.run(3 * LOOK_BACK_SECONDS)
+    proxies.run(3 * OFFSET_SECONDS)
     times = proxies.times()
     assert max(times) == proxies.now + max(skews)
-    assert max(times) - min(times) <= 1.5 * STEP
+    assert max(times) - min(times) <= LONGEST_SYNC
 
 
-@settings(max_examples=50)
 @given(st.integers(2 * SECOND, 3600 * SECOND))
-def test_a_clock_that_is_set_right_is_followed(skew):
+def test_after_a_fast_clock_is_corrected_all_proxies_follow(skew):
     proxies = Proxies([0, skew])
-    proxies.run(2 * LOOK_BACK_SECONDS)
+    proxies.run(2 * OFFSET_SECONDS)
     proxies.skews[1] = 0
-    proxies.told.time = None  # memcached forgets it after a while
-    proxies.run(2 * LOOK_BACK_SECONDS)
+    proxies.shared.time = None  # it expires in memcached
+    proxies.run(2 * OFFSET_SECONDS)
     assert proxies.times() == [proxies.now] * 2
 
 
-def test_what_was_read_long_ago_does_not_count():
+def test_an_offset_expires():
     proxies = Proxies([0, 3600 * SECOND])
     proxies.run(5)
     proxies.now += 60 * SECOND
     assert proxies.times()[0] == proxies.now
 
 
-def test_without_others_it_is_the_own_clock():
+def test_a_single_proxy_follows_its_own_clock():
     proxies = Proxies([0])
     proxies.run(5)
     assert proxies.times() == [proxies.now]
