@@ -2,9 +2,10 @@
 """A real Swift on loopback: the embedded all-in-one.
 
 Proxy, account, container and object servers of the installed ``swift``
-package, and memcached: each a process of its own, all in one folder, listening
-on 127.0.0.1 only. It takes no root, no mount and no /etc/swift; it takes
-Linux, memcached on the PATH, and a file system with extended attributes.
+package, and memcached: each is a process of its own, all of them have their
+files in one folder and listen on 127.0.0.1 only. Required are Linux, memcached
+on the PATH, and a file system with extended attributes; root, a mount or
+/etc/swift are not.
 
 From a shell::
 
@@ -34,22 +35,26 @@ From Python::
         cluster.log_path('proxy-1').read_text()
 
 Servers
-    ``proxy-1`` to ``proxy-N``, ``memcached``, and on each of as many storage
-    nodes as there are replicas ``account-N``, ``container-N`` and
-    ``object-N``. Nodes are zones: each has one replica of everything.
+    ``proxy-1`` to ``proxy-N``, ``memcached``, and ``account-N``,
+    ``container-N`` and ``object-N`` on each storage node. There is one node a
+    replica. Nodes are zones: each has one replica of everything.
+
+Daemons
+    None runs in the background: :meth:`Cluster.daemon` runs one once, on all
+    nodes. Those that write objects have shardmw in the pipelines of their
+    internal clients, with the settings of the proxies.
 
 The folder
-    ``saio.json`` remembers what the cluster was made with, and its ports.
-    ``etc`` has the configuration files and the rings, which are written anew
-    by every start; ``log`` has a log for each server and daemon; ``devices``
-    has the data, in ``devices/NODE/DEVICE``. Data and options survive ``down``
-    and ``up``.
+    ``saio.json`` stores the cluster's options and ports. ``etc`` has the
+    configuration files and the rings, which every start writes anew; ``log``
+    has a log for each server and daemon; ``devices`` has the data, in
+    ``devices/NODE/DEVICE``. Data and options survive ``down`` and ``up``.
 
 Options
     See :class:`ClusterOptions`. A cluster can be brought up again with other
-    proxies, workers, ports and settings, even while it runs: the servers that
-    are concerned are restarted. Replicas, devices, policies and encryption
-    are what its data depends on, and stay.
+    proxies, workers, ports and settings, even while it runs: the servers whose
+    configuration changes are restarted. Replicas, devices, policies and
+    encryption cannot be changed, as the data depends on them.
 
 Settings
     ``{'section.option': 'value'}``. A section is ``DEFAULT`` or a filter of
@@ -57,13 +62,14 @@ Settings
     daemon (``container-sharder``), ``memcache``, or ``swift-constraints``.
 
 Crashes
-    What belongs to a cluster is told by a mark in its processes' environment,
-    and by nothing that could be out of date. ``up`` starts what is dead or
-    half dead; ``down`` ends whatever is left, and nothing else.
+    The processes of a cluster are found by a mark in their environment, and
+    not by a file that could be out of date. ``up`` restarts servers that are
+    dead or have lost a process; ``down`` ends all processes of the cluster and
+    no others.
 
 Errors
     A :class:`SaioError` says in one line what was wrong and what to do. If a
-    server ends at its start, it's the reason from the server's log.
+    server ends at its start, the line is the reason from the server's log.
 """
 
 from shardmw.saio.cluster import DAEMON_NAMES, Cluster

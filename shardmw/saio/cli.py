@@ -30,18 +30,19 @@ from shardmw.saio.status import RUNNING
 DIR_VARIABLE = 'SHARDMW_SAIO_DIR'
 DEFAULT_PORT = 8080
 
-# What the shell says of commands that can't be run, and of ended ones.
+# Exit codes of a shell for a command that cannot be run, and for one that a
+# signal ended.
 _COMMAND_NOT_RUN = 127
 _ENDED_BY_SIGNAL = 128
 
-# What init scripts say of services that don't run.
+# The exit code of an init script for a service that does not run.
 _NOT_RUNNING = 3
 
 _FOLLOW_SECONDS = 0.1
 
 
 class _Commands(click.Group):
-    """Commands that fail with one line on stderr."""
+    """A group whose commands fail with one line on stderr."""
 
     def invoke(self, context: click.Context) -> object:
         try:
@@ -52,12 +53,12 @@ class _Commands(click.Group):
 
 @click.group(cls=_Commands)
 def main() -> None:
-    """A real Swift on loopback, with shardmw in its proxy.
+    """A real Swift on loopback, with shardmw in its proxies and daemons.
 
-    All commands are for the cluster in DIR. It is the argument or --dir, or
-    else $SHARDMW_SAIO_DIR, or else a folder of this user's own.
+    All commands are for the cluster in DIR: the argument or --dir, else
+    $SHARDMW_SAIO_DIR, else a folder in this user's home directory.
     """
-    # ended from outside, clean up as at the end of a command
+    # A signal ends the command through its clean-up, as its end does.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _exit_by_signal)
 
@@ -93,7 +94,7 @@ def _dir_option(command: Callable) -> Callable:
 
 
 def _shape_options(command: Callable) -> Callable:
-    """Options that say what a cluster is made of."""
+    """Add the options that a cluster is made with."""
     for option in reversed(
         [
             click.option('--proxies', type=int, help='Proxy servers. [1]'),
@@ -145,9 +146,9 @@ def _shape_options(command: Callable) -> Callable:
 def up(
     dir_argument: Path | None, dir_option: Path | None, **shape: object
 ) -> None:
-    """Start the cluster, or what of it doesn't run.
+    """Start the servers of the cluster that do not run.
 
-    What it's made of is remembered: options are needed only the first time.
+    The cluster remembers its options: they are needed only the first time.
     """
     began = time.monotonic()
     path = dir_argument or dir_option or _default_dir()
@@ -166,12 +167,12 @@ def up(
 @_dir_argument
 @_dir_option
 def down(dir_argument: Path | None, dir_option: Path | None) -> None:
-    """Stop the cluster; its data stays."""
+    """Stop the cluster and keep its data."""
     cluster = Cluster(dir_argument or dir_option or _default_dir())
     if cluster.down():
         click.echo(f'down in {cluster.path}')
         return
-    # no such cluster is likely a mistyped name, so say that
+    # Raise an error if there is no such cluster: its name may be mistyped.
     cluster.options  # noqa: B018
     click.echo(f'already down in {cluster.path}')
 
@@ -183,7 +184,7 @@ def down(dir_argument: Path | None, dir_option: Path | None) -> None:
 def status(
     context: click.Context, dir_argument: Path | None, dir_option: Path | None
 ) -> None:
-    """Show how each server is doing; exit with 3 if one doesn't run."""
+    """Show the state of each server; exit with 3 if one does not run."""
     cluster = Cluster(dir_argument or dir_option or _default_dir())
     all_run = True
     for each in cluster.status():
@@ -205,7 +206,7 @@ def status(
 def logs(
     server: str | None, dir_option: Path | None, lines: int, follow: bool
 ) -> None:
-    """Show the last lines of a server's or daemon's log, or of all."""
+    """Show the last lines of the log of a server or daemon, or of all."""
     cluster = Cluster(dir_option or _default_dir())
     names = [server] if server else [*cluster.servers, *DAEMON_NAMES]
     paths = [cluster.log_path(name) for name in names]
@@ -219,10 +220,10 @@ def logs(
 @_dir_argument
 @_dir_option
 def env(dir_argument: Path | None, dir_option: Path | None) -> None:
-    """Print what lets clients find the cluster.
+    """Print the environment variables that clients of the cluster need.
 
-    For a shell: eval "$(shardmw-saio env)". Then python-swiftclient's swift
-    and programs that use boto3 work as they are.
+    In a shell: eval "$(shardmw-saio env)". Then the command swift of
+    python-swiftclient and programs that use boto3 need no other settings.
     """
     cluster = Cluster(dir_argument or dir_option or _default_dir())
     for name, value in cluster.environment().items():
@@ -240,11 +241,11 @@ def run(
     command: Sequence[str],
     **shape: object,
 ) -> None:
-    """Run COMMAND with a cluster, and exit as it does.
+    """Run COMMAND with a cluster, and exit with its exit code.
 
-    The cluster is up before it and down after it (unless it was up already),
-    in a temporary folder if none is named. The environment is as env prints
-    it.
+    The cluster is started before the command and stopped after it, unless it
+    was up already. Without a folder it is in a temporary one. The command
+    gets the environment variables that env prints.
     """
     with _dir_or_temporary(dir_option) as path:
         cluster = Cluster(path, _shaped(path, shape, default_port=0))
@@ -259,8 +260,8 @@ def run(
 def daemon(name: str, dir_option: Path | None) -> None:
     """Run a background daemon once, on all nodes that have it.
 
-    Such as container-updater, which brings the numbers in account listings
-    up to date.
+    For example container-updater, which updates the numbers in account
+    listings.
     """
     cluster = Cluster(dir_option or _default_dir())
     cluster.daemon(name)
@@ -270,7 +271,7 @@ def daemon(name: str, dir_option: Path | None) -> None:
 def _shaped(
     path: Path, shape: Mapping[str, object], default_port: int
 ) -> ClusterOptions:
-    """The options of a cluster with those that were given on top."""
+    """Return the options of a cluster, changed by those of the command."""
     given = {
         name: value
         for name, value in shape.items()
@@ -347,6 +348,6 @@ def _run_command(
 
 def _wait(process: subprocess.Popen) -> int:
     while True:
-        # Ctrl-C goes to the command too, which ends or not as it likes
+        # The command receives Ctrl-C, too, and decides whether it ends.
         with contextlib.suppress(KeyboardInterrupt):
             return process.wait()

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster: what is to run is decided elsewhere, here it's carried out."""
+"""Start, stop and change the servers of a cluster.
+
+What has to run is decided in the pure modules; this module does it.
+"""
 
 import contextlib
 import json
@@ -47,7 +50,7 @@ from shardmw.saio.topology import (
 
 DAEMON_NAMES = sorted([*sum(STORAGE_DAEMONS.values(), ()), *CLUSTER_DAEMONS])
 
-#: The user that :meth:`Cluster.environment` speaks for.
+#: The user whose credentials :meth:`Cluster.environment` returns.
 DEFAULT_USER = 'test:tester'
 
 _READY_SECONDS = 30
@@ -58,10 +61,10 @@ _POLL_SECONDS = 0.02
 class Cluster:
     """A Swift cluster in a folder.
 
-    A context manager: up inside, down at its end.
+    As a context manager, it starts the cluster and stops it at the end.
 
-    :param path: its folder
-    :param options: its shape; what it was made with if None
+    :param path: the folder
+    :param options: the options; None for those that the cluster was made with
     """
 
     def __init__(
@@ -78,7 +81,7 @@ class Cluster:
     def __exit__(self, *exc_info: object) -> None:
         self.down()
 
-    # What it's like
+    # Properties
 
     @property
     def path(self) -> Path:
@@ -86,7 +89,7 @@ class Cluster:
 
     @property
     def devices_path(self) -> Path:
-        """Below it, ``NODE/DEVICE`` folders hold the data."""
+        """Return the folder of the data, in ``NODE/DEVICE`` folders."""
         return self._folder.devices
 
     @property
@@ -95,7 +98,7 @@ class Cluster:
 
     @property
     def servers(self) -> dict[str, Server]:
-        """All servers by name, whether they run or not."""
+        """Return all servers by name, whether they run or not."""
         state = self._state()
         return servers(state.options, state.ports)
 
@@ -117,17 +120,17 @@ class Cluster:
 
     @property
     def storage_url(self) -> str:
-        """The account of the default user."""
+        """Return the URL of the default user's account."""
         account = DEFAULT_USER.partition(':')[0]
         return f'{self.proxy_urls[0]}/v1/AUTH_{account}'
 
     @property
     def users(self) -> dict[str, str]:
-        """``{'account:user': key}``"""
+        """Return the keys of all users: ``{'account:user': key}``."""
         return users(self.options)
 
     def environment(self) -> dict[str, str]:
-        """What lets clients of Swift and S3 find the cluster."""
+        """Return the environment variables of clients of Swift and S3."""
         key = self.users[DEFAULT_USER]
         return {
             'SHARDMW_SAIO_DIR': str(self.path),
@@ -142,30 +145,30 @@ class Cluster:
         }
 
     def log_path(self, name: str) -> Path:
-        """The log of a server or daemon.
+        """Return the path of the log of a server or daemon.
 
-        :raises SaioError: if there is none of that name
+        :raises SaioError: if there is no server or daemon of that name
         """
         if name not in DAEMON_NAMES:
             self._server(name)
         return self._folder.log_path(name)
 
     def status(self) -> list[ServerStatus]:
-        """How each server is doing."""
+        """Return the state of each server."""
         return statuses(self.servers.values(), processes.find(self.path))
 
     def has_processes(self) -> bool:
-        """Whether anything of the cluster runs, if only a left-over."""
+        """Return True if any process of the cluster runs."""
         return bool(processes.find(self.path))
 
     # All servers
 
     def up(self) -> list[str]:
-        """Start what doesn't run, and restart what isn't as it should be.
+        """Start servers that do not run; restart those with an old file.
 
         :returns: the names of the servers that were started
-        :raises SaioError: if the cluster can't be brought up; what this call
-                           started is stopped then
+        :raises SaioError: if a server cannot be started. All servers that
+                           this call started are stopped then
         """
         memcached_path()
         if self._wanted_options is not None:
@@ -189,7 +192,7 @@ class Cluster:
     def down(self) -> bool:
         """End every process of the cluster.
 
-        :returns: whether there were any
+        :returns: True if there were any
         """
         with self._lock_if_there():
             ended = self.has_processes()
@@ -198,19 +201,20 @@ class Cluster:
         return ended
 
     def reconfigure(self, settings: Mapping[str, str | None]) -> list[str]:
-        """Change settings, and restart the servers that they're for.
+        """Change settings, and restart the servers that read them.
 
-        :param settings: added to the cluster's settings; None takes one out
+        :param settings: added to the cluster's settings; None removes one
         :returns: the names of the servers that were restarted
-        :raises SaioError: if a server refuses them, which is down then
+        :raises SaioError: if a server refuses its settings. That server is
+                           down then
         """
-        self._state()  # without one there's no folder to lock
+        self._state()  # raises an error if there is no folder to lock
         with self._folder.lock(), PortReservations() as reservations:
             state = self._state()
             options = state.options.with_settings(settings)
             check_settings(options)
             if self._wanted_options is not None:
-                # so that the next up doesn't go back
+                # Otherwise the next up would undo the change.
                 self._wanted_options = options
             alive = {each.server for each in processes.find(self.path)}
             return self._converge(
@@ -223,7 +227,7 @@ class Cluster:
     # One server
 
     def start(self, name: str) -> None:
-        """Start a server, unless it runs, and wait until it's ready."""
+        """Start a server unless it runs, and wait until it is ready."""
         server = self._server(name)
         with self._folder.lock(), PortReservations() as reservations:
             found = processes.find(self.path)
@@ -233,20 +237,20 @@ class Cluster:
                 self._start([server])
 
     def stop(self, name: str) -> None:
-        """Stop a server with its workers, and wait until they're gone."""
+        """Stop a server with its workers, and wait until they have ended."""
         self._server(name)
         with self._folder.lock():
             self._end(lambda each: each.server == name)
 
     def pause(self, name: str) -> None:
-        """Let a server hang: it accepts connections and does not answer."""
+        """Pause a server: it accepts connections and does not answer."""
         self._server(name)
         paused = self._signal(name, signal.SIGSTOP)
         while not all(map(processes.is_paused, paused)):
             time.sleep(_POLL_SECONDS)
 
     def resume(self, name: str) -> None:
-        """Let a paused server go on."""
+        """Resume a paused server."""
         self._server(name)
         self._signal(name, signal.SIGCONT)
 
@@ -255,7 +259,7 @@ class Cluster:
     def daemon(self, name: str) -> None:
         """Run a background daemon once, on every node that has it.
 
-        :raises SaioError: if it fails, with the last of its log
+        :raises SaioError: if the daemon fails, with the reason from its log
         """
         if name not in DAEMON_NAMES:
             raise SaioError(
@@ -300,7 +304,7 @@ class Cluster:
         for run in runs.values():
             run.wait()
 
-    # How it's done
+    # Implementation
 
     def _state(self) -> State:
         state = self._folder.load()
@@ -340,9 +344,14 @@ class Cluster:
         wanted: Collection[str],
         reservations: PortReservations,
     ) -> list[str]:
-        """Bring the wanted servers to a state.
+        """Write the files of a state and start the wanted servers.
 
-        :param alive: servers that need no start unless they're stale
+        :param state: the state that the cluster shall have
+        :param alive: the servers that run. They are restarted only if their
+                      configuration changed
+        :param wanted: the servers that shall run
+        :param reservations: the ports that are reserved for the cluster
+        :returns: the names of the servers that were started
         """
         options = state.options
         place = self._folder.place()
@@ -414,7 +423,7 @@ class Cluster:
             time.sleep(_POLL_SECONDS)
 
     def _end(self, wanted: Callable[[Process], bool]) -> None:
-        """End servers; daemons are left to those who wait for them."""
+        """End servers, but no daemons: :meth:`daemon` waits for those."""
         processes.end(
             self.path,
             lambda each: not each.is_daemon and wanted(each),
@@ -423,7 +432,7 @@ class Cluster:
         self._reap()
 
     def _reap(self) -> None:
-        """Take note of children that ended, or they'd stay as zombies."""
+        """Wait for children that have ended, so that no zombies remain."""
         for name, process in list(self._started.items()):
             if process.poll() is not None:
                 del self._started[name]
@@ -438,7 +447,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def _lock_if_there(self) -> Iterator[None]:
-        """The folder may be gone while its servers run on."""
+        """Lock the folder, unless it was removed while its servers run."""
         if self.path.is_dir():
             with self._folder.lock():
                 yield

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command lines that servers and daemons are started with."""
+"""Make the command lines that start servers and daemons. Pure."""
 
 import shutil
 import sys
@@ -12,21 +12,21 @@ MEMCACHED_MEGABYTES = 64
 
 
 def server_command(kind: str, conf: Path, log: Path) -> list[str]:
-    """Run one of Swift's servers."""
+    """Return the command line of one of Swift's servers."""
     return _launch('server', kind, conf, log)
 
 
 def daemon_command(name: str, conf: Path, log: Path) -> list[str]:
-    """Run one of Swift's daemons once."""
+    """Return the command line of a single run of a daemon."""
     return _launch('daemon', name, conf, log)
 
 
 def memcached_command(port: int, user: str) -> list[str]:
-    """Run memcached.
+    """Return the command line of memcached.
 
-    :raises SaioError: if it's not there
+    :raises SaioError: if memcached is not installed
     """
-    # -u because memcached refuses to run as root without being told
+    # Without -u, memcached refuses to run as root.
     return [
         *(memcached_path(), '-v', '-u', user),
         *('-l', HOST, '-p', str(port), '-U', '0'),
@@ -35,9 +35,9 @@ def memcached_command(port: int, user: str) -> list[str]:
 
 
 def memcached_path() -> str:
-    """Where memcached is.
+    """Return the path of memcached.
 
-    :raises SaioError: if it's not there
+    :raises SaioError: if memcached is not installed
     """
     path = shutil.which('memcached')
     if path is None:

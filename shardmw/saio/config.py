@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The text of every configuration file of a cluster. Pure."""
+"""Make the text of every configuration file of a cluster. Pure."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -51,7 +51,7 @@ INTERNAL_CLIENT_PIPELINE = (
 EXPIRER_PIPELINE = 'catch_errors cache shardmw proxy-server'
 RECONCILER_PIPELINE = 'catch_errors proxy-logging cache shardmw proxy-server'
 
-#: Background daemons and the kind of server whose file configures them.
+#: Background daemons by the kind of server in whose file they are configured.
 STORAGE_DAEMONS = {
     'account-server': (
         'account-auditor',
@@ -71,7 +71,7 @@ STORAGE_DAEMONS = {
     ),
 }
 
-#: Daemons that work on the whole cluster from one place.
+#: Daemons that run once for the whole cluster, and their own files.
 CLUSTER_DAEMONS = {
     'container-reconciler': RECONCILER_CONF,
     'object-expirer': EXPIRER_CONF,
@@ -87,10 +87,10 @@ USERS = (
     ('test5', 'tester5', 'testing5', 'service'),
 )
 
-#: Of the host names that domain_remap turns into paths.
+#: The domain of the host names that domain_remap turns into paths.
 STORAGE_DOMAIN = 'example.com'
 
-# A test cluster's secret is no secret, and has to outlive restarts.
+# Always the same, so that encrypted objects are readable after a restart.
 _ROOT_SECRET = 'c2hhcmRtdy1zYWlvLXRlc3RzLW9ubHktbm90LXNlY3JldCE='
 
 _EGG_NAMES = {
@@ -123,8 +123,8 @@ _FILTER_OPTIONS: Sections = {
     },
 }
 
-# A daemon runs once while somebody waits for it, so nothing holds it back;
-# and what failed once is tried again by the next run.
+# A daemon runs once while a test waits, so it has no rate limits. What failed
+# once is tried again by the next run.
 _DAEMON_OPTIONS: Sections = {
     'account-auditor': {'accounts_per_second': '0'},
     'account-replicator': {'databases_per_second': '0'},
@@ -140,7 +140,7 @@ _DAEMON_OPTIONS: Sections = {
         'files_per_second': '0',
         'zero_byte_files_per_second': '0',
     },
-    # over HTTP, since rsync would need a daemon of its own
+    # ssync works over HTTP. rsync would need a daemon of its own.
     'object-replicator': {'sync_method': 'ssync'},
     'object-updater': {'objects_per_second': '0'},
 }
@@ -153,7 +153,7 @@ _COPY_DATABASES = (
 
 
 class Place(NamedTuple):
-    """Where a cluster's files are, and who owns its processes."""
+    """The folders of a cluster's files, and the user of its processes."""
 
     etc: str
     devices: str
@@ -166,7 +166,7 @@ def config_files(
     servers: Mapping[str, Server],
     place: Place,
 ) -> dict[str, str]:
-    """The text of every configuration file by its name.
+    """Return the text of every configuration file, by file name.
 
     :raises SaioError: if a setting's section is unknown
     """
@@ -187,12 +187,12 @@ def config_files(
 
 
 def conf_name(server: Server) -> str:
-    """The name of a Swift server's own configuration file."""
+    """Return the name of a Swift server's own configuration file."""
     return f'{server.name}.conf'
 
 
 def check_settings(options: ClusterOptions) -> None:
-    """Refuse a setting that no file would take up.
+    """Check that every setting has a file that it belongs to.
 
     :raises SaioError: if a setting's section is unknown
     """
@@ -207,7 +207,7 @@ def check_settings(options: ClusterOptions) -> None:
 
 
 def setting_sections() -> list[str]:
-    """The sections that a setting may name."""
+    """Return the sections that a setting may name."""
     storage = [
         section
         for kind, daemons in STORAGE_DAEMONS.items()
@@ -220,9 +220,10 @@ def setting_sections() -> list[str]:
 def servers_to_restart(
     servers: Mapping[str, Server], changed: set[str]
 ) -> set[str]:
-    """The names of the servers whose configuration changed.
+    """Return the names of the servers whose configuration changed.
 
-    :param changed: names of files
+    :param servers: all servers by name
+    :param changed: the names of the files that changed
     """
     own = {
         each.name
@@ -237,7 +238,7 @@ def servers_to_restart(
 
 
 def users(options: ClusterOptions) -> dict[str, str]:
-    """The keys of tempauth's users: ``{'test:tester': 'testing'}``."""
+    """Return the keys of tempauth's users by ``account:user``."""
     tempauth = _configured(options, 'tempauth', _FILTER_OPTIONS['tempauth'])
     found = {}
     for option, value in tempauth.items():
@@ -268,7 +269,7 @@ def _swift_conf(options: ClusterOptions) -> Sections:
 def _memcache_conf(options: ClusterOptions, memcached: Server) -> Sections:
     defaults = {
         'memcache_servers': f'{HOST}:{memcached.port}',
-        # a memcached that is back is used again at once
+        # A memcached that was down is used again at once.
         'error_suppression_interval': '1',
     }
     return {'memcache': _configured(options, 'memcache', defaults)}
@@ -300,8 +301,8 @@ def _proxy_conf(
     }
 
 
-# A dead server refuses connections at once; only a busy machine or a paused
-# server is slow. One that is back is used again at once.
+# A dead server refuses connections at once, so only a busy machine or a paused
+# server needs the time. A server that was down is used again at once.
 _BACKEND_TIMINGS = {
     'conn_timeout': '5',
     'recoverable_node_timeout': '5',
@@ -309,7 +310,7 @@ _BACKEND_TIMINGS = {
 }
 
 
-# So that a busy machine does not put off updates of listings.
+# Long enough that a busy machine does not delay the updates of listings.
 _UPDATE_TIMINGS = {'conn_timeout': '5', 'node_timeout': '10'}
 
 
@@ -352,7 +353,7 @@ def _storage_conf(
     for daemon in STORAGE_DAEMONS[server.kind]:
         defaults = dict(_DAEMON_OPTIONS.get(daemon, {}))
         if daemon in _COPY_DATABASES:
-            # a zone is a node: the folder that has the node's devices
+            # A zone is a node, so this is the folder of the node's devices.
             defaults['rsync_module'] = f'{place.devices}/{{zone}}'
         if daemon == 'container-sharder':
             internal_client = f'{place.etc}/{INTERNAL_CLIENT_CONF}'
@@ -418,7 +419,7 @@ def _listening(options: ClusterOptions, server: Server) -> Section:
     return {
         'bind_ip': HOST,
         'bind_port': str(server.port),
-        # the port was free a moment ago: don't hide it if it's not
+        # The port was just found free. If it is taken now, fail soon.
         'bind_timeout': '2',
         'workers': str(options.workers),
     }
@@ -427,7 +428,7 @@ def _listening(options: ClusterOptions, server: Server) -> Section:
 def _configured(
     options: ClusterOptions, section: str, defaults: Section | None = None
 ) -> Section:
-    """A section's defaults with the user's settings over them."""
+    """Return a section's defaults, overridden by the user's settings."""
     chosen = dict(defaults or {})
     for setting, value in options.settings.items():
         setting_section, option = split_setting(setting)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong, said in one line."""
+"""The error of a command that the user can act on."""
 
 
 class SaioError(Exception):
-    """What was wrong and what to do, in one line for the user's eyes."""
+    """One line for the user: what was wrong and what to do."""

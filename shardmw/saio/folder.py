@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder that a cluster lives in: paths, and what it remembers."""
+"""The folder of a cluster: its paths and its stored state."""
 
 import contextlib
 import errno
@@ -21,14 +21,14 @@ _STATE = 'saio.json'
 _LOCK = 'saio.lock'
 _FORMAT = 1
 
-# Swift writes an object's metadata in pieces up to the limit of the file
-# system; one that takes this much takes what tests write.
+# Swift splits an object's metadata into attributes of the size that the file
+# system allows. Tests need no larger attributes than this one.
 _XATTR = ('user.swift.metadata', b'x' * 1024)
 
 
 @dataclass(frozen=True)
 class State:
-    """What outlives the servers: how the cluster was made, and its ports."""
+    """The stored state: a cluster's options and the ports of its servers."""
 
     options: ClusterOptions
     ports: Mapping[str, int]
@@ -37,7 +37,7 @@ class State:
 class Folder:
     """The files of a cluster.
 
-    :param path: the folder, which need not exist yet
+    :param path: the folder; it need not exist yet
     """
 
     def __init__(self, path: Path) -> None:
@@ -48,7 +48,7 @@ class Folder:
         self.cache = self.path / 'cache'
 
     def place(self) -> Place:
-        """What the configuration files need to know.
+        """Return the folders and the user for the configuration files.
 
         :raises SaioError: if this user has no name
         """
@@ -62,9 +62,9 @@ class Folder:
         return Place(str(self.etc), str(self.devices), str(self.cache), user)
 
     def claim(self) -> None:
-        """Make the folder, or see that it's a cluster's or empty.
+        """Make the folder, or check that it is empty or a cluster's.
 
-        :raises SaioError: if a cluster can't be there
+        :raises SaioError: if the folder cannot be used for a cluster
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -83,15 +83,15 @@ class Folder:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other commands on the same cluster waiting."""
+        """Lock the cluster; other commands on it wait."""
         with (self.path / _LOCK).open('a') as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     def load(self) -> State | None:
-        """What the cluster remembers, or None if there is none.
+        """Return the stored state, or None if there is no cluster.
 
-        :raises SaioError: if it can't be read
+        :raises SaioError: if the state cannot be read
         """
         try:
             text = (self.path / _STATE).read_text()
@@ -110,7 +110,7 @@ class Folder:
             ) from None
 
     def save(self, state: State) -> None:
-        """Remember a state."""
+        """Store a state."""
         text = json.dumps(
             {
                 'format': _FORMAT,
@@ -122,7 +122,7 @@ class Folder:
         _replace(self.path / _STATE, text + '\n')
 
     def make_rooms(self, devices: list[Device]) -> None:
-        """Make the folders that the servers expect."""
+        """Make the folders that the servers need."""
         self.etc.mkdir(exist_ok=True)
         self.log.mkdir(exist_ok=True)
         for device in devices:
@@ -132,7 +132,7 @@ class Folder:
             device_path.mkdir(parents=True, exist_ok=True)
 
     def changed_confs(self, texts: Mapping[str, str]) -> set[str]:
-        """The names of the files in ``etc`` that differ from these texts."""
+        """Return the names of the texts that differ from the files."""
         return {
             name
             for name, text in texts.items()
@@ -145,7 +145,7 @@ class Folder:
             _replace(self.etc / name, text)
 
     def log_path(self, name: str) -> Path:
-        """Where a server or daemon logs to."""
+        """Return the path of the log of a server or daemon."""
         return self.log / f'{name}.log'
 
     def _check_xattrs(self) -> None:
@@ -176,7 +176,7 @@ def _read(path: Path) -> str | None:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write a file so that it's there whole or not at all."""
+    """Replace a file in one step: readers never see a part of it."""
     unfinished = path.with_name(f'{path.name}.new')
     unfinished.write_text(text)
     unfinished.replace(path)

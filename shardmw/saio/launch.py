@@ -4,9 +4,9 @@
     python -m shardmw.saio.launch server KIND CONF LOG
     python -m shardmw.saio.launch daemon NAME CONF LOG
 
-Swift reads swift.conf from a path fixed at import, logs to syslog, and copies
-databases to other nodes with rsync. Neither is to be asked of a machine that
-tests run on, so it's changed here, in the servers' own processes.
+Swift reads swift.conf from a path that is fixed at import, logs to syslog, and
+copies databases to other nodes with rsync. A machine that runs tests may have
+none of these, so this module changes them, in the servers' own processes.
 """
 
 import importlib
@@ -37,10 +37,11 @@ DAEMONS = {
 
 
 class LogFile(logging.Handler):
-    """Appends each record to a file, which workers may share.
+    """A log handler that appends to a file, which workers may share.
 
-    A line is one write to a file opened for appending, so it needs no lock:
-    one held across green threads could never be had again.
+    Each line is a single write to a file that was opened for appending, which
+    needs no lock. A lock that a green thread holds while another one asks for
+    it would block the process.
     """
 
     def __init__(self, path: str) -> None:
@@ -62,7 +63,7 @@ class LogFile(logging.Handler):
 
 
 def main(arguments: list[str]) -> int:
-    """Run a server until it's ended, or a daemon once."""
+    """Run a server until it is ended, or a daemon once."""
     what, name, conf, log = arguments
     utils.SWIFT_CONF_FILE = str(Path(conf).with_name('swift.conf'))
     _log_to(log)
@@ -72,8 +73,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _log_to(path: str) -> None:
-    # In the place of the syslog handler, because the access log's own logger
-    # takes no other from the configuration.
+    # Replace the syslog handler. The logger of the access log takes no other
+    # handler from the configuration.
     handler = LogFile(path)
     logs.ThreadSafeSysLogHandler = lambda *args, **kwargs: handler
 
@@ -97,10 +98,11 @@ def _run_daemon(name: str, conf: str) -> int:
 def _copy_database(
     replicator: object, database: object, remote_file: str, **how: object
 ) -> bool:
-    """What rsync would do, with all nodes on one machine.
+    """Copy a database to another node, which is on the same machine.
 
-    :param database: its broker, or before Swift 2.37 its path
-    :param remote_file: a path, as the option rsync_module makes it one
+    :param database: its broker; its path before Swift 2.37
+    :param remote_file: the path that the option rsync_module leads to
+    :returns: True, as rsync succeeded
     """
     os.makedirs(os.path.dirname(remote_file), exist_ok=True)
     shutil.copyfile(getattr(database, 'db_file', database), remote_file)

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading the servers' logs."""
+"""Read the servers' logs."""
 
 import re
 from pathlib import Path
 
-# The last line of a traceback: what went wrong, and where is no matter.
+# The last line of a traceback, which says what went wrong.
 _EXCEPTION = re.compile(r'[A-Za-z_][\w.]*(Error|Exception|Exit)\b.*:')
 
-# What the interpreter adds when it ends, after the reason why.
+# Lines that the interpreter writes after the reason for its end.
 _NOISE = re.compile(r'(Exception ignored in|During handling|\s|$)')
 
-# Where last lines are looked for: a log may be too large to read.
+# How much of a log is read for its last lines. A log may be large.
 _TAIL_BYTES = 1024 * 1024
 
 
 def size(log: Path) -> int:
-    """How much a log holds by now."""
+    """Return the size of a log in bytes, 0 if there is none."""
     try:
         return log.stat().st_size
     except FileNotFoundError:
@@ -23,7 +23,7 @@ def size(log: Path) -> int:
 
 
 def read_from(log: Path, start: int) -> bytes:
-    """What a log holds from a position on."""
+    """Return the content of a log from a position on."""
     try:
         with log.open('rb') as stream:
             stream.seek(start)
@@ -33,18 +33,18 @@ def read_from(log: Path, start: int) -> bytes:
 
 
 def lines(log: Path, start: int = 0) -> list[str]:
-    """A log's lines from a position on."""
+    """Return a log's lines from a position on."""
     return read_from(log, start).decode(errors='replace').splitlines()
 
 
 def last_lines(log: Path, count: int) -> list[str]:
-    """A log's last lines."""
+    """Return a log's last lines."""
     found = lines(log, max(0, size(log) - _TAIL_BYTES))
     return found[-count:] if count > 0 else []
 
 
 def reason(written: list[str]) -> str:
-    """The line that tells best why a server ended."""
+    """Return the line that is most likely to say why a server ended."""
     for line in reversed(written):
         if _EXCEPTION.match(line):
             return line.strip()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a cluster is made of: the options, checked once.
+"""The options of a cluster, checked once. Pure.
 
-Pure: values in, values out. Sections of the servers' configuration files
-that a setting may name are listed in :mod:`shardmw.saio.config`.
+The sections of configuration files that a setting may name are listed in
+:mod:`shardmw.saio.config`.
 """
 
 import dataclasses
@@ -12,7 +12,8 @@ from types import MappingProxyType
 
 from shardmw.saio.errors import SaioError
 
-#: What the data on disk depends on: fixed when a cluster is made.
+#: Options that the data on disk depends on. They are fixed when a cluster is
+#: made.
 STRUCTURAL_OPTIONS = ('replicas', 'devices', 'policies', 'encryption')
 
 _MINIMUM = {
@@ -27,19 +28,20 @@ _MINIMUM = {
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """The shape of a cluster.
+    """The options of a cluster.
 
-    :param proxies: proxy servers, each on a port of its own; all share one
-                    memcached
-    :param replicas: copies of everything, and storage nodes: each node has
-                     an account, a container and an object server
-    :param devices: devices over all nodes; as many as replicas if None
-    :param policies: storage policies, the first one the default
-    :param workers: worker processes of each server; 0 serves from the
-                    server's own process, which suits a small machine
+    :param proxies: the number of proxy servers, each with its own port; all
+                    share one memcached
+    :param replicas: the number of copies of all data, and of storage nodes.
+                     Each node has an account, a container and an object
+                     server
+    :param devices: the number of devices on all nodes; None for one a replica
+    :param policies: the number of storage policies; the first is the default
+    :param workers: worker processes of each server; 0 serves requests from
+                    the server's own process, which suits a small machine
     :param encryption: encrypt objects at rest
-    :param port: the first proxy's port, the other servers follow; 0 picks
-                 free ports for all
+    :param port: the port of the first proxy, the other servers have the next
+                 ones; 0 picks free ports for all
     :param settings: ``{'section.option': value}`` for the servers'
                      configuration files
     """
@@ -65,33 +67,33 @@ class ClusterOptions:
             split_setting(setting)
 
     def changed(self, **changes: object) -> 'ClusterOptions':
-        """A copy with some options replaced."""
+        """Return a copy with some options replaced."""
         return dataclasses.replace(self, **changes)
 
     def with_settings(
         self, settings: Mapping[str, str | None]
     ) -> 'ClusterOptions':
-        """A copy with settings added, replaced, or (None) taken out."""
+        """Return a copy with settings added, replaced, or (None) removed."""
         merged = {**self.settings, **settings}
         kept = {k: v for k, v in merged.items() if v is not None}
         return self.changed(settings=kept)
 
     def as_json(self) -> dict[str, object]:
-        """What :meth:`from_json` takes."""
+        """Return the values that :meth:`from_json` takes."""
         fields = dataclasses.fields(self)
         values = {each.name: getattr(self, each.name) for each in fields}
         return {**values, 'settings': dict(self.settings)}
 
     @classmethod
     def from_json(cls, values: Mapping[str, object]) -> 'ClusterOptions':
-        """The options that :meth:`as_json` gave."""
+        """Return the options whose values :meth:`as_json` returned."""
         return cls(**values)
 
 
 def split_setting(setting: str) -> tuple[str, str]:
-    """Split ``section.option``.
+    """Return the section and the option of ``section.option``.
 
-    :raises SaioError: if it's something else
+    :raises SaioError: if the setting has another form
     """
     section, dot, option = setting.partition('.')
     if not (section and dot and option):
@@ -103,9 +105,9 @@ def split_setting(setting: str) -> tuple[str, str]:
 
 
 def parse_setting(text: str) -> tuple[str, str]:
-    """Split ``section.option=value`` into setting and value.
+    """Return the setting and the value of ``section.option=value``.
 
-    :raises SaioError: if it's something else
+    :raises SaioError: if the text has another form
     """
     setting, equals, value = text.partition('=')
     if not equals:
@@ -122,9 +124,10 @@ def parse_setting(text: str) -> tuple[str, str]:
 def check_same_structure(
     stored: ClusterOptions, wanted: Mapping[str, object]
 ) -> None:
-    """Refuse options that the data of a cluster doesn't fit.
+    """Check that the data of a cluster fits other options.
 
-    :param wanted: options by name; not all need be there
+    :param stored: the options that the cluster was made with
+    :param wanted: the other options by name; not all need be there
     :raises SaioError: if a structural option differs
     """
     for name in STRUCTURAL_OPTIONS:

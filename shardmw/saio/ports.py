@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports that nobody else has, nor is about to take."""
+"""Reserve ports that are free and that no other cluster will take."""
 
 import contextlib
 import errno
@@ -12,8 +12,8 @@ from pathlib import Path
 from shardmw.saio.errors import SaioError
 from shardmw.saio.topology import HOST
 
-# Below the ports that the kernel gives to outgoing connections, so that a
-# server that was stopped finds its port free when it's started again.
+# Below the ports that the kernel gives to outgoing connections, so that the
+# port of a stopped server is still free when the server is started again.
 _LOWEST = 10_000
 _EPHEMERAL = Path('/proc/sys/net/ipv4/ip_local_port_range')
 _ATTEMPTS = 200
@@ -23,11 +23,12 @@ _POLL_SECONDS = 0.01
 
 
 class PortReservations(contextlib.ExitStack):
-    """Ports that clusters starting at the same time leave to each other.
+    """Ports that are reserved until the servers listen on them.
 
-    Swift's servers set SO_REUSEPORT: two of them on one port would share its
-    connections and notice nothing. So look before, and hold the port's name
-    (an abstract socket's, gone with the process) until the server listens.
+    Swift's servers set SO_REUSEPORT: two servers on one port would share its
+    connections without an error. So each port is checked first, and reserved
+    with an abstract socket of the port's name, which ends with the process.
+    Clusters that start at the same time respect each other's reservations.
     """
 
     def __init__(self) -> None:
@@ -35,9 +36,11 @@ class PortReservations(contextlib.ExitStack):
         self._held: set[int] = set()
 
     def reserve(self, port: int) -> bool:
-        """Hold a port, or say that it's taken.
+        """Reserve a port.
 
-        A server that has just died takes a moment to let go of its port.
+        The port of a server that has just died is free after a moment.
+
+        :returns: False if the port is taken
         """
         deadline = time.monotonic() + _SETTLE_SECONDS
         while not self._hold(port):
@@ -47,9 +50,9 @@ class PortReservations(contextlib.ExitStack):
         return True
 
     def pick(self) -> int:
-        """Hold some free port.
+        """Reserve any free port and return it.
 
-        :raises SaioError: if none was found
+        :raises SaioError: if no free port was found
         """
         for port in _candidates():
             if self._hold(port):
@@ -80,7 +83,7 @@ class PortReservations(contextlib.ExitStack):
 
 def _candidates() -> Iterator[int]:
     highest = int(_EPHEMERAL.read_text().split()[0]) - 1
-    # a kernel set to hand out nearly all ports leaves none to ourselves
+    # Some kernels are configured to use nearly all ports for connections.
     if highest < _LOWEST + _ATTEMPTS:
         highest = 65535
     return iter(random.sample(range(_LOWEST, highest), _ATTEMPTS))
@@ -88,7 +91,7 @@ def _candidates() -> Iterator[int]:
 
 def _nobody_listens(port: int) -> bool:
     with socket.socket() as probe:
-        # connections that have just ended don't matter, listeners do
+        # Ignore connections that have just ended: only listeners matter.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))

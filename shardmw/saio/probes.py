@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asking a server whether it's there."""
+"""Ask servers whether they answer."""
 
 import http.client
 import socket
@@ -8,7 +8,7 @@ from shardmw.saio.topology import HOST, MEMCACHED, Server
 
 
 def answers(server: Server, timeout_seconds: float = 2.0) -> bool:
-    """Whether a server answers a request."""
+    """Return True if a server answers a request."""
     try:
         if server.kind == MEMCACHED:
             return _memcached_answers(server.port, timeout_seconds)

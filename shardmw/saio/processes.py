@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes of a cluster: started with a mark, found by it, ended.
+"""Start, find and end the processes of a cluster.
 
 Every server is started in a session of its own, with an environment variable
-that names cluster and server. Workers inherit both. So whatever crashed, /proc
-tells what is left of a cluster; no file has to be right for that, and no
-process id can be mistaken for another's.
+that names the cluster and the server. Workers inherit both. After any crash,
+/proc shows which processes of a cluster are left. No file with process ids is
+needed, and no process id of another program can be taken for a server's.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ _POLL_SECONDS = 0.01
 
 
 class Process(NamedTuple):
-    """A living process of a cluster."""
+    """A running process of a cluster."""
 
     pid: int
     server: str
@@ -32,21 +32,21 @@ class Process(NamedTuple):
 
     @property
     def is_main(self) -> bool:
-        """Whether it's the one that was started, and not a worker."""
+        """Return True for the process that was started, not for a worker."""
         return self.pid == self.session
 
     @property
     def is_daemon(self) -> bool:
-        """Whether it's a daemon's single run, and not a server."""
+        """Return True for the single run of a daemon."""
         return '@' in self.server
 
 
 def start(
     folder: Path, server: str, command: Sequence[str], log: Path
 ) -> subprocess.Popen:
-    """Start a server of the cluster in a folder."""
+    """Start a server of the cluster in a folder and return its process."""
     environment = {**os.environ, MARK: _mark(folder, server)}
-    # a service manager's socket is not for the servers to report to
+    # The servers must not report to the service manager of this process.
     environment.pop('NOTIFY_SOCKET', None)
     with log.open('ab') as output:
         return subprocess.Popen(
@@ -61,7 +61,7 @@ def start(
 
 
 def find(folder: Path) -> list[Process]:
-    """All living processes of the cluster in a folder."""
+    """Return all running processes of the cluster in a folder."""
     found = []
     for entry in _PROC.iterdir():
         if not entry.name.isdecimal():
@@ -77,10 +77,14 @@ def find(folder: Path) -> list[Process]:
 def end(
     folder: Path, wanted: Callable[[Process], bool], patience_seconds: float
 ) -> None:
-    """End processes of the cluster in a folder, and wait until they're gone.
+    """End processes of the cluster in a folder, and wait for their end.
 
-    They're asked first, and killed when patience is over. Those that were
-    forked meanwhile are ended too.
+    The processes are terminated, and killed if they still run after
+    `patience_seconds`. Processes that they fork meanwhile are ended, too.
+
+    :param folder: the folder of the cluster
+    :param wanted: selects the processes to end
+    :param patience_seconds: how long to wait before processes are killed
     """
     deadline = time.monotonic() + patience_seconds
     with contextlib.ExitStack() as handles:
@@ -90,27 +94,27 @@ def end(
                 if process.pid not in asked:
                     handle = handles.enter_context(_handle(folder, process))
                     asked[process.pid] = handle
-                    # a paused process hears nothing until it goes on
+                    # A paused process gets SIGTERM only after SIGCONT.
                     _signal(handle, signal.SIGTERM, signal.SIGCONT)
                 elif time.monotonic() > deadline:
                     _signal(asked[process.pid], signal.SIGKILL)
             time.sleep(_POLL_SECONDS)
-        # a process loses its mark a moment before its sockets
+        # A process loses its mark a moment before its sockets.
         for handle in asked.values():
             _wait(handle)
 
 
 def send_signal(folder: Path, process: Process, number: int) -> None:
-    """Signal a process if it's still the one that was found."""
+    """Send a signal to a process, unless another process has its id."""
     with _handle(folder, process) as handle:
         _signal(handle, number)
 
 
 @contextlib.contextmanager
 def _handle(folder: Path, process: Process) -> Iterator[int | None]:
-    """What stands for a process and never for a later one of its id.
+    """Open a handle of a process, which no later process can take over.
 
-    None if the process is gone.
+    :returns: None if the process has ended
     """
     try:
         handle = os.pidfd_open(process.pid)
@@ -118,8 +122,8 @@ def _handle(folder: Path, process: Process) -> Iterator[int | None]:
         yield None
         return
     try:
-        # the id may have gone to another since it was found, but not any
-        # more: the handle is for the process whose mark is read now
+        # The id may have gone to another process before the handle was
+        # opened. The mark that is read now is that of the handle's process.
         same = _mark_of(process.pid) == _mark(folder, process.server)
         yield handle if same else None
     finally:
@@ -140,7 +144,7 @@ def _wait(handle: int | None) -> None:
 
 
 def is_paused(process: Process) -> bool:
-    """Whether a process was stopped by a signal."""
+    """Return True if a process was stopped by a signal."""
     try:
         stat = (_PROC / str(process.pid) / 'stat').read_text()
     except OSError:
@@ -156,7 +160,7 @@ def _mark_of(pid: int) -> str | None:
     try:
         environment = (_PROC / str(pid) / 'environ').read_bytes()
     except OSError:
-        # it ended, or is another user's
+        # The process has ended, or it is another user's.
         return None
     for variable in environment.split(b'\0'):
         name, _, value = variable.partition(b'=')

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rings, built anew whenever servers move to other ports."""
+"""Build the rings, again whenever servers move to other ports."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 RingDevices = Mapping[str, Sequence[Mapping[str, object]]]
 
-# 64 partitions: small enough to build in no time, enough to spread evenly.
+# 64 partitions are built in milliseconds and spread data evenly.
 PART_POWER = 6
 
-# With the same seed and devices the partitions fall out the same, so that
-# data stays where it is when only ports change.
+# The same seed and devices give the same partitions, so data stays in its
+# place when only ports change.
 _SEED = 'shardmw'
 
 
 def write_rings(etc: Path, replicas: int, rings: RingDevices) -> None:
     """Build rings from their devices and write them into a folder."""
-    # imported late: half a second that most commands need not spend
+    # Imported here, as it takes half a second that most commands do not need.
     from swift.common.ring import RingBuilder
 
     for name, devices in rings.items():

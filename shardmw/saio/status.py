@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How servers are doing."""
+"""Find out the state of servers."""
 
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,10 +17,12 @@ NOT_ANSWERING = 'not answering'
 
 
 class ServerStatus(NamedTuple):
-    """How a server is doing.
+    """The state of a server.
 
-    ``state`` is ``running``, ``down``, ``paused``, ``not answering``, or
-    ``orphaned``: workers whose parent has died.
+    :param server: the server
+    :param state: ``running``, ``down``, ``paused``, ``not answering``, or
+                  ``orphaned`` if only workers are left
+    :param pid: the id of its main process, None without one
     """
 
     server: Server
@@ -31,14 +33,15 @@ class ServerStatus(NamedTuple):
 def statuses(
     servers: Collection[Server], found: Sequence[Process]
 ) -> list[ServerStatus]:
-    """How servers are doing, asked all at once."""
+    """Return the states of servers, which are asked concurrently."""
     with ThreadPoolExecutor(len(servers)) as pool:
         return list(pool.map(lambda each: status(each, found), servers))
 
 
 def status(server: Server, found: Sequence[Process]) -> ServerStatus:
-    """How a server is doing.
+    """Return the state of a server.
 
+    :param server: the server
     :param found: the processes of its cluster
     """
     own = [each for each in found if each.server == server.name]

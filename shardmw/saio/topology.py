@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which servers and devices a cluster has. Pure."""
+"""List the servers and devices of a cluster. Pure."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -16,7 +16,7 @@ _HIGHEST_PORT = 65535
 
 
 class Server(NamedTuple):
-    """A server process, with its workers if it has any."""
+    """A server: a process and its workers, if it has any."""
 
     name: str
     kind: str
@@ -33,7 +33,7 @@ class Server(NamedTuple):
 
 
 class Device(NamedTuple):
-    """A folder that a storage node keeps data in."""
+    """A folder in which a storage node stores data."""
 
     id: int
     node: int
@@ -41,7 +41,7 @@ class Device(NamedTuple):
 
 
 def server_names(options: ClusterOptions) -> list[str]:
-    """The names of all servers, in the order of their ports."""
+    """Return the names of all servers, in the order of their ports."""
     names = [f'proxy-{i + 1}' for i in range(options.proxies)]
     names.append(MEMCACHED)
     for node in _nodes(options):
@@ -52,7 +52,7 @@ def server_names(options: ClusterOptions) -> list[str]:
 def servers(
     options: ClusterOptions, ports: Mapping[str, int]
 ) -> dict[str, Server]:
-    """All servers by name."""
+    """Return all servers by name."""
     return {
         name: Server(name, _kind_of(name), _node_of(name), ports[name])
         for name in server_names(options)
@@ -60,9 +60,9 @@ def servers(
 
 
 def consecutive_ports(options: ClusterOptions) -> dict[str, int]:
-    """The ports of a cluster whose first port is given.
+    """Return the ports of a cluster whose first port is given.
 
-    :raises SaioError: if there aren't enough ports after it
+    :raises SaioError: if there are too few ports after the first one
     """
     names = server_names(options)
     highest_first = _HIGHEST_PORT - len(names) + 1
@@ -75,7 +75,7 @@ def consecutive_ports(options: ClusterOptions) -> dict[str, int]:
 
 
 def devices(options: ClusterOptions) -> list[Device]:
-    """All devices, dealt out to the storage nodes in turn."""
+    """Return all devices, assigned to the storage nodes in turn."""
     return [
         Device(i, i % options.replicas + 1, f'sdb{i + 1}')
         for i in range(options.devices)
@@ -85,7 +85,7 @@ def devices(options: ClusterOptions) -> list[Device]:
 def ring_devices(
     options: ClusterOptions, all_servers: Mapping[str, Server]
 ) -> dict[str, list[dict[str, object]]]:
-    """``{ring: devices}``, in the words of Swift's ring builder."""
+    """Return the devices of each ring, as Swift's ring builder takes them."""
     kinds = {
         'account': 'account-server',
         'container': 'container-server',
