@@ -166,6 +166,9 @@ class Options:
                               without a limit
     :param account_ratelimit_clock_accuracy: clock ticks a second of that
                                              filter's counters in memcached
+    :param account_ratelimit_buffer_seconds: for how long that filter lets an
+                                             account make up for an unused
+                                             rate
     """
 
     default_shards: int
@@ -178,6 +181,7 @@ class Options:
     rate_limits: RateLimits
     account_ratelimit: float = 0
     account_ratelimit_clock_accuracy: int = 1000
+    account_ratelimit_buffer_seconds: int = 5
 
     def shards_for(self, account: str, container: str) -> int:
         """Return the shard count of a new container, 0 for a plain one."""

@@ -21,9 +21,7 @@ from shardmw.config import (
     ConfigError,
     Options,
     SizedRates,
-    check_option_names,
     count_workers,
-    parse_options,
 )
 
 SHARDMW = 'shardmw'
@@ -89,18 +87,17 @@ class Pipeline(NamedTuple):
         )
 
 
-def load_options(
-    global_conf: Mapping[str, str], local_conf: Mapping[str, str]
-) -> Options:
-    """Return the options of shardmw, with its pipeline checked.
+class AccountRatelimit(NamedTuple):
+    """The rate of an account, as Swift's ratelimit filter has it.
 
-    :param global_conf: the options of ``[DEFAULT]``
-    :param local_conf: the options of ``[filter:shardmw]``
-    :raises ConfigError: with a message that says what to change
+    :param rate: creations and deletions of containers a second; 0: no limit
+    :param clock_accuracy: clock ticks a second of the counters in memcached
+    :param buffer_seconds: for how long an unused rate can be used later
     """
-    check_option_names(local_conf)
-    conf = {**global_conf, **local_conf}
-    return check_pipeline(conf, parse_options(conf))
+
+    rate: float = 0
+    clock_accuracy: int = 1000
+    buffer_seconds: int = 5
 
 
 def check_pipeline(conf: Mapping[str, str], options: Options) -> Options:
@@ -120,12 +117,13 @@ def check_pipeline(conf: Mapping[str, str], options: Options) -> Options:
     workers = count_workers(
         {**conf, 'workers': pipeline.app_conf.get('workers')}
     )
-    rate, clock_accuracy = account_ratelimit(pipeline.filters)
+    limit = account_ratelimit(pipeline.filters)
     return dataclasses.replace(
         options,
         rate_limits=dataclasses.replace(options.rate_limits, workers=workers),
-        account_ratelimit=rate,
-        account_ratelimit_clock_accuracy=clock_accuracy,
+        account_ratelimit=limit.rate,
+        account_ratelimit_clock_accuracy=limit.clock_accuracy,
+        account_ratelimit_buffer_seconds=limit.buffer_seconds,
     )
 
 
@@ -263,18 +261,23 @@ def _check_unset(each: Filter, rates: SizedRates, prefix: str) -> None:
     )
 
 
-def account_ratelimit(filters: list[Filter]) -> tuple[float, int]:
-    """Return the rate to which Swift's ratelimit filter limits accounts.
-
-    :returns: container creations and deletions a second, 0 for no limit, and
-              the clock ticks a second of that filter's counters
-    """
+def account_ratelimit(filters: list[Filter]) -> AccountRatelimit:
+    """Return the rate to which Swift's ratelimit filter limits accounts."""
     for each in filters:
         if each.kind == 'ratelimit':
-            rate = _number(each.conf.get('account_ratelimit', ''), 0)
-            accuracy = _number(each.conf.get('clock_accuracy', ''), 1000)
-            return (rate, int(accuracy)) if rate > 0 else (0, 1000)
-    return 0, 1000
+            return _account_ratelimit(each.conf)
+    return AccountRatelimit()
+
+
+def _account_ratelimit(conf: Mapping[str, str]) -> AccountRatelimit:
+    rate = _number(conf.get('account_ratelimit', ''), 0)
+    if rate <= 0:
+        return AccountRatelimit()
+    return AccountRatelimit(
+        rate,
+        int(_number(conf.get('clock_accuracy', ''), 1000)),
+        int(_number(conf.get('rate_buffer_seconds', ''), 5)),
+    )
 
 
 def check_listings(conf: Mapping[str, str]) -> None:

@@ -73,7 +73,7 @@ class PortReservations(contextlib.ExitStack):
             if err.errno != errno.EADDRINUSE:
                 raise
             return False
-        if not _nobody_listens(port):
+        if not _is_free(port):
             holder.close()
             return False
         self._held.add(port)
@@ -89,7 +89,7 @@ def _candidates() -> Iterator[int]:
     return iter(random.sample(range(_LOWEST, highest), _ATTEMPTS))
 
 
-def _nobody_listens(port: int) -> bool:
+def _is_free(port: int) -> bool:
     with socket.socket() as probe:
         # Ignore connections that have just ended: only listeners matter.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

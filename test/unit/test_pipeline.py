@@ -2,9 +2,10 @@
 from pathlib import Path
 
 import pytest
+from swift.common.wsgi import loadcontext, loadwsgi
 
 from shardmw import listing_bypass
-from shardmw.config import ConfigError, parse_options
+from shardmw.config import ConfigError, check_option_names, parse_options
 from shardmw.pipeline import (
     ADDED_BY_SWIFT,
     LISTINGS,
@@ -16,7 +17,6 @@ from shardmw.pipeline import (
     check_order,
     check_pipeline,
     check_rate_limits,
-    load_options,
     read_pipeline,
 )
 
@@ -182,17 +182,21 @@ class TestRateLimits:
 
 class TestAccountRatelimit:
     def test_is_none_without_the_filter(self):
-        assert account_ratelimit([Filter('slo', 'slo', {})]) == (0, 1000)
+        assert account_ratelimit([Filter('slo', 'slo', {})]).rate == 0
 
     def test_is_that_of_swifts_filter(self):
-        conf = {'account_ratelimit': '2.5', 'clock_accuracy': '10000'}
+        conf = {
+            'account_ratelimit': '2.5',
+            'clock_accuracy': '10000',
+            'rate_buffer_seconds': '7',
+        }
         stock = Filter('rl', 'ratelimit', conf)
-        assert account_ratelimit([stock]) == (2.5, 10000)
+        assert account_ratelimit([stock]) == (2.5, 10000, 7)
 
     @pytest.mark.parametrize('text', ['0', '-1', 'nan', 'fast', ''])
     def test_of_nothing_is_none(self, text):
         stock = Filter('rl', 'ratelimit', {'account_ratelimit': text})
-        assert account_ratelimit([stock]) == (0, 1000)
+        assert account_ratelimit([stock]).rate == 0
 
 
 class TestListings:
@@ -308,6 +312,7 @@ class TestFile:
         options = check_pipeline(conf, parse_options({}))
         assert options.account_ratelimit == 20
         assert options.account_ratelimit_clock_accuracy == 1000
+        assert options.account_ratelimit_buffer_seconds == 5
 
     def test_may_limit_containers_for_all_filters(self, conf_of):
         limits = 'container_ratelimit_0 = 5'
@@ -322,21 +327,10 @@ class TestFile:
         message = refusal_of(check_pipeline, conf, parse_options({}))
         assert wrong in message
 
-
-class TestLoadOptions:
-    def test_checks_names_values_and_pipeline(self, conf_of):
-        conf = conf_of('cache shardmw')
-        assert load_options(conf, {'max_shards': '8'}).max_shards == 8
-        message = refusal_of(load_options, conf, {'max_shard': '8'})
-        assert 'did you mean max_shards?' in message
-        message = refusal_of(load_options, conf, {'max_shards': 'x'})
-        assert 'max_shards = x' in message
-        conf = conf_of('shardmw')
-        assert 'no cache filter' in refusal_of(load_options, conf, {})
-
-    def test_accepts_whatever_is_inherited(self, conf_of):
-        conf = conf_of('cache shardmw')
-        load_options({**conf, 'user': 'swift', 'max_shard': '8'}, {})
+    def test_may_set_anything_for_all_filters(self, conf_of):
+        conf = conf_of('cache shardmw', default='max_shard = 8')
+        context = loadcontext(loadwsgi.APP, conf['__file__'])
+        check_option_names(context.filter_contexts[-1].local_conf)
 
 
 class TestListingsFactory:
