@@ -73,15 +73,38 @@ class TestLimit:
         assert client.listing(make_plain(client)).status == 200
         assert client.listing(make_sharded(client)).status == 200
 
-    def test_is_not_for_heads(self, client, container):
+    def test_is_not_for_heads_of_plain_containers(self, client):
+        container = make_plain(client)
         client.listing(container)
         assert client.head(container).status == 204
         assert client.head(container).status == 204
 
-    def test_is_not_used_up_by_heads(self, client, container):
+    def test_is_not_used_up_by_heads_of_plain_containers(self, client):
+        container = make_plain(client)
         client.head(container)
         client.head(container)
         assert client.listing(container).status == 200
+
+    def test_is_for_heads_of_sharded_containers(self, client):
+        container = make_sharded(client)
+        client.listing(container)
+        answer = client.head(container)
+        assert answer.status == 498
+        seconds = int(answer.headers['retry-after'])
+        assert 0 < seconds <= INTERVAL
+
+    def test_is_used_up_by_heads_of_sharded_containers(self, client):
+        container = make_sharded(client)
+        assert client.head(container).status == 204
+        assert_refused(client.listing(container))
+
+    def test_is_not_used_up_by_heads_of_those_who_may_not_read(
+        self, client, stranger
+    ):
+        container = make_sharded(client)
+        assert stranger.head(container).status == 403
+        assert client.head(container).status == 204
+        assert stranger.head(container).status == 403
 
     def test_is_not_for_objects(self, client, container):
         client.listing(container)
@@ -159,6 +182,24 @@ class TestS3:
         with pytest.raises(ClientError) as error:
             s3.list_objects_v2(Bucket=container)
         assert code_of(error) == 'SlowDown'
+
+
+class TestHeadOfVersions:
+    """A HEAD of a versioned container HEADs that of its old versions."""
+
+    @pytest.fixture
+    def versioned(self, client) -> str:
+        container = make_sharded(client)
+        client.post(container, headers=ON)
+        return container
+
+    def test_counts_once(self, client, versioned):
+        assert client.head(versioned).status == 204
+        assert client.head(versioned).status == 498
+
+    def test_is_not_for_deletes(self, client, versioned):
+        assert client.listing(versioned).status == 200
+        assert client.delete(versioned).status == 204
 
 
 class TestListingOfVersions:

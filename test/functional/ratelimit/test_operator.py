@@ -247,8 +247,8 @@ class TestRefusedChange:
         answer = admin.request(method, container, headers=headers)
         assert answer.status == 400
         assert answer.text == (
-            'X-Container-Write-Ratelimit must be a number of writes a '
-            'second, 0.0001 or more, or unlimited'
+            f'Bad rate {rate!r}: must be 0.0001 or more, or unlimited '
+            f'({RATE_HEADER}, in writes per second)'
         )
         shown = client.head(container).headers
         assert shown[SHOWN] == SLOW
@@ -340,14 +340,14 @@ def owned(request, limited, owner) -> str:
 
 
 @pytest.fixture
-def allowed(limited, owner, owned) -> str:
+def whitelisted(limited, owner, owned) -> str:
     """The same, and the account is on the whitelist."""
     flag(limited, owner.account, 'WHITELIST')
     return owned
 
 
 @pytest.fixture
-def barred(limited, owner, owned) -> str:
+def blacklisted(limited, owner, owned) -> str:
     """The same, and the account is on the blacklist."""
     flag(limited, owner.account, 'BLACKLIST')
     return owned
@@ -363,69 +363,69 @@ def all_limits(limited) -> Iterator[None]:
 
 @pytest.mark.usefixtures('all_limits')
 class TestWhitelist:
-    def test_lets_all_writes_go(self, owner, allowed):
+    def test_lets_all_writes_go(self, owner, whitelisted):
         for _ in range(3):
-            assert owner.put(allowed, FIRST).status == 201
+            assert owner.put(whitelisted, FIRST).status == 201
 
-    def test_lets_all_listings_go(self, owner, allowed):
+    def test_lets_all_listings_go(self, owner, whitelisted):
         for _ in range(3):
-            assert owner.listing(allowed).status == 200
+            assert owner.listing(whitelisted).status == 200
 
-    def test_lets_writes_go_of_whoever_it_is(self, client, owner, allowed):
-        owner.post(allowed, headers={'X-Container-Write': USER})
+    def test_lets_writes_go_of_whoever_it_is(self, client, owner, whitelisted):
+        owner.post(whitelisted, headers={'X-Container-Write': USER})
         visitor = client.visiting(owner)
         for _ in range(3):
-            assert visitor.put(allowed, FIRST).status == 201
+            assert visitor.put(whitelisted, FIRST).status == 201
 
     def test_counts_more_than_a_containers_own_rate(
-        self, admin, owner, allowed
+        self, admin, owner, whitelisted
     ):
-        Operator(admin.visiting(owner)).set_rate(allowed, SLOW)
+        Operator(admin.visiting(owner)).set_rate(whitelisted, SLOW)
         for _ in range(3):
-            assert owner.put(allowed, FIRST).status == 201
+            assert owner.put(whitelisted, FIRST).status == 201
 
-    def test_is_of_one_account_alone(self, client, owner, allowed):
+    def test_is_of_one_account_alone(self, client, owner, whitelisted):
         container = make_sharded(client)
-        owner.put(allowed, FIRST)
+        owner.put(whitelisted, FIRST)
         assert client.put(container, FIRST).status == 201
         assert_refused(client.put(container, FIRST))
 
-    def test_that_ends_leaves_the_limit(self, limited, owner, allowed):
-        owner.put(allowed, FIRST)
+    def test_that_ends_leaves_the_limit(self, limited, owner, whitelisted):
+        owner.put(whitelisted, FIRST)
         flag(limited, owner.account, '')
-        wait_until(lambda: owner.put(allowed, FIRST).status == 498)
+        wait_until(lambda: owner.put(whitelisted, FIRST).status == 498)
 
 
 @pytest.mark.usefixtures('all_limits')
 class TestBlacklist:
-    def test_bars_every_request(self, owner, barred):
+    def test_refuses_every_request(self, owner, blacklisted):
         answers = [
-            owner.put(barred, FIRST),
-            owner.listing(barred),
+            owner.put(blacklisted, FIRST),
+            owner.listing(blacklisted),
             owner.head(),
         ]
         assert [answer.status for answer in answers] == [497] * 3
 
-    def test_is_of_one_account_alone(self, client, owner, barred):
+    def test_is_of_one_account_alone(self, client, owner, blacklisted):
         container = make_sharded(client)
-        assert owner.put(barred, FIRST).status == 497
+        assert owner.put(blacklisted, FIRST).status == 497
         assert client.put(container, FIRST).status == 201
 
-    def test_is_logged(self, limited, owner, barred):
+    def test_is_logged(self, limited, owner, blacklisted):
         start = log_size(limited, 'proxy-1')
-        owner.put(barred, FIRST)
+        owner.put(blacklisted, FIRST)
         (line,) = lines_since(limited, 'proxy-1', start)
-        path = owner.path(barred, FIRST)
+        path = owner.path(blacklisted, FIRST)
         assert f'497 for PUT {path}: the account is blacklisted' in line
 
-    def test_that_ends_lets_requests_go(self, limited, owner, barred):
-        assert owner.put(barred, FIRST).status == 497
+    def test_that_ends_lets_requests_go(self, limited, owner, blacklisted):
+        assert owner.put(blacklisted, FIRST).status == 497
         flag(limited, owner.account, '')
-        wait_until(lambda: owner.put(barred, FIRST).status == 201)
+        wait_until(lambda: owner.put(blacklisted, FIRST).status == 201)
 
 
-def test_answer_to_who_is_barred_is_stock_ratelimits(limited, owner):
-    name = unique('barred')
+def test_refusal_is_that_of_swifts_own_filter(limited, owner):
+    name = unique('blacklisted')
     flag(limited, owner.account, 'BLACKLIST')
     with reconfigured(limited, LIMIT):
         stock = masked(owner.put(name, FIRST), name)
@@ -566,7 +566,7 @@ class TestSenselessOption:
     def test_size_that_is_given_twice_is_refused(self, configuration, refusal):
         options = {f'{WRITES}5': '5', f'{WRITES}05': '6'}
         configuration.set('shardmw', **options)
-        assert 'each SIZE once' in refusal()
+        assert 'are of the same size: remove one of them' in refusal()
 
     @pytest.mark.parametrize('proxies', ['0', 'x'])
     def test_number_of_proxies_that_is_none_is_refused(
@@ -585,7 +585,6 @@ class TestSenselessOption:
         configuration.set('shardmw', **{f'{prefix}0': '100'})
         configuration.set('ratelimit', **{f'{prefix}5': '10'})
         assert refusal() == (
-            f'shardmw: {prefix}5 is set in filter ratelimit, too, which '
-            'would hold a sharded container to the rate of one: remove it '
-            'there'
+            f'shardmw: {prefix}5 is set in [filter:ratelimit], too: remove '
+            f'{prefix}5 there, or two filters limit the same requests'
         )

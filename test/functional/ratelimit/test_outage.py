@@ -43,8 +43,8 @@ SETTINGS = {
 }
 
 PROXIES = ('proxy-1', 'proxy-2')
-GONE = 'memcached does not answer: this worker limits writes by itself'
-BACK = 'memcached answers again: all workers limit writes together'
+GONE = 'memcached does not answer: this worker limits each container to its'
+BACK = 'memcached answers again: the rates are shared by all workers'
 
 #: How many write to each proxy while memcached hangs, and how long that may
 #: take: Swift, too, asks it, some times for each of them.

@@ -8,6 +8,7 @@ of the writes of one test the first goes through and the others are refused.
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from string import ascii_letters
 
 import boto3
 import pytest
@@ -15,6 +16,7 @@ from botocore.client import BaseClient
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from shardmw.placement import shard_of
 from shardmw.saio import Cluster, ClusterOptions
 from test.functional.alike import masked
 from test.functional.client import Client
@@ -29,6 +31,7 @@ from test.functional.ratelimit.limits import (
     INTERVAL,
     MAKERS,
     SECOND,
+    SHARDS,
     assert_refused,
     lines_since,
     log_size,
@@ -37,6 +40,13 @@ from test.functional.ratelimit.limits import (
     reconfigured,
 )
 from test.functional.realclients import s3_settings
+
+#: A name of 1,024 characters that is listed by the same shard as FIRST.
+LONGEST = next(
+    name
+    for name in (letter * 1024 for letter in ascii_letters)
+    if shard_of(name, SHARDS) == 0
+)
 
 SETTINGS = {
     'shardmw.container_ratelimit_0': f'{1 / INTERVAL}',
@@ -128,10 +138,10 @@ class TestLimit:
         assert_refused(other_proxy.put(container, FIRST))
         assert_refused(client.put(container, FIRST))
 
-    def test_is_for_names_that_lie_in_the_root_as_well(self, client, sharded):
-        assert client.put(sharded, 'x' * 1024).status == 201
-        assert_refused(client.put(sharded, 'y' * 1024))
-        assert client.put(sharded, FIRST).status == 201
+    def test_is_for_the_longest_names_as_well(self, client, sharded):
+        assert client.put(sharded, LONGEST).status == 201
+        assert_refused(client.put(sharded, FIRST))
+        assert client.put(sharded, SECOND).status == 201
 
     def test_outlives_the_container(self, client, container):
         client.put(container, FIRST)

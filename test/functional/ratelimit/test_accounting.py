@@ -61,7 +61,7 @@ def limited(tmp_path_factory, statsd):
     """A cluster that limits writes and tells of it."""
     port = {'shardmw.log_statsd_port': str(statsd.port)}
     options = ClusterOptions(settings={**SETTINGS, **port})
-    with Cluster(tmp_path_factory.mktemp('charges'), options) as cluster:
+    with Cluster(tmp_path_factory.mktemp('accounting'), options) as cluster:
         yield cluster
 
 
