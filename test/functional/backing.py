@@ -24,6 +24,7 @@ from shardmw.saio import Cluster
 from test.functional.client import Answer, Client
 
 RESERVED_NAMES = {'X-Allow-Reserved-Names': 'true'}
+EMPTY_ETAG = hashlib.md5(b'').hexdigest()
 RECORD_HEADER = 'X-Container-Sysmeta-Shardmw-Layout'
 
 
@@ -79,6 +80,19 @@ class Backing:
         )
         return answer.names()
 
+    def list_all_shards(self, container: str) -> list[str]:
+        """Return the names that the shards of the latest layout list."""
+        latest = self.layout_ids(container)[-1]
+        names = []
+        for shard in self.shards(container):
+            if parse_backing(shard).layout_id == latest:
+                query = {'format': 'json'}
+                answer = self.hidden.get(
+                    shard, query=query, headers=RESERVED_NAMES
+                )
+                names += answer.names()
+        return sorted(names)
+
     def root_names(self, container: str) -> list[str]:
         """Return the names that the root lists: strays."""
         answer = self._unfiltered.get(
@@ -123,6 +137,27 @@ def write_record(
     for path in _databases(cluster, account, container):
         written = (record, Timestamp.now().internal)
         ContainerBroker(str(path)).update_metadata({RECORD_HEADER: written})
+
+
+def put_rows(
+    cluster: Cluster, account: str, container: str, names: list[str]
+) -> None:
+    """Write rows of empty objects into the databases of a container."""
+    now = Timestamp.now().internal
+    rows = [
+        {
+            'name': name,
+            'created_at': now,
+            'size': 0,
+            'content_type': 'application/octet-stream',
+            'etag': EMPTY_ETAG,
+            'deleted': 0,
+            'storage_policy_index': 0,
+        }
+        for name in names
+    ]
+    for path in _databases(cluster, account, container):
+        ContainerBroker(str(path)).merge_items(rows)
 
 
 def _databases(
