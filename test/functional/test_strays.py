@@ -11,7 +11,7 @@ import json
 import pytest
 
 from test.functional.backing import put_rows
-from test.functional.conftest import SHARD_COUNT_HEADER, SHARDS
+from test.functional.conftest import SHARD_COUNT_HEADER
 
 OLD = b'older'
 NEW = b'the newer one'
