@@ -7,6 +7,11 @@ from swift.common.swob import Request, str_to_wsgi, wsgi_to_str
 from shardmw.paths import Path, parse_path
 
 texts = st.text(st.characters(exclude_categories=['Cs']), max_size=8)
+parts = st.text(
+    st.characters(exclude_categories=['Cs'], exclude_characters='/'),
+    min_size=1,
+    max_size=8,
+)
 
 
 @given(st.lists(texts, max_size=6))
@@ -23,18 +28,29 @@ def test_a_path_is_split_as_swift_splits_it(parts):
         )
 
 
-def test_a_name_may_hold_slashes():
+def test_an_object_name_may_contain_slashes():
     path = parse_path('/v1/AUTH_test/logs/a/b/')
     assert path == Path('v1', 'AUTH_test', 'logs', 'a/b/')
 
 
-def test_what_is_not_utf8_is_split_all_the_same():
+def test_a_path_that_is_not_utf8_is_split():
     assert parse_path('/v1/a/\xff').container == '\udcff'
 
 
 @pytest.mark.parametrize(
     'path', ['', '/', '/v1', 'v1/a', '/v1//c', '/v1/a//o']
 )
-def test_what_is_no_path_is_refused(path):
+def test_a_path_without_an_account_is_refused(path):
     with pytest.raises(ValueError, match='Invalid path'):
         parse_path(path)
+
+
+@given(st.lists(parts, min_size=2, max_size=4))
+def test_a_path_reads_back_from_its_wsgi_string(parts):
+    path = Path(*parts)
+    assert parse_path(path.to_wsgi()) == path
+
+
+def test_the_path_of_another_container_names_no_object():
+    path = Path('v1', 'a', 'c', 'o')
+    assert path.of_container('d') == Path('v1', 'a', 'd')

@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 import hashlib
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from swift.common.constraints import MAX_CONTAINER_NAME_LENGTH
+from swift.common.constraints import (
+    AUTO_CREATE_ACCOUNT_PREFIX,
+    MAX_CONTAINER_NAME_LENGTH,
+)
 
 from shardmw import placement
+from shardmw.placement import BackingName
+from shardmw.record import SHARD_COUNT_LIMIT
+
+README = Path(__file__).parents[2] / 'README.md'
 
 COUNTS = (1, 2, 8, 32, 64, 512)
 VECTORS = [
@@ -21,16 +29,27 @@ VECTORS = [
     ('☃', '63c63279cc447805', (0, 0, 0, 23, 43, 408)),
     ('x' * 1000, '1786154c896b309a', (0, 0, 0, 30, 55, 442)),
 ]
+ID = '65a1b2c3d4e5f'
+VERSIONS = '\0versions\0c'
+LAST_SHARD = SHARD_COUNT_LIMIT - 1
 
 names = st.text(
     st.characters(exclude_characters='\0', exclude_categories=['Cs']),
     min_size=1,
     max_size=60,
 )
-containers = names.filter(
-    lambda name: '/' not in name and len(name) <= MAX_CONTAINER_NAME_LENGTH
+counts = st.integers(1, SHARD_COUNT_LIMIT)
+shards = st.integers(0, LAST_SHARD)
+ids = st.integers(0, 16**13 - 1).map('{:013x}'.format)
+clients_containers = st.text(
+    # Dots, digits and hex letters are what a backing name adds.
+    st.sampled_from('.0123456789abcdef') | st.characters(codec='utf-8'),
+    min_size=1,
+    max_size=MAX_CONTAINER_NAME_LENGTH,
+).filter(lambda name: not {'/', '\0'} & set(name))
+containers = clients_containers | clients_containers.map(
+    placement.versions_container
 )
-counts = st.integers(1, placement.SHARD_COUNT_LIMIT)
 
 
 @pytest.mark.parametrize(('name', 'key', 'shards'), VECTORS)
@@ -39,13 +58,19 @@ def test_published_vectors(name, key, shards):
     assert tuple(placement.shard_of(name, n) for n in COUNTS) == shards
 
 
+@pytest.mark.parametrize(('key', 'shards'), [v[1:] for v in VECTORS])
+def test_vectors_are_those_of_the_readme(key, shards):
+    columns = ' | '.join([key, *map(str, shards)])
+    assert f'| {columns} |' in README.read_text()
+
+
 @given(names, counts)
 def test_a_shard_is_an_index_below_the_count(name, count):
     assert 0 <= placement.shard_of(name, count) < count
 
 
 @given(names, counts, counts)
-def test_growing_moves_objects_only_into_new_shards(name, count, other):
+def test_growing_moves_rows_only_into_new_shards(name, count, other):
     few, many = sorted((count, other))
     before = placement.shard_of(name, few)
     after = placement.shard_of(name, many)
@@ -53,8 +78,8 @@ def test_growing_moves_objects_only_into_new_shards(name, count, other):
 
 
 @pytest.mark.parametrize('count', [2, 8, 32, 128])
-def test_objects_spread_evenly(count):
-    expected = 500
+def test_rows_spread_evenly(count):
+    expected = 200
     spread = Counter(
         placement.shard_of(f'logs/{i:08}', count)
         for i in range(count * expected)
@@ -65,7 +90,7 @@ def test_objects_spread_evenly(count):
     assert max(spread.values()) < expected + 5 * deviation
 
 
-def test_growing_by_half_moves_a_third_of_the_objects():
+def test_growing_by_half_moves_a_third_of_the_rows():
     sample = [f'logs/{i:08}' for i in range(6000)]
     moved = sum(
         placement.shard_of(name, 8) != placement.shard_of(name, 12)
@@ -74,24 +99,97 @@ def test_growing_by_half_moves_a_third_of_the_objects():
     assert 1800 < moved < 2200
 
 
-def test_backing_names_lie_in_the_reserved_namespace():
-    assert placement.backing_container('c', 7) == '\0shardmw\0c\x007'
-    assert placement.backing_object('c', 'a/b') == '\0a/b'
+def test_a_backing_container_is_named_after_container_id_and_shard():
+    backing = placement.backing_container('logs', ID, 7)
+    assert backing == 'logs.65a1b2c3d4e5f.7'
 
 
-VERSIONS = '\0versions\0c'
+def test_versions_have_backing_containers_of_their_own():
+    backing = placement.backing_container(VERSIONS, ID, 7)
+    assert backing == '\0versions\0c.65a1b2c3d4e5f.7'
 
 
-def test_versions_lie_in_shards_of_their_own_by_the_names_they_have():
-    backing = placement.backing_container(VERSIONS, 7)
-    assert backing == '\0shardmw-versions\0c\x007'
-    assert placement.backing_object(VERSIONS, '\0o\0123') == '\0o\0123'
+def test_a_long_container_name_is_replaced_by_its_digest():
+    backing = placement.backing_container('é' * 256, ID, 3)
+    digest = hashlib.sha256(('é' * 256).encode()).hexdigest()
+    assert backing == f'{digest}.65a1b2c3d4e5f.3'
 
 
-@given(st.sampled_from(['c', VERSIONS]), st.text())
-def test_bounds_are_the_names_of_objects(container, name):
-    backing = placement.backing_bound(container, name)
-    assert placement.logical_name(container, backing) == name
+@given(containers, ids, shards)
+def test_swift_takes_every_backing_name(container, layout_id, shard):
+    backing = placement.backing_container(container, layout_id, shard)
+    assert len(backing) <= MAX_CONTAINER_NAME_LENGTH
+    assert '/' not in backing
+
+
+def test_the_longest_name_without_a_digest_fits_with_the_last_shard():
+    longest = next(
+        'c' * length
+        for length in range(MAX_CONTAINER_NAME_LENGTH, 0, -1)
+        if not placement.has_long_name('c' * length)
+    )
+    backing = placement.backing_container(longest, ID, LAST_SHARD)
+    assert len(backing) == MAX_CONTAINER_NAME_LENGTH
+    assert backing.startswith(longest)
+
+
+@given(containers, ids, shards)
+def test_a_backing_name_tells_its_parts(container, layout_id, shard):
+    backing = placement.backing_container(container, layout_id, shard)
+    assert placement.parse_backing(backing) == BackingName(
+        placement.backing_base(container), layout_id, shard
+    )
+    assert backing.startswith(placement.backing_prefix(container))
+
+
+@given(containers, containers, ids, ids, shards, shards)
+def test_no_two_containers_share_a_backing_name(a, b, id_a, id_b, i, j):
+    one = placement.backing_container(a, id_a, i)
+    other = placement.backing_container(b, id_b, j)
+    assert (one == other) == ((a, id_a, i) == (b, id_b, j))
+
+
+def test_names_that_begin_with_another_containers_prefix_are_not_its_own():
+    backing = placement.backing_container('c.d', ID, 0)
+    assert backing.startswith(placement.backing_prefix('c'))
+    assert placement.parse_backing(backing).base == 'c.d'
+
+
+@pytest.mark.parametrize(
+    'name',
+    [
+        '',
+        'c',
+        'c.1',
+        f'c.{ID}',
+        f'c.{ID}.',
+        f'c.{ID}.x',
+        f'c.{ID}.-1',
+        f'c.{ID}.01',
+        f'c.{ID}.{SHARD_COUNT_LIMIT}',
+        f'c.{ID}.10000',
+        f'c.{ID}.1.',
+        f'c.{ID}.1\n',
+        f'c.{ID.upper()}.1',
+        f'c.{ID[1:]}.1',
+        f'c.0{ID}.1',
+    ],
+)
+def test_other_names_are_not_those_of_backing_containers(name):
+    assert placement.parse_backing(name) is None
+
+
+@given(names)
+def test_a_hidden_account_is_one_that_swift_keeps_from_clients(account):
+    hidden = placement.hidden_account(account)
+    assert hidden.startswith(AUTO_CREATE_ACCOUNT_PREFIX)
+    assert hidden.endswith(account)
+    assert placement.is_hidden_account(hidden)
+
+
+@pytest.mark.parametrize('account', ['AUTH_a', 'shardmw_a', '.shards_a', '.a'])
+def test_other_accounts_are_not_hidden_ones(account):
+    assert not placement.is_hidden_account(account)
 
 
 @pytest.mark.parametrize(
@@ -101,69 +199,31 @@ def test_bounds_are_the_names_of_objects(container, name):
         ('versions', None),
         (VERSIONS, 'c'),
         ('\0versions\0c\0d', None),
-        ('\0shardmw\0c\x001', None),
+        ('\0other\0c', None),
         ('\0versions', None),
     ],
 )
-def test_whose_versions_a_container_holds(container, owner):
+def test_the_owner_of_a_container_of_old_versions(container, owner):
     assert placement.versions_owner(container) == owner
 
 
-@pytest.mark.parametrize('length', [1, 200, 241, 242, 256])
-def test_a_backing_name_fits_whatever_the_container_name(length):
-    last = placement.SHARD_COUNT_LIMIT - 1
-    backing = placement.backing_container('c' * length, last)
-    assert len(backing) <= MAX_CONTAINER_NAME_LENGTH
-
-
-def test_a_long_container_name_is_replaced_by_its_digest():
-    backing = placement.backing_container('c' * 256, 3)
-    digest = hashlib.sha256(b'c' * 256).hexdigest()
-    assert backing == f'\0shardmw-long\0{digest}\x003'
-
-
-containers_and_versions = containers | containers.map(
-    placement.versions_container
-)
-
-
-@given(containers_and_versions, counts)
-def test_a_backing_name_says_whose_it_is(container, shard):
-    backing = placement.backing_container(container, shard)
-    assert placement.logical_key(backing) == placement.key_of(container)
-    assert backing.startswith(placement.backing_prefix(container))
-
-
-@given(containers_and_versions, containers_and_versions, counts, counts)
-def test_no_two_containers_share_a_backing_name(one, other, i, j):
-    same = placement.backing_container(one, i) == placement.backing_container(
-        other, j
-    )
-    assert same == ((one, i) == (other, j))
+@given(clients_containers)
+def test_the_container_of_old_versions_tells_its_owner(container):
+    versions = placement.versions_container(container)
+    assert placement.versions_owner(versions) == container
 
 
 @pytest.mark.parametrize(
-    'name',
-    [
-        'c',
-        '\0versions\0c',
-        '\0shardmw\0c',
-        '\0shardmw\0c\0x',
-        '\0shardmw\0c\x001\x002',
-        '\0other\0c\x001',
-    ],
+    ('container', 'can_be'),
+    [('c', True), (VERSIONS, True), ('\0other\0c', False), ('\0c', False)],
 )
-def test_other_names_are_nobodys_backing_container(name):
-    assert placement.logical_key(name) is None
+def test_other_reserved_containers_cannot_be_sharded(container, can_be):
+    assert placement.can_be_sharded(container) is can_be
 
 
 @pytest.mark.parametrize(
-    ('name', 'in_root'),
-    [('x' * 1023, False), ('x' * 1024, True), ('é' * 1023, False)],
+    ('name', 'is_reserved'),
+    [('o', False), ('', False), (None, False), ('\0o', True), ('o\0', True)],
 )
-def test_a_name_too_long_to_prefix_lies_in_the_root(name, in_root):
-    assert placement.lies_in_root('c', name) == in_root
-
-
-def test_a_version_lies_in_a_shard_whatever_its_length():
-    assert not placement.lies_in_root(VERSIONS, '\0o\0' + 'x' * 1021)
+def test_reserved_names_contain_a_nul(name, is_reserved):
+    assert placement.is_reserved(name) is is_reserved

@@ -5,15 +5,38 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.layout import Layout, LayoutError, parse_record
-from shardmw.placement import SHARD_COUNT_LIMIT
+from shardmw.record import (
+    SHARD_COUNT_LIMIT,
+    Layout,
+    LayoutError,
+    id_of_time,
+    parse_record,
+    time_of_id,
+)
 
-counts = st.integers(1, SHARD_COUNT_LIMIT)
-layouts = st.builds(Layout, counts, st.none() | counts)
+ID = '65a1b2c3d4e5f'
+YEAR_2112 = 4_480_000_000
+
+ids = st.integers(0, 16**13 - 1).map('{:013x}'.format)
+layouts = st.builds(Layout, ids, st.integers(1, SHARD_COUNT_LIMIT))
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
+almost_records = st.fixed_dictionaries(
+    {},
+    optional={
+        'version': st.just(2) | json_values,
+        'id': ids | json_values,
+        'shards': st.integers(-1, SHARD_COUNT_LIMIT + 1) | json_values,
+        'previous': json_values,
+    },
+)
+
+
+def record(**changes) -> str:
+    fields = {'version': 2, 'id': ID, 'shards': 32, **changes}
+    return json.dumps({k: v for k, v in fields.items() if v is not None})
 
 
 @given(layouts)
@@ -21,8 +44,9 @@ def test_a_record_reads_back_as_it_was_written(layout):
     assert parse_record(layout.to_record()) == layout
 
 
-def test_the_record_is_stable():
-    assert Layout(32).to_record() == '{"version": 1, "shards": 32}'
+def test_the_text_of_a_record_is_stable():
+    text = '{"version": 2, "id": "65a1b2c3d4e5f", "shards": 32}'
+    assert Layout(ID, 32).to_record() == text
 
 
 @pytest.mark.parametrize(
@@ -33,26 +57,52 @@ def test_the_record_is_stable():
         'null',
         '[]',
         '{}',
-        '{"version": 1}',
-        '{"version": 1, "shards": 0}',
-        '{"version": 1, "shards": -1}',
-        '{"version": 1, "shards": "32"}',
-        '{"version": 1, "shards": 32.0}',
-        '{"version": 1, "shards": true}',
-        '{"version": 1, "shards": 1000000}',
-        '{"version": 1, "shards": 32, "previous": null}',
-        '{"version": 1, "shards": 32, "hash": "md5"}',
-        '{"version": 2, "shards": 32}',
-        '{"version": 1, "shards": 32',
+        record(version=1),
+        record(version=3),
+        record(version='2'),
+        record(version=None),
+        record(id=None),
+        record(id=''),
+        record(id=ID[1:]),
+        record(id=ID + '0'),
+        record(id=ID.upper()),
+        record(id=ID + '\n'),
+        record(id=7),
+        record(shards=None),
+        record(shards=0),
+        record(shards=-1),
+        record(shards='32'),
+        record(shards=32.0),
+        record(shards=True),
+        record(shards=SHARD_COUNT_LIMIT + 1),
+        record(previous=8),
+        record()[:-1],
+        record() + record(),
     ],
 )
-def test_what_is_no_record_of_this_version_is_refused(text):
+def test_anything_but_a_record_of_this_version_is_refused(text):
     with pytest.raises(LayoutError):
         parse_record(text)
 
 
-@given(json_values)
-def test_any_other_json_is_refused_or_a_layout(value):
+@pytest.mark.parametrize(
+    'text, message',
+    [
+        (record(version=3), 'version 3, this release reads 2'),
+        (record(shards=0), 'shards 0, not a number from 1 to 1024'),
+        (record(id='7'), "id '7', not 13 hex digits"),
+        ('32', "not an object: '32'"),
+        ('{', "not JSON: '{'"),
+    ],
+)
+def test_the_error_says_what_is_wrong_and_what_is_allowed(text, message):
+    with pytest.raises(LayoutError) as caught:
+        parse_record(text)
+    assert str(caught.value) == message
+
+
+@given(json_values | almost_records)
+def test_any_json_is_refused_or_is_the_layout_that_it_says(value):
     text = json.dumps(value)
     try:
         layout = parse_record(text)
@@ -62,13 +112,27 @@ def test_any_other_json_is_refused_or_a_layout(value):
 
 
 @given(layouts, st.data())
-def test_a_record_cut_short_is_refused(layout, data):
-    record = layout.to_record()
-    end = data.draw(st.integers(0, len(record) - 1))
+def test_a_record_that_was_cut_short_is_refused(layout, data):
+    text = layout.to_record()
+    end = data.draw(st.integers(0, len(text) - 1))
     with pytest.raises(LayoutError):
-        parse_record(record[:end])
+        parse_record(text[:end])
 
 
-def test_objects_may_lie_by_both_counts_while_they_move():
-    assert Layout(12, 8).counts() == (12, 8)
-    assert Layout(8).counts() == (8,)
+@given(st.floats(0, YEAR_2112), st.floats(0, YEAR_2112))
+def test_later_ids_sort_after_earlier_ones(one, other):
+    earlier, later = sorted([one, other])
+    assert id_of_time(earlier) <= id_of_time(later)
+
+
+@given(st.floats(0, YEAR_2112))
+def test_an_id_tells_its_time_to_the_microsecond(seconds):
+    assert time_of_id(id_of_time(seconds)) == pytest.approx(
+        seconds, abs=2e-6, rel=0
+    )
+
+
+@given(st.floats(0, YEAR_2112), st.integers(1, SHARD_COUNT_LIMIT))
+def test_an_id_of_any_time_makes_a_record(seconds, shards):
+    layout = Layout(id_of_time(seconds), shards)
+    assert parse_record(layout.to_record()) == layout
