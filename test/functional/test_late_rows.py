@@ -1,0 +1,491 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sequences in which a row comes late, or to an outdated place.
+
+Of every upload that was acknowledged: it can be read; it is listed once
+Swift's updaters have run; nothing answers 503 for ever; nothing stays listed
+that can neither be read nor deleted.
+"""
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from shardmw.controllers.lifecycle import LOCK_SECONDS
+from shardmw.saio import Cluster, ClusterOptions
+from test.functional.backing import Backing, memcached_of
+from test.functional.client import Client
+from test.functional.conftest import (
+    SHARD_COUNT_HEADER,
+    USER,
+    make_sharded,
+    unique,
+)
+from test.functional.extra_proxy import running_detached_proxy
+from test.functional.unfiltered import running_unfiltered_proxy
+
+UPDATERS = ('object-updater', 'container-updater')
+REPLICATORS = ('container-replicator', 'account-replicator')
+
+#: Rows of other layouts are looked for with every listing.
+SETTINGS = {
+    'shardmw.stats_cache_seconds': '0',
+    'container-server.conn_timeout': '10',
+    'object-server.conn_timeout': '10',
+}
+COUNTS = [0, 1, 2, 8]
+UPLOADS = 6
+
+
+def login(cluster: Cluster) -> Client:
+    return Client.login(cluster.auth_url, USER, cluster.users[USER])
+
+
+def with_count(shards: int) -> dict[str, str]:
+    return {SHARD_COUNT_HEADER: str(shards)} if shards else {}
+
+
+def put(client: Client, container: str, shards: int) -> int:
+    """Put a container, plain if `shards` is 0; gives the status."""
+    return client.put(container, headers=with_count(shards)).status
+
+
+def make(client: Client, shards: int) -> str:
+    container = unique('late')
+    assert put(client, container, shards) == 201
+    return container
+
+
+def slow_body(seconds: float) -> Iterator[bytes]:
+    yield b'slow'
+    time.sleep(seconds)
+    yield b'ly'
+
+
+def upload(client: Client, container: str, names: list[str]) -> list[str]:
+    """Upload objects; gives the names of those that were acknowledged."""
+    return [
+        name
+        for name in names
+        if client.put(container, name, name.encode()).status == 201
+    ]
+
+
+def update(cluster: Cluster) -> None:
+    for daemon in UPDATERS:
+        cluster.daemon(daemon)
+
+
+def assert_kept(client: Client, container: str, names: list[str]) -> None:
+    """Check that objects can be read, are listed, and can be deleted."""
+    for name in names:
+        assert client.get(container, name).status == 200, name
+    assert set(names) <= set(client.listing(container).names())
+    for name in client.listing(container).names():
+        assert client.delete(container, name).status in (204, 404), name
+    # One that came back by a late row goes with its last one.
+    assert client.get(container).status in (204, 404)
+    assert client.delete(container).status in (204, 404)
+    assert client.get(container).status == 404
+
+
+NAMES = [f'o{i}' for i in range(UPLOADS)]
+
+
+@pytest.fixture(scope='module')
+def one(tmp_path_factory):
+    """A cluster of one replica."""
+    options = ClusterOptions(proxies=2, settings=SETTINGS, policies=2)
+    with Cluster(tmp_path_factory.mktemp('one'), options) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope='module')
+def detached_url(one):
+    """A proxy of that cluster which has a memcached of its own."""
+    with running_detached_proxy(one) as url:
+        yield url
+
+
+@pytest.fixture
+def client(one) -> Client:
+    return login(one)
+
+
+@pytest.fixture
+def other(client, one) -> Client:
+    """The same user by way of the second proxy."""
+    return client.on(one.proxy_urls[1])
+
+
+@pytest.fixture
+def detached(one, detached_url) -> Client:
+    """The same user by way of a proxy that hears of no invalidation."""
+    key = one.users[USER]
+    return Client.login(f'{detached_url}/auth/v1.0', USER, key)
+
+
+@pytest.fixture(scope='module')
+def unfiltered_url(one):
+    with running_unfiltered_proxy(one) as url:
+        yield url
+
+
+@pytest.fixture
+def unfiltered(client, unfiltered_url) -> Client:
+    return client.on(unfiltered_url)
+
+
+@pytest.fixture
+def backing(unfiltered) -> Backing:
+    return Backing(unfiltered)
+
+
+@contextlib.contextmanager
+def without(cluster: Cluster, *names: str) -> Iterator[None]:
+    """Stop servers meanwhile."""
+    for name in names:
+        cluster.stop(name)
+    try:
+        yield
+    finally:
+        for name in names:
+            cluster.start(name)
+
+
+class TestDeleteDuringUploads:
+    @pytest.mark.parametrize('shards', COUNTS)
+    def test_loses_nothing(self, one, client, other, shards):
+        container = make(client, shards)
+        uploaders = [client.on(one.proxy_urls[i % 2]) for i in range(UPLOADS)]
+        with ThreadPoolExecutor(UPLOADS + 1) as pool:
+            statuses = [
+                pool.submit(
+                    uploader.put,
+                    container,
+                    name,
+                    slow_body(0.04 + 0.08 * i / UPLOADS),
+                )
+                for i, (uploader, name) in enumerate(
+                    zip(uploaders, NAMES, strict=True)
+                )
+            ]
+            time.sleep(0.02)
+            deleted = pool.submit(other.delete, container).result()
+        assert deleted.status in (204, 409)
+        stored = [
+            name
+            for name, status in zip(NAMES, statuses, strict=True)
+            if status.result().status == 201
+        ]
+        update(one)
+        for name in stored:
+            assert client.get(container, name).status == 200, name
+        if stored:
+            assert_kept(client, container, stored)
+
+
+class TestUpdateThatWaits:
+    """The container server is down during uploads."""
+
+    @pytest.fixture(params=[0, 3])
+    def waiting(self, request, one, client) -> str:
+        """A container that was deleted while updates for it wait."""
+        container = make(client, request.param)
+        assert client.get(container).status == 204
+        upload(client, container, ['early'])
+        with without(one, 'container-1'):
+            assert upload(client, container, NAMES) == NAMES
+        assert client.delete(container, 'early').status == 204
+        assert client.delete(container).status == 204
+        return container
+
+    def test_brings_the_deleted_container_back(self, one, client, waiting):
+        update(one)
+        assert_kept(client, waiting, NAMES)
+
+    @pytest.mark.parametrize('count', [0, 2, 5])
+    def test_reaches_a_container_that_is_put_afterwards(
+        self, one, client, waiting, count
+    ):
+        update(one)
+        assert put(client, waiting, count) in (201, 202)
+        assert_kept(client, waiting, NAMES)
+
+    @pytest.mark.parametrize('count', [0, 2, 5])
+    def test_reaches_a_container_that_was_created_anew(
+        self, one, client, waiting, count
+    ):
+        assert put(client, waiting, count) == 201
+        update(one)
+        assert_kept(client, waiting, NAMES)
+
+
+class TestLostInvalidation:
+    """A proxy has not heard of what another one did to a container."""
+
+    @pytest.fixture(params=[0, 4])
+    def known(self, request, client, detached) -> str:
+        container = make(client, request.param)
+        assert upload(detached, container, ['early']) == ['early']
+        assert client.delete(container, 'early').status == 204
+        return container
+
+    def test_of_a_deletion_is_mended_by_a_put(
+        self, one, client, detached, known
+    ):
+        assert client.delete(known).status == 204
+        stored = upload(detached, known, NAMES)
+        update(one)
+        put(client, known, 0)
+        assert_kept(client, known, stored)
+
+    @pytest.mark.parametrize('count', [0, 2, 7])
+    def test_of_a_recreation_loses_nothing(
+        self, one, client, detached, known, count
+    ):
+        assert client.delete(known).status == 204
+        assert put(client, known, count) == 201
+        stored = upload(detached, known, NAMES)
+        assert stored
+        update(one)
+        put(client, known, 0)
+        assert_kept(client, known, stored)
+
+    def test_of_a_deletion_lets_a_create_be_a_create(
+        self, client, detached, known
+    ):
+        assert client.delete(known).status == 204
+        assert put(detached, known, 6) == 201
+        answer = client.head(known)
+        assert answer.headers['x-container-shard-count'] == '6'
+
+
+class TestConcurrentCreates:
+    def test_acknowledged_containers_keep_their_count(
+        self, client, other, backing
+    ):
+        container = unique('race')
+        big = with_count(64)
+        with ThreadPoolExecutor(2) as pool:
+            first = pool.submit(client.put, container, headers=big)
+            time.sleep(0.1)
+            second = pool.submit(other.put, container, headers=with_count(3))
+            statuses = {
+                '64': first.result().status,
+                '3': second.result().status,
+            }
+        assert sorted(statuses.values()) == [201, 409]
+        (count,) = [c for c, status in statuses.items() if status == 201]
+        answer = client.head(container)
+        assert answer.status == 204
+        assert answer.headers['x-container-shard-count'] == count
+        assert client.listing(container).status == 200
+        names = backing.shards(container)
+        assert len(names) == int(count)
+
+    def test_does_not_wait_for_one_that_was_killed(self, one, client):
+        """A lock that nobody releases expires; shards of it are no harm."""
+        container = unique('killed')
+        key = f'shardmw/lifecycle/{client.account}/{container}'
+        memcached_of(one).incr(key, time=2)
+        started = time.monotonic()
+        assert put(client, container, 8) == 201
+        assert time.monotonic() - started < LOCK_SECONDS
+
+
+class TestHalfDeleted:
+    def test_shards_of_a_dead_delete_do_not_hinder_a_create(
+        self, client, backing
+    ):
+        container = make(client, 4)
+        backing.delete_root(container)
+        assert client.get(container).status == 404
+        assert put(client, container, 2) == 201
+        assert upload(client, container, NAMES) == NAMES
+        assert_kept(client, container, NAMES)
+
+    def test_the_account_server_may_be_away(self, one, client):
+        container = make(client, 4)
+        with without(one, 'account-1'):
+            status = client.delete(container).status
+        assert status in (204, 404, 503)
+        update(one)
+        client.delete(container)
+        assert put(client, container, 2) == 201
+        assert upload(client, container, NAMES) == NAMES
+        assert_kept(client, container, NAMES)
+
+
+class TestDeprecatedPolicy:
+    @pytest.fixture
+    def deprecated(self, one, client):
+        """A container whose policy has been deprecated since."""
+        container = unique('policy')
+        headers = {**with_count(3), 'X-Storage-Policy': 'Policy-1'}
+        assert client.put(container, headers=headers).status == 201
+        conf = one.path / 'etc' / 'swift.conf'
+        text = conf.read_text()
+        section = '[storage-policy:1]\n'
+        conf.write_text(text.replace(section, f'{section}deprecated = yes\n'))
+        proxies = [n for n in one.servers if n.startswith('proxy')]
+        for name in proxies:
+            one.stop(name)
+            one.start(name)
+        yield container
+        conf.write_text(text)
+        for name in proxies:
+            one.stop(name)
+            one.start(name)
+
+    def test_missing_shards_come_back(
+        self, one, deprecated, unfiltered, backing
+    ):
+        client = login(one)
+        backing.delete_shard(deprecated, 1)
+        assert client.listing(deprecated).status == 503
+        assert put(client, deprecated, 3) == 202
+        assert client.listing(deprecated).status == 200
+
+    def test_late_rows_bring_it_back(self, one, deprecated):
+        client = login(one)
+        assert client.get(deprecated).status == 204
+        with without(one, 'container-1'):
+            assert upload(client, deprecated, NAMES) == NAMES
+        assert client.delete(deprecated).status == 204
+        update(one)
+        assert set(client.listing(deprecated).names()) == set(NAMES)
+        for name in NAMES:
+            assert client.get(deprecated, name).status == 200
+
+
+@pytest.fixture(scope='module')
+def three(tmp_path_factory):
+    """A cluster of three replicas."""
+    options = ClusterOptions(replicas=3, settings=SETTINGS)
+    with Cluster(tmp_path_factory.mktemp('three'), options) as cluster:
+        yield cluster
+
+
+def forgetful(cluster: Cluster) -> Client:
+    """Have the proxies read all info anew; gives a client for that."""
+    cluster.stop('memcached')
+    cluster.start('memcached')
+    return login(cluster)
+
+
+class TestReplicaThatWasAway:
+    """A drive is away during a deletion and a new creation, and comes back."""
+
+    @pytest.mark.parametrize('away', [1, 2, 3])
+    @pytest.mark.parametrize(('before', 'after'), [(2, 5), (5, 2), (3, 0)])
+    def test_does_not_decide_the_layout(self, three, before, after, away):
+        client = login(three)
+        container = make(client, before)
+        assert upload(client, container, ['early']) == ['early']
+        assert client.delete(container, 'early').status == 204
+        with without(three, f'container-{away}'):
+            assert client.delete(container).status == 204
+            assert put(client, container, after) == 201
+        stored = []
+        for name in NAMES:
+            client = forgetful(three)
+            stored += upload(client, container, [name])
+            if after:
+                answer = client.head(container)
+                assert answer.headers['x-container-shard-count'] == str(after)
+        assert stored == NAMES
+        for daemon in (*UPDATERS, *REPLICATORS, *UPDATERS):
+            three.daemon(daemon)
+        client = forgetful(three)
+        if not after:
+            put(client, container, 0)
+        assert_kept(client, container, NAMES)
+
+    def test_uploads_of_that_time_are_kept(self, three):
+        client = login(three)
+        container = make(client, 3)
+        with without(three, 'container-2'):
+            assert upload(client, container, NAMES) == NAMES
+        for daemon in (*UPDATERS, *REPLICATORS):
+            three.daemon(daemon)
+        assert_kept(client, container, NAMES)
+
+
+class TestUnfilteredProxy:
+    """A proxy lacks the filter."""
+
+    def test_its_uploads_are_listed_and_can_be_deleted(
+        self, client, unfiltered, backing
+    ):
+        container = make(client, 4)
+        assert upload(unfiltered, container, NAMES) == NAMES
+        assert backing.root_names(container) == NAMES
+        assert client.listing(container).names() == NAMES
+        assert backing.root_names(container) == []
+        assert_kept(client, container, NAMES)
+
+    def test_its_manifests_keep_their_figures(self, client, unfiltered):
+        container = make(client, 4)
+        segment = {'path': f'{container}/segment', 'size_bytes': 4}
+        assert client.put(container, 'segment', b'1234').status == 201
+        assert (
+            unfiltered.put(
+                container,
+                'manifest',
+                json.dumps([segment]).encode(),
+                query={'multipart-manifest': 'put'},
+            ).status
+            == 201
+        )
+        before = unfiltered.listing(container).json()[0]
+        bytes_before = unfiltered.head(container).headers[
+            'x-container-bytes-used'
+        ]
+        client.listing(container)
+        rows = {row['name']: row for row in client.listing(container).json()}
+        assert rows['manifest'] == before
+        used = client.head(container).headers['x-container-bytes-used']
+        assert int(used) == int(bytes_before) + 4
+
+    def test_its_deletion_of_a_full_container_is_mended_by_a_listing(
+        self, one, client, unfiltered
+    ):
+        container = make(client, 4)
+        assert upload(client, container, NAMES) == NAMES
+        assert unfiltered.delete(container).status == 204
+        update(one)
+        assert_kept(client, container, NAMES)
+
+    def test_its_overwrites_and_deletions_win(self, client, unfiltered):
+        container = make(client, 4)
+        assert upload(client, container, ['a', 'b']) == ['a', 'b']
+        assert unfiltered.put(container, 'a', b'much longer').status == 201
+        assert client.listing(container).json()[0]['bytes'] == 11
+        assert client.delete(container, 'a').status == 204
+        assert client.listing(container).names() == ['b']
+
+
+def test_rows_survive_being_moved_away_and_back(
+    one, client, unfiltered, backing
+):
+    """A container is deleted past the filter twice, its rows move twice."""
+    container = make(client, 2)
+    assert upload(client, container, NAMES) == NAMES
+    assert unfiltered.delete(container).status == 204
+    update(one)
+    assert set(client.listing(container).names()) == set(NAMES)
+    assert (
+        client.head(container).headers.get('x-container-shard-count') is None
+    )
+    assert client.listing(container).names() == NAMES
+    assert_kept(client, container, NAMES)
+
+
+def test_make_sharded_is_listed(client):
+    container = make_sharded(client)
+    assert upload(client, container, NAMES) == NAMES
+    assert_kept(client, container, NAMES)
