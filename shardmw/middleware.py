@@ -99,7 +99,10 @@ from shardmw.placement import (
 )
 from shardmw.quotas.info_app import InfoApp, install
 from shardmw.ratelimit.account_rate import AccountRate
-from shardmw.ratelimit.accounting import OLD_VERSIONS_SOURCE, Accounting
+from shardmw.ratelimit.accounting import (
+    VERSIONED_WRITES_SOURCE,
+    Accounting,
+)
 from shardmw.ratelimit.limiter import RateLimiter
 from shardmw.stats.accounts import AccountStats
 from shardmw.stats.head_cache import HeadCache
@@ -208,7 +211,7 @@ class ShardMiddleware:
             return False
         # X-Versions-Location reads what an upload is about to replace. The
         # upload is counted before anything is copied.
-        is_counted = env.get('swift.source') == OLD_VERSIONS_SOURCE
+        is_counted = env.get('swift.source') == VERSIONED_WRITES_SOURCE
         return not (is_counted and self._limits_writes)
 
     def _controlled(self, env: dict) -> Callable:

@@ -79,7 +79,7 @@ class ObjectController:
         except LayoutError as err:
             return unavailable(req, self.logger, err)
         refusal = self.accounting.write(req, path, info, target)
-        if refusal or target is None:
+        if refusal or target is None or req.method not in WRITES:
             return refusal or self.app
         return self._redirected(req, path, target)
 
