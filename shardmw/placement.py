@@ -34,6 +34,7 @@ CACHED_CONTAINERS = 1024
 
 _LONGEST_SUFFIX = len(f'.{"0" * ID_DIGITS}.{SHARD_COUNT_LIMIT - 1}')
 _SUFFIX = re.compile(rf'\.([0-9a-f]{{{ID_DIGITS}}})\.(0|[1-9][0-9]{{0,3}})')
+_DIGEST = re.compile('[0-9a-f]{64}')
 _JUMP_MULTIPLIER = 2862933555777941757
 _UINT64 = (1 << 64) - 1
 
@@ -41,7 +42,7 @@ _UINT64 = (1 << 64) - 1
 class BackingName(NamedTuple):
     """The parts of a backing container's name.
 
-    :param base: the logical container's name, or the digest of a long one
+    :param base: the logical container's name, or its digest
     :param layout_id: the id of the layout that the shard belongs to
     :param shard: the index of the shard
     """
@@ -95,17 +96,21 @@ def is_hidden_account(account: str) -> bool:
 def backing_base(container: str) -> str:
     """Return the first part of the names of a container's backing containers.
 
-    It is the container's name, or the SHA-256 of a name that would become too
-    long for Swift, in hexadecimal.
+    It is the container's name, or its SHA-256 in hexadecimal.
     """
-    if has_long_name(container):
+    if has_digest(container):
         return hashlib.sha256(container.encode('utf-8')).hexdigest()
     return container
 
 
-def has_long_name(container: str) -> bool:
-    """Return True if backing names carry the container's digest."""
-    return len(container) + _LONGEST_SUFFIX > MAX_CONTAINER_NAME_LENGTH
+def has_digest(container: str) -> bool:
+    """Return True if backing names begin with the container's digest.
+
+    That is so if its name would become too long for Swift, or looks like the
+    digest of another name.
+    """
+    is_too_long = len(container) + _LONGEST_SUFFIX > MAX_CONTAINER_NAME_LENGTH
+    return is_too_long or _DIGEST.fullmatch(container) is not None
 
 
 def backing_prefix(container: str) -> str:

@@ -20,7 +20,7 @@ from shardmw.paths import Path
 from shardmw.placement import (
     backing_base,
     backing_prefix,
-    has_long_name,
+    has_digest,
     hidden_account,
     parse_backing,
 )
@@ -88,13 +88,13 @@ class AccountStats:
         names = {backing_base(name): name for name in containers}
         if not names or not self.backend.account_exists(env, hidden):
             return {}
-        short = [name for name in names.values() if not has_long_name(name)]
+        short = [name for name in names.values() if not has_digest(name)]
         prefixes = [backing_prefix(name) for name in short]
         ranges = [(min(prefixes), max(prefixes))] if prefixes else []
         ranges += [
             (backing_prefix(name), backing_prefix(name))
             for name in names.values()
-            if has_long_name(name)
+            if has_digest(name)
         ]
         figures: dict[str, ContainerStats] = {}
         for start, end in ranges:

@@ -126,7 +126,7 @@ def test_the_longest_name_without_a_digest_fits_with_the_last_shard():
     longest = next(
         'c' * length
         for length in range(MAX_CONTAINER_NAME_LENGTH, 0, -1)
-        if not placement.has_long_name('c' * length)
+        if not placement.has_digest('c' * length)
     )
     backing = placement.backing_container(longest, ID, LAST_SHARD)
     assert len(backing) == MAX_CONTAINER_NAME_LENGTH
@@ -147,6 +147,11 @@ def test_no_two_containers_share_a_backing_name(a, b, id_a, id_b, i, j):
     one = placement.backing_container(a, id_a, i)
     other = placement.backing_container(b, id_b, j)
     assert (one == other) == ((a, id_a, i) == (b, id_b, j))
+
+
+def test_a_container_named_like_a_digest_does_not_share_backing_names():
+    digest = placement.backing_base('c' * 256)
+    assert placement.backing_base(digest) != digest
 
 
 def test_names_that_begin_with_another_containers_prefix_are_not_its_own():
