@@ -98,6 +98,21 @@ class TestOwnRate:
         assert client.put(container, FIRST).status == 201
         assert_refused(other_proxy.put(container, FIRST))
 
+    @pytest.mark.parametrize(
+        'header', ['X-Versions-Location', 'X-History-Location']
+    )
+    def test_refuses_an_upload_before_its_old_version_is_stored(
+        self, client, operator, container, header
+    ):
+        archive = make_sharded(client)
+        client.post(container, headers={header: archive})
+        client.put(container, FIRST, b'first')
+        operator.set_rate(container, SLOW)
+        assert client.put(container, FIRST, b'second').status == 201
+        before = client.listing(archive).names()
+        assert client.put(container, FIRST, b'third').status == 503
+        assert client.listing(archive).names() == before
+
     def test_is_of_that_container_alone(self, client, operator, container):
         operator.set_rate(container, SLOW)
         client.put(container, FIRST)
