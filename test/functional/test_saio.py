@@ -12,12 +12,15 @@ import time
 from pathlib import Path
 
 import pytest
+from swift.container.backend import ContainerBroker
 
 from shardmw.saio import Cluster, ClusterOptions, SaioError, processes
 from test.functional.client import Client
+from test.functional.unfiltered import running_unfiltered_proxy
 
 COMMAND = Path(sys.executable).with_name('shardmw-saio')
 USER = 'test:tester'
+SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
 PATIENCE_SECONDS = 20
 
 
@@ -628,37 +631,110 @@ def test_the_updater_moves_the_counts_of_the_account(small):
     assert counts() == [(1, 5)]
 
 
-def test_the_expirer_deletes_what_has_expired(small):
+@pytest.fixture(params=[0, 4], ids=['plain', 'sharded'])
+def shard_count(request):
+    return {SHARD_COUNT_HEADER: str(request.param)} if request.param else {}
+
+
+def test_the_expirer_deletes_objects_and_rows(small, shard_count):
     client = login(small)
-    client.put('expiring')
+    container = f'expiring-{len(shard_count)}'
+    client.put(container, headers=shard_count)
     at = str(int(time.time()) + 1)
-    client.put('expiring', 'o', headers={'X-Delete-At': at})
-    wait_for(lambda: client.head('expiring', 'o').status == 404)
-    assert client.listing('expiring').names() == ['o']
+    client.put(container, 'o', headers={'X-Delete-At': at})
+    wait_for(lambda: client.head(container, 'o').status == 404)
+    assert client.listing(container).names() == ['o']
     # the expirer finds its queues by the account's listing
     small.daemon('container-updater')
     small.daemon('object-expirer')
-    assert client.listing('expiring').names() == []
+    assert client.listing(container).names() == []
+
+
+#: Stores an object in the wrong policy, and queues it for the reconciler.
+MISPLACE = """if True:
+    import io, sys
+    from pathlib import Path
+    from swift.common import utils
+    etc, container = Path(sys.argv[1]), sys.argv[2]
+    utils.SWIFT_CONF_FILE = str(etc / 'swift.conf')
+    from swift.common.internal_client import InternalClient
+    from swift.container.reconciler import add_to_reconciler_queue
+    swift = InternalClient(str(etc / 'internal-client.conf'), 'test', 1)
+    now = utils.Timestamp.now().internal
+    swift.upload_object(
+        io.BytesIO(b'body'), 'AUTH_test', container, 'o',
+        {'X-Timestamp': now, 'X-Backend-Storage-Policy-Index': '1'},
+    )
+    ring = swift.container_ring
+    target = 'AUTH_test', container, 'o', 1, now, 'PUT'
+    assert add_to_reconciler_queue(ring, *target)
+"""
+
+
+def test_the_reconciler_moves_objects_and_rows(clusters, shard_count):
+    cluster = clusters(ClusterOptions(policies=2))
+    client = login(cluster)
+    container = f'reconciled-{len(shard_count)}'
+    client.put(container, headers=shard_count)
+    command = [sys.executable, '-c', MISPLACE, cluster.path / 'etc', container]
+    subprocess.run(command, check=True)
+    assert client.get(container, 'o').status == 404
+    # the reconciler finds its queues by the account's listing
+    cluster.daemon('container-updater')
+    cluster.daemon('container-reconciler')
+    assert client.get(container, 'o').body == b'body'
+    assert client.listing(container).names() == ['o']
+    assert client.delete(container, 'o').status == 204
+    assert client.listing(container).names() == []
+
+
+SHARDER = {
+    'container-sharder.auto_shard': 'true',
+    'container-sharder.shard_container_threshold': '10',
+    'container-sharder.cleave_batch_size': '10',
+}
+
+
+def split_containers(cluster, account):
+    """Return the containers of an account that the sharder has split."""
+    databases = cluster.devices_path.glob('1/*/containers/*/*/*/*_*.db')
+    infos = [ContainerBroker(str(path)).get_info() for path in databases]
+    return [row['container'] for row in infos if row['account'] == account]
 
 
 def test_the_sharder_shards_natively(small):
-    small.reconfigure(
-        {
-            'container-sharder.auto_shard': 'true',
-            'container-sharder.shard_container_threshold': '10',
-            'container-sharder.cleave_batch_size': '10',
-        }
-    )
+    small.reconfigure(SHARDER)
     admin = login(small, 'admin:admin').visiting(login(small))
     admin.put('native', headers={'X-Container-Sharding': 'on'})
     names = [f'o{i:02}' for i in range(20)]
     for name in names:
         admin.put('native', name)
     small.daemon('container-sharder')
-    databases = small.devices_path.glob('1/*/containers/*/*/*/*.db')
-    sharded = [each for each in databases if '_' in each.name]
-    assert sharded
+    assert 'native' in split_containers(small, 'AUTH_test')
     assert admin.listing('native').names() == names
+
+
+def test_the_sharder_splits_backing_containers(small):
+    client = login(small)
+    client.put('deep', headers={SHARD_COUNT_HEADER: '2'})
+    names = [f'o{i:02}' for i in range(50)]
+    for name in names:
+        client.put('deep', name, b'x')
+    hidden = '.shardmw_AUTH_test'
+    with running_unfiltered_proxy(small) as url:
+        operator = Client(f'{url}/v1/{hidden}', client.token)
+        for backing in operator.listing(prefix='deep.').names():
+            operator.post(backing, headers={'X-Container-Sharding': 'on'})
+    small.reconfigure(SHARDER)
+    for _pass in range(2):
+        small.daemon('container-sharder')
+    assert len(split_containers(small, hidden)) == 2
+    assert client.listing('deep').names() == names
+    assert client.put('deep', 'p', b'x').status == 201
+    assert client.delete('deep', 'o00').status == 204
+    # rows of a proxy that has not noticed the split yet are misplaced
+    small.daemon('container-sharder')
+    assert client.listing('deep').names() == [*names[1:], 'p']
 
 
 def test_a_daemon_that_fails(small):

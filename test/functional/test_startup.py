@@ -291,8 +291,8 @@ class TestListingsFilter:
     def test_right_of_shardmw_is_refused(self, configuration, refusal):
         configuration.insert_after('shardmw', self.NAME)
         assert refusal() == (
-            'shardmw: shardmw-listings stands right of shardmw: move '
-            f'shardmw-listings to the left: {ONLY_LOGGING}'
+            'shardmw-listings: shardmw-listings stands right of shardmw: move '
+            'shardmw-listings to the left of shardmw'
         )
 
     def test_without_shardmw_is_refused(self, configuration, refusal):
