@@ -15,11 +15,14 @@ versions, whose bytes Swift counts against the quota of their owners.
 from collections.abc import Callable
 
 from swift.common.header_key_dict import HeaderKeyDict
+from swift.common.http import HTTP_OK
 from swift.common.swob import Request, Response
-from swift.proxy.controllers.base import set_info_cache
+from swift.proxy.controllers.base import headers_to_account_info
 
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import BackendError, described_by
+from shardmw.backend.infocache import INFOCACHE_ENV, info_key
+from shardmw.backend.memcached import SharedCache
 from shardmw.paths import Path, parse_path
 from shardmw.placement import is_hidden_account, versions_owner
 from shardmw.record import LayoutError
@@ -86,8 +89,7 @@ class InfoApp:
                 err,
             )
             return
-        # The proxy app has cached its own figures already.
-        set_info_cache(env, path.account, path.container, resp)
+        _cache_figures(env, path, resp.headers)
 
     def _add_shards(self, env: dict, path: Path, resp: Response) -> bool:
         answer = Answer(
@@ -115,17 +117,44 @@ def cache_sums(env: dict, path: Path, answer: Answer) -> None:
 
     :param answer: the answer to the client, sums included
     """
-    if _needs_sums(path, answer.headers):
-        resp = Response(
-            status=answer.status_line, headers=dict(answer.headers)
-        )
-        set_info_cache(env, path.account, path.container, resp)
+    if answer.is_success and _needs_sums(path, answer.headers):
+        _cache_figures(env, path, answer.headers)
 
 
 def install(pipeline: list, info_app: InfoApp) -> None:
     """Have the filters of a pipeline ask another app for info."""
     for app in pipeline:
         app._pipeline_request_logging_app = info_app
+
+
+def _cache_figures(env: dict, path: Path, headers: HeaderKeyDict) -> None:
+    """Put the figures of an answer into the info that the proxy app cached.
+
+    The app cached the whole info; its answer lacks what the client may not
+    see, such as ACLs.
+
+    :param headers: of an answer to a GET or HEAD, sums included
+    """
+    infocache = env.get(INFOCACHE_ENV) or {}
+    key = info_key(path.account, path.container)
+    if key not in infocache:
+        return
+    info = infocache[key] = {**infocache[key], **_figures(path, headers)}
+    level = 'Container' if path.container else 'Account'
+    seconds = headers.get(f'X-Backend-Recheck-{level}-Existence', 0)
+    SharedCache(env).set(key, info, int(seconds))
+
+
+def _figures(path: Path, headers: HeaderKeyDict) -> dict:
+    """Return the part of Swift's info that has the figures."""
+    if path.container:
+        return {
+            'object_count': headers[OBJECT_COUNT_HEADER],
+            'bytes': headers[BYTES_USED_HEADER],
+        }
+    info = headers_to_account_info(headers, HTTP_OK)
+    names = ('total_object_count', 'bytes', 'storage_policies')
+    return {name: info[name] for name in names}
 
 
 def _needs_sums(path: Path, headers) -> bool:

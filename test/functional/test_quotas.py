@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quotas hold for the whole of a sharded container.
+"""Quotas hold for the whole of a sharded container, and of an account.
 
-Swift holds quotas against what it knows of a container, which may be a minute
-old. Here a change of the container's metadata has it look anew, and the sums
+Swift's own filters hold them, against its cached info, which may be a minute
+old. Here a change of the metadata has Swift read the info anew, and the sums
 over shards are not cached.
 """
 
@@ -66,15 +66,12 @@ class TestCount:
         set_quota(client, full, Count=4)
         assert client.put(full, 'd', b'x').status == 413
 
-    def test_counts_what_lies_in_the_root(self, client, container):
+    def test_counts_the_longest_names(self, client, container):
         client.put(container, 'x' * 1024)
         client.put(container, 'a')
         set_quota(client, container, Count=2)
         assert client.put(container, 'b').status == 413
-
-    def test_holds_for_names_that_lie_in_the_root(self, client, full):
-        set_quota(client, full, Count=4)
-        assert client.put(full, 'x' * 1024).status == 413
+        assert client.put(container, 'y' * 1024).status == 413
 
     def test_of_nothing_refuses_everything(self, client, container):
         set_quota(client, container, Count=0)
@@ -304,22 +301,83 @@ class TestVersions:
         assert client.get(container, 'o').body == b'from before'
 
 
-class TestAccountQuota:
-    @pytest.fixture
-    def writer(self, cluster, new_account, stranger) -> Client:
-        """May write into an account in whose shards lie ten of 19 bytes."""
-        acl = json.dumps({'read-write': ['test:tester3']})
-        owner = new_account()
-        owner.put('c', headers={SHARD_COUNT_HEADER: str(SHARDS)})
+class TestReaders:
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_reader_of_a_container_with_a_quota_may_read_again(
+        self, client, stranger, container, method
+    ):
+        client.post(container, headers={'X-Container-Read': 'test:tester3'})
+        set_quota(client, container, Count=9)
+        assert stranger.request(method, container).status == 204
+        assert stranger.request(method, container).status == 204
+
+    def test_writer_of_a_container_with_a_quota_may_write_again(
+        self, client, stranger, container
+    ):
+        client.post(container, headers={'X-Container-Write': 'test:tester3'})
+        set_quota(client, container, Count=9)
+        assert stranger.put(container, 'a').status == 201
+        assert stranger.put(container, 'b').status == 201
+
+
+COUNTS = {'plain': {}, 'sharded': {SHARD_COUNT_HEADER: str(SHARDS)}}
+
+
+@pytest.fixture(scope='module')
+def accounts(cluster, new_account) -> dict[str, Client]:
+    """The owners of an account of plain and one of sharded containers."""
+    owners = {}
+    for kind, count in COUNTS.items():
+        owner = owners[kind] = new_account()
+        owner.put('c', headers=count)
         owner.put('c', 'o', b'0123456789')
-        cluster.daemon('container-updater')
+    cluster.daemon('container-updater')
+    return owners
+
+
+@pytest.fixture(params=COUNTS)
+def owner(request, accounts) -> Client:
+    """The owner of either account."""
+    return accounts[request.param]
+
+
+class TestAccountQuota:
+    """Of an account with one object of ten bytes."""
+
+    @pytest.fixture
+    def writer(self, owner, stranger) -> Client:
+        """May write, so that the quotas hold for this user."""
+        acl = json.dumps({'read-write': ['test:tester3']})
+        headers = {'X-Account-Access-Control': acl}
+        assert owner.post(headers=headers).status == 204
+        yield stranger.visiting(owner)
         headers = {
-            'X-Account-Access-Control': acl,
-            'X-Account-Meta-Quota-Bytes': '19',
+            f'X-Remove-Account-Quota-{name}': 'x'
+            for name in ('Bytes', 'Count')
         }
         assert owner.post(headers=headers).status == 204
-        return stranger.visiting(owner)
 
-    def test_counts_what_lies_in_shards(self, writer):
-        assert writer.put('c', 'p', b'0123456789').status == 413
-        assert writer.put('c', 'p', b'012345678').status == 201
+    def set_quota(self, owner: Client, name: str, value: int) -> None:
+        headers = {f'X-Account-Quota-{name}': str(value)}
+        assert owner.post(headers=headers).status == 204
+
+    def assert_refused(self, answer) -> None:
+        assert (answer.status, answer.body) == REFUSED
+
+    def test_of_bytes_counts_what_lies_in_shards(self, owner, writer):
+        self.set_quota(owner, 'Bytes', 19)
+        self.assert_refused(writer.put('c', 'p', b'0123456789'))
+        assert writer.put('c', 'o', b'012345678').status == 201
+
+    def test_of_bytes_holds_after_the_owner_has_looked(self, owner, writer):
+        self.set_quota(owner, 'Bytes', 19)
+        assert owner.head().status == 204
+        self.assert_refused(writer.put('c', 'p', b'0123456789'))
+        assert owner.listing().status == 200
+        self.assert_refused(writer.put('c', 'p', b'0123456789'))
+
+    def test_of_objects_counts_what_lies_in_shards(self, owner, writer):
+        self.set_quota(owner, 'Count', 1)
+        self.assert_refused(writer.put('c', 'p', b'x'))
+        self.set_quota(owner, 'Count', 2)
+        assert writer.put('c', 'o', b'x').status == 201
