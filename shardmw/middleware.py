@@ -138,13 +138,13 @@ class ShardMiddleware:
             AccountRate(
                 options.account_ratelimit,
                 options.account_ratelimit_clock_accuracy,
+                options.account_ratelimit_buffer_seconds,
             ),
             options,
             logger,
         )
         self.app = app
         self._limiter = limiter
-        self._limits_writes = options.rate_limits.are_set
         self._stats = (stats, account_stats)
         self._logger = logger
         self._info_app = None
@@ -211,8 +211,7 @@ class ShardMiddleware:
             return False
         # X-Versions-Location reads what an upload is about to replace. The
         # upload is counted before anything is copied.
-        is_counted = env.get('swift.source') == VERSIONED_WRITES_SOURCE
-        return not (is_counted and self._limits_writes)
+        return env.get('swift.source') != VERSIONED_WRITES_SOURCE
 
     def _controlled(self, env: dict) -> Callable:
         """Return the WSGI application that answers a request.

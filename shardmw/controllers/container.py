@@ -102,12 +102,8 @@ class ContainerController:
 
     def _head(self, req: Request, path: Path) -> Callable:
         info = self.backend.container_info(req.environ)
-        target = self.layouts.of(req.environ, path, info)
         if authorize(req, info['read_acl']):
             return self.app
-        refusal = self.accounting.listing(req, path, info, target)
-        if refusal:
-            return refusal
         self._look_for_rows(req, path)
         root = self.backend.pass_on(req)
         target = self._target_of(req, path, root)
@@ -122,6 +118,9 @@ class ContainerController:
         self.logger.increment('container.HEAD')
         sums = self.head_cache.kept(req.environ, target)
         if sums is None:
+            refusal = self.accounting.listing(req, path, target.info, target)
+            if refusal:
+                return refusal
             sums = self._sum_shards(req, target)
         stats = ContainerStats(
             root.object_count + sums.object_count,
