@@ -114,7 +114,17 @@ class Backing:
         )
         if answer.status == 404:
             return []
-        return [name for name in answer.names() if parse_backing(name)]
+        # Object versioning adds what it takes for containers of versions.
+        prefix = backing_prefix(container)
+        return [
+            name
+            for name in answer.names()
+            if name.startswith(prefix) and parse_backing(name)
+        ]
+
+    def shard_indices(self, container: str) -> list[int]:
+        """Return the indices of a container's shards, of all its layouts."""
+        return sorted(parse_backing(n).shard for n in self.shards(container))
 
     def forget(self, container: str) -> None:
         """Have the proxies forget what they know of a container."""
