@@ -185,7 +185,7 @@ class TestVersionsContainer:
 
 
 @pytest.fixture(scope='class', params=[{}, EIGHT], ids=['plain', 'sharded'])
-def with_versions(self, request, new_account, cluster):
+def with_versions(request, new_account, cluster):
     """An account with a container of three versions of one object."""
     account = new_account()
     account.put('c', headers={**ON, **request.param})
