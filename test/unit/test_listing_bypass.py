@@ -13,18 +13,18 @@ LISTING = json.dumps(ROWS).encode()
 
 
 def answer(path: str, inner, query: str = 'format=json') -> Response:
-    """What comes of a GET, with other filters between the two."""
+    """Return the response to a GET, with other filters between the two."""
     app = ListingBypass(inner, get_logger({}))
     return Request.blank(f'{path}?{query}').get_response(app)
 
 
 def listing(env, start_response):
-    """The filter on the right."""
+    """Answer with a listing, as shardmw does."""
     body = divert(Request(env), LISTING)
     return Response(body=body)(env, start_response)
 
 
-def test_a_listing_is_handed_around():
+def test_a_listing_is_carried_around_other_filters():
     seen = []
 
     def others(env, start_response):
@@ -37,7 +37,7 @@ def test_a_listing_is_handed_around():
     assert got.headers['Content-Length'] == str(len(LISTING))
 
 
-def test_headers_that_come_twice_stay_two():
+def test_a_header_that_is_there_twice_stays_so():
     def others(env, start_response):
         def with_two(status, headers):
             start_response(status, [*headers, ('Vary', 'a'), ('Vary', 'b')])
@@ -51,18 +51,18 @@ def test_headers_that_come_twice_stay_two():
 
 
 @pytest.mark.parametrize('path', ['/v1/a', '/v1/a/c/o'])
-def test_what_is_no_listing_has_no_bypass(path):
+def test_other_requests_have_no_bypass(path):
     assert answer(path, listing).body == LISTING
 
 
-def test_a_listing_of_another_path_goes_the_long_way():
+def test_a_listing_of_another_path_passes_through_other_filters():
     def others(env, start_response):
         return listing(dict(env, PATH_INFO='/v1/a/other'), start_response)
 
     assert answer(PATH, others).body == LISTING
 
 
-def test_a_list_of_versions_goes_the_long_way():
+def test_a_list_of_versions_passes_through_other_filters():
     def others(env, start_response):
         assert b''.join(listing(env, start_response)) == LISTING
         return [b'theirs']
@@ -70,7 +70,7 @@ def test_a_list_of_versions_goes_the_long_way():
     assert answer(PATH, others, 'versions&format=json').body == b'theirs'
 
 
-def test_a_refusal_stays_one():
+def test_a_refusal_by_another_filter_is_kept():
     def others(env, start_response):
         listing(env, lambda *args: None)
         return Response(status=403, body=b'no')(env, start_response)
@@ -78,7 +78,7 @@ def test_a_refusal_stays_one():
     assert answer(PATH, others).status_int == 403
 
 
-def test_no_empty_listing_is_shown_in_the_place_of_a_full_one():
+def test_a_changed_empty_listing_is_answered_with_503():
     def others(env, start_response):
         listing(env, lambda *args: None)
         return Response(status=204)(env, start_response)
@@ -87,7 +87,7 @@ def test_no_empty_listing_is_shown_in_the_place_of_a_full_one():
 
 
 @pytest.mark.parametrize('query', ['', 'format=plain', 'format=xml'])
-def test_what_is_not_asked_for_as_json_goes_the_long_way(query):
+def test_other_formats_than_json_pass_through_other_filters(query):
     def others(env, start_response):
         assert b''.join(listing(env, start_response)) == LISTING
         return [b'text']
@@ -95,19 +95,19 @@ def test_what_is_not_asked_for_as_json_goes_the_long_way(query):
     assert answer(PATH, others, query).body == b'text'
 
 
-def test_names_that_are_to_be_hidden_go_the_long_way():
+def test_a_listing_with_reserved_names_may_concern_other_filters():
     body = json.dumps([{**ROWS[0], 'name': '\0a'}]).encode()
     assert may_concern_others(body)
 
 
 @pytest.mark.parametrize('tag', ['e; slo_etag=x', 'e; symlink_target=c/o'])
-def test_what_other_filters_keep_is_theirs(tag):
+def test_a_listing_with_stored_etags_may_concern_other_filters(tag):
     body = json.dumps([*ROWS, {**ROWS[0], 'hash': tag}]).encode()
     assert may_concern_others(body)
     assert not may_concern_others(LISTING)
 
 
-def test_text_in_names_is_not_taken_for_it():
+def test_a_name_that_looks_like_a_stored_etag_does_not():
     name = '"hash": "e; slo_etag=x"'
     body = json.dumps([{**ROWS[0], 'name': name}]).encode()
     assert not may_concern_others(body)

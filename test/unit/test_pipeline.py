@@ -2,7 +2,7 @@
 from pathlib import Path
 
 import pytest
-from swift.common.wsgi import loadcontext, loadwsgi
+from swift.common.wsgi import ConfigString, loadcontext, loadwsgi
 
 from shardmw import listing_bypass
 from shardmw.config import ConfigError, check_option_names, parse_options
@@ -291,6 +291,11 @@ class TestFile:
             'memcache',
             'shardmw',
         ]
+
+    def test_may_be_a_text(self, conf_of):
+        text = Path(conf_of('cache shardmw')['__file__']).read_text()
+        found = read_pipeline({'__file__': ConfigString(text)})
+        assert found.kinds == ['memcache', 'shardmw']
 
     def test_in_the_wrong_order_is_refused(self, conf_of):
         conf = conf_of('cache shardmw keymaster proxy-logging')
