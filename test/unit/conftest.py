@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from shardmw.bench import signals
+from test.unit.fakeswift import FakeSwift, fake_swift
 
 #: `default` tries the same few examples in every run, so that tests are fast
 #: and fail for everybody or nobody. `ci` tries other ones in each run.
@@ -24,6 +26,20 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile(os.environ.get('HYPOTHESIS_PROFILE', 'default'))
+
+
+@pytest.fixture
+def swift() -> Iterator[FakeSwift]:
+    """Swift's proxy app, with one replica of every container."""
+    with fake_swift() as swift:
+        yield swift
+
+
+@pytest.fixture
+def replicated() -> Iterator[FakeSwift]:
+    """Swift's proxy app, with three replicas of every container."""
+    with fake_swift(replicas=3) as swift:
+        yield swift
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sharded containers for the tests of the filter's parts."""
+
+from shardmw.backend.containers import RECORD_HEADER, SHARD_COUNT_HEADER
+from shardmw.placement import backing_container, shard_of
+from shardmw.record import Layout, id_of_time, parse_record
+from test.unit.fakeswift import ACCOUNT, HIDDEN, FakeSwift
+
+CONTAINER = '/v1/AUTH_test/c'
+
+#: Ids of layouts, from the first to the last.
+OLD_ID, NEW_ID = id_of_time(1_700_000_000), id_of_time(1_700_003_600)
+
+
+def create(swift: FakeSwift, filter_app, shards: int, name: str = 'c') -> None:
+    """Create a sharded container like a client and forget the requests."""
+    resp = swift.send(
+        filter_app,
+        'PUT',
+        f'/v1/{ACCOUNT}/{name}',
+        {SHARD_COUNT_HEADER: str(shards)},
+    )
+    assert resp.status_int == 201, resp.status
+    forget_requests(swift)
+
+
+def forget_requests(swift: FakeSwift) -> None:
+    """Forget the requests that were sent before what a test is about."""
+    swift.calls.clear()
+    swift.servers.asked.clear()
+
+
+def layout_of(swift: FakeSwift, name: str = 'c', replica: int = 0) -> Layout:
+    """Return the layout that a replica of a root has recorded."""
+    metadata = swift.broker(ACCOUNT, name, replica).metadata
+    return parse_record(metadata[RECORD_HEADER.title()][0])
+
+
+def backing(swift: FakeSwift, shard: int, name: str = 'c') -> str:
+    """Return the name of a backing container."""
+    return backing_container(name, layout_of(swift, name).id, shard)
+
+
+def shard_for(swift: FakeSwift, obj: str, name: str = 'c') -> str:
+    """Return the name of the backing container that lists an object."""
+    layout = layout_of(swift, name)
+    return backing_container(name, layout.id, shard_of(obj, layout.shards))
+
+
+def put_sharded_row(
+    swift: FakeSwift, obj: str, name: str = 'c', **row
+) -> None:
+    """Write the row of an object where it belongs."""
+    swift.put_row(f'/{HIDDEN}/{shard_for(swift, obj, name)}/{obj}', **row)

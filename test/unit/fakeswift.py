@@ -1,0 +1,557 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Swift in one process, for unit tests of the filter.
+
+:class:`FakeSwift` is Swift's own proxy app. Its requests reach Swift's own
+account and container servers without a network, so that roots, backing
+containers, listings and tombstones are real databases. Objects do not exist:
+requests for objects get the answers that a test has registered, or a good one.
+
+Every request that reaches the proxy app is recorded. A test can register
+answers that take the place of the real ones, and can have something happen
+before a request.
+"""
+
+import json
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
+from urllib.parse import unquote
+
+from swift.account.server import AccountController
+from swift.common import bufferedhttp, storage_policy, utils
+from swift.common.header_key_dict import HeaderKeyDict
+from swift.common.storage_policy import (
+    StoragePolicy,
+    StoragePolicyCollection,
+)
+from swift.common.swob import (
+    Request,
+    Response,
+    str_to_wsgi,
+    wsgi_quote,
+    wsgi_to_str,
+)
+from swift.common.utils import Timestamp, get_logger
+from swift.container.backend import ContainerBroker
+from swift.container.server import ContainerController
+from swift.proxy.server import Application
+
+from shardmw.config import parse_options
+from shardmw.middleware import ShardMiddleware
+from shardmw.placement import hidden_account
+
+ACCOUNT = 'AUTH_test'
+HIDDEN = hidden_account(ACCOUNT)
+PARTITION = 1
+
+SHARED_MEMORY = '/dev/shm'
+
+#: The storage policies by index. The last one takes no new containers.
+POLICY_NAMES = ('gold', 'silver', 'retired')
+RETIRED = 2
+
+OBJECT_STATUSES = {'PUT': 201, 'POST': 202, 'DELETE': 204}
+
+
+class Call(NamedTuple):
+    """A request that has reached the proxy app.
+
+    :param path: the unquoted path, a native string
+    :param infocache: a copy of ``swift.infocache``
+    """
+
+    method: str
+    path: str
+    query: str
+    headers: HeaderKeyDict
+    env: dict
+    infocache: dict
+
+    @classmethod
+    def of(cls, env: dict) -> 'Call':
+        """Return the call that an environment describes."""
+        return cls(
+            env['REQUEST_METHOD'],
+            wsgi_to_str(env['PATH_INFO']),
+            env.get('QUERY_STRING', ''),
+            HeaderKeyDict(Request(env).headers.items()),
+            env,
+            dict(env.get('swift.infocache', {})),
+        )
+
+
+class Logger:
+    """The filter's logger.
+
+    :ivar lines: the warnings and errors
+    :ivar counts: the metrics
+    """
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.counts: Counter[str] = Counter()
+
+    def warning(self, message, *args):
+        self.lines.append(message % args)
+
+    error = exception = warning
+
+    def increment(self, metric):
+        self.counts[metric] += 1
+
+    def update_stats(self, metric, amount):
+        self.counts[metric] += amount
+
+    def timing(self, metric, _milliseconds):
+        self.counts[metric] += 1
+
+
+class Memcached:
+    """Memcached as Swift's client shows it; nothing expires.
+
+    :ivar values: what is kept, by key
+    """
+
+    def __init__(self) -> None:
+        self.values: dict = {}
+
+    def get(self, key, raise_on_error=False):
+        return json.loads(self.values.get(key, 'null'))
+
+    def set(self, key, value, serialize=True, time=0, raise_on_error=False):
+        self.values[key] = json.dumps(value)
+
+    def incr(self, key, delta=1, time=0):
+        value = max(0, (self.get(key) or 0) + delta)
+        self.set(key, value)
+        return value
+
+    def delete(self, key, server_key=None):
+        self.values.pop(key, None)
+
+    def get_multi(self, keys, _server_key):
+        return [self.get(key) for key in keys]
+
+    def set_multi(self, values, _server_key, time=0):
+        for key, value in values.items():
+            self.set(key, value)
+
+
+class Ring:
+    """Has everything on the same devices.
+
+    :param port: the port of the servers, which tells their kind
+    """
+
+    def __init__(self, port: int, replicas: int) -> None:
+        self.replica_count = replicas
+        self.nodes = [
+            {
+                'id': i,
+                'ip': '127.0.0.1',
+                'port': port,
+                'device': f'd{i}',
+                'region': 1,
+                'zone': 1,
+            }
+            for i in range(replicas)
+        ]
+
+    def get_nodes(self, _account, _container=None, _obj=None):
+        return PARTITION, self.get_part_nodes(PARTITION)
+
+    def get_part(self, _account, _container=None, _obj=None):
+        return PARTITION
+
+    def get_part_nodes(self, _part):
+        return [dict(node, index=node['id']) for node in self.nodes]
+
+    def get_more_nodes(self, _part):
+        return iter(())
+
+
+class ServerResponse:
+    """An account or container server's response, as a proxy reads it."""
+
+    def __init__(self, status: str, headers: list, body: bytes) -> None:
+        code, _, self.reason = status.partition(' ')
+        self.status = int(code)
+        self.length = len(body)
+        self._headers = headers
+        self._body = BytesIO(body)
+
+    def getheaders(self) -> list[tuple[str, str]]:
+        return self._headers
+
+    def getheader(self, name: str, default=None):
+        return HeaderKeyDict(self._headers).get(name, default)
+
+    def read(self, size: int | None = None) -> bytes:
+        return self._body.read(size)
+
+    def close(self) -> None:
+        pass
+
+    nuke_from_orbit = close
+
+
+class Connection:
+    """A connection to an account or container server in this process."""
+
+    def __init__(self, servers: 'Servers', address: str) -> None:
+        self._servers = servers
+        self._port = int(address.rpartition(':')[2])
+        self._headers: list[tuple[str, str]] = []
+        self._body = b''
+
+    def putrequest(self, method, path, skip_host=False):
+        self._method, self._path = method, path
+
+    def putheader(self, name, value):
+        self._headers.append((name, value))
+
+    def endheaders(self) -> None:
+        device = self._path.split('/')[1]
+        if device in self._servers.away:
+            raise ConnectionRefusedError(device)
+
+    def send(self, data: bytes) -> None:
+        self._body += data
+
+    def getresponse(self) -> ServerResponse:
+        return self._servers.answer(
+            self._port, self._method, self._path, self._headers, self._body
+        )
+
+    def close(self) -> None:
+        pass
+
+
+class Servers:
+    """The account and container servers of all devices.
+
+    :ivar away: the devices that do not answer
+    :ivar asked: the device, method and path of each request
+    """
+
+    ACCOUNT_PORT, CONTAINER_PORT, OBJECT_PORT = 1, 2, 3
+
+    def __init__(self, folder: Path) -> None:
+        conf = {'devices': str(folder), 'mount_check': 'false'}
+        logger = get_logger({}, log_route='fakeswift')
+        self.away: set[str] = set()
+        self.asked: list[tuple[str, str, str]] = []
+        self.folder = folder
+        self._apps = {
+            self.ACCOUNT_PORT: AccountController(conf, logger),
+            self.CONTAINER_PORT: ContainerController(conf, logger),
+        }
+
+    def answer(
+        self, port: int, method: str, path: str, headers: list, body: bytes
+    ) -> ServerResponse:
+        """Return what a server answers to a request."""
+        _, device, _, rest = unquote(path).partition('?')[0].split('/', 3)
+        self.asked.append((device, method, f'/{rest}'))
+        req = Request.blank(path, method=method, body=body)
+        req.headers.update(headers)
+        status, headers, parts = req.call_application(self._apps[port])
+        return ServerResponse(status, headers, b''.join(parts))
+
+
+class FakeSwift(Application):
+    """Swift's proxy app in front of :class:`Servers`.
+
+    :ivar calls: the requests that reached the app, in their order
+    :ivar servers: the servers
+    :ivar memcached: what :meth:`send` gives to requests
+    """
+
+    def __init__(self, servers: Servers, replicas: int, **conf: str) -> None:
+        conf = {
+            'account_autocreate': 'true',
+            'error_suppression_limit': '1000',
+            **conf,
+        }
+        super().__init__(
+            conf,
+            get_logger({}, log_route='fakeswift'),
+            account_ring=Ring(servers.ACCOUNT_PORT, replicas),
+            container_ring=Ring(servers.CONTAINER_PORT, replicas),
+        )
+        # Replicas are asked in the ring's order.
+        self.sort_nodes = lambda nodes, policy=None: nodes
+        self.servers = servers
+        self.memcached = Memcached()
+        self.calls: list[Call] = []
+        self._answers: dict[tuple[str, str], Response] = {}
+        self._events: dict[tuple[str, str], Callable] = {}
+
+    def __call__(self, env: dict, start_response: Callable):
+        """WSGI entry point."""
+        call = Call.of(env)
+        self.calls.append(call)
+        place = call.method, call.path
+        event = self._events.pop(place, None)
+        if event:
+            event()
+        if place in self._answers:
+            status, headers, body = self._answers[place]
+            app = Response(status=status, headers=headers, body=body)
+        elif len(call.path.split('/', 4)) == 5:
+            app = Response(status=OBJECT_STATUSES.get(call.method, 200))
+        else:
+            app = super().__call__
+        return app(env, start_response)
+
+    def register(
+        self,
+        method: str,
+        path: str,
+        status: int,
+        headers: dict | None = None,
+        body: bytes = b'',
+    ) -> None:
+        """Answer requests like this from now on."""
+        self._answers[method, path] = status, headers or {}, body
+
+    def before(self, method: str, path: str, event: Callable) -> None:
+        """Have something happen before the next request like this."""
+        self._events[method, path] = event
+
+    def sent(self, method: str | None = None) -> list[tuple[str, str]]:
+        """Return the method and path of each request that reached the app."""
+        return [
+            (call.method, call.path)
+            for call in self.calls
+            if method in (None, call.method)
+        ]
+
+    def send(
+        self,
+        app: Callable,
+        method: str,
+        path: str,
+        headers: dict | None = None,
+        env: dict | None = None,
+        query: str = '',
+    ) -> Response:
+        """Send a client's request to an app, such as the filter.
+
+        :param path: the unquoted path
+        :param env: what other filters have put into the environment
+        """
+        environ = {
+            'REQUEST_METHOD': method,
+            'QUERY_STRING': query,
+            'swift.cache': self.memcached,
+            'swift.infocache': {},
+            **(env or {}),
+        }
+        req = Request.blank(
+            wsgi_quote(str_to_wsgi(path)), environ, headers=headers
+        )
+        resp = req.get_response(app)
+        resp.body  # noqa: B018 read the whole body
+        return resp
+
+    def direct(
+        self,
+        method: str,
+        path: str,
+        headers: dict | None = None,
+        body: bytes = b'',
+        replicas: list[int] | None = None,
+    ) -> list[ServerResponse]:
+        """Send a request to the container servers, whatever is away.
+
+        :param path: the unquoted path without the API version
+        :param replicas: the indices of devices; all by default
+        """
+        ring = self.container_ring
+        headers = {
+            'X-Timestamp': Timestamp.now().internal,
+            'X-Backend-Storage-Policy-Index': '0',
+            'X-Backend-Allow-Reserved-Names': 'true',
+            **(headers or {}),
+        }
+        return [
+            self.servers.answer(
+                Servers.CONTAINER_PORT,
+                method,
+                wsgi_quote(str_to_wsgi(f'/d{i}/{PARTITION}{path}')),
+                list(headers.items()),
+                body,
+            )
+            for i in (replicas or range(ring.replica_count))
+        ]
+
+    def put_account(self, account: str) -> None:
+        """Create an account."""
+        headers = {'X-Timestamp': Timestamp.now().internal}
+        for i in range(self.account_ring.replica_count):
+            self._ask_account(i, f'/{account}', headers)
+
+    def put_row(
+        self,
+        path: str,
+        at: float | None = None,
+        size: int = 1,
+        etag: str = 'etag',
+        content_type: str = 'text/plain',
+        replicas: list[int] | None = None,
+        policy_index: int = 0,
+    ) -> None:
+        """Write the row of an object into a container's database.
+
+        :param path: ``/account/container/object``
+        :param at: the row's timestamp
+        """
+        headers = {
+            'X-Timestamp': Timestamp(at or Timestamp.now()).internal,
+            'X-Size': str(size),
+            'X-Etag': etag,
+            'X-Content-Type': content_type,
+            'X-Backend-Storage-Policy-Index': str(policy_index),
+        }
+        for answer in self.direct('PUT', path, headers, replicas=replicas):
+            assert answer.status == 201, answer.status
+
+    def broker(
+        self, account: str, container: str, replica: int = 0
+    ) -> ContainerBroker:
+        """Return the database of a container's replica."""
+        return self.servers._apps[
+            Servers.CONTAINER_PORT
+        ]._get_container_broker(f'd{replica}', PARTITION, account, container)
+
+    def rows(
+        self, account: str, container: str, replica: int = 0
+    ) -> dict[str, int]:
+        """Return the sizes of the objects that a replica lists, by name."""
+        broker = self.broker(account, container, replica)
+        if broker.is_deleted():
+            return {}
+        rows = broker.list_objects_iter(10_000, '', '', '', '')
+        return {row[0]: row[2] for row in rows}
+
+    def put_container(
+        self,
+        path: str,
+        headers: dict | None = None,
+        replicas: list[int] | None = None,
+    ) -> None:
+        """Put a container as a proxy without the filter would.
+
+        :param path: ``/account/container``
+        :param headers: with its metadata
+        """
+        for answer in self.direct('PUT', path, headers, replicas=replicas):
+            assert answer.status in (201, 202), answer.status
+
+    def exists(self, account: str, container: str, replica: int = 0) -> bool:
+        """Return True if a replica of a container exists."""
+        return not self.broker(account, container, replica).is_deleted()
+
+    def containers(self, account: str) -> list[str]:
+        """Return the names of the containers that an account lists."""
+        resp = self.send(
+            super().__call__, 'GET', f'/v1/{account}', query='format=json'
+        )
+        return [row['name'] for row in json.loads(resp.body or b'[]')]
+
+    def update_accounts(self) -> None:
+        """Report the figures of all containers, like a container updater."""
+        files = Path(self.servers.folder, 'd0', 'containers').rglob('*.db')
+        for info in (ContainerBroker(str(each)).get_info() for each in files):
+            headers = {
+                'X-Put-Timestamp': info['put_timestamp'],
+                'X-Delete-Timestamp': info['delete_timestamp'],
+                'X-Object-Count': str(info['object_count']),
+                'X-Bytes-Used': str(info['bytes_used']),
+                'X-Backend-Storage-Policy-Index': str(
+                    info['storage_policy_index']
+                ),
+                'X-Account-Override-Deleted': 'yes',
+                'X-Timestamp': Timestamp.now().internal,
+                'X-Backend-Allow-Reserved-Names': 'true',
+            }
+            path = f'/{info["account"]}/{info["container"]}'
+            for i in range(self.account_ring.replica_count):
+                self._ask_account(i, path, headers)
+
+    def _ask_account(self, replica: int, path: str, headers: dict) -> None:
+        path = wsgi_quote(str_to_wsgi(f'/d{replica}/{PARTITION}{path}'))
+        self.servers.answer(
+            Servers.ACCOUNT_PORT, 'PUT', path, list(headers.items()), b''
+        )
+
+
+@contextmanager
+def fake_swift(replicas: int = 1, **conf: str) -> Iterator[FakeSwift]:
+    """Run a :class:`FakeSwift`.
+
+    :param replicas: of accounts and containers, a device each
+    :param conf: options of the proxy app
+    """
+    with (
+        tempfile.TemporaryDirectory(dir=_memory()) as folder,
+        _running(Path(folder), replicas, conf) as swift,
+    ):
+        yield swift
+
+
+def _memory() -> str | None:
+    """Return a folder in memory, if there is one that can be written."""
+    return SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else None
+
+
+@contextmanager
+def _running(
+    folder: Path, replicas: int, conf: dict[str, str]
+) -> Iterator[FakeSwift]:
+    for i in range(replicas):
+        Path(folder, f'd{i}').mkdir()
+    servers = Servers(folder)
+    ring = Ring(servers.OBJECT_PORT, replicas)
+    policies = [
+        StoragePolicy(
+            index,
+            name,
+            is_default=index == 0,
+            is_deprecated=index == RETIRED,
+            object_ring=ring,
+        )
+        for index, name in enumerate(POLICY_NAMES)
+    ]
+    with (
+        mock.patch.object(
+            storage_policy, '_POLICIES', StoragePolicyCollection(policies)
+        ),
+        mock.patch.object(utils, 'HASH_PATH_SUFFIX', b'test'),
+        mock.patch.object(
+            bufferedhttp,
+            'BufferedHTTPConnection',
+            lambda address: Connection(servers, address),
+        ),
+    ):
+        swift = FakeSwift(servers, replicas, **conf)
+        swift.put_account(ACCOUNT)
+        try:
+            yield swift
+        finally:
+            swift.watchdog.kill()
+
+
+def filtered(swift: FakeSwift, **conf: str) -> ShardMiddleware:
+    """Return the filter before the proxy app.
+
+    :param conf: options of the filter
+    """
+    return ShardMiddleware(swift, parse_options(conf), Logger())

@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes of objects: where Swift sends their rows, and what is refused."""
+
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from swift.common.swob import HTTPForbidden, Request
+from swift.proxy.controllers.base import get_cache_key
+from swift.proxy.controllers.obj import BaseObjectController
+
+from shardmw.backend.containers import RECORD_HEADER, SHARD_COUNT_HEADER
+from shardmw.paths import parse_path
+from shardmw.placement import backing_container, shard_of, versions_container
+from shardmw.record import Layout
+from test.unit.containers import (
+    CONTAINER,
+    NEW_ID,
+    create,
+    forget_requests,
+    layout_of,
+    shard_for,
+)
+from test.unit.fakeswift import (
+    ACCOUNT,
+    HIDDEN,
+    Call,
+    FakeSwift,
+    fake_swift,
+    filtered,
+)
+
+OBJECT = f'{CONTAINER}/o'
+WRITES = ('PUT', 'POST', 'DELETE')
+RESERVED_ALLOWED = {'X-Backend-Allow-Reserved-Names': 'true'}
+
+object_names = st.text(
+    st.characters(exclude_characters='\0', exclude_categories=['Cs']),
+    min_size=1,
+    max_size=20,
+)
+
+
+@pytest.fixture
+def filter_app(swift):
+    """The filter, which has sharded the container `c`."""
+    filter_app = filtered(swift)
+    create(swift, filter_app, 4)
+    return filter_app
+
+
+def row_target(swift: FakeSwift, call: Call) -> str | None:
+    """Return where Swift's proxy sends the row of a write.
+
+    :returns: ``account/container``; None for the container of the path
+    """
+    env = {**call.env, 'swift.infocache': call.infocache}
+    req = Request(env)
+    path = parse_path(env['PATH_INFO'])
+    controller = BaseObjectController(swift, *map(quote, path[1:]))
+    info = controller.container_info(path.account, path.container, req)
+    return controller._get_update_target(req, info)[2]
+
+
+def rows_of_writes(swift: FakeSwift) -> list[str | None]:
+    """Return where the rows of the writes go that reached the app."""
+    writes = [call for call in swift.calls if call.path.count('/') > 3]
+    return [row_target(swift, call) for call in writes]
+
+
+@pytest.mark.parametrize('method', WRITES)
+def test_swift_sends_the_row_of_a_write_to_the_shard(
+    swift, filter_app, method
+):
+    swift.send(filter_app, method, OBJECT)
+    assert rows_of_writes(swift) == [f'{HIDDEN}/{shard_for(swift, "o")}']
+
+
+def test_swift_sends_the_row_of_every_name_to_its_shard():
+    with fake_swift() as swift:
+        filter_app = filtered(swift)
+        create(swift, filter_app, 4)
+
+        @given(object_names)
+        def check(name):
+            forget_requests(swift)
+            swift.send(filter_app, 'PUT', f'{CONTAINER}/{name}')
+            target = f'{HIDDEN}/{shard_for(swift, name)}'
+            assert rows_of_writes(swift) == [target]
+
+        check()
+
+
+@pytest.mark.parametrize('name', ['☃', 'a b%41', 'x' * 256, 'a.b'])
+def test_rows_of_containers_with_any_name_are_redirected(swift, name):
+    filter_app = filtered(swift)
+    create(swift, filter_app, 4, name)
+    swift.send(filter_app, 'PUT', f'/v1/{ACCOUNT}/{name}/o')
+    target = f'{HIDDEN}/{shard_for(swift, "o", name)}'
+    assert rows_of_writes(swift) == [target]
+
+
+def test_the_object_keeps_its_path(swift, filter_app):
+    swift.send(filter_app, 'PUT', OBJECT)
+    assert swift.sent('PUT') == [('PUT', OBJECT)]
+
+
+def test_the_answer_of_the_app_is_the_clients(swift, filter_app):
+    swift.register('PUT', OBJECT, 422, {'Etag': 'x'}, b'Unprocessable')
+    resp = swift.send(filter_app, 'PUT', OBJECT)
+    assert (resp.status_int, resp.body) == (422, b'Unprocessable')
+    assert resp.headers['Etag'] == 'x'
+
+
+@pytest.mark.parametrize('method', WRITES)
+def test_rows_of_a_plain_container_stay_there(swift, method):
+    swift.put_container(f'/{ACCOUNT}/c')
+    swift.send(filtered(swift), method, OBJECT)
+    assert rows_of_writes(swift) == [None]
+
+
+def test_a_write_to_a_missing_container_goes_on_unchanged(swift):
+    env = {'swift.infocache': (infocache := {})}
+    swift.send(filtered(swift), 'PUT', OBJECT, env=env)
+    assert swift.calls[-1].env['swift.infocache'] is infocache
+    assert swift.calls[-1].path == OBJECT
+
+
+def test_the_row_goes_where_swifts_own_sharder_has_moved_it(swift, filter_app):
+    backing = shard_for(swift, 'o')
+    swift.register(
+        'HEAD',
+        f'/v1/{HIDDEN}/{backing}',
+        204,
+        {'X-Backend-Sharding-State': 'sharded'},
+    )
+    swift.memcached.set(
+        get_cache_key(HIDDEN, backing, shard='updating'),
+        [['', '.shards_x/first'], ['m', '.shards_x/second']],
+    )
+    swift.send(filter_app, 'PUT', OBJECT)
+    assert rows_of_writes(swift) == ['.shards_x/second']
+
+
+class TestInfocache:
+    @pytest.fixture
+    def infocache(self) -> dict:
+        return {'other': 'entry'}
+
+    @pytest.mark.parametrize('method', WRITES)
+    def test_is_the_clients_again_after_the_write(
+        self, swift, filter_app, infocache, method
+    ):
+        env = {'swift.infocache': infocache}
+        swift.send(filter_app, method, OBJECT, env=env)
+        assert swift.calls[-1].env['swift.infocache'] is infocache
+        assert swift.calls[-1].infocache.keys() > infocache.keys()
+
+    def test_of_the_client_does_not_redirect_rows(
+        self, swift, filter_app, infocache
+    ):
+        env = {'swift.infocache': infocache}
+        swift.send(filter_app, 'PUT', OBJECT, env=env)
+        info = infocache[get_cache_key(ACCOUNT, 'c')]
+        assert info['sharding_state'] == 'unsharded'
+        assert get_cache_key(ACCOUNT, 'c', shard='updating') not in infocache
+
+    def test_is_the_clients_again_after_an_error(
+        self, swift, filter_app, infocache
+    ):
+        def fails():
+            raise RuntimeError
+
+        swift.before('PUT', OBJECT, fails)
+        env = {'swift.infocache': infocache}
+        with pytest.raises(RuntimeError):
+            swift.send(filter_app, 'PUT', OBJECT, env=env)
+        assert swift.calls[-1].env['swift.infocache'] is infocache
+
+    def test_of_one_client_request_serves_objects_in_many_shards(
+        self, swift, filter_app, infocache
+    ):
+        names = [f'part-{i}' for i in range(8)]
+        for name in names:
+            env = {'swift.infocache': infocache}
+            swift.send(filter_app, 'PUT', f'{CONTAINER}/{name}', env=env)
+        targets = [f'{HIDDEN}/{shard_for(swift, name)}' for name in names]
+        assert rows_of_writes(swift) == targets
+        assert len(set(targets)) > 1
+
+    def test_of_one_client_request_serves_plain_containers(
+        self, swift, filter_app, infocache
+    ):
+        swift.put_container(f'/{ACCOUNT}/plain')
+        plain = f'/v1/{ACCOUNT}/plain/o'
+        for path in (OBJECT, plain, OBJECT):
+            env = {'swift.infocache': infocache}
+            swift.send(filter_app, 'PUT', path, env=env)
+        target = f'{HIDDEN}/{shard_for(swift, "o")}'
+        assert rows_of_writes(swift) == [target, None, target]
+
+    def test_keeps_what_is_not_of_the_container(
+        self, swift, filter_app, infocache
+    ):
+        env = {'swift.infocache': infocache}
+        swift.send(filter_app, 'PUT', OBJECT, env=env)
+        assert swift.calls[-1].infocache['other'] == 'entry'
+
+
+class TestShardCountHeader:
+    @pytest.mark.parametrize('method', ['PUT', 'POST'])
+    def test_with_an_object_is_refused(self, swift, filter_app, method):
+        resp = swift.send(
+            filter_app, method, OBJECT, {SHARD_COUNT_HEADER: '4'}
+        )
+        assert resp.status_int == 400
+        assert resp.body.startswith(
+            b'X-Container-Shard-Count is for containers, not objects'
+        )
+        assert swift.calls == []
+
+    def test_with_an_object_of_a_plain_container_is_refused(self, swift):
+        swift.put_container(f'/{ACCOUNT}/c')
+        resp = swift.send(
+            filtered(swift), 'PUT', OBJECT, {SHARD_COUNT_HEADER: '4'}
+        )
+        assert resp.status_int == 400
+
+    def test_with_the_delete_of_an_object_is_ignored(self, swift, filter_app):
+        resp = swift.send(
+            filter_app, 'DELETE', OBJECT, {SHARD_COUNT_HEADER: '4'}
+        )
+        assert resp.status_int == 204
+
+
+class TestUnreadableRoot:
+    def test_with_a_damaged_record_refuses_writes(self, swift):
+        swift.put_container(f'/{ACCOUNT}/c', {RECORD_HEADER: 'damaged'})
+        filter_app = filtered(swift)
+        resp = swift.send(filter_app, 'PUT', OBJECT)
+        assert resp.status_int == 503
+        assert ('PUT', OBJECT) not in swift.sent()
+        (line,) = filter_app._logger.lines
+        assert '503 for PUT /v1/AUTH_test/c/o: layout record: not JSON' in line
+
+    def test_of_a_newer_release_refuses_writes(self, swift):
+        record = '{"version": 3, "id": "65a1b2c3d4e5f", "shards": 4}'
+        swift.put_container(f'/{ACCOUNT}/c', {RECORD_HEADER: record})
+        assert swift.send(filtered(swift), 'PUT', OBJECT).status_int == 503
+
+    def test_that_does_not_answer_leaves_the_write_to_the_app(self, swift):
+        swift.register('HEAD', CONTAINER, 503)
+        env = {'swift.infocache': (infocache := {})}
+        swift.send(filtered(swift), 'PUT', OBJECT, env=env)
+        assert swift.calls[-1].path == OBJECT
+        assert swift.calls[-1].env['swift.infocache'] is infocache
+
+
+class TestVersions:
+    """Object versioning writes under reserved names."""
+
+    @pytest.fixture
+    def path(self, swift, filter_app) -> str:
+        versions = versions_container('c')
+        layout = Layout(NEW_ID, 2)
+        swift.put_container(
+            f'/{ACCOUNT}/{versions}', {RECORD_HEADER: layout.to_record()}
+        )
+        return f'/v1/{ACCOUNT}/{versions}/\0o\x001'
+
+    def test_rows_go_to_the_shards_of_the_versions(
+        self, swift, filter_app, path
+    ):
+        swift.send(filter_app, 'PUT', path, RESERVED_ALLOWED)
+        backing = backing_container(
+            versions_container('c'), NEW_ID, shard_of('\0o\x001', 2)
+        )
+        assert rows_of_writes(swift) == [f'{HIDDEN}/{backing}']
+
+    def test_are_left_to_swift_when_a_client_names_them(
+        self, swift, filter_app, path
+    ):
+        swift.send(filter_app, 'PUT', path)
+        assert swift.sent() == [('PUT', path)]
+
+    @pytest.mark.parametrize(
+        'path', [f'{CONTAINER}/\0o', f'/v1/{ACCOUNT}/\0versions\0c/o']
+    )
+    def test_names_that_swift_refuses_are_left_to_it(
+        self, swift, filter_app, path
+    ):
+        swift.send(filter_app, 'PUT', path, RESERVED_ALLOWED)
+        assert swift.sent() == [('PUT', path)]
+
+    def test_other_reserved_containers_are_left_alone(self, swift, filter_app):
+        path = f'/v1/{ACCOUNT}/\0other\0c/\0o'
+        swift.send(filter_app, 'PUT', path, RESERVED_ALLOWED)
+        assert swift.sent() == [('PUT', path)]
+
+
+class TestRateLimit:
+    CONF = {'container_ratelimit_0': '0.001', 'max_sleep_time_seconds': '0'}
+
+    def test_refuses_a_write_before_the_app_sees_it(self, swift):
+        filter_app = filtered(swift, **self.CONF)
+        create(swift, filter_app, 1)
+        swift.send(filter_app, 'PUT', OBJECT)
+        forget_requests(swift)
+        resp = swift.send(filter_app, 'PUT', OBJECT)
+        assert resp.status_int == 498
+        assert ('PUT', OBJECT) not in swift.sent()
+
+    def test_reads_for_old_versions_are_counted_but_not_redirected(
+        self, swift
+    ):
+        filter_app = filtered(swift, **self.CONF)
+        create(swift, filter_app, 1)
+        env = {'swift.source': 'VW'}
+        resp = swift.send(filter_app, 'GET', OBJECT, env=env)
+        assert resp.status_int == 200
+        assert rows_of_writes(swift) == [None]
+
+
+class TestHeadCache:
+    """After a write, HEADs of the container read the shards anew."""
+
+    MARK = f'shardmw/written/{ACCOUNT}/c'
+
+    @pytest.mark.parametrize('method', ['PUT', 'DELETE'])
+    def test_is_invalidated_by_writes(self, swift, filter_app, method):
+        swift.send(filter_app, method, OBJECT)
+        assert swift.memcached.get(self.MARK)
+
+    def test_stays_after_a_change_of_metadata(self, swift, filter_app):
+        swift.send(filter_app, 'POST', OBJECT)
+        assert swift.memcached.get(self.MARK) is None
+
+    def test_is_invalidated_by_a_write_that_fails(self, swift, filter_app):
+        swift.register('PUT', OBJECT, 503)
+        swift.send(filter_app, 'PUT', OBJECT)
+        assert swift.memcached.get(self.MARK)
+
+
+def test_a_write_that_the_client_may_not_make_is_denied_by_the_app(
+    swift, filter_app
+):
+    env = {'swift.authorize': HTTPForbidden}
+    swift.send(filter_app, 'PUT', OBJECT, env=env)
+    assert swift.calls[-1].env['swift.authorize'] is HTTPForbidden
+
+
+def test_writes_are_counted_by_method(swift, filter_app):
+    for method in WRITES:
+        swift.send(filter_app, method, OBJECT)
+    counts = filter_app._logger.counts
+    assert [counts[f'object.{method}'] for method in WRITES] == [1, 1, 1]
+
+
+def test_a_later_write_needs_no_request_of_its_own(swift, filter_app):
+    swift.send(filter_app, 'PUT', OBJECT)
+    forget_requests(swift)
+    swift.send(filter_app, 'PUT', OBJECT)
+    assert swift.sent() == [('PUT', OBJECT)]
+    assert swift.servers.asked == []
+
+
+def test_a_write_through_a_proxy_with_stale_info_goes_to_the_new_layout(
+    swift, filter_app
+):
+    swift.send(filter_app, 'PUT', OBJECT)
+    stale = dict(swift.memcached.values)
+    other_proxy = filtered(swift)
+    assert swift.send(other_proxy, 'DELETE', CONTAINER).status_int == 204
+    create(swift, other_proxy, 2)
+    swift.memcached.values = stale
+    swift.send(filtered(swift), 'PUT', OBJECT)
+    assert layout_of(swift).shards == 2
+    assert rows_of_writes(swift) == [f'{HIDDEN}/{shard_for(swift, "o")}']
