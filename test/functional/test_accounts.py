@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Accounts: their listings and figures leave backing containers out.
+"""Accounts: their listings and figures have what lies in shards.
 
 Two new accounts hold containers of the same names and objects; in one of them
 the containers are sharded. Both must answer alike.
@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 from swift.account.backend import AccountBroker
 
+from shardmw.placement import hidden_account
 from test.functional.alike import masked
 from test.functional.client import Client
 from test.functional.conftest import SHARD_COUNT_HEADER, SHARDS
@@ -142,7 +143,7 @@ class TestListing:
     def test_knows_new_objects_by_the_next_update(self, cluster, account):
         account.put('c', headers=COUNT)
         account.put('c', 'o', b'body')
-        assert account.listing().json()[0]['count'] == 0
+        assert account.head().headers['x-account-object-count'] == '0'
         cluster.daemon('container-updater')
         (row,) = account.listing().json()
         assert (row['count'], row['bytes']) == (1, 4)
@@ -218,14 +219,51 @@ class TestAccess:
         assert anonymous.request(method).status == 401
 
 
-class TestDeletedAccount:
-    def test_is_reaped_with_its_backing_containers(self, cluster, account):
+class TestDeletion:
+    def test_of_objects_in_shards_is_refused(self, account):
+        """Nobody has counted the objects in the account's database yet."""
         account.put('c', headers=COUNT)
-        for i in range(9):
-            account.put('c', f'o{i}', b'x')
+        account.put('c', 'o', b'x')
+        answer = account.delete()
+        assert answer.status == 409
+        assert answer.text == (
+            'The account has sharded containers with objects: delete these '
+            'first'
+        )
+        assert account.get('c', 'o').body == b'x'
+
+    def test_of_counted_objects_in_shards_is_refused(self, cluster, account):
+        account.put('c', headers=COUNT)
+        account.put('c', 'o', b'x')
+        cluster.daemon('container-updater')
+        assert account.delete().status == 409
+
+    def test_of_objects_in_plain_containers_is_done(self, account):
+        account.put('p')
+        account.put('p', 'o', b'x')
+        assert account.delete().status == 204
+        assert account.head().status == 410
+
+    def test_is_reserved_for_reseller_admins(self, login, account):
+        account.put('c', headers=COUNT)
+        account.put('c', 'o', b'x')
+        other = login('test2:tester2').visiting(account)
+        assert other.delete().status == 403
+        assert account.anonymous().delete().status == 401
+
+    def test_of_empty_containers_is_reaped_with_their_backing_containers(
+        self, cluster, account
+    ):
+        account.put('c', headers=COUNT)
+        account.put('c', 'o', b'x')
+        account.delete('c', 'o')
+        account.put('p')
+        account.put('p', 'o', b'x')
         assert account.delete().status == 204
         cluster.daemon('account-reaper')
         assert container_count(cluster, account.account) == 0
+        hidden = hidden_account(account.account)
+        assert container_count(cluster, hidden) == 0
 
 
 def container_count(cluster, account: str) -> int:

@@ -7,7 +7,9 @@ test_lifecycle.
 
 import pytest
 
+from test.functional.client import Client
 from test.functional.conftest import (
+    RESELLER_ADMIN,
     SHARD_COUNT_HEADER,
     SHARDS,
     USER,
@@ -24,8 +26,8 @@ SEVEN = {SHARD_COUNT_HEADER: '7'}
 
 ARABIC_THREE = '٣'.encode().decode('latin-1')
 NO_COUNTS = (
-    'x', '0', '-1', '+4', '1025', '1.5', '1e1', '0x4', '4,4', '4 4', '1_0',
-    '', ARABIC_THREE, '9' * 5000,
+    'x', '0', '-1', '+4', '65', '1025', '1.5', '1e1', '0x4', '4,4', '4 4',
+    '1_0', '', ARABIC_THREE, '9' * 5000,
 )  # fmt: skip
 
 SYNC_TO = {'X-Container-Sync-To': 'http://127.0.0.1/v1/AUTH_other/c'}
@@ -49,7 +51,7 @@ class TestShardCount:
         answer = client.put(name, headers={SHARD_COUNT_HEADER: count})
         assert answer.status == 400
         assert answer.text == (
-            'X-Container-Shard-Count must be a whole number from 1 to 1024'
+            'X-Container-Shard-Count must be a number from 1 to 64'
         )
         assert client.head(name).status == 404
         assert backing.shards(name) == []
@@ -118,10 +120,18 @@ class TestShardCount:
         assert sharded.headers.keys() == plain.headers.keys()
 
 
+@pytest.fixture
+def admin(login, client) -> Client:
+    """A reseller admin, asking for the owner's account."""
+    return login(RESELLER_ADMIN).visiting(client)
+
+
 RULES = {
     'shardmw.max_shards': '8',
+    'shardmw.client_max_shards': '7',
     'shardmw.default_shards': '2',
-    'shardmw.shard_rules': 'AUTH_test/no-*=0, AUTH_test/n*=3, */[mn]?re-*=5',
+    'shardmw.shard_rules': 'AUTH_test/no-*=0, AUTH_test/n*=3, '
+    '*/[mn]?re-*=5, */big-*=8',
 }
 
 
@@ -153,6 +163,7 @@ class TestCountsByConfiguration:
             ('more', '5'),
             ('No-case-counts', '2'),
             ('nö', '3'),
+            ('big', '8'),
         ],
     )
     def test_new_container_has_the_count(self, client, prefix, count):
@@ -178,8 +189,20 @@ class TestCountsByConfiguration:
         assert client.head(container).headers[SHOWN_COUNT] == '7'
 
     def test_client_may_not_ask_for_more_than_allowed(self, client):
-        headers = {SHARD_COUNT_HEADER: '9'}
+        headers = {SHARD_COUNT_HEADER: '8'}
         answer = client.put(unique('large'), headers=headers)
+        assert answer.status == 400
+        assert answer.text.endswith('from 1 to 7')
+
+    def test_reseller_admin_may_ask_for_max_shards(self, admin):
+        container = unique('large')
+        headers = {SHARD_COUNT_HEADER: '8'}
+        assert admin.put(container, headers=headers).status == 201
+        assert admin.head(container).headers[SHOWN_COUNT] == '8'
+
+    def test_reseller_admin_may_not_ask_for_more(self, admin):
+        headers = {SHARD_COUNT_HEADER: '9'}
+        answer = admin.put(unique('large'), headers=headers)
         assert answer.status == 400
         assert answer.text.endswith('from 1 to 8')
 
@@ -205,6 +228,77 @@ class TestCountsByConfiguration:
         container = unique('refused')
         assert stranger.put(container).status == 403
         assert client.head(container).status == 404
+
+
+@pytest.fixture(scope='class')
+def no_clients_shards(cluster):
+    """The operator lets clients shard no containers."""
+    settings = {
+        'shardmw.client_max_shards': '0',
+        'shardmw.default_shards': '2',
+    }
+    cluster.reconfigure(settings)
+    yield
+    cluster.reconfigure(dict.fromkeys(settings))
+
+
+@pytest.mark.usefixtures('no_clients_shards')
+class TestNoCountsOfClients:
+    def test_client_may_not_ask_for_shards(self, client):
+        answer = client.put(unique('sharded'), headers=COUNT)
+        assert answer.status == 400
+        assert answer.text == (
+            'X-Container-Shard-Count is not allowed in this cluster'
+        )
+
+    def test_reseller_admin_may(self, admin):
+        make_sharded(admin)
+
+    def test_operators_default_is_used(self, client):
+        container = make_plain(client)
+        assert client.head(container).headers[SHOWN_COUNT] == '2'
+
+
+@pytest.fixture(scope='class')
+def no_shards(cluster, old_pair):
+    """The operator lets nobody shard containers, as in a rollout."""
+    settings = {'shardmw.max_shards': '0'}
+    cluster.reconfigure(settings)
+    yield
+    cluster.reconfigure(dict.fromkeys(settings))
+
+
+@pytest.mark.usefixtures('no_shards')
+class TestNoShards:
+    def test_nobody_may_ask_for_shards(self, client, admin):
+        for owner in (client, admin):
+            name = unique('sharded')
+            answer = owner.put(name, headers=COUNT)
+            assert answer.status == 400
+            assert answer.text == (
+                'X-Container-Shard-Count is not allowed in this cluster'
+            )
+            assert owner.head(name).status == 404
+
+    def test_new_container_is_plain(self, client):
+        container = make_plain(client)
+        assert SHOWN_COUNT not in client.head(container).headers
+
+    def test_sharded_container_is_used_as_before(self, client, old_pair):
+        container = old_pair.sharded
+        assert client.put(container).status == 202
+        assert client.put(container, 'o', b'body').status == 201
+        assert client.get(container, 'o').body == b'body'
+        assert client.listing(container).names() == ['o']
+        assert client.head(container).headers[SHOWN_COUNT] == str(SHARDS)
+        assert client.delete(container, 'o').status == 204
+
+    def test_what_belongs_to_a_sharded_container_is_plain(
+        self, client, old_pair
+    ):
+        segments = f'{old_pair.sharded}+segments'
+        assert client.put(segments).status == 201
+        assert SHOWN_COUNT not in client.head(segments).headers
 
 
 class TestContainerSync:
@@ -264,7 +358,7 @@ class TestNames:
         [
             # The longest whose backing names can hold it, one that is too
             # long for that, and the longest of all.
-            *('x' * 228, 'x' * 229, 'x' * 243),
+            *('x' * 224, 'x' * 225, 'x' * 243),
             # Swift counts characters, not bytes.
             *('\u2603' * 100, '\U0001f600' * 243),
             ' %2F+&?=#;"<>\'\\',
@@ -368,14 +462,14 @@ class TestMetadata:
         assert client.post(unique('missing'), headers=headers).status == 404
 
     def test_record_of_a_client_does_not_shard_a_container(self, client):
-        record = '{"version": 1, "shards": 2}'
+        record = '{"version": 2, "id": "65a1b2c3d4e5f", "shards": 2}'
         name = make_plain(client, X_Container_Sysmeta_Shardmw_Layout=record)
         assert SHOWN_COUNT not in client.head(name).headers
 
     def test_record_of_a_client_does_not_change_a_layout(
         self, client, sharded
     ):
-        record = '{"version": 1, "shards": 2}'
+        record = '{"version": 2, "id": "65a1b2c3d4e5f", "shards": 2}'
         headers = {'X-Container-Sysmeta-Shardmw-Layout': record}
         assert client.post(sharded, headers=headers).status == 204
         assert client.put(sharded, headers=headers).status == 202

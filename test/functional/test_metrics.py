@@ -60,15 +60,21 @@ def counted(statsd, sharded):
     return statsd
 
 
-def test_object_requests_are_counted_by_method(counted, client, sharded):
+def test_writes_of_objects_are_counted_by_method(counted, client, sharded):
     client.put(sharded, 'o', b'x')
-    client.get(sharded, 'o')
-    client.get(sharded, 'o')
+    client.post(sharded, 'o')
+    client.post(sharded, 'o')
     client.delete(sharded, 'o')
     counts = counted.counts()
     assert counts['object.PUT'] == 1
-    assert counts['object.GET'] == 2
+    assert counts['object.POST'] == 2
     assert counts['object.DELETE'] == 1
+
+
+def test_reads_of_objects_are_not_counted(counted, client, sharded):
+    client.get(sharded, 'o')
+    client.head(sharded, 'o')
+    assert counted.counts() == {}
 
 
 def test_a_listing_counts_its_requests_and_their_time(
