@@ -3,7 +3,7 @@
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from typing import NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
@@ -22,9 +22,6 @@ _ACCOUNT_HEADER = 'X-Account-Container-Count'
 _USER = 'test:tester'
 
 _REFUSED = (401, 403)
-
-#: No object is called so.
-_MISSING = 'shardmw-bench-misses-this'
 
 
 class ContainerHead(NamedTuple):
@@ -174,17 +171,23 @@ class Account:
         """Put an empty object into a container."""
         self._request('PUT', f'{self.container_path(container)}/{quote(name)}')
 
-    def miss(self, container: str, writes: bool) -> None:
-        """Ask for an object that there isn't, at each proxy.
+    def miss(self, container: str, names: Iterable[str], writes: bool) -> None:
+        """Ask each proxy for objects that do not exist.
 
-        :param writes: whether to delete it, which is a write
-        :raises BenchError: if a proxy can't be asked
+        :param writes: delete them, which is a write
+        :raises BenchError: if a proxy does not answer
         """
-        path = f'{self.container_path(container)}/{_MISSING}'
+        path = self.container_path(container)
         method = 'DELETE' if writes else 'HEAD'
         headers = {'X-Auth-Token': self.token}
-        for url in self.proxy_urls:
-            ask_again(method, f'{url}{path}', headers, self.is_insecure)
+        for name in names:
+            for url in self.proxy_urls:
+                ask_again(
+                    method,
+                    f'{url}{path}/{quote(name)}',
+                    headers,
+                    self.is_insecure,
+                )
 
     def refresh(self, container: str) -> None:
         """Have the proxies look anew how much a container holds."""

@@ -156,6 +156,21 @@ def in_turns(names: Names, within: range, shards: int) -> Sequence[int]:
     return order
 
 
+@lru_cache(_ORDERS)
+def one_name_each(shards: int, prefix: str) -> list[str]:
+    """Return names of objects, one for each shard in its order.
+
+    :param prefix: what all begin with
+    """
+    names: dict[int, str] = {}
+    number = 0
+    while len(names) < shards:
+        name = f'{prefix}-{number}'
+        names.setdefault(shard_of(name, shards), name)
+        number += 1
+    return [names[shard] for shard in range(shards)]
+
+
 def _check_fits(count: int, digits: int) -> None:
     if not 0 <= count <= 10**digits:
         raise ValueError(f'{count:,} names: {10**digits:,} are the most')

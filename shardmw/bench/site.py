@@ -24,7 +24,7 @@ from shardmw.bench.clients import Clients
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
 from shardmw.bench.load import Load, Outcome
-from shardmw.bench.names import ListedNames, Names
+from shardmw.bench.names import ListedNames, Names, one_name_each
 from shardmw.bench.native import (
     even_bounds,
     report_usage,
@@ -57,6 +57,9 @@ _ATTEMPTS = 3
 
 # A container that was just emptied may not know it yet.
 _DELETE_PAUSES_SECONDS = (0, 0.5, 1, 2, 5, 10)
+
+#: What the names of objects begin with that do not exist.
+_MISSING = 'shardmw-bench-misses-this'
 
 #: Time for a proxy to begin to work, after its start.
 _SETTLE_SECONDS = 0.5
@@ -247,19 +250,20 @@ class Site:
         self._settle_usage(container)
 
     def prepare(self, container: str, writes: bool, phase: float) -> None:
-        """Have a container be like one in use, before a load.
+        """Make a container like one in use, before a load.
 
-        What proxies look up once is asked for, and rows wait to be taken in
-        by its databases: see :mod:`shardmw.bench.pending`; of another's
-        cluster we can't see to that.
+        The proxies look up what they look up once a minute: before writes,
+        that is something of each shard. On an own cluster, rows wait beside
+        the databases: see :mod:`shardmw.bench.pending`.
 
-        :param writes: whether the load writes
+        :param writes: True if the load writes
         :param phase: how far the databases are, from 0 to below 1; best
                       another one each time
         """
-        self.account.miss(container, writes)
+        kind = self._made[container].kind
+        shards = (kind.shards if writes else None) or 1
+        self.account.miss(container, one_name_each(shards, _MISSING), writes)
         if writes and self.is_own:
-            kind = self._made[container].kind
             stagger(self.cluster, self.account.name, container, kind, phase)
 
     def remove(self, container: str) -> None:

@@ -99,8 +99,8 @@ class Ledger:
 
     :param keep: told the figures after each run
     :param runs: how many there will be, for what is shown
-    :param cluster: the cluster of the loads, whose processor time is noted;
-                    None if it is not known
+    :param own_cluster: the cluster of the loads, whose processor time is
+                        noted; None if it is not the benchmark's own
     :param figures: others than ``runs``
     """
 
@@ -109,11 +109,11 @@ class Ledger:
         stage: Stage,
         keep: Callable[[dict[str, object]], None],
         runs: int | None = None,
-        cluster: Cluster | None = None,
+        own_cluster: Cluster | None = None,
         **figures: object,
     ) -> None:
         self._stage = stage
-        self._cluster = cluster
+        self._cluster = own_cluster
         self._keep = keep
         self._expected = runs
         self._began = 0

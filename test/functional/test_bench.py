@@ -7,14 +7,14 @@ import signal
 import pytest
 
 from shardmw.bench.page import BEGIN, END
-from test.functional.benching import run_bench, start_bench
+from test.functional.benching import run_bench, run_here, start_bench
 
 #: Those that need a cluster only, and take the least time.
 EXPERIMENTS = ('rates', 'outage')
 
 TINY = (
     *('--experiments', ','.join(EXPERIMENTS), '--proxies', '1'),
-    *('-t', '4', '--processes', '2', '--seconds', '1'),
+    *('-t', '4', '--processes', '2', '--seconds', '0.6'),
     *('--rates', '50', '--shards', '2', '--stock-rates', '50'),
     *('--middle-shards', '2'),
 )
@@ -117,27 +117,29 @@ def test_the_tables_are_on_the_terminal_too(finished, folder):
     ],
 )
 def test_bad_input_is_told_in_a_line(arguments, message):
-    ran = run_bench('ratelimit', *arguments)
-    assert ran.returncode == 2
-    assert message in ran.stderr
+    ran = run_here('ratelimit', *arguments)
+    assert ran.exit_code == 2
+    assert message in ran.output
+
+
+def assert_is_one_line(ran, message: str) -> None:
+    assert ran.exit_code == 1
+    assert ran.output.count('\n') == 1
+    assert message in ran.output
 
 
 def test_a_page_with_one_marker_is_told_before_anything_is_measured(tmp_path):
     page = tmp_path / 'page.md'
     page.write_text(BEGIN)
     output = str(tmp_path / 'results')
-    ran = run_bench('ratelimit', '--page', str(page), '--output', output)
-    assert ran.returncode == 1
-    assert ran.stdout == ''
-    assert 'the page has 1 times' in ran.stderr
+    ran = run_here('ratelimit', '--page', str(page), '--output', output)
+    assert_is_one_line(ran, 'the page has 1 times')
 
 
 def test_an_old_result_is_told_before_anything_is_measured(tmp_path):
     (tmp_path / 'ratelimit-seed.json').write_text('{"format": 0}')
-    ran = run_bench('ratelimit', '--output', str(tmp_path))
-    assert ran.returncode == 1
-    assert ran.stdout == ''
-    assert 'is no result of this version' in ran.stderr
+    ran = run_here('ratelimit', '--output', str(tmp_path))
+    assert_is_one_line(ran, 'is no result of this version')
 
 
 def test_one_that_is_interrupted_keeps_what_it_has(tmp_path):

@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenarios of what the filter itself costs, in tiny; nothing is judged."""
+"""Scenarios of the filter's own cost, in tiny; nothing is judged."""
 
 import functools
 
 import pytest
 
-from test.functional.benching import csv_rows, result_of, run_bench
+from test.functional.benching import (
+    csv_rows,
+    own_cluster_is,
+    result_of,
+    run_here,
+)
 
 #: Of each: what makes it tiny, and how many rows that are.
 SCENARIOS = {
     'filter-cost': (
-        ('--shards', '2,4', '--requests', '20', '--rounds', '1')
-        + ('-t', '2', '--objects', '10', '--cluster-shards', '2'),
-        # the app alone; 3 containers with 4, 4 and 2 requests; Swift's limit
-        4 + 3 * (4 + 4 + 2) + 2,
+        ('--shards', '2', '--requests', '200', '--rounds', '1'),
+        # the app alone; 2 containers with 5, 2 and 2 kinds of requests;
+        # Swift's own limit
+        5 + 2 * (5 + 2 + 2) + 2,
     ),
     'listing-cost': (
         ('--rows', '400', '--page', '100,20', '--shards', '2,3')
@@ -29,19 +34,20 @@ SCENARIOS = {
 
 
 @pytest.fixture(scope='module')
-def measured(tmp_path_factory):
+def measured(cluster, tmp_path_factory):
     """Runs a scenario, once: ``(what it printed, its figures, its CSV)``."""
 
     @functools.cache
     def measured(name):
         folder = tmp_path_factory.mktemp(name)
         options, _ = SCENARIOS[name]
-        ran = run_bench('scenario', name, *options, '--output', str(folder))
-        assert ran.returncode == 0, ran.stderr
+        with own_cluster_is(cluster):
+            ran = run_here('scenario', name, *options, '--output', str(folder))
+        assert ran.exit_code == 0, ran.output
         result = result_of(folder, f'scenario-{name}')
         assert result['complete']
         rows = csv_rows(folder, f'scenario-{name}')
-        return ran.stdout, result['figures'], rows
+        return ran.output, result['figures'], rows
 
     return measured
 
@@ -65,9 +71,28 @@ def test_servers_are_seen_to_answer_for_each_page(measured):
         assert row['container_us'] > 0
 
 
-def test_memcached_is_counted_for_each_request(measured):
+def test_each_write_that_is_counted_asks_memcached(measured):
     _, figures, _ = measured('filter-cost')
-    counted = figures['operations']
-    # no limit and shardmw's on both containers, Swift's on the plain one
-    assert len(counted) == 5 * 4
-    assert all(sum(each['operations'].values()) > 0 for each in counted)
+    asked = [
+        sum(each['operations'].values()) / each['requests']
+        for each in figures['rows']
+        if each['limits'] == 'on, each write counted'
+    ]
+    assert asked
+    assert min(asked) >= 1
+
+
+def test_shards_are_asked_by_listings_only(measured):
+    _, figures, _ = measured('filter-cost')
+    plain, sharded = (
+        {
+            each['method']: each['us']
+            for each in figures['rows']
+            if each['limits'] == 'off'
+            and each['filters']
+            and each['kind']['layout'] == layout
+        }
+        for layout in ('plain', 'sharded')
+    )
+    assert sharded['listing'] > 5 * plain['listing']
+    assert sharded['listing'] > 10 * sharded['PUT'] > 10 * sharded['GET']

@@ -17,8 +17,8 @@ from shardmw.bench.names import FlatNames, ListedNames, TreeNames
 from shardmw.bench.native import even_bounds, report_usage, shard_natively
 from shardmw.bench.pending import stagger
 from shardmw.bench.preload import preload
-from shardmw.placement import backing_object, shard_of
-from test.functional.conftest import SHARDS, make_plain, make_sharded
+from shardmw.placement import hidden_account, shard_of
+from test.functional.conftest import SHARDS, USER, make_plain, make_sharded
 
 SIZE = 3
 BODY = b'x' * SIZE
@@ -124,9 +124,10 @@ class TestPreloaded:
         preload(cluster, client.account, container, kind, FlatNames(200))
         found = parts(cluster, client.account, container, kind)
         for shard, part in enumerate(found[:-1]):
+            assert part.account == hidden_account(client.account)
             (database,) = databases(cluster, *part[:2])
             assert [name for name, _ in rows_of(database)] == [
-                backing_object(container, name)
+                name
                 for name in FlatNames(200)
                 if shard_of(name, SHARDS) == shard
             ]
@@ -174,28 +175,30 @@ class TestPreloaded:
         assert client.head(preloaded).status == 204
 
 
-class TestNative:
-    @pytest.fixture(params=['empty', 'with rows'])
-    def split(self, request, client, cluster) -> str:
-        """A container of 4 ranges with rows, put there before or after."""
-        names, account = TreeNames(3, 20), client.account
-        container = make_plain(client)
-        if request.param == 'with rows':
-            preload(cluster, account, container, PLAIN, names)
-        bounds = even_bounds(names, 4)
-        shard_natively(cluster, account, container, bounds)
-        if request.param == 'empty':
-            preload(cluster, account, container, native(4), names)
-        report_usage(cluster)
-        client.post(container)
-        return container
+@pytest.fixture(scope='module', params=['empty', 'with rows'])
+def split(request, login, cluster) -> str:
+    """A container of 4 ranges with rows, put there before or after."""
+    client = login(USER)
+    names, account = TreeNames(3, 20), client.account
+    container = make_plain(client)
+    if request.param == 'with rows':
+        preload(cluster, account, container, PLAIN, names)
+    bounds = even_bounds(names, 4)
+    shard_natively(cluster, account, container, bounds)
+    if request.param == 'empty':
+        preload(cluster, account, container, native(4), names)
+    report_usage(cluster)
+    client.post(container)
+    return container
 
-    def test_lists_and_counts_all(self, client, split):
+
+class TestNative:
+    def test_lists_and_counts_all_in_ranges_of_one_size(
+        self, client, cluster, split
+    ):
         assert client.get(split).text.split() == list(TreeNames(3, 20))
         head = client.head(split)
         assert head.headers['x-container-object-count'] == '60'
-
-    def test_ranges_are_of_one_size(self, client, cluster, split):
         found = parts(cluster, client.account, split, native(4))
         counts = [
             content(each).rows
@@ -216,6 +219,18 @@ class TestNative:
         container = make_plain(client)
         with pytest.raises(BenchError, match='is not sharded natively'):
             parts(cluster, client.account, container, native(4))
+
+
+class TestParts:
+    def test_a_plain_container_has_no_shards(self, client, cluster):
+        container = make_plain(client)
+        with pytest.raises(BenchError, match=f'{container} is not sharded'):
+            parts(cluster, client.account, container, sharded(4))
+
+    def test_another_number_of_shards_is_told(self, client, cluster):
+        container = make_sharded(client, 2)
+        with pytest.raises(BenchError, match='has 2 shards and not 4'):
+            parts(cluster, client.account, container, sharded(4))
 
 
 def test_shards_files_are_filled_in_steps_and_nobody_sees_their_rows(
@@ -266,7 +281,7 @@ def soon_interrupted():
         raise Interrupted(number)
 
     before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 5)
+    signal.setitimer(signal.ITIMER_REAL, 2)
     yield
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.memcached import Operations, counted, parse_stats
+from shardmw.bench.names import one_name_each
 from shardmw.bench.provenance import Provenance, provenance
 from shardmw.bench.ratelimit.limits import (
     SHARDMW,
@@ -22,7 +23,6 @@ from shardmw.bench.ratelimit.outage import count_log_lines
 from shardmw.bench.ratelimit.parameters import EXPERIMENTS, Parameters
 from shardmw.bench.ratelimit.rates import bound_by
 from shardmw.bench.ratelimit.report import MODULES
-from shardmw.bench.ratelimit.stage import one_name_each
 from shardmw.bench.ratelimit.windows import (
     admission_times,
     most_by_window,
@@ -166,7 +166,7 @@ def test_the_rate_is_that_since_the_first_write():
 
 @pytest.mark.parametrize('shards', [1, 8, 32])
 def test_each_shard_gets_a_first_object(shards):
-    names = one_name_each(shards)
+    names = one_name_each(shards, 'first')
     assert [shard_of(name, shards) for name in names] == [*range(shards)]
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from shardmw.bench import stage
 from shardmw.bench.account import Account
 from shardmw.bench.load import Load
+from shardmw.bench.names import one_name_each
 from shardmw.bench.ratelimit.limits import (
     SECRET_BYTES,
     base_settings,
@@ -18,7 +19,6 @@ from shardmw.bench.ratelimit.limits import (
     without_unset,
 )
 from shardmw.bench.sources import Uploads
-from shardmw.placement import shard_of
 from shardmw.saio import Cluster, ClusterOptions
 
 #: Time for a proxy to begin to work, after its start.
@@ -57,7 +57,7 @@ class Bed:
         Swift's filter limits no container that seems to be empty.
         """
         container = self.account.create(shards)
-        for name in one_name_each(shards or 1):
+        for name in one_name_each(shards or 1, _FIRST_OBJECT):
             self.account.store(container, name)
         self.account.refresh(container)
         return container
@@ -120,14 +120,3 @@ class Stage(stage.Stage):
 def replace_first(account: Account, url: str) -> Account:
     """The account by way of another proxy."""
     return Account((url,), account.path, account.token)
-
-
-def one_name_each(shards: int) -> list[str]:
-    """Names of objects, one for each shard. Pure."""
-    names: dict[int, str] = {}
-    number = 0
-    while len(names) < shards:
-        name = f'{_FIRST_OBJECT}-{number}'
-        names.setdefault(shard_of(name, shards), name)
-        number += 1
-    return [names[shard] for shard in range(shards)]

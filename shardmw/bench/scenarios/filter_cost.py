@@ -228,12 +228,13 @@ class _Timer:
         count = self._count
         if case.method == LISTING:
             count = max(1, count // _LISTINGS_SHARE)
-        # as after a while: what is looked up once is known
-        warm_up = self._requests[key].environs(case.method, count)
-        environs = self._requests[key].environs(case.method, count)
-        self._inprocess.check(app, warm_up)
+        environs = self._requests[key].environs
+        # as after a while: the layout and what else is looked up are known
+        for method, times in ((LISTING, 1), (case.method, count)):
+            self._inprocess.check(app, environs(method, times))
+        timed = environs(case.method, count)
         before = operations(self._memcached)
-        took = self._inprocess.microseconds_each(app, environs)
+        took = self._inprocess.microseconds_each(app, timed)
         counts = operations(self._memcached).since(before)
         return {
             'limits': case.limits,
@@ -242,7 +243,7 @@ class _Timer:
             'filters': int(case.has_filter),
             'turn': turn,
             'us': took,
-            'requests': len(environs),
+            'requests': len(timed),
             'operations': counts._asdict(),
         }
 

@@ -53,7 +53,7 @@ def measure(
             stage,
             keep,
             len(steps),
-            cluster=site.cluster,
+            own_cluster=site.cluster,
             **place.figures(site),
         )
         # so that what can't be made is told before anything is measured
