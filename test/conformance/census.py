@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which containers were sharded, told by the names that exist. Pure."""
+"""Count the containers that were sharded, by the names that exist. Pure."""
 
+from collections import defaultdict
 from collections.abc import Set
 from dataclasses import dataclass
 
 from shardmw.placement import (
-    backing_container,
+    backing_base,
     can_be_sharded,
-    logical_key,
+    hidden_account,
+    is_hidden_account,
+    parse_backing,
 )
 from test.conformance.databases import ContainerName
 
@@ -35,15 +38,28 @@ class Census:
 def take_census(names: Set[ContainerName], shards: int) -> Census:
     """Count containers.
 
-    :param shards: how many each logical one should have
+    :param shards: how many each logical one should have; 0 for none
     """
-    backing = {each for each in names if logical_key(each.container)}
+    backing = _layouts(names)
     logical = {each for each in names if _is_logical(each)}
-    sharded = {each for each in logical if _backing_of(each, shards) <= names}
+    sharded = {
+        each
+        for each in logical
+        if any(
+            found >= set(range(shards))
+            for found in backing[
+                hidden_account(each.account), backing_base(each.container)
+            ].values()
+        )
+    }
     return Census(
         logical=len(logical),
         sharded=len(sharded) if shards else 0,
-        backing=len(backing),
+        backing=sum(
+            len(found)
+            for layouts in backing.values()
+            for found in layouts.values()
+        ),
         unsharded=tuple(sorted(map('/'.join, logical - sharded))),
     )
 
@@ -53,8 +69,19 @@ def _is_logical(name: ContainerName) -> bool:
     return can_be_sharded(name.container) and not is_hidden
 
 
-def _backing_of(name: ContainerName, shards: int) -> set[ContainerName]:
-    return {
-        ContainerName(name.account, backing_container(name.container, shard))
-        for shard in range(shards)
-    }
+def _layouts(
+    names: Set[ContainerName],
+) -> dict[tuple[str, str], dict[str, set[int]]]:
+    """Return the shards that there are.
+
+    :returns: by hidden account and the base of the names, then by layout
+    """
+    layouts = defaultdict(lambda: defaultdict(set))
+    for each in names:
+        if is_hidden_account(each.account):
+            name = parse_backing(each.container)
+            if name:
+                layouts[each.account, name.base][name.layout_id].add(
+                    name.shard
+                )
+    return layouts

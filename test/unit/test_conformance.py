@@ -17,7 +17,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.placement import backing_container, versions_container
+from shardmw.placement import (
+    backing_container,
+    hidden_account,
+    versions_container,
+)
 from test.conformance import jobs, report, settings, storage, suites
 from test.conformance.balancer import balancing
 from test.conformance.census import Census, take_census
@@ -158,8 +162,17 @@ def name_set(*containers) -> set[ContainerName]:
     return {ContainerName('AUTH_a', each) for each in containers}
 
 
-def shards_of(container, count) -> set[ContainerName]:
-    return name_set(*(backing_container(container, i) for i in range(count)))
+LAYOUT_ID = '65a1b2c3d4e5f'
+
+
+def shards_of(container, count, layout_id=LAYOUT_ID) -> set[ContainerName]:
+    return {
+        ContainerName(
+            hidden_account('AUTH_a'),
+            backing_container(container, layout_id, shard),
+        )
+        for shard in range(count)
+    }
 
 
 @given(st.sets(st.text('abc', min_size=1)), st.integers(1, 9))
@@ -182,6 +195,14 @@ def test_a_container_that_lacks_a_shard_is_not_sharded(shards, data):
     census = take_census(name_set('c') | backing - {lost}, shards)
     assert census.sharded == 0
     assert census.unsharded == ('AUTH_a/c',)
+
+
+def test_shards_of_two_layouts_do_not_add_up_to_one():
+    first = shards_of('c', 1)
+    second = shards_of('c', 2, '65a1b2c3d4e60') - shards_of(
+        'c', 1, '65a1b2c3d4e60'
+    )
+    assert take_census(name_set('c') | first | second, 2).sharded == 0
 
 
 def test_shards_in_another_account_do_not_count():
