@@ -55,7 +55,7 @@ from shardmw.placement import (
 )
 from shardmw.ratelimit import container_rate
 from shardmw.ratelimit.account_rate import AccountRate
-from shardmw.record import Layout, id_of_time
+from shardmw.record import Layout, id_of_time, time_of_id
 from shardmw.stats.sums import SummedStats
 
 SYNC_TO_HEADER = 'X-Container-Sync-To'
@@ -66,6 +66,9 @@ LOCK_KEY = 'shardmw/lifecycle/{account}/{container}'
 #: How long a lock lasts at most: a process that takes longer to commit a
 #: creation loses it.
 LOCK_SECONDS = 15
+
+#: The least difference of two of Swift's timestamps.
+CLOCK_TICK_SECONDS = 0.00001
 
 #: How many backing containers to create or delete at once.
 AT_A_TIME = 32
@@ -147,7 +150,7 @@ class Lifecycle:
             return Verbatim(self.backend.send_as_client(req))
         if req.headers.get(SYNC_TO_HEADER):
             return _bad_request(req, SYNC_REFUSED)
-        return self._create(req, path, shards)
+        return self._create(req, path, shards, root.deleted)
 
     def _put_existing(
         self, req: Request, path: Path, root: RootState
@@ -232,15 +235,20 @@ class Lifecycle:
         target = self.layouts.of(req.environ, path, info)
         return target.layout.shards if target else 0
 
-    def _create(self, req: Request, path: Path, shards: int) -> Callable:
+    def _create(
+        self, req: Request, path: Path, shards: int, deleted: float
+    ) -> Callable:
         """Create a sharded container.
 
         :param shards: how many shards it is to have, at least 1
+        :param deleted: when a container of this name was last deleted. The
+                        clock of the proxy that did so may be ahead
         """
         self.logger.increment('container.create')
         self.account_rate.charge_create(req.environ, path.account, shards)
         policy = req.headers.get(POLICY_HEADER) or POLICIES.default.name
-        layout = Layout(id_of_time(time.time()), shards)
+        drawn = max(time.time(), deleted + CLOCK_TICK_SECONDS)
+        layout = Layout(id_of_time(drawn), shards)
         target = _target(path, {}, layout)
         self.backend.create_account(req.environ, target.hidden_account)
         failure = self._put_shards(req, target, policy)
@@ -259,7 +267,8 @@ class Lifecycle:
         """Put the root of a container whose shards have been created."""
         with self._lock(req, target.path):
             present = read_root(self.backend, req.environ, target.path)
-            if not present.exists:
+            is_outdated = present.deleted >= time_of_id(target.layout.id)
+            if not present.exists and not is_outdated:
                 record = {
                     RECORD_HEADER: target.layout.to_record(),
                     POLICY_HEADER: policy,
@@ -270,6 +279,13 @@ class Lifecycle:
             # Another request was faster.
             self._delete_shards(req, target)
             return self._put_existing(req, target.path, present)
+        if is_outdated:
+            # Another request was faster, and yet another has deleted what it
+            # created. A record counts only if its id is later than that.
+            self._delete_shards(req, target)
+            raise BackendError(
+                None, 503, 'the container was deleted while it was created'
+            )
         if is_client_error(root.status):
             self._delete_shards(req, target)
         elif not root.is_success:

@@ -8,8 +8,6 @@ the old layout record. So what decides a layout is asked of all replicas here.
 
 from dataclasses import dataclass
 
-from swift.common.utils import quorum_size
-
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import RECORD_HEADER, BackendError
 from shardmw.backend.nodes import ask_primaries
@@ -28,10 +26,13 @@ class RootState:
     :param answer: that replica's answer to a HEAD; None if the container does
                    not exist
     :param layout: None if the container is plain or does not exist
+    :param deleted: the last deletion that a replica knows of, in seconds since
+                    1970; 0 for none
     """
 
     answer: Answer | None
     layout: Layout | None
+    deleted: float = 0
 
     @property
     def exists(self) -> bool:
@@ -53,7 +54,7 @@ def read_root(backend: Backend, env: dict, path: Path) -> RootState:
     """
     answers = _heads(backend, env, path)
     told = [a for a in answers if a.is_success or a.is_missing]
-    if len(told) < quorum_size(len(answers)):
+    if 2 * len(told) <= len(answers):
         raise BackendError(
             None, 503, f'{len(told)} of {len(answers)} roots answered'
         )
@@ -63,10 +64,12 @@ def read_root(backend: Backend, env: dict, path: Path) -> RootState:
 def newest_state(answers: list[Answer]) -> RootState:
     """Return what the answers of several replicas say together.
 
-    A replica counts if it was put after the last deletion that any replica
-    knows. Of several layouts the one with the latest id counts: ids are times.
-    But a replica that had a deletion after that time, and has no record, knows
-    better: the container was created anew, and plain.
+    They say what Swift makes of them when it replicates them: a deletion that
+    any replica knows of undoes all that was put before it, the record
+    included. A replica that was away has an earlier record still, even if it
+    took the PUT that created the container anew. An id tells when its record
+    was put: :meth:`Lifecycle.put` commits no record with an id from before a
+    deletion. Of several records, the one with the latest id counts.
 
     :param answers: 2xx and 404 answers to HEADs
     :raises LayoutError: if a record cannot be read
@@ -74,23 +77,19 @@ def newest_state(answers: list[Answer]) -> RootState:
     deleted = max(map(_deleted, answers), default=0)
     alive = [a for a in answers if a.is_success and _put(a) > deleted]
     if not alive:
-        return RootState(None, None)
-    plain = [a for a in alive if RECORD_HEADER not in a.headers]
-    plain_since = max(map(_deleted, plain), default=0)
+        return RootState(None, None, deleted)
     layouts = [
         (parse_record(a.headers[RECORD_HEADER]), a)
         for a in alive
         if RECORD_HEADER in a.headers
     ]
     layouts = [
-        (layout, a)
-        for layout, a in layouts
-        if time_of_id(layout.id) > plain_since
+        (layout, a) for layout, a in layouts if time_of_id(layout.id) > deleted
     ]
     if layouts:
         layout, answer = max(layouts, key=lambda pair: pair[0].id)
-        return RootState(answer, layout)
-    return RootState(max(plain, key=_put), None)
+        return RootState(answer, layout, deleted)
+    return RootState(max(alive, key=_put), None, deleted)
 
 
 def _heads(backend: Backend, env: dict, path: Path) -> list[Answer]:
