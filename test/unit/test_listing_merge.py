@@ -1,23 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The merge against Swift's own listing of the sorted whole.
+"""The merge, compared with Swift's own listing of all rows together.
 
-The model is Swift's own container database: one with all rows, and one for
-each source of the merge.
+One container database of Swift has all rows, and there is one for each source
+of the merge.
 """
 
 import json
-from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from swift.common.utils import Timestamp
-from swift.container.backend import ContainerBroker
 
-from shardmw.listing import ListingParams
-from shardmw.paging import Page, first_share
-from shardmw.placement import backing_object
-from shardmw.rows import Rows, rows_of, to_json
+from shardmw.listing.merge import Page, first_share
+from shardmw.listing.params import ListingParams
+from shardmw.listing.rows import Rows, parse_rows, rows_of, to_json
+from test.unit.container_databases import Database, query_of
 
 SHARDS = 5
 
@@ -37,85 +35,38 @@ params = st.builds(
 )
 
 
-class Database:
-    """A real container database."""
-
-    def __init__(self, folder: Path) -> None:
-        self.broker = ContainerBroker(
-            str(folder / 'c.db'), account='a', container='c'
-        )
-        self.broker.initialize(Timestamp(1).internal, 0)
-
-    def fill(self, names: list[str]) -> None:
-        """Have it hold these objects and no others."""
-        with self.broker.get() as conn:
-            conn.execute('DELETE FROM object')
-            conn.commit()
-        self.broker.merge_items(
-            [
-                {
-                    'name': name,
-                    'created_at': Timestamp(1).internal,
-                    'size': 1,
-                    'content_type': 'text/plain',
-                    'etag': 'etag',
-                    'deleted': 0,
-                }
-                for name in names
-            ]
-        )
-
-    def rows(self, limit: int, query: dict) -> list[dict]:
-        found = self.broker.list_objects_iter(
-            limit,
-            query.get('marker', ''),
-            query.get('end_marker', ''),
-            query.get('prefix') or None,
-            query.get('delimiter') or None,
-            query.get('path'),
-            reverse='reverse' in query,
-            allow_reserved=True,
-        )
-        return [
-            {'subdir': name}
-            if content_type is None
-            else {'name': name, 'last_modified': time, 'bytes': size}
-            for name, time, size, content_type, _etag in found
-        ]
-
-
-def whole_query(wanted: ListingParams) -> dict:
-    query = {
-        'marker': wanted.marker,
-        'end_marker': wanted.end_marker,
-        'prefix': wanted.prefix,
-        'delimiter': wanted.delimiter,
-        'path': wanted.path,
-    }
-    return dict(query, reverse='true') if wanted.reverse else query
-
-
-def merged(shards: list[Database], wanted: ListingParams) -> list[dict]:
+def merged(
+    shards: list[Database], wanted: ListingParams, root: Database
+) -> list[dict]:
     page = Page(range(len(shards)), wanted.limit, wanted.reverse)
+    page.merge(parsed(root, query_of(wanted) | {'limit': str(wanted.limit)}))
     while asks := page.asks():
         for ask in asks:
-            rows = shards[ask.source].rows(
-                ask.limit, wanted.for_shard('c', ask)
-            )
-            page.add(ask, rows_of(rows, are_hidden=True))
+            query = wanted.query(ask.marker, ask.limit)
+            page.add(ask, parsed(shards[ask.source], dict(of_query(query))))
     return json.loads(to_json(page.rows().texts))
+
+
+def of_query(query: str) -> dict[str, str]:
+    return dict(parse_qsl(query, keep_blank_values=True))
+
+
+def parsed(database: Database, query: dict[str, str]) -> Rows:
+    return parse_rows(json.dumps(database.rows(query)).encode())
 
 
 @pytest.fixture(scope='module')
 def databases(tmp_path_factory) -> list[Database]:
-    """The whole's database, then those of the shards."""
+    """The database of all rows, then those of root and shards."""
     folder = tmp_path_factory.mktemp('databases')
-    return [Database(folder / str(i)) for i in range(SHARDS + 1)]
+    return [Database(folder / str(i)) for i in range(SHARDS + 2)]
 
 
-@given(spread=spreads, wanted=params)
-def test_a_merged_page_equals_the_page_of_the_whole(databases, spread, wanted):
-    assert_alike(databases, spread, wanted)
+@given(spread=spreads, strays=st.sets(names, max_size=8), wanted=params)
+def test_a_merged_page_equals_the_page_of_all_rows(
+    databases, spread, strays, wanted
+):
+    assert_alike(databases, spread, strays, wanted)
 
 
 # Without names that Swift overlooks next to a pseudo-directory.
@@ -130,26 +81,21 @@ path_spreads = spreads.map(
     marker=st.just('') | names,
     path=st.sampled_from(['', 'a', 'a/', 'b', 'a/b', '/', 'é']),
 )
-def test_a_page_by_path_equals_the_page_of_the_whole(
+def test_a_page_by_path_equals_the_page_of_all_rows(
     databases, spread, limit, marker, path
 ):
     wanted = ListingParams(limit=limit, marker=marker, path=path)
-    assert_alike(databases, spread, wanted)
+    assert_alike(databases, spread, set(), wanted)
 
 
-def assert_alike(databases, spread, wanted):
-    whole, *shards = databases
-    whole.fill(list(spread))
+def assert_alike(databases, spread, strays, wanted):
+    whole, root, *shards = databases
+    whole.fill(spread.keys() | strays)
+    root.fill(strays)
     for i, shard in enumerate(shards):
-        shard.fill(
-            [
-                backing_object('c', name)
-                for name, place in spread.items()
-                if place == i
-            ]
-        )
-    expected = whole.rows(wanted.limit, whole_query(wanted))
-    assert merged(shards, wanted) == expected
+        shard.fill(name for name, place in spread.items() if place == i)
+    query = query_of(wanted) | {'limit': str(wanted.limit)}
+    assert merged(shards, wanted, root) == whole.rows(query)
 
 
 @given(
@@ -194,14 +140,27 @@ def named(names) -> Rows:
     return rows_of({'name': name} for name in names)
 
 
-@pytest.mark.parametrize('older_first', [True, False])
-def test_of_one_name_in_two_places_the_newer_row_is_kept(older_first):
+@pytest.mark.parametrize('is_older_first', [True, False])
+def test_of_one_name_in_two_sources_the_newer_row_is_kept(is_older_first):
     older = {'name': 'a', 'last_modified': '2026-01-01T00:00:00.000000'}
     newer = {'name': 'a', 'last_modified': '2026-01-01T00:00:00.000001'}
     page = Page([0, 1], 10)
     first, second = page.asks()
-    page.add(first, rows_of([older if older_first else newer]))
-    page.add(second, rows_of([newer if older_first else older]))
+    page.add(first, rows_of([older if is_older_first else newer]))
+    page.add(second, rows_of([newer if is_older_first else older]))
+    assert page.rows() == rows_of([newer])
+
+
+@pytest.mark.parametrize('is_older_in_root', [True, False])
+def test_of_one_name_in_root_and_shard_the_newer_row_is_kept(
+    is_older_in_root,
+):
+    older = {'name': 'a', 'last_modified': '2026-01-01T00:00:00.000000'}
+    newer = {'name': 'a', 'last_modified': '2026-01-01T00:00:00.000001'}
+    page = Page([0], 10)
+    page.merge(rows_of([older if is_older_in_root else newer]))
+    (ask,) = page.asks()
+    page.add(ask, rows_of([newer if is_older_in_root else older]))
     assert page.rows() == rows_of([newer])
 
 
@@ -233,3 +192,32 @@ def test_only_a_source_that_ran_out_below_the_end_is_asked_again():
     page.add(second, named(high))
     assert [ask.source for ask in page.asks()] == [0]
     assert page.asks()[0].marker == low[-1]
+
+
+def test_a_source_that_gave_the_whole_page_is_not_asked_again():
+    page = Page([0, 1], 4)
+    first, second = page.asks()
+    page.add(second, named(['b', 'c']))
+    page.add(first._replace(limit=4), named(['a0', 'a1', 'a2', 'a3']))
+    assert page.asks() == []
+
+
+def test_rows_of_the_root_ask_nothing():
+    page = Page([0], 2)
+    page.merge(named(['a', 'b']))
+    (ask,) = page.asks()
+    page.add(ask, named(['c']))
+    assert page.asks() == []
+    assert page.rows().names == ['a', 'b']
+
+
+@pytest.mark.parametrize('reverse', [True, False])
+def test_rows_that_are_not_wanted_are_replaced_by_others(reverse):
+    stored = sorted((f'{i:02}' for i in range(20)), reverse=reverse)
+    page = Page([0], 3, reverse, is_wanted=lambda name: int(name) % 5 == 0)
+    while asks := page.asks():
+        (ask,) = asks
+        start = stored.index(ask.marker) + 1 if ask.marker else 0
+        page.add(ask, named(stored[start : start + ask.limit]))
+    expected = ['15', '10', '05'] if reverse else ['00', '05', '10']
+    assert page.rows().names == expected

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which rows to ask of which source, and their merge into one page. Pure.
+
+A *source* is a container whose rows the page merges, named by a number. This
+module decides what to ask; the caller asks.
+
+Each source is first asked for its share of the page only. With ``n`` sources
+and a limit of ``m`` rows, that is ``m / n`` rows plus the slack that a random
+distribution needs (M. Raab, A. Steger, "Balls into Bins - A Simple and Tight
+Analysis", 1998). A source is asked again if its rows end before the page does
+and it may have more.
+"""
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from shardmw.listing.rows import Rows, newer
+
+#: How many rows to ask for beyond the expected number, in standard deviations.
+SLACK_DEVIATIONS = 2
+#: The upper limit of the slack, as a part of the expected number, if that is
+#: above MANY_ROWS. Rows that the page does not need cost time, too.
+MOST_SLACK = 0.24
+#: About so many rows cost as much as one more request.
+MANY_ROWS = 30
+
+
+class Ask(NamedTuple):
+    """A query to send to a source.
+
+    :param source: the number of the source
+    :param marker: the name after which its rows begin; None for the client's
+                   marker
+    :param limit: how many rows to ask for
+    """
+
+    source: int
+    marker: str | None
+    limit: int
+
+
+@dataclass(slots=True)
+class _Source:
+    """What a source has answered.
+
+    :param last: the name of its last row
+    :param taken: the number of its rows that the page took
+    :param may_have_more: False if it answered with fewer rows than asked for
+    """
+
+    last: str | None = None
+    taken: int = 0
+    may_have_more: bool = True
+
+
+class Page:
+    """One page of a listing, merged from the rows of many sources.
+
+    The caller sends each query of :meth:`asks` and gives the rows to
+    :meth:`add`, until :meth:`asks` returns none. Then :meth:`rows` returns
+    the page.
+
+    :param sources: the numbers of the sources
+    :param limit: the size of the page in rows
+    :param reverse: True if the names descend
+    :param is_wanted: returns True for the names to take; None to take all
+    """
+
+    def __init__(
+        self,
+        sources: Iterable[int],
+        limit: int,
+        reverse: bool = False,
+        is_wanted: Callable[[str], bool] | None = None,
+    ) -> None:
+        self.limit = limit
+        self.reverse = reverse
+        self.is_wanted = is_wanted
+        self._sources = {number: _Source() for number in sources}
+        self._texts: dict[str, bytes] = {}
+        # The keys of _texts, in the order of the listing if _is_sorted.
+        self._names: list[str] = []
+        self._is_sorted = True
+
+    def asks(self) -> list[Ask]:
+        """Return the queries to send before the page is complete."""
+        return [
+            Ask(number, source.last, self._size(source))
+            for number, source in self._sources.items()
+            if source.may_have_more and self._ends_inside(source)
+        ]
+
+    def add(self, ask: Ask, rows: Rows) -> None:
+        """Take the rows that a source answered with.
+
+        :param rows: at most ``ask.limit`` rows, in the order of the listing;
+                     fewer if the source has no more
+        """
+        source = self._sources[ask.source]
+        source.may_have_more = 0 < ask.limit <= len(rows.names)
+        if rows.names:
+            source.last = rows.names[-1]
+            source.taken += self.merge(rows)
+
+    def merge(self, rows: Rows) -> int:
+        """Take rows of which the page will need no more.
+
+        They are either all rows of a container or as many as the page has.
+
+        :returns: how many rows the page took
+        """
+        if self.is_wanted:
+            rows = _chosen(rows, self.is_wanted)
+        if self._texts.keys().isdisjoint(rows.names):
+            self._texts.update(zip(rows.names, rows.texts, strict=True))
+            self._names += rows.names
+        else:
+            self._merge_known(rows)
+        self._is_sorted = False
+        return len(rows.names)
+
+    @property
+    def row_count(self) -> int:
+        """Return how many rows the page has."""
+        return min(self.limit, len(self._names))
+
+    def rows(self) -> Rows:
+        """Return the page: at most `limit` rows, in the order of a listing."""
+        names = self._sorted_names()[: self.limit]
+        return Rows(names, [self._texts[name] for name in names])
+
+    def _merge_known(self, rows: Rows) -> None:
+        """Take rows of which some names are known.
+
+        Several sources have the same subdirs, and a row that moves from the
+        root to its shard may be read twice.
+        """
+        for name, text in zip(rows.names, rows.texts, strict=True):
+            known = self._texts.get(name)
+            if known is None:
+                self._names.append(name)
+            elif known != text:
+                text = newer(known, text)
+            self._texts[name] = text
+
+    def _size(self, source: _Source) -> int:
+        """Return how many rows to ask of a source."""
+        if source.last is None:
+            return first_share(self.limit, len(self._sources))
+        return self._refill(source)
+
+    def _sorted_names(self) -> list[str]:
+        if not self._is_sorted:
+            # The names consist of sorted runs, which sort() makes use of.
+            self._names.sort(reverse=self.reverse)
+            self._is_sorted = True
+        return self._names
+
+    def _ends_inside(self, source: _Source) -> bool:
+        """Return True if the last row of a source is before the page's end."""
+        names = self._sorted_names()
+        if source.last is None or len(names) < self.limit:
+            return True
+        end = names[self.limit - 1]
+        return source.last > end if self.reverse else source.last < end
+
+    def _refill(self, source: _Source) -> int:
+        """Return how many rows to ask of a source that was asked before.
+
+        Its rows so far lie among the first `rank` names of the page. The rest
+        of the page probably has as many of its rows in proportion, and at
+        most one a name.
+        """
+        rank = self._rank(source.last)
+        rest = max(1, self.limit - rank)
+        return min(rest, with_slack(source.taken * rest / rank))
+
+    def _rank(self, name: str) -> int:
+        """Return the place of a name among all names, from 1."""
+        names = self._sorted_names()
+        if self.reverse:
+            return len(names) - bisect_right(names[::-1], name) + 1
+        return bisect_left(names, name) + 1
+
+
+def first_share(limit: int, source_count: int) -> int:
+    """Return how many rows of a page to ask of each source at first."""
+    return min(limit, with_slack(limit / max(1, source_count)))
+
+
+def with_slack(expected: float) -> int:
+    """Return a number of rows that a source is unlikely to exceed.
+
+    :param expected: how many rows to expect
+    """
+    slack = SLACK_DEVIATIONS * math.sqrt(expected) + 1
+    if expected > MANY_ROWS:
+        slack = min(slack, MOST_SLACK * expected)
+    return math.ceil(expected + slack)
+
+
+def _chosen(rows: Rows, is_wanted: Callable[[str], bool]) -> Rows:
+    """Return the rows whose names are wanted."""
+    chosen = [
+        (name, text)
+        for name, text in zip(rows.names, rows.texts, strict=True)
+        if is_wanted(name)
+    ]
+    return Rows([name for name, _ in chosen], [text for _, text in chosen])

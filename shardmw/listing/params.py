@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parameters of a container listing. Pure."""
+
+import functools
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from swift.common.constraints import CONTAINER_LISTING_LIMIT
+from swift.common.request_helpers import validate_container_params
+from swift.common.swob import Request
+from swift.common.utils import config_true_value
+
+#: Container servers compute the character after the last one of a prefix.
+#: After these two, there is none that UTF-8 can encode.
+NO_SUCCESSOR = ('\U0010ffff', '\ud7ff')
+
+#: All shards are asked for the first rows of a page with the same query.
+CACHED_QUERIES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ListingParams:
+    """What a client asks of a container listing, as native strings.
+
+    :param limit: the most rows to return
+    :param path: the pseudo-directory to list, which overrides prefix and
+                 delimiter; None for no such parameter
+    :param is_unordered: True if the client accepts any order
+    """
+
+    limit: int
+    marker: str = ''
+    end_marker: str = ''
+    prefix: str = ''
+    delimiter: str = ''
+    path: str | None = None
+    reverse: bool = False
+    is_unordered: bool = False
+
+    @classmethod
+    def of(cls, req: Request) -> 'ListingParams':
+        """Return the parameters of a listing request.
+
+        :raises HTTPException: for values that Swift's proxy refuses
+        """
+        params = validate_container_params(req)
+        return cls(
+            limit=params.get('limit', CONTAINER_LISTING_LIMIT),
+            marker=params.get('marker') or '',
+            end_marker=params.get('end_marker') or '',
+            prefix=params.get('prefix') or '',
+            delimiter=params.get('delimiter') or '',
+            path=params.get('path'),
+            reverse=config_true_value(params.get('reverse')),
+            is_unordered=_allows_unordered(req),
+        )
+
+    def query(self, marker: str | None, limit: int) -> str:
+        """Return the query string of a request to a backing container.
+
+        It is quoted as Swift quotes it when it sends it on.
+
+        :param marker: None for the client's marker
+        """
+        return _query_string(
+            self, self.marker if marker is None else marker, limit
+        )
+
+    def has_levels(self) -> bool:
+        """Return True if the listing shows one level of pseudo-directories."""
+        return bool(self.delimiter) or self.path is not None
+
+    def wants_order(self) -> bool:
+        """Return True if a parameter needs the rows in the order of names."""
+        return self.has_levels() or self.reverse
+
+    def has_unlistable_prefix(self) -> bool:
+        """Return True if Swift answers 500 because it finds no prefix end."""
+        return self.path is None and self.prefix.endswith(NO_SUCCESSOR)
+
+
+@functools.lru_cache(CACHED_QUERIES)
+def _query_string(params: ListingParams, marker: str, limit: int) -> str:
+    query = {
+        'format': 'json',
+        'limit': limit,
+        'marker': marker,
+        'end_marker': params.end_marker,
+        'reverse': 'true' if params.reverse else '',
+    }
+    if params.path is None:
+        query.update(prefix=params.prefix, delimiter=params.delimiter)
+    given = {name: value for name, value in query.items() if value != ''}
+    if params.path is not None:
+        # An empty path lists the top level of the whole container.
+        given['path'] = params.path
+    return urlencode(given)
+
+
+def _allows_unordered(req: Request) -> bool:
+    """Return True if the client accepts rows in any order.
+
+    Object versioning merges lists of versions, so it needs their order.
+    """
+    params = req.params
+    allows = config_true_value(params.get('allow_unordered'))
+    return allows and 'versions' not in params

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The requests behind one listing of a sharded container.
+
+The root is read before any shard: a row that moves from the root to a shard
+meanwhile is then found in one of the two. If a shard cannot be read, the
+listing fails. There is never a partial listing.
+"""
+
+from collections import Counter
+from urllib.parse import quote
+
+from swift.common.constraints import MAX_REQUEST_LINE
+from swift.common.swob import Request
+
+from shardmw.backend.answers import Answer, require_success
+from shardmw.backend.containers import LogicalContainer
+from shardmw.backend.requests import Backend, newest_header
+from shardmw.backend.shard_reads import ShardReads
+from shardmw.listing.merge import Ask, Page
+from shardmw.listing.params import ListingParams
+from shardmw.listing.rows import Rows, parse_rows
+from shardmw.listing.scan import Scan
+from shardmw.listing.unordered import Strays, UnorderedPage
+
+#: The root among the sources of a listing. Shards have their indices.
+ROOT = -1
+
+#: How many bytes of a container server's request line to leave for all but
+#: account, container and query: the method, the device, the partition and the
+#: protocol.
+REQUEST_LINE_MARGIN = 128
+
+
+class ListingRequest:
+    """One client's GET of a sharded container.
+
+    The caller first calls :meth:`read_root`, or puts the root's answer to the
+    client's request into :attr:`answers`. It then calls :meth:`rows` or
+    :meth:`unordered_rows`, once.
+
+    :param req: the client's request
+    :param target: the container
+    """
+
+    def __init__(
+        self, backend: Backend, req: Request, target: LogicalContainer
+    ) -> None:
+        self.backend = backend
+        self.req = req
+        self.target = target
+        #: The first answer of each source, by ROOT and the shards' indices.
+        #: Their headers have the counts.
+        self.answers: dict[int, Answer] = {}
+        self._requests: Counter[int] = Counter()
+        self._query_room = self._room_for_query()
+
+    @property
+    def request_count(self) -> int:
+        """Return the number of requests to the root and to shards."""
+        return self._requests.total()
+
+    @property
+    def refills(self) -> int:
+        """Return how many requests asked a source once more."""
+        return self.request_count - len(self._requests)
+
+    @property
+    def rounds(self) -> int:
+        """Return how often the most asked shard was asked."""
+        return max(
+            (n for source, n in self._requests.items() if source != ROOT),
+            default=0,
+        )
+
+    def read_root(self) -> Answer:
+        """Send the client's own request to the root.
+
+        :returns: the root's answer, whatever it is
+        """
+        self._requests[ROOT] += 1
+        root = self.answers[ROOT] = self.backend.send_as_client(self.req)
+        return root
+
+    def rows(self, params: ListingParams) -> Rows:
+        """Return the page of an ordered listing.
+
+        :raises BackendError: if the root or a shard cannot be read
+        """
+        root = self._answer_of_root()
+        page = Page(self.target.shards(), params.limit, params.reverse)
+        page.merge(_rows_in(root))
+        return self._filled(page, params)
+
+    def unordered_rows(self, params: ListingParams, expected: float) -> Rows:
+        """Return the page of an unordered listing.
+
+        :param expected: about how many objects a shard has
+        :raises BackendError: if the root or a shard cannot be read
+        """
+        root = self._answer_of_root()
+        shard_of = self.target.shard_of
+        first = shard_of(params.marker) if params.marker else 0
+        strays = Strays(first, params.marker, params.limit, shard_of)
+        if root.object_count > 0:
+            self._read_strays(params, strays)
+        shards = self.target.layout.shards
+        page = UnorderedPage(shards, expected, strays)
+        return self._filled(page, params)
+
+    def _answer_of_root(self) -> Answer:
+        root = self.answers[ROOT]
+        require_success([root])
+        return root
+
+    def _room_for_query(self) -> int:
+        """Return how many bytes the query of a request to a shard can have."""
+        longest = self.target.backing(self.target.shards()[-1])
+        path = quote(f'/{self.target.hidden_account}/{longest}')
+        return MAX_REQUEST_LINE - REQUEST_LINE_MARGIN - len(path)
+
+    def _fits(self, query: str) -> bool:
+        return len(query) <= self._query_room
+
+    def _read_strays(self, params: ListingParams, strays: Strays) -> None:
+        """Read the rows of the root that the page may need.
+
+        The client's request to the root had the client's marker. A page needs
+        it for the marker's own shard only.
+        """
+        answers = self.backend.fan_out(
+            self._scan_root, [(None, params, strays)]
+        )
+        require_success(answers)
+
+    def _scan_root(
+        self, _shard: None, params: ListingParams, strays: Strays
+    ) -> Answer:
+        base = self.backend.owner_env(self.req.environ)
+        headers = newest_header(self.req.environ)
+        path = self.target.path.to_wsgi()
+        scan = Scan(params, '', None, self._fits)
+        while True:
+            self._requests[ROOT] += 1
+            answer = self.backend.send(base, 'GET', path, scan.query, headers)
+            if not answer.is_success:
+                return answer
+            strays.add(scan.add(_rows_in(answer)))
+            if scan.query is None or strays.fill_page:
+                return answer
+
+    def _filled(
+        self, page: Page | UnorderedPage, params: ListingParams
+    ) -> Rows:
+        """Send the queries that a page asks for and return its rows."""
+        reads = self.backend.shard_reads(self.req.environ, self.target)
+        while asks := page.asks():
+            answers = self.backend.fan_out(
+                self._read,
+                [(ask.source, ask, page, params, reads) for ask in asks],
+            )
+            require_success(answers)
+            for ask, answer in zip(asks, answers, strict=True):
+                self.answers.setdefault(ask.source, answer)
+        return page.rows()
+
+    def _read(
+        self,
+        shard: int,
+        ask: Ask,
+        page: Page | UnorderedPage,
+        params: ListingParams,
+        reads: ShardReads,
+    ) -> Answer:
+        """Send one query to a shard and put its rows into the page.
+
+        The rows are parsed while other shards are still at work.
+
+        :returns: the answer, without the rows
+        """
+        ask = self._sendable(ask, page, params)
+        query = params.query(ask.marker, ask.limit)
+        if self._fits(query):
+            answer = self._get(shard, query, reads)
+            rows = _rows_in(answer)
+        else:
+            answer, rows = self._scan_shard(ask, params, reads)
+        if answer.is_success:
+            page.add(ask, rows)
+        return answer._replace(body=[])
+
+    def _sendable(
+        self, ask: Ask, page: Page | UnorderedPage, params: ListingParams
+    ) -> Ask:
+        """Return the ask to send in place of one whose query is too long.
+
+        With a delimiter, a scan would read all objects below each subdir. So
+        the shard is asked for the whole page, after the client's marker.
+        """
+        if ask.marker is None or not params.has_levels():
+            return ask
+        if self._fits(params.query(ask.marker, ask.limit)):
+            return ask
+        return Ask(ask.source, None, page.limit)
+
+    def _scan_shard(
+        self, ask: Ask, params: ListingParams, reads: ShardReads
+    ) -> tuple[Answer, Rows]:
+        """Send what an ask wants as queries that are short enough.
+
+        :returns: the first answer, or the one that is no success; the rows
+        """
+        marker = params.marker if ask.marker is None else ask.marker
+        scan = Scan(params, marker, ask.limit, self._fits)
+        first, rows = None, Rows([], [])
+        while scan.query is not None:
+            answer = self._get(ask.source, scan.query, reads)
+            if not answer.is_success:
+                return answer, rows
+            first = first or answer
+            found = scan.add(_rows_in(answer))
+            rows.names.extend(found.names)
+            rows.texts.extend(found.texts)
+        return first, rows
+
+    def _get(self, shard: int, query: str, reads: ShardReads) -> Answer:
+        self._requests[shard] += 1
+        return reads.read(shard, 'GET', query)
+
+
+def _rows_in(answer: Answer) -> Rows:
+    """Return the rows of an answer, none if it is no listing."""
+    return parse_rows(b''.join(answer.body) if answer.is_success else b'')

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+from urllib.parse import parse_qsl
+
+import pytest
+from swift.common.swob import HTTPException, Request
+
+from shardmw.listing.params import ListingParams
+
+
+def params_of(query: str) -> ListingParams:
+    return ListingParams.of(Request.blank(f'/v1/a/c?{query}'))
+
+
+def asked(query: str, marker: str | None = None, limit: int = 7) -> dict:
+    return dict(
+        parse_qsl(
+            params_of(query).query(marker, limit), keep_blank_values=True
+        )
+    )
+
+
+def test_a_shard_is_asked_for_its_share():
+    assert asked('prefix=b&marker=a&end_marker=z&limit=100') == {
+        'format': 'json',
+        'limit': '7',
+        'prefix': 'b',
+        'marker': 'a',
+        'end_marker': 'z',
+    }
+
+
+def test_a_shard_is_asked_again_after_the_last_name_that_it_gave():
+    query = asked('marker=a&reverse=on', marker='m', limit=3)
+    assert query == {
+        'format': 'json',
+        'limit': '3',
+        'marker': 'm',
+        'reverse': 'true',
+    }
+
+
+def test_an_empty_marker_replaces_the_clients():
+    assert asked('marker=a', marker='') == {'format': 'json', 'limit': '7'}
+
+
+def test_empty_parameters_ask_for_everything():
+    query = asked('prefix=&marker=&end_marker=&delimiter=')
+    assert query == {'format': 'json', 'limit': '7'}
+
+
+def test_a_path_overrides_prefix_and_delimiter():
+    query = asked('path=d/e&prefix=x&delimiter=y')
+    assert query == {'format': 'json', 'limit': '7', 'path': 'd/e'}
+
+
+def test_an_empty_path_is_asked_for_as_it_is():
+    query = asked('path=')
+    assert query == {'format': 'json', 'limit': '7', 'path': ''}
+
+
+def test_a_query_is_quoted_as_swift_quotes_it():
+    req = Request.blank('/v1/a/c?limit=7&prefix=%2F+%E2%98%83~&format=json')
+    req.params = list(req.params.items())
+    query = params_of(req.query_string).query(None, 7)
+    assert sorted(query.split('&')) == sorted(req.query_string.split('&'))
+
+
+@pytest.mark.parametrize('character', ['%F4%8F%BF%BF', '%ED%9F%BF'])
+def test_a_prefix_that_swift_fails_for_is_left_to_one_database(character):
+    assert params_of(f'prefix=a{character}').has_unlistable_prefix()
+    assert not params_of(f'prefix={character}a').has_unlistable_prefix()
+    assert not params_of(f'path=a{character}').has_unlistable_prefix()
+
+
+@pytest.mark.parametrize('query', ['limit=10001', 'prefix=%ff', 'marker=%ff'])
+def test_values_that_swift_refuses_are_refused(query):
+    with pytest.raises(HTTPException):
+        params_of(query)
+
+
+def test_object_versioning_gets_versions_in_order():
+    assert params_of('allow_unordered=true').is_unordered
+    assert not params_of('allow_unordered=true&versions').is_unordered

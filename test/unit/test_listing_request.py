@@ -1,0 +1,411 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Listings through the backend, from container servers in memory."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from urllib.parse import urlencode
+
+import pytest
+from swift.common.swob import Request
+from swift.common.utils import get_logger
+
+from shardmw.backend.containers import BackendError, LogicalContainer
+from shardmw.backend.requests import Backend
+from shardmw.listing.params import ListingParams
+from shardmw.listing.request import ROOT, ListingRequest
+from shardmw.listing.rows import to_json
+from shardmw.placement import shard_of
+from shardmw.record import Layout
+from test.unit.container_databases import (
+    MAX_REQUEST_LINE,
+    ContainerServers,
+    Database,
+    query_of,
+    request_line,
+)
+
+SHARDS = 2
+LAYOUT = Layout('65a1b2c3d4e5f', SHARDS)
+INFO = {'status': 200, 'sysmeta': {}, 'storage_policy': '0'}
+TARGET = LogicalContainer('v1', 'a', 'c', INFO, LAYOUT)
+PLAIN = 'a/c'
+BACKING = [f'.shardmw_a/c.{LAYOUT.id}.{i}' for i in range(SHARDS)]
+
+NAMES = [f'{i:03}' for i in range(100)]
+
+
+class Twins:
+    """A plain container and a sharded one, on servers of their own.
+
+    :param plain: the servers of the plain container
+    :param sharded: the servers of the sharded container
+    """
+
+    def __init__(self, make: Callable[[str], Database]) -> None:
+        self.plain = ContainerServers({PLAIN: make('plain')})
+        self.sharded = ContainerServers(
+            {PLAIN: make('root'), **{name: make(name) for name in BACKING}}
+        )
+        self.backend = Backend(self.sharded, get_logger({}), 4)
+
+    def fill(self, names, strays=(), newer_strays=False) -> None:
+        """Replace all rows."""
+        self.plain.containers[PLAIN].fill({*names, *strays})
+        self.sharded.containers[PLAIN].fill(strays, 2 if newer_strays else 1)
+        for i, backing in enumerate(BACKING):
+            self.sharded.containers[backing].fill(
+                name for name in names if shard_of(name, SHARDS) == i
+            )
+
+    def request(self, params: ListingParams) -> ListingRequest:
+        query = query_of(params) | {'limit': params.limit}
+        req = Request.blank(f'/v1/a/c?{urlencode(query)}')
+        req.environ['swift.infocache'] = {}
+        return ListingRequest(self.backend, req, TARGET)
+
+    def listing(self, params: ListingParams) -> ListingRequest:
+        """Return a listing whose root was read."""
+        listing = self.request(params)
+        assert listing.read_root().is_success
+        return listing
+
+    def of_plain(self, params: ListingParams) -> bytes:
+        """Return the listing of the plain container."""
+        query = query_of(params) | {'limit': params.limit}
+        req = Request.blank(f'/v1/a/c?{urlencode(query)}')
+        return req.get_response(self.plain).body
+
+    def of_sharded(self, params: ListingParams) -> bytes:
+        """Return the listing of the sharded container."""
+        return to_json(self.listing(params).rows(params).texts)
+
+    def unordered(self, params: ListingParams) -> list[str]:
+        """Return the names on a page of the unordered listing."""
+        listing = self.listing(params)
+        return listing.unordered_rows(params, expected=10).names
+
+
+@pytest.fixture(scope='module')
+def databases(tmp_path_factory) -> Callable[[str], Database]:
+    folder = tmp_path_factory.mktemp('databases')
+    made = {}
+
+    def make(name: str) -> Database:
+        if name not in made:
+            made[name] = Database(folder / name.replace('/', '-'))
+        return made[name]
+
+    return make
+
+
+@pytest.fixture
+def twins(databases) -> Twins:
+    return Twins(databases)
+
+
+def assert_alike(twins: Twins, params: ListingParams) -> None:
+    assert twins.of_sharded(params) == twins.of_plain(params)
+
+
+class TestOrdered:
+    @pytest.mark.parametrize(
+        'params',
+        [
+            ListingParams(10_000),
+            ListingParams(0),
+            ListingParams(7, marker='010', end_marker='090'),
+            ListingParams(7, prefix='05', reverse=True),
+            ListingParams(7, delimiter='5', marker='02'),
+            ListingParams(7, path=''),
+        ],
+    )
+    @pytest.mark.parametrize('strays', [[], ['0010', '055', '0991']])
+    def test_a_page_is_that_of_a_plain_container(self, twins, params, strays):
+        twins.fill(NAMES, strays)
+        assert_alike(twins, params)
+
+    def test_the_root_is_read_before_any_shard(self, twins):
+        twins.fill(NAMES)
+        twins.of_sharded(ListingParams(5))
+        asked = [container for container, _ in twins.sharded.requests]
+        assert asked[0] == PLAIN
+        assert sorted(asked[1:3]) == BACKING
+
+    def test_a_row_that_moves_out_of_the_root_meanwhile_is_listed(self, twins):
+        twins.fill(NAMES, ['stray'])
+
+        def move(container: str) -> None:
+            if container == PLAIN:
+                twins.fill([*NAMES, 'stray'])
+
+        twins.sharded.after = move
+        params = ListingParams(10_000)
+        assert twins.listing(params).rows(params).names[-1] == 'stray'
+
+    @pytest.mark.parametrize('is_newer', [True, False])
+    def test_the_newer_of_two_rows_is_listed(self, twins, is_newer):
+        twins.fill(['a'], ['a'], newer_strays=is_newer)
+        second = b'02.000000' if is_newer else b'01.000000'
+        body = twins.of_sharded(ListingParams(9))
+        assert body.count(b'"name"') == 1
+        assert second in body
+
+    def test_the_root_gets_the_clients_own_request(self, twins):
+        twins.fill(NAMES)
+        req = Request.blank('/v1/a/c?x=y&limit=3', headers={'X-Foo': 'bar'})
+        root = ListingRequest(twins.backend, req, TARGET).read_root()
+        assert root.is_success
+        assert twins.sharded.asked(PLAIN) == [
+            {'x': 'y', 'limit': '3', 'format': 'json'}
+        ]
+
+    def test_an_error_of_the_root_is_returned(self, twins):
+        twins.sharded.statuses[PLAIN] = 404
+        assert twins.request(ListingParams(9)).read_root().status == 404
+
+    def test_an_error_of_the_root_is_no_page(self, twins):
+        twins.sharded.statuses[PLAIN] = 503
+        listing = twins.request(ListingParams(9))
+        listing.read_root()
+        with pytest.raises(BackendError, match='the root answered 503'):
+            listing.rows(ListingParams(9))
+
+    @pytest.mark.parametrize('status', [404, 414, 500, 503])
+    @pytest.mark.parametrize('is_unordered', [True, False])
+    def test_a_shard_that_cannot_be_read_fails_the_listing(
+        self, twins, status, is_unordered
+    ):
+        twins.fill(NAMES)
+        twins.sharded.statuses[BACKING[1]] = status
+        params = ListingParams(10_000, is_unordered=is_unordered)
+        list_page = twins.unordered if is_unordered else twins.of_sharded
+        with pytest.raises(BackendError, match=f'shard 1 answered {status}'):
+            list_page(params)
+
+    def test_each_source_has_an_answer_with_its_count(self, twins):
+        twins.fill(NAMES, ['stray'])
+        listing = twins.listing(ListingParams(5))
+        listing.rows(ListingParams(5))
+        counts = {i: each.object_count for i, each in listing.answers.items()}
+        assert counts.keys() == {ROOT, 0, 1}
+        assert counts[ROOT] == 1
+        assert sum(counts.values()) == len(NAMES) + 1
+
+    def test_an_answer_of_the_root_can_be_handed_in(self, twins):
+        twins.fill(NAMES)
+        params = ListingParams(5)
+        listing = twins.request(params)
+        listing.answers[ROOT] = twins.request(params).read_root()
+        assert listing.rows(params).names == NAMES[:5]
+        assert len(twins.sharded.asked(PLAIN)) == 1
+
+
+class TestCosts:
+    def test_each_shard_is_asked_once_for_all_rows(self, twins):
+        twins.fill(NAMES)
+        listing = twins.listing(ListingParams(10_000))
+        listing.rows(ListingParams(10_000))
+        costs = listing.request_count, listing.refills, listing.rounds
+        assert costs == (SHARDS + 1, 0, 1)
+
+    def test_a_shard_that_is_asked_twice_makes_two_rounds(self, twins):
+        in_first = [name for name in NAMES if shard_of(name, SHARDS) == 0]
+        twins.fill(in_first)
+        listing = twins.listing(ListingParams(40))
+        listing.rows(ListingParams(40))
+        costs = listing.request_count, listing.refills, listing.rounds
+        assert costs == (SHARDS + 2, 1, 2)
+
+    def test_the_root_makes_no_round(self, twins):
+        listing = twins.listing(ListingParams(1))
+        assert (listing.request_count, listing.rounds) == (1, 0)
+
+    def test_rows_are_not_kept_with_answers(self, twins):
+        twins.fill(NAMES)
+        listing = twins.listing(ListingParams(10_000))
+        listing.rows(ListingParams(10_000))
+        assert [listing.answers[i].body for i in (0, 1)] == [[], []]
+
+
+class TestUnordered:
+    def walk(self, twins, limit: int) -> list[str]:
+        walked = []
+        while page := twins.unordered(
+            ListingParams(limit, marker=(walked or [''])[-1])
+        ):
+            walked += page
+        return walked
+
+    @pytest.mark.parametrize('limit', [1, 7, 1000])
+    def test_every_object_is_listed_once(self, twins, limit):
+        strays = ['0010', '055', '0991']
+        twins.fill(NAMES, strays)
+        walked = self.walk(twins, limit)
+        assert sorted(walked) == sorted({*NAMES, *strays})
+
+    def test_an_empty_root_is_read_once(self, twins):
+        twins.fill(NAMES)
+        twins.unordered(ListingParams(1000))
+        assert len(twins.sharded.asked(PLAIN)) == 1
+
+    def test_strays_are_read_before_any_shard(self, twins):
+        twins.fill(NAMES, ['stray'])
+        twins.unordered(ListingParams(1000))
+        asked = [container for container, _ in twins.sharded.requests]
+        assert asked == [PLAIN, PLAIN, *BACKING]
+
+    def test_strays_before_the_marker_belong_to_later_shards(self, twins):
+        first = next(name for name in NAMES if shard_of(name, SHARDS) == 0)
+        stray = next(
+            name
+            for name in map(str, range(99))
+            if shard_of(f'!{name}', SHARDS) == 1
+        )
+        twins.fill([first], [f'!{stray}'])
+        assert twins.unordered(ListingParams(9, marker=first)) == [f'!{stray}']
+
+    def test_a_root_that_fails_then_fails_the_listing(self, twins):
+        twins.fill(NAMES, ['stray'])
+
+        def fail(container: str) -> None:
+            twins.sharded.statuses[PLAIN] = 503
+
+        twins.sharded.after = fail
+        with pytest.raises(BackendError, match='the root answered 503'):
+            twins.unordered(ListingParams(1000))
+
+    def test_prefix_and_end_marker_apply_to_strays(self, twins):
+        twins.fill(NAMES, ['0501', '0510', '0520', '1'])
+        params = ListingParams(99, prefix='05', end_marker='052')
+        expected = ['050', '0501', '051', '0510']
+        assert sorted(twins.unordered(params)) == expected
+
+
+#: A prefix that takes half of a request line, and names that go on.
+PREFIX = '文' * 440
+LONG_NAMES = [PREFIX + '件' * 60 + f'{i:03}' for i in range(200)]
+IN_FIRST = [name for name in LONG_NAMES if shard_of(name, SHARDS) == 0]
+LONG_LISTINGS = {
+    'prefix': ListingParams(30, prefix=PREFIX),
+    'reverse': ListingParams(30, prefix=PREFIX, reverse=True),
+    'end_marker': ListingParams(
+        30, prefix=PREFIX[:390], end_marker=IN_FIRST[28]
+    ),
+    'end_marker, reverse': ListingParams(
+        30, prefix=PREFIX[:390], end_marker=IN_FIRST[28], reverse=True
+    ),
+    'delimiter': ListingParams(30, prefix=PREFIX, delimiter='9'),
+    'delimiter, reverse': ListingParams(
+        30, prefix=PREFIX, delimiter='9', reverse=True
+    ),
+    'path': ListingParams(30, path=PREFIX[:-1]),
+}
+
+#: Listings whose parameters are made longer, up to the limit.
+LIMIT_LISTINGS = {
+    'prefix': ListingParams(30, prefix='文' * 800),
+    'prefix, reverse': ListingParams(30, prefix='文' * 800, reverse=True),
+    'prefix, delimiter': ListingParams(30, prefix='文' * 800, delimiter='x'),
+    'path': ListingParams(30, path='文' * 800),
+    'marker': ListingParams(30, prefix='文' * 400, marker='文' * 410),
+    'marker, reverse': ListingParams(
+        30, prefix='文' * 400, marker='文' * 410, reverse=True
+    ),
+    'marker, delimiter': ListingParams(
+        30, prefix='文' * 400, marker='文' * 410, delimiter='7'
+    ),
+    'marker in a subdir': ListingParams(
+        30, prefix='文' * 400, marker='文' * 410, delimiter='件'
+    ),
+    'end_marker, reverse': ListingParams(
+        30, prefix='文' * 400, end_marker='文' * 410, reverse=True
+    ),
+    'end_marker, delimiter': ListingParams(
+        30, prefix='文' * 400, end_marker='文' * 410, delimiter='7'
+    ),
+    'end_marker in a subdir, reverse': ListingParams(
+        99,
+        prefix='文' * 400,
+        end_marker='文' * 410,
+        delimiter='件',
+        reverse=True,
+    ),
+}
+
+
+class TestLongQueries:
+    @pytest.mark.parametrize('name', LONG_LISTINGS)
+    @pytest.mark.parametrize(
+        'names', [IN_FIRST, LONG_NAMES], ids=['one shard', 'both shards']
+    )
+    def test_names_of_hundreds_of_characters_are_listed(
+        self, twins, name, names
+    ):
+        twins.fill(names)
+        assert_alike(twins, LONG_LISTINGS[name])
+
+    def test_they_are_listed_by_one_more_request_a_page(self, twins):
+        twins.fill(IN_FIRST)
+        params = ListingParams(30, prefix=PREFIX)
+        listing = twins.listing(params)
+        assert listing.rows(params).names == IN_FIRST[:30]
+        assert (listing.refills, listing.rounds) == (1, 2)
+
+    def test_subdirs_are_listed_by_one_more_request_a_page(self, twins):
+        twins.fill(IN_FIRST)
+        params = ListingParams(30, prefix=PREFIX, delimiter='9')
+        listing = twins.listing(params)
+        assert len(listing.rows(params).names) == 30
+        assert (listing.refills, listing.rounds) == (1, 2)
+        whole_page = twins.sharded.asked(BACKING[0])[-1]
+        assert whole_page['limit'] == '30'
+        assert 'marker' not in whole_page
+
+    def test_they_are_listed_in_any_order(self, twins):
+        twins.fill(LONG_NAMES[:40], LONG_NAMES[40:])
+        params = ListingParams(1000, prefix=PREFIX)
+        assert sorted(twins.unordered(params)) == LONG_NAMES
+
+    def test_no_shard_is_asked_too_long_a_line(self, twins):
+        twins.fill(IN_FIRST)
+        twins.of_sharded(ListingParams(30, prefix=PREFIX))
+        twins.of_sharded(ListingParams(30, prefix=PREFIX, delimiter='9'))
+        longest = max(
+            len(request_line(*asked)) for asked in twins.sharded.requests
+        )
+        assert longest < MAX_REQUEST_LINE
+
+    # With 1 byte left, a plain container still takes it.
+    @pytest.mark.parametrize('bytes_left', [1, 30, 60, 100, 130, 160])
+    @pytest.mark.parametrize('name', LIMIT_LISTINGS)
+    def test_a_query_that_barely_fits_lists_what_a_plain_container_lists(
+        self, twins, name, bytes_left
+    ):
+        params = padded(LIMIT_LISTINGS[name], bytes_left)
+        start = params.path + '/' if params.path else params.prefix
+        names = [start + f'{c}{i:03}' for c in ('', '語') for i in range(50)]
+        subdirs = [start + f'{i:03}x/{j}' for i in range(9) for j in range(9)]
+        bound = params.marker or params.end_marker
+        around = [bound[:-2] + c for c in ('', '件', 'A', 'b', '語', '語x')]
+        twins.fill({'a', '文', '語', *names, *subdirs, *around} - {''})
+        assert len(request_line(PLAIN, query_of(params) | FORMAT)) == (
+            MAX_REQUEST_LINE - bytes_left
+        )
+        assert_alike(twins, params)
+
+
+FORMAT = {'format': 'json'}
+
+
+def padded(params: ListingParams, bytes_left: int) -> ListingParams:
+    """Return parameters whose request line has so many bytes left."""
+    line = request_line(PLAIN, query_of(params) | FORMAT)
+    wanted = MAX_REQUEST_LINE - bytes_left - len(line)
+    padding = '件' * (wanted // 9) + 'a' * (wanted % 9)
+    if params.path:
+        return replace(params, path=params.path + padding)
+    if params.marker:
+        return replace(params, marker=params.marker + padding)
+    if params.end_marker:
+        return replace(params, end_marker=params.end_marker + padding)
+    return replace(params, prefix=params.prefix + padding)
