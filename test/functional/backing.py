@@ -80,17 +80,20 @@ class Backing:
         )
         return answer.names()
 
+    def latest_shards(self, container: str) -> list[str]:
+        """Return the names of the shards of the latest layout."""
+        names = self.shards(container)
+        latest = max(parse_backing(name).layout_id for name in names)
+        return [n for n in names if parse_backing(n).layout_id == latest]
+
     def list_all_shards(self, container: str) -> list[str]:
         """Return the names that the shards of the latest layout list."""
-        latest = self.layout_ids(container)[-1]
         names = []
-        for shard in self.shards(container):
-            if parse_backing(shard).layout_id == latest:
-                query = {'format': 'json'}
-                answer = self.hidden.get(
-                    shard, query=query, headers=RESERVED_NAMES
-                )
-                names += answer.names()
+        for shard in self.latest_shards(container):
+            answer = self.hidden.get(
+                shard, query={'format': 'json'}, headers=RESERVED_NAMES
+            )
+            names += answer.names()
         return sorted(names)
 
     def root_names(self, container: str) -> list[str]:

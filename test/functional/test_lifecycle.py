@@ -1,34 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """How sharded containers begin and end, whatever happens on the way.
 
-An acknowledged object can be read and listed; a container is plain, or
-sharded with all its shards, or gone; and the same request, repeated,
-completes what a dead process began.
+An acknowledged object can be read at once, and is listed once Swift's updaters
+have run; a container is plain, or sharded with all its shards, or gone; and
+the same request, repeated, completes what a dead process began.
 """
 
 import contextlib
+import functools
 import json
 import os
 import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import pytest
 
-from shardmw.lifecycle import LOCK_KEY
+from shardmw.controllers.lifecycle import LOCK_KEY
+from shardmw.placement import backing_container
+from shardmw.record import id_of_time
 from shardmw.saio import Cluster, ClusterOptions
 from test.functional.archives import archive_of
 from test.functional.backing import (
     Backing,
     memcached_of,
     name_in_shard,
-    shard_names,
 )
 from test.functional.client import Client
 from test.functional.conftest import (
+    MAKERS,
     SHARD_COUNT_HEADER,
     SHARDS,
+    STRANGER,
     USER,
     make_plain,
     make_sharded,
@@ -41,13 +46,19 @@ ANOTHER_COUNT = SHARDS - 1
 #: An object of the last shard: with fewer shards it lies elsewhere.
 MOVING = name_in_shard(SHARDS - 1, SHARDS)
 
-MANY_SHARDS = 96
+MANY_SHARDS = 64
+ORPHANS = 12
 PATIENCE_SECONDS = 30
 
-#: No update of a listing is put off because the machine is busy.
-PATIENT_SERVERS = {
+#: Longer ago than the creation of a container may take.
+LONG_AGO_SECONDS = 7200
+
+SETTINGS = {
+    # No update of a listing is put off because the machine is busy.
     'container-server.conn_timeout': '10',
     'object-server.conn_timeout': '10',
+    # Each listing looks for late rows.
+    'shardmw.stats_cache_seconds': '0',
 }
 
 LONG_NAME = 'x' * 129
@@ -63,6 +74,48 @@ REFUSED_HEADERS = {
 }
 
 
+@pytest.fixture(scope='module')
+def two_proxies(tmp_path_factory):
+    """A cluster whose proxies are raced against each other, or killed."""
+    options = ClusterOptions(proxies=2, policies=2, settings=SETTINGS)
+    path = tmp_path_factory.mktemp('two-proxies')
+    with Cluster(path, options) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope='module')
+def unfiltered_proxy(two_proxies):
+    """One more proxy of that cluster, without shardmw."""
+    with running_unfiltered_proxy(two_proxies) as url:
+        yield url
+
+
+@pytest.fixture(scope='module')
+def owner(two_proxies) -> Client:
+    return login(two_proxies, USER)
+
+
+@pytest.fixture
+def client(owner) -> Client:
+    """The owner, asking the first proxy."""
+    return owner
+
+
+@pytest.fixture
+def stranger(two_proxies, owner) -> Client:
+    return login(two_proxies, STRANGER).visiting(owner)
+
+
+@pytest.fixture(scope='module')
+def racers(two_proxies, owner) -> list[Client]:
+    """Six connections of the owner, over both proxies in turn."""
+    return [owner.on(url) for url in two_proxies.proxy_urls * 3]
+
+
+def login(cluster: Cluster, user: str) -> Client:
+    return Client.login(cluster.auth_url, user, cluster.users[user])
+
+
 def with_count(shards: int) -> dict[str, str]:
     """The headers of a create."""
     return {SHARD_COUNT_HEADER: str(shards)}
@@ -73,25 +126,38 @@ def create(client: Client, container: str, shards: int) -> int:
     return client.put(container, headers=with_count(shards)).status
 
 
+def shard_count(client: Client, container: str) -> int | None:
+    """The number of shards that a container shows; None if it is plain."""
+    headers = client.head(container).headers
+    count = headers.get(SHARD_COUNT_HEADER.lower())
+    return count and int(count)
+
+
 def assert_gone(client: Client, backing: Backing, container: str) -> None:
+    """Check that there is no such container, and nothing left of one."""
     assert client.get(container).status == 404
     assert client.head(container).status == 404
+    assert not backing.has_root(container)
     assert backing.shards(container) == []
 
 
 def assert_whole(
     client: Client, backing: Backing, container: str, count: int
 ) -> None:
-    answer = client.get(container)
-    assert answer.status in (200, 204)
-    assert answer.headers['x-container-shard-count'] == str(count)
-    assert set(backing.shards(container)) >= set(shard_names(container, count))
+    assert client.get(container).status in (200, 204)
+    assert shard_count(client, container) == count
+    for shard in range(count):
+        assert backing.head_shard(container, shard).status == 204
 
 
 def assert_kept(client: Client, container: str, names: set[str]) -> None:
     """Check that acknowledged objects can be read and listed."""
+    assert_readable(client, container, names)
     listed = set(client.listing(container).names()) if names else set()
     assert names <= listed
+
+
+def assert_readable(client: Client, container: str, names: set[str]) -> None:
     unreadable = [
         name for name in names if client.get(container, name).status != 200
     ]
@@ -111,24 +177,9 @@ def empty(client: Client, container: str) -> None:
         assert client.delete(container, name).status == 204
 
 
-@pytest.fixture
-def rootless(sharded, backing) -> str:
-    """Empty shards whose root is not there: yet, or any more."""
-    backing.delete_root(sharded)
-    return sharded
-
-
-@pytest.fixture
-def orphaned(client, sharded, backing) -> str:
-    """Shards whose root is gone, one of which holds ``MOVING``."""
-    assert client.put(sharded, MOVING, b'body').status == 201
-    backing.delete_root(sharded)
-    return sharded
-
-
 class TestCreate:
-    def test_makes_all_shards(self, client, backing, sharded):
-        assert backing.shards(sharded) == shard_names(sharded, SHARDS)
+    def test_makes_all_shards(self, backing, sharded):
+        assert backing.shard_indices(sharded) == list(range(SHARDS))
 
     def test_gives_the_policy_to_all_shards(self, client, backing):
         container = make_sharded(client, X_Storage_Policy='Policy-1')
@@ -140,7 +191,7 @@ class TestCreate:
 
     def test_can_be_repeated(self, client, backing, sharded):
         assert create(client, sharded, SHARDS) == 202
-        assert_whole(client, backing, sharded, SHARDS)
+        assert backing.shard_indices(sharded) == list(range(SHARDS))
 
     @pytest.mark.parametrize(
         'headers', REFUSED_HEADERS.values(), ids=list(REFUSED_HEADERS)
@@ -187,7 +238,7 @@ class TestDelete:
     ):
         client.delete(sharded)
         assert create(client, sharded, ANOTHER_COUNT) == 201
-        assert backing.shards(sharded) == shard_names(sharded, ANOTHER_COUNT)
+        assert backing.shard_indices(sharded) == list(range(ANOTHER_COUNT))
         assert_takes_objects(client, sharded)
 
     def test_lets_the_name_be_used_for_a_plain_container(
@@ -199,97 +250,177 @@ class TestDelete:
         assert_takes_objects(client, sharded)
 
 
+@pytest.fixture
+def rootless(sharded, backing) -> str:
+    """Empty shards whose root is not there: yet, or any more."""
+    backing.delete_root(sharded)
+    return sharded
+
+
 class TestShardsWithoutRoot:
     def test_are_no_container(self, client, rootless):
         assert client.get(rootless).status == 404
         assert client.head(rootless).status == 404
         assert client.post(rootless).status == 404
+        assert client.delete(rootless).status == 404
         assert rootless not in client.listing().names()
 
     def test_take_no_objects(self, client, rootless):
         assert client.put(rootless, 'o', b'x').status == 404
         assert client.get(rootless, 'o').status == 404
 
-    def test_are_cleared_by_a_delete(self, client, backing, rootless):
-        assert client.delete(rootless).status == 404
-        assert_gone(client, backing, rootless)
-
-    @pytest.mark.parametrize('count', [SHARDS, SHARDS + 1, ANOTHER_COUNT])
-    def test_are_taken_up_by_a_create(self, client, backing, rootless, count):
+    @pytest.mark.parametrize('count', [SHARDS, ANOTHER_COUNT])
+    def test_do_not_disturb_a_sharded_container(
+        self, client, backing, rootless, count
+    ):
         assert create(client, rootless, count) == 201
         assert_whole(client, backing, rootless, count)
         assert_takes_objects(client, rootless)
 
-    @pytest.mark.parametrize('count', [SHARDS, SHARDS + 1, ANOTHER_COUNT])
-    def test_go_with_the_container_that_took_them_up(
-        self, client, backing, rootless, count
-    ):
-        create(client, rootless, count)
-        assert client.delete(rootless).status == 204
-        assert_gone(client, backing, rootless)
-
     def test_do_not_disturb_a_plain_container(self, client, rootless):
         assert client.put(rootless).status == 201
-        assert SHARD_COUNT_HEADER.lower() not in client.head(rootless).headers
+        assert shard_count(client, rootless) is None
         assert_takes_objects(client, rootless)
 
-    def test_go_with_a_plain_container(self, client, backing, rootless):
-        client.put(rootless)
+    def test_may_be_of_a_container_that_is_being_created(
+        self, client, backing, rootless
+    ):
+        assert client.delete(rootless).status == 404
+        assert client.put(rootless).status == 201
         assert client.delete(rootless).status == 204
-        assert_gone(client, backing, rootless)
+        assert backing.shard_indices(rootless) == list(range(SHARDS))
 
-    def test_may_be_some_only(self, client, backing, rootless):
-        backing.delete_shard(rootless, 0)
-        assert create(client, rootless, SHARDS) == 201
-        assert_whole(client, backing, rootless, SHARDS)
 
-    def test_may_be_of_another_policy(self, client, backing):
-        container = unique('leftover')
-        backing.put_shard(container, 1, X_Storage_Policy='Policy-1')
-        assert create(client, container, SHARDS) == 201
-        shard = backing.head_shard(container, 1)
+@pytest.fixture
+def abandoned(sharded, backing) -> str:
+    """A name for which somebody began a container, and never ended it."""
+    name = unique('abandoned')
+    layout_id = id_of_time(time.time() - LONG_AGO_SECONDS)
+    for shard in range(SHARDS):
+        backing.put_shard(name, backing_container(name, layout_id, shard))
+    return name
+
+
+class TestAbandonedShards:
+    @pytest.mark.parametrize('method', ['GET', 'HEAD', 'DELETE'])
+    def test_go_with_a_request_to_what_is_no_container(
+        self, client, backing, abandoned, method
+    ):
+        assert client.request(method, abandoned).status == 404
+        assert backing.shards(abandoned) == []
+
+    def test_go_with_a_plain_create(self, client, backing, abandoned):
+        assert client.put(abandoned).status == 201
+        assert backing.shards(abandoned) == []
+
+    def test_go_with_a_create(self, client, backing, abandoned):
+        assert create(client, abandoned, ANOTHER_COUNT) == 201
+        assert backing.shard_indices(abandoned) == list(range(ANOTHER_COUNT))
+
+    def test_of_other_policies_do_not_disturb_a_create(
+        self, client, backing, sharded
+    ):
+        name = unique('abandoned')
+        layout_id = id_of_time(time.time() - LONG_AGO_SECONDS)
+        shard = backing_container(name, layout_id, 1)
+        backing.put_shard(name, shard, X_Storage_Policy='Policy-1')
+        assert create(client, name, SHARDS) == 201
+        shard = backing.head_shard(name, 1)
         assert shard.headers['x-storage-policy'] == 'Policy-0'
-        assert_takes_objects(client, container)
+        assert_takes_objects(client, name)
+
+
+@pytest.fixture(scope='class')
+def orphans(two_proxies, owner, unfiltered_proxy) -> list[str]:
+    """Shards whose roots are gone, one of which lists ``MOVING``.
+
+    As after an upload while the container was deleted, or after a DELETE by
+    a proxy without the filter.
+    """
+    policy = {'X_Storage_Policy': 'Policy-1'}
+    orphans = [make_sharded(owner, **policy) for _ in range(ORPHANS)]
+    unfiltered = owner.on(unfiltered_proxy)
+    for container in orphans:
+        assert owner.put(container, MOVING, b'body').status == 201
+        assert unfiltered.delete(container).status == 204
+    two_proxies.daemon('container-updater')
+    return orphans
+
+
+@pytest.fixture
+def orphaned(orphans) -> str:
+    return orphans.pop()
 
 
 class TestObjectInShardWithoutRoot:
-    """An upload that came while a process died that deleted."""
+    def test_can_be_read(self, client, orphaned):
+        assert client.get(orphaned, MOVING).body == b'body'
 
-    def test_brings_the_container_back_when_it_is_deleted_again(
+    def test_brings_the_container_back_when_it_is_listed(
         self, client, backing, orphaned
     ):
+        assert client.listing(orphaned).names() == [MOVING]
+        assert backing.shard_indices(orphaned) == list(range(SHARDS - 1))
+
+    def test_brings_the_container_back_when_its_figures_are_asked_for(
+        self, client, orphaned
+    ):
+        headers = client.head(orphaned).headers
+        assert headers['x-container-object-count'] == '1'
+        assert headers['x-container-bytes-used'] == str(len(b'body'))
+        assert headers['x-storage-policy'] == 'Policy-1'
+        assert shard_count(client, orphaned) is None
+
+    def test_brings_the_container_back_when_it_is_deleted_again(
+        self, client, orphaned
+    ):
         assert client.delete(orphaned).status == 409
-        assert_whole(client, backing, orphaned, SHARDS)
-        assert client.get(orphaned, MOVING).body == b'body'
         assert_kept(client, orphaned, {MOVING})
 
+    @pytest.mark.parametrize('count', [SHARDS, SHARDS + 1, ANOTHER_COUNT, 1])
     def test_is_in_the_container_when_it_is_created_again(
-        self, client, orphaned
+        self, client, backing, orphaned, count
     ):
-        assert create(client, orphaned, SHARDS) in (201, 202)
-        assert client.get(orphaned, MOVING).body == b'body'
+        headers = {**with_count(count), 'X-Storage-Policy': 'Policy-1'}
+        assert client.put(orphaned, headers=headers).status == 201
+        assert shard_count(client, orphaned) == count
+        assert backing.root_names(orphaned) == []
         assert_kept(client, orphaned, {MOVING})
 
-    @pytest.mark.parametrize('count', [SHARDS + 1, ANOTHER_COUNT, 1])
-    def test_is_not_lost_by_a_create_with_another_count(
-        self, client, orphaned, count
-    ):
-        create(client, orphaned, count)
+    def test_is_in_a_plain_container_of_that_name(self, client, orphaned):
+        headers = {'X-Storage-Policy': 'Policy-1'}
+        assert client.put(orphaned, headers=headers).status == 201
         assert_kept(client, orphaned, {MOVING})
 
-    def test_is_not_lost_by_a_create_of_a_plain_container(
-        self, client, orphaned
-    ):
-        client.put(orphaned)
-        assert_kept(client, orphaned, {MOVING})
-
-    def test_can_be_deleted_and_then_the_container(
+    def test_can_be_deleted_with_the_container(
         self, client, backing, orphaned
     ):
         client.delete(orphaned)
         assert client.delete(orphaned, MOVING).status == 204
-        assert client.delete(orphaned).status == 204
-        assert_gone(client, backing, orphaned)
+        assert client.delete(orphaned).status == 404
+        assert client.get(orphaned).status == 404
+        assert not backing.has_root(orphaned)
+
+    def test_that_is_overwritten_is_listed_once(self, client, orphaned):
+        client.delete(orphaned)
+        assert client.put(orphaned, MOVING, b'again').status == 201
+        (row,) = client.listing(orphaned).json()
+        assert row['bytes'] == len(b'again')
+
+
+def test_shards_of_containers_with_similar_names_are_left_alone(
+    two_proxies, client, backing, sharded
+):
+    shard = backing.shard_name(sharded, 0)
+    for other in (f'{sharded}.x', shard):
+        assert create(client, other, 1) == 201
+        assert client.put(other, 'o').status == 201
+    two_proxies.daemon('container-updater')
+    assert client.listing(sharded).names() == []
+    assert client.delete(sharded).status == 204
+    for other in (f'{sharded}.x', shard):
+        assert client.listing(other).names() == ['o']
+        assert shard_count(client, other) == 1
 
 
 class TestMissingShard:
@@ -313,14 +444,10 @@ class TestMissingShard:
         assert_whole(client, backing, damaged, SHARDS)
         assert_kept(client, damaged, {name_in_shard(0, SHARDS)})
 
-    def test_does_not_lose_what_is_uploaded_into_it(
-        self, cluster, client, damaged
-    ):
+    def test_is_healed_by_an_upload_into_it(self, client, damaged):
         name = name_in_shard(1, SHARDS)
         assert client.put(damaged, name, b'x').status == 201
-        create(client, damaged, SHARDS)
-        cluster.daemon('object-updater')
-        assert_kept(client, damaged, {name})
+        assert_kept(client, damaged, {name, name_in_shard(0, SHARDS)})
 
     def test_does_not_hinder_a_delete(self, client, backing, damaged):
         client.delete(damaged, name_in_shard(0, SHARDS))
@@ -333,12 +460,6 @@ class TestMissingShard:
         assert_kept(client, damaged, {name_in_shard(0, SHARDS)})
 
 
-@pytest.fixture
-def other(client) -> Client:
-    """The owner on a connection of its own."""
-    return client.on(client.storage_url.partition('/v1/')[0])
-
-
 def interrupted(body: bytes, meanwhile: Callable[[], None]) -> Iterator[bytes]:
     """A body in two parts, between which something else is done."""
     half = len(body) // 2
@@ -347,141 +468,188 @@ def interrupted(body: bytes, meanwhile: Callable[[], None]) -> Iterator[bytes]:
     yield body[half:]
 
 
-def wait_until_listed(client: Client, container: str, name: str) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while name not in client.listing(container).names():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+def connection_of(client: Client) -> Client:
+    """The same user on another connection."""
+    return client.on(client.storage_url.partition('/v1/')[0])
+
+
+def delete(client: Client, container: str) -> None:
+    """Delete a container while another connection is busy."""
+    assert connection_of(client).delete(container).status == 204
+
+
+def upload(
+    client: Client,
+    container: str,
+    meanwhile: Callable[[], None],
+    body: bytes = b'first last',
+    query: str | None = None,
+) -> str:
+    """Upload ``MOVING``, in which time something else is done."""
+    parts = interrupted(body, meanwhile)
+    answer = client.put(container, MOVING, parts, query=query)
+    assert answer.status == 201
+    return container
+
+
+def upload_object(client: Client, container: str) -> str:
+    colour = {'X-Container-Meta-Colour': 'red'}
+    assert client.post(container, headers=colour).status == 204
+    upload(client, container, lambda: delete(client, container))
+    assert client.get(container, MOVING).body == b'first last'
+    return container
+
+
+def upload_version(client: Client, container: str) -> str:
+    enabled = {'X-Versions-Enabled': 'true'}
+    assert client.post(container, headers=enabled).status == 204
+    return upload(client, container, lambda: delete(client, container))
+
+
+def upload_manifest(client: Client, container: str) -> str:
+    segments = make_plain(client)
+    client.put(segments, 'segment', b'12345')
+    return upload(
+        client,
+        container,
+        lambda: delete(client, container),
+        json.dumps([{'path': f'{segments}/segment'}]).encode(),
+        'multipart-manifest=put',
+    )
+
+
+def upload_archive(client: Client, container: str) -> str:
+    """Extract two files, the first of which is deleted meanwhile."""
+    other = connection_of(client)
+
+    def meanwhile() -> None:
+        wait_for(lambda: '0' in other.listing(container).names())
+        assert other.delete(container, '0').status == 204
+        assert other.delete(container).status == 204
+
+    files = {f'{i}': f'{i}'.encode() * 100_000 for i in range(2)}
+    answer = client.put(
+        container,
+        body=interrupted(archive_of(files), meanwhile),
+        query='extract-archive=tar',
+    )
+    assert b'Number Files Created: 2' in answer.body
+    return container
+
+
+class Late(NamedTuple):
+    """Containers that were deleted while something was uploaded."""
+
+    object: str
+    version: str
+    manifest: str
+    archive: str
+
+
+@pytest.fixture(scope='class', params=MAKERS)
+def late(request, two_proxies, owner) -> Late:
+    """Such containers, plain or sharded, and then the updater has run."""
+    make = functools.partial(MAKERS[request.param], owner)
+    late = Late(
+        upload_object(owner, make()),
+        upload_version(owner, make()),
+        upload_manifest(owner, make()),
+        upload_archive(owner, make()),
+    )
+    two_proxies.daemon('container-updater')
+    return late
 
 
 class TestDeleteDuringUpload:
-    """The upload goes on for longer than a DELETE waits for uploads."""
+    def test_keeps_the_object(self, client, late):
+        assert_kept(client, late.object, {MOVING})
 
-    def upload(
-        self, client: Client, container: str, meanwhile: Callable[[], None]
-    ) -> int:
-        body = interrupted(b'first last', meanwhile)
-        return client.put(container, MOVING, body).status
+    def test_leaves_a_container_without_metadata(self, client, late):
+        headers = client.head(late.object).headers
+        assert headers['x-container-object-count'] == '1'
+        assert 'x-container-meta-colour' not in headers
+        assert SHARD_COUNT_HEADER.lower() not in headers
 
-    @pytest.fixture(params=['sharded', 'plain'])
-    def container(self, request, client) -> str:
-        makers = {'sharded': make_sharded, 'plain': make_plain}
-        return makers[request.param](client)
+    def test_keeps_the_version(self, client, late):
+        assert client.listing(late.version).names() == [MOVING]
+        assert client.get(late.version, MOVING).body == b'first last'
+        enabled = {'X-Versions-Enabled': 'true'}
+        assert client.post(late.version, headers=enabled).status == 204
+        query = {'format': 'json', 'versions': ''}
+        (row,) = client.get(late.version, query=query).json()
+        query = {'version-id': row['version_id']}
+        got = client.get(late.version, MOVING, query=query)
+        assert got.body == b'first last'
 
-    def test_keeps_container_and_object(self, client, other, container):
-        def meanwhile() -> None:
-            assert other.delete(container).status == 204
+    def test_keeps_the_manifest(self, client, late):
+        (row,) = client.listing(late.manifest).json()
+        assert (row['name'], row['bytes']) == (MOVING, len(b'12345'))
+        assert client.get(late.manifest, MOVING).body == b'12345'
 
-        assert self.upload(client, container, meanwhile) == 201
-        assert client.get(container, MOVING).body == b'first last'
-        assert_kept(client, container, {MOVING})
+    def test_keeps_the_file_of_an_archive(self, client, late):
+        assert client.listing(late.archive).names() == ['1']
+        assert_readable(client, late.archive, {'1'})
 
-    def test_keeps_container_and_version(self, client, other, container):
-        client.post(container, headers={'X-Versions-Enabled': 'true'})
-
-        def meanwhile() -> None:
-            assert other.delete(container).status == 204
-
-        assert self.upload(client, container, meanwhile) == 201
-        assert client.get(container, MOVING).body == b'first last'
-        assert client.head(container).status == 204
-        assert client.listing(container).names() == [MOVING]
-
-    def test_keeps_container_and_manifest(
-        self, client, other, container, plain
+    def test_leaves_what_goes_with_its_last_object(
+        self, client, backing, late
     ):
-        client.put(plain, 'segment', b'12345')
-        manifest = json.dumps([{'path': f'{plain}/segment'}]).encode()
-
-        def meanwhile() -> None:
-            assert other.delete(container).status == 204
-
-        answer = client.put(
-            container,
-            MOVING,
-            interrupted(manifest, meanwhile),
-            query='multipart-manifest=put',
-        )
-        assert answer.status == 201
-        assert client.get(container, MOVING).body == b'12345'
-        assert client.head(container).status == 204
-
-    def test_keeps_container_and_all_files_of_an_archive(
-        self, client, other, container
-    ):
-        files = {f'{i}': b'x' * 100_000 for i in range(3)}
-
-        def meanwhile() -> None:
-            wait_until_listed(other, container, '0')
-            assert other.delete(container, '0').status == 204
-            assert other.delete(container).status == 204
-
-        answer = client.put(
-            container,
-            body=interrupted(archive_of(files), meanwhile),
-            query='extract-archive=tar',
-        )
-        assert b'Number Files Created: 3' in answer.body
-        assert client.get(container, '2').body == files['2']
-        assert client.listing(container).names() == ['1', '2']
-
-    def test_keeps_all_shards(self, client, other, backing, sharded):
-        self.upload(client, sharded, lambda: other.delete(sharded))
-        assert_whole(client, backing, sharded, SHARDS)
-
-    def test_keeps_the_object_in_a_container_created_alike(
-        self, client, other, sharded
-    ):
-        def meanwhile() -> None:
-            assert other.delete(sharded).status == 204
-            assert create(other, sharded, SHARDS) == 201
-
-        assert self.upload(client, sharded, meanwhile) == 201
-        assert_kept(client, sharded, {MOVING})
-
-    @pytest.mark.parametrize(
-        'headers',
-        [with_count(ANOTHER_COUNT), with_count(1), {}],
-        ids=['other', 'one', 'plain'],
-    )
-    def test_acknowledges_nothing_that_another_container_does_not_hold(
-        self, client, other, sharded, headers
-    ):
-        def meanwhile() -> None:
-            assert other.delete(sharded).status == 204
-            assert other.put(sharded, headers=headers).status == 201
-
-        acknowledged = self.upload(client, sharded, meanwhile) == 201
-        assert_kept(client, sharded, {MOVING} if acknowledged else set())
-        assert client.put(sharded, MOVING, b'again').status == 201
-        assert client.get(sharded, MOVING).body == b'again'
-        assert client.listing(sharded).names() == [MOVING]
-        empty(client, sharded)
-        assert client.delete(sharded).status == 204
+        empty(client, late.archive)
+        assert client.delete(late.archive).status == 404
+        assert_gone(client, backing, late.archive)
 
 
-@pytest.fixture(scope='module')
-def two_proxies(tmp_path_factory):
-    """A cluster whose proxies are raced against each other, or killed."""
-    options = ClusterOptions(proxies=2, settings=PATIENT_SERVERS)
-    path = tmp_path_factory.mktemp('two-proxies')
-    with Cluster(path, options) as cluster:
-        yield cluster
+#: How many shards a container has, and the one that takes its place.
+CHANGES = {
+    f'{was} to {becomes}': (was, becomes)
+    for was in (0, SHARDS)
+    for becomes in (0, 1, ANOTHER_COUNT, SHARDS)
+}
 
 
-@pytest.fixture(scope='module')
-def racers(two_proxies) -> list[Client]:
-    """Six connections of the owner, over both proxies in turn."""
-    cluster = two_proxies
-    owner = Client.login(cluster.auth_url, USER, cluster.users[USER])
-    return [owner.on(url) for url in cluster.proxy_urls * 3]
+@pytest.fixture(scope='class')
+def replaced(two_proxies, owner) -> dict[str, str]:
+    """Containers that were replaced while something was uploaded.
+
+    By what they were and what they became; then the updater has run.
+    """
+    replaced = {
+        change: upload_and_replace(owner, *counts)
+        for change, counts in CHANGES.items()
+    }
+    two_proxies.daemon('container-updater')
+    return replaced
 
 
-@pytest.fixture(scope='module')
-def unfiltered_of_two(two_proxies):
-    """One more proxy of that cluster, without shardmw."""
-    with running_unfiltered_proxy(two_proxies) as url:
-        yield url
+def upload_and_replace(client: Client, was: int, becomes: int) -> str:
+    container = make_sharded(client, was) if was else make_plain(client)
+
+    def meanwhile() -> None:
+        other = connection_of(client)
+        assert other.delete(container).status == 204
+        headers = with_count(becomes) if becomes else {}
+        assert other.put(container, headers=headers).status == 201
+
+    upload(client, container, meanwhile)
+    assert client.get(container, MOVING).body == b'first last'
+    return container
+
+
+@pytest.mark.parametrize('change', CHANGES)
+class TestReplacementDuringUpload:
+    def test_keeps_the_object(self, client, replaced, change):
+        assert_kept(client, replaced[change], {MOVING})
+
+    def test_changes_nothing_else(self, client, backing, replaced, change):
+        container = replaced[change]
+        _was, becomes = CHANGES[change]
+        assert shard_count(client, container) == (becomes or None)
+        assert client.put(container, MOVING, b'again').status == 201
+        assert client.get(container, MOVING).body == b'again'
+        (row,) = client.listing(container).json()
+        assert row['bytes'] == len(b'again')
+        empty(client, container)
+        assert client.delete(container).status == 204
+        assert_gone(client, backing, container)
 
 
 def at_once(*calls: Callable) -> list:
@@ -537,8 +705,7 @@ class TestConcurrentCreates:
     def test_with_different_counts_are_won_by_one(self, racers, race, _round):
         container = unique('race')
         outcomes = race(container, [2, 4, 8, 8, 4, 2])
-        headers = racers[0].head(container).headers
-        winner = int(headers['x-container-shard-count'])
+        winner = shard_count(racers[0], container)
         accepted = [s for shards, s, _ in outcomes if shards == winner]
         refused = [s for shards, s, _ in outcomes if shards != winner]
         assert sorted(accepted) == [201, 202]
@@ -547,41 +714,47 @@ class TestConcurrentCreates:
         assert_kept(racers[0], container, set.union(*acknowledged))
 
 
-class TestDeleteRacesUploads:
-    @pytest.mark.parametrize('_round', range(8))
-    def test_no_acknowledged_object_is_lost(self, racers, _round):
-        container = make_sharded(racers[0])
-        *uploaded, _first, _second = at_once(
-            lambda: uploads(racers[0], container, 6),
-            lambda: uploads(racers[1], container, 6),
-            lambda: uploads(racers[2], container, 6),
-            lambda: racers[3].delete(container),
-            lambda: racers[4].delete(container),
-        )
-        assert_kept(racers[5], container, set.union(*uploaded))
+def race(racers: list[Client], container: str, *changes: Callable) -> set:
+    """Upload while a container changes; gives what was acknowledged."""
+    calls = [
+        functools.partial(uploads, racer, container, 6) for racer in racers[:3]
+    ]
+    return set.union(*at_once(*calls, *changes)[:3])
 
-    @pytest.mark.parametrize('_round', range(4))
-    def test_and_creates_race_as_well(self, racers, _round):
-        container = make_sharded(racers[0])
-        *uploaded, _deleted, _created = at_once(
-            lambda: uploads(racers[0], container, 6),
-            lambda: uploads(racers[1], container, 6),
-            lambda: racers[2].delete(container),
-            lambda: create(racers[3], container, SHARDS + 1),
-        )
-        assert_kept(racers[5], container, set.union(*uploaded))
+
+class TestDeleteRacesUploads:
+    def test_no_acknowledged_object_is_lost(self, two_proxies, racers):
+        acknowledged = {}
+        for shards in (1, 2, 8) * 2:
+            container = make_sharded(racers[0], shards)
+            acknowledged[container] = race(
+                racers,
+                container,
+                functools.partial(racers[3].delete, container),
+                functools.partial(racers[4].delete, container),
+            )
+        two_proxies.daemon('container-updater')
+        for container, names in acknowledged.items():
+            assert_kept(racers[5], container, names)
+
+    def test_and_creates_race_as_well(self, two_proxies, racers):
+        acknowledged = {}
+        for count in (0, 1, SHARDS + 1):
+            container = make_sharded(racers[0])
+            headers = with_count(count) if count else {}
+            acknowledged[container] = race(
+                racers,
+                container,
+                functools.partial(racers[3].delete, container),
+                functools.partial(racers[4].put, container, headers=headers),
+            )
+        two_proxies.daemon('container-updater')
+        for container, names in acknowledged.items():
+            assert_kept(racers[5], container, names)
 
 
 class TestKilledProxy:
     """Killed in the middle of a request, and started again."""
-
-    @pytest.fixture
-    def client(self, racers) -> Client:
-        return racers[0]
-
-    @pytest.fixture
-    def backing(self, client, unfiltered_of_two) -> Backing:
-        return Backing(client.on(unfiltered_of_two))
 
     @pytest.fixture
     def killed_when(self, two_proxies, client):
@@ -607,7 +780,9 @@ class TestKilledProxy:
 
         return killed_when
 
-    def test_repeated_create_completes_it(self, client, backing, killed_when):
+    @pytest.fixture
+    def half_created(self, client, backing, killed_when) -> str:
+        """A name whose creation a killed proxy has left to others."""
         container = unique('killed')
         killed_when(
             container,
@@ -615,21 +790,18 @@ class TestKilledProxy:
             lambda: create(client, container, MANY_SHARDS),
         )
         assert client.head(container).status == 404
-        assert create(client, container, MANY_SHARDS) == 201
-        assert_whole(client, backing, container, MANY_SHARDS)
-        assert_takes_objects(client, container)
+        return container
 
-    def test_delete_clears_what_a_create_left(
-        self, client, backing, killed_when
-    ):
-        container = unique('killed')
-        killed_when(
-            container,
-            lambda: backing.shards(container),
-            lambda: create(client, container, MANY_SHARDS),
-        )
-        assert client.delete(container).status == 404
-        assert_gone(client, backing, container)
+    def test_repeated_create_completes_it(self, client, backing, half_created):
+        assert create(client, half_created, MANY_SHARDS) == 201
+        assert_whole(client, backing, half_created, MANY_SHARDS)
+        assert_takes_objects(client, half_created)
+
+    def test_the_name_is_free(self, client, half_created):
+        assert client.delete(half_created).status == 404
+        assert client.put(half_created).status == 201
+        assert shard_count(client, half_created) is None
+        assert_takes_objects(client, half_created)
 
     def test_repeated_delete_completes_it(self, client, backing, killed_when):
         container = make_sharded(client, MANY_SHARDS)
@@ -639,7 +811,10 @@ class TestKilledProxy:
             lambda: client.delete(container),
         )
         assert client.delete(container).status == 404
-        assert_gone(client, backing, container)
+        assert client.get(container).status == 404
+        assert create(client, container, ANOTHER_COUNT) == 201
+        assert_whole(client, backing, container, ANOTHER_COUNT)
+        assert_takes_objects(client, container)
 
 
 def pid_of(cluster: Cluster, name: str) -> int:
