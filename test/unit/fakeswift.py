@@ -438,7 +438,14 @@ class FakeSwift(Application):
         broker = self.broker(account, container, replica)
         if broker.is_deleted():
             return {}
-        rows = broker.list_objects_iter(10_000, '', '', '', '')
+        rows = broker.list_objects_iter(
+            10_000,
+            '',
+            '',
+            '',
+            '',
+            storage_policy_index=broker.storage_policy_index,
+        )
         return {row[0]: row[2] for row in rows}
 
     def put_container(
@@ -500,16 +507,16 @@ def fake_swift(replicas: int = 1, **conf: str) -> Iterator[FakeSwift]:
     :param replicas: of accounts and containers, a device each
     :param conf: options of the proxy app
     """
-    with (
-        tempfile.TemporaryDirectory(dir=_memory()) as folder,
-        _running(Path(folder), replicas, conf) as swift,
-    ):
-        yield swift
+    with folder_in_memory() as folder, _running(folder, replicas, conf) as app:
+        yield app
 
 
-def _memory() -> str | None:
-    """Return a folder in memory, if there is one that can be written."""
-    return SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else None
+@contextmanager
+def folder_in_memory() -> Iterator[Path]:
+    """Make a folder for databases, in memory if the system has room there."""
+    memory = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        yield Path(folder)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ reaches two or all of them, and nothing is replicated between them.
 
 import dataclasses
 from collections.abc import Iterable
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 
 import pytest
 from hypothesis import given
@@ -187,6 +187,14 @@ class TestReplicaWithoutRecord:
         for present in MAJORITIES:
             state = newest_state(root.heads(present))
             assert state.layout == root.layout
+
+
+def test_of_two_creations_at_once_every_proxy_goes_by_the_same():
+    root = Root()
+    root.create([0, 1], shards=4)
+    root.create([1, 2], shards=8)
+    for answers in permutations(root.heads()):
+        assert newest_state(answers).layout == root.layout
 
 
 def test_the_last_deletion_is_told_whether_or_not_the_container_is_back():

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which layout counts when Swift's cached info may be stale."""
+
+import pytest
+from swift.proxy.controllers.base import headers_to_container_info
+
+from shardmw.backend.containers import RECORD_HEADER, BackendError
+from shardmw.layout import lookup
+from shardmw.layout.lookup import (
+    CONFIRMED_SECONDS,
+    DOUBT_SECONDS,
+    UNCONFIRMED_SECONDS,
+    Layouts,
+)
+from shardmw.layout.roots import RootState
+from shardmw.paths import Path
+from shardmw.record import Layout, LayoutError
+from test.unit.clocks import Clock
+from test.unit.containers import NEW_ID, OLD_ID
+
+PATH = Path('v1', 'a', 'c')
+OLD, NEW = Layout(OLD_ID, 4), Layout(NEW_ID, 8)
+
+
+class Replicas:
+    """The replicas of a root.
+
+    :ivar layout: what they say together; None for a plain container
+    :ivar asked: how often they were asked
+    :ivar are_away: True if too few of them answer
+    """
+
+    def __init__(self) -> None:
+        self.layout: Layout | None = OLD
+        self.asked = 0
+        self.are_away = False
+
+    def read_root(self, _backend, _env, path) -> RootState:
+        assert path.of_container(path.container) == PATH
+        self.asked += 1
+        if self.are_away:
+            raise BackendError(None, 503)
+        return RootState(None, self.layout)
+
+
+@pytest.fixture
+def replicas(monkeypatch) -> Replicas:
+    replicas = Replicas()
+    monkeypatch.setattr(lookup, 'read_root', replicas.read_root)
+    return replicas
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(lookup, 'time', clock)
+    return clock
+
+
+@pytest.fixture
+def layouts(replicas) -> Layouts:
+    return Layouts(backend=None)
+
+
+def info(layout: Layout | None, status: int = 204) -> dict:
+    """Return Swift's info of a container."""
+    headers = {RECORD_HEADER: layout.to_record()} if layout else {}
+    return headers_to_container_info(headers, status)
+
+
+def seen(layouts: Layouts, layout: Layout | None) -> Layout | None:
+    """Return what counts if Swift's info has a layout, or none."""
+    target = layouts.of({}, PATH, info(layout))
+    return target and target.layout
+
+
+def test_the_target_has_the_path_and_the_info(layouts):
+    known = info(OLD)
+    target = layouts.of({}, PATH._replace(name='o'), known)
+    assert (target.path, target.layout) == (PATH, OLD)
+    assert target.info is known
+
+
+class TestRecord:
+    def test_is_confirmed_once_a_minute(self, layouts, replicas, clock):
+        for _ in range(3):
+            assert seen(layouts, OLD) == OLD
+        assert replicas.asked == 1
+        clock.now += CONFIRMED_SECONDS
+        assert seen(layouts, OLD) == OLD
+        assert replicas.asked == 2
+
+    def test_of_a_stale_replica_gives_way_to_the_latest(
+        self, layouts, replicas
+    ):
+        replicas.layout = NEW
+        assert seen(layouts, OLD) == NEW
+
+    def test_of_a_stale_replica_does_not_shard_a_plain_container(
+        self, layouts, replicas
+    ):
+        replicas.layout = None
+        assert seen(layouts, OLD) is None
+
+    def test_of_a_stale_replica_is_looked_up_once_a_minute(
+        self, layouts, replicas, clock
+    ):
+        for confirmed in (None, NEW):
+            replicas.layout = confirmed
+            replicas.asked = 0
+            for _ in range(3):
+                assert seen(layouts, OLD) == confirmed
+            assert replicas.asked == 1
+            clock.now += CONFIRMED_SECONDS
+
+    def test_later_than_the_confirmed_one_is_confirmed_at_once(
+        self, layouts, replicas
+    ):
+        seen(layouts, OLD)
+        replicas.layout = NEW
+        assert seen(layouts, NEW) == NEW
+        assert replicas.asked == 2
+
+    def test_earlier_than_the_confirmed_one_is_not_asked_about(
+        self, layouts, replicas
+    ):
+        replicas.layout = NEW
+        seen(layouts, NEW)
+        assert seen(layouts, OLD) == NEW
+        assert replicas.asked == 1
+
+    def test_of_one_container_says_nothing_of_another(self, layouts, replicas):
+        seen(layouts, OLD)
+        other = PATH.of_container('d')
+        with pytest.raises(AssertionError):
+            layouts.of({}, other, info(OLD))
+
+
+class TestPlainInfo:
+    def test_of_a_container_that_was_never_sharded_counts(
+        self, layouts, replicas
+    ):
+        assert seen(layouts, None) is None
+        assert replicas.asked == 0
+
+    def test_within_a_second_of_a_record_does_not_count(
+        self, layouts, replicas, clock
+    ):
+        seen(layouts, OLD)
+        clock.now += DOUBT_SECONDS / 2
+        replicas.layout = None
+        assert seen(layouts, None) == OLD
+        assert replicas.asked == 1
+
+    def test_after_a_record_is_confirmed(self, layouts, replicas, clock):
+        seen(layouts, OLD)
+        clock.now += DOUBT_SECONDS
+        replicas.layout = None
+        for _ in range(3):
+            assert seen(layouts, None) is None
+        assert replicas.asked == 2
+
+    def test_of_a_replica_that_missed_the_creation_does_not_count(
+        self, layouts, replicas, clock
+    ):
+        for _ in range(5):
+            assert seen(layouts, OLD) == OLD
+            clock.now += DOUBT_SECONDS
+            assert seen(layouts, None) == OLD
+        assert replicas.asked <= 6
+
+    def test_counts_when_the_record_was_last_confirmed_long_ago(
+        self, layouts, replicas, clock
+    ):
+        seen(layouts, OLD)
+        clock.now += 2 * CONFIRMED_SECONDS
+        assert seen(layouts, None) is None
+        assert replicas.asked == 1
+
+
+class TestReplicasAway:
+    @pytest.fixture(autouse=True)
+    def away(self, replicas):
+        replicas.are_away = True
+
+    def test_leave_the_record_that_swift_has(self, layouts):
+        assert seen(layouts, OLD) == OLD
+
+    def test_are_asked_again_after_some_seconds(
+        self, layouts, replicas, clock
+    ):
+        seen(layouts, OLD)
+        seen(layouts, OLD)
+        assert replicas.asked == 1
+        clock.now += UNCONFIRMED_SECONDS
+        replicas.are_away = False
+        replicas.layout = NEW
+        assert seen(layouts, OLD) == NEW
+
+    def test_leave_the_layout_that_was_confirmed_before(
+        self, layouts, replicas, clock
+    ):
+        replicas.are_away = False
+        seen(layouts, OLD)
+        replicas.are_away = True
+        clock.now += DOUBT_SECONDS
+        assert seen(layouts, None) == OLD
+
+
+class TestUnreadableInfo:
+    def test_of_a_root_that_does_not_answer_is_an_error(self, layouts):
+        with pytest.raises(BackendError):
+            layouts.of({}, PATH, info(None, 503))
+
+    @pytest.mark.parametrize('status', [0, 404, 410, 403])
+    def test_of_a_container_that_is_not_there_is_none(
+        self, layouts, replicas, status
+    ):
+        assert layouts.of({}, PATH, info(OLD, status)) is None
+        assert replicas.asked == 0
+
+    def test_with_a_damaged_record_is_an_error(self, layouts):
+        damaged = headers_to_container_info({RECORD_HEADER: '{'}, 204)
+        with pytest.raises(LayoutError):
+            layouts.of({}, PATH, damaged)
+
+
+def test_a_forgotten_container_is_asked_for_again(layouts, replicas):
+    seen(layouts, OLD)
+    layouts.forget(PATH)
+    replicas.layout = None
+    assert seen(layouts, OLD) is None
+    assert replicas.asked == 2
