@@ -33,7 +33,7 @@ def answering(*statuses: int):
             pass
 
     with HTTPServer(('127.0.0.1', 0), Handler) as server:
-        threading.Thread(target=server.serve_forever).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
         try:
             yield f'127.0.0.1:{server.server_port}'
         finally:

@@ -14,7 +14,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from shardmw.bench import command
+from shardmw.bench import command, provenance
 from shardmw.bench.cli import main
 from shardmw.bench.command import chosen_parameters, parameter_options
 from shardmw.bench.errors import BenchError, Interrupted, failure_text
@@ -241,6 +241,10 @@ class TestParameters:
 
 
 class TestPerforming:
+    @pytest.fixture(autouse=True)
+    def _machine_is_not_looked_at(self, monkeypatch):
+        monkeypatch.setattr(provenance, '_LOOK_SECONDS', 0.01)
+
     @pytest.fixture
     def perform_failing(self, tmp_path, monkeypatch):
         """Does an experiment that keeps figures, if any, and fails."""

@@ -190,7 +190,7 @@ class TestSvg:
             assert svg(BY_KIND) == usual
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(
     st.sampled_from([LINE, BARS, DOTS, STEPS, REFERENCE]),
     st.lists(
