@@ -1,27 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many objects each shard really holds.
 
-No client may ask for a backing container, so this looks where Swift keeps
-them: in the container databases of the cluster's devices.
+No client may ask for a backing container, so this module looks where Swift
+keeps them: in the container databases of the cluster's devices.
 """
 
 from pathlib import Path
 
-from swift.common.request_helpers import split_reserved_name
 from swift.container.backend import ContainerBroker
 
-from shardmw.placement import key_of, logical_key
+from shardmw.placement import backing_base, is_hidden_account, parse_backing
 
 
 def objects_by_shard(devices: Path, container: str) -> dict[int, int]:
-    """``{shard: objects}`` of a container, from one replica of each.
+    """Return the number of objects in each shard, from one replica of each.
 
-    :param devices: below it, ``NODE/DEVICE`` folders hold the data
+    :param devices: the folder with the data, in ``NODE/DEVICE`` folders
+    :param container: a container whose name is used in one account only
     """
     counts = {}
     for database in devices.glob('*/*/containers/*/*/*/*.db'):
         info = ContainerBroker(str(database)).get_info()
-        if logical_key(info['container']) == key_of(container):
-            *_owner, shard = split_reserved_name(info['container'])
-            counts[int(shard)] = info['object_count']
+        name = parse_backing(info['container'])
+        if not name or not is_hidden_account(info['account']):
+            continue
+        if name.base == backing_base(container):
+            counts[name.shard] = info['object_count']
     return dict(sorted(counts.items()))

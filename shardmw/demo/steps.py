@@ -13,7 +13,7 @@ from urllib.parse import quote
 import requests
 from swiftclient import Connection
 
-from shardmw.backend import SHARD_COUNT_HEADER
+from shardmw.backend.containers import SHARD_COUNT_HEADER
 from shardmw.demo.archive import Build
 from shardmw.demo.clients import (
     TIMEOUT_SECONDS,
@@ -276,7 +276,7 @@ STEPS = (
     ),
     Step(
         'The account',
-        'Shards are hidden in it, and a row has the sums of all of them.',
+        'Its listing shows no shards, and each row has the sums of all of them.',
         show_account,
     ),
 )
