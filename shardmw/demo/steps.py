@@ -276,7 +276,7 @@ STEPS = (
     ),
     Step(
         'The account',
-        'Its listing shows no shards, and each row has the sums of all of them.',
+        'It lists no shards, and each row has the sums of all of them.',
         show_account,
     ),
 )
