@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 
 from swift.common.constraints import MAX_CONTAINER_NAME_LENGTH
+from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.http import is_client_error
 from swift.common.middleware.s3api.utils import MULTIUPLOAD_SUFFIX
 from swift.common.middleware.versioned_writes.object_versioning import (
@@ -31,6 +32,7 @@ from swift.common.swob import (
     Response,
     wsgi_quote,
 )
+from swift.common.utils import quorum_size
 
 from shardmw.backend.answers import Answer, Verbatim, require_success
 from shardmw.backend.containers import (
@@ -374,14 +376,34 @@ class Lifecycle:
                 raise BackendError(shard, 503)
 
     def _is_empty(self, req: Request, target: LogicalContainer) -> bool:
-        """Return True if no shard lists an object.
+        """Return True if no shard lists an object, as most replicas have it.
 
-        :raises BackendError: if a shard does not answer
+        :raises BackendError: if too few replicas of a shard agree
         """
-        answers = self.backend.head_shards(req.environ, target, newest=True)
+        answers = self._agreed_heads(req, target)
         present = [answer for answer in answers if not answer.is_missing]
         require_success(present)
         return not any(answer.object_count for answer in present)
+
+    def _agreed_heads(
+        self, req: Request, target: LogicalContainer
+    ) -> list[Answer]:
+        """HEAD every shard, on all replicas.
+
+        :returns: an answer for each shard that a quorum agrees with on
+                  whether the shard lists objects; 503 if there is no quorum
+        """
+        app = self.backend.proxy_app
+        if app is None:
+            return self.backend.head_shards(req.environ, target, newest=True)
+
+        def head(shard: int) -> Answer:
+            account, backing = target.hidden_account, target.backing(shard)
+            answers = ask_primaries(app, req.environ, account, backing, 'HEAD')
+            return _agreed(answers)._replace(shard=shard)
+
+        shards = [(shard,) for shard in target.shards()]
+        return self.backend.fan_out(head, shards)
 
     def _delete_shards(self, req: Request, target: LogicalContainer) -> None:
         """Delete the shards of a container that is gone, or never was.
@@ -438,6 +460,21 @@ class _Locked:
 
     def __exit__(self, *exc_info: object) -> None:
         self._lock.__exit__(*exc_info)
+
+
+def _agreed(answers: list[Answer]) -> Answer:
+    """Return what a quorum of replicas say of whether a shard lists objects.
+
+    One replica alone may lack the rows of new objects, or still have those of
+    deleted ones.
+    """
+    told = [a for a in answers if a.is_success or a.is_missing]
+    listing = [a for a in told if not a.is_missing and a.object_count]
+    empty = [a for a in told if a.is_missing or not a.object_count]
+    for alike in (listing, empty):
+        if len(alike) >= quorum_size(len(answers)):
+            return alike[0]
+    return Answer(None, '503 No Quorum', HeaderKeyDict(), [])
 
 
 def _target(path: Path, info: dict, layout: Layout) -> LogicalContainer:
