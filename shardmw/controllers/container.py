@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from swift.common.header_key_dict import HeaderKeyDict
+from swift.common.http import is_server_error
 from swift.common.swob import HTTPBadRequest, HTTPException, Request
 from swift.common.utils import drain_and_close
 
@@ -199,7 +200,12 @@ class ContainerController:
     def _refused_by_root(
         self, req: Request, path: Path, root: Answer
     ) -> Callable:
-        """Return the answer of a root that does not list."""
+        """Return the answer of a root that does not list.
+
+        :raises BackendError: if it does not answer
+        """
+        if is_server_error(root.status):
+            raise BackendError(None, root.status)
         if root.is_missing:
             self.layouts.forget(path)
             if self._revive(req, path):
