@@ -476,22 +476,30 @@ class FakeSwift(Application):
     def update_accounts(self) -> None:
         """Report the figures of all containers, like a container updater."""
         files = Path(self.servers.folder, 'd0', 'containers').rglob('*.db')
-        for info in (ContainerBroker(str(each)).get_info() for each in files):
-            headers = {
-                'X-Put-Timestamp': info['put_timestamp'],
-                'X-Delete-Timestamp': info['delete_timestamp'],
-                'X-Object-Count': str(info['object_count']),
-                'X-Bytes-Used': str(info['bytes_used']),
-                'X-Backend-Storage-Policy-Index': str(
-                    info['storage_policy_index']
-                ),
-                'X-Account-Override-Deleted': 'yes',
-                'X-Timestamp': Timestamp.now().internal,
-                'X-Backend-Allow-Reserved-Names': 'true',
-            }
-            path = f'/{info["account"]}/{info["container"]}'
-            for i in range(self.account_ring.replica_count):
-                self._ask_account(i, path, headers)
+        for each in files:
+            self._report(ContainerBroker(str(each)))
+
+    def update_account(self, account: str, container: str) -> None:
+        """Report the figures of one container."""
+        self._report(self.broker(account, container))
+
+    def _report(self, broker: ContainerBroker) -> None:
+        info = broker.get_info()
+        headers = {
+            'X-Put-Timestamp': info['put_timestamp'],
+            'X-Delete-Timestamp': info['delete_timestamp'],
+            'X-Object-Count': str(info['object_count']),
+            'X-Bytes-Used': str(info['bytes_used']),
+            'X-Backend-Storage-Policy-Index': str(
+                info['storage_policy_index']
+            ),
+            'X-Account-Override-Deleted': 'yes',
+            'X-Timestamp': Timestamp.now().internal,
+            'X-Backend-Allow-Reserved-Names': 'true',
+        }
+        path = f'/{info["account"]}/{info["container"]}'
+        for i in range(self.account_ring.replica_count):
+            self._ask_account(i, path, headers)
 
     def _ask_account(self, replica: int, path: str, headers: dict) -> None:
         path = wsgi_quote(str_to_wsgi(f'/d{replica}/{PARTITION}{path}'))

@@ -1,0 +1,625 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows that lie elsewhere than the layout says, and where they get.
+
+The rows are in databases of Swift's own container servers.
+"""
+
+import time
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from swift.common.swob import Request
+from swift.proxy.controllers.base import get_cache_key
+
+from shardmw.backend.containers import RECORD_HEADER, BackendError
+from shardmw.backend.requests import Backend
+from shardmw.layout import adoption as adoption_module
+from shardmw.layout.adoption import CREATION_SECONDS, Adoption
+from shardmw.layout.lookup import Layouts
+from shardmw.layout.roots import read_root
+from shardmw.layout.row_targets import RowTargets
+from shardmw.paths import Path
+from shardmw.placement import (
+    backing_container,
+    shard_of,
+    versions_container,
+)
+from shardmw.record import Layout, id_of_time
+from shardmw.stats.head_cache import HeadCache
+from test.unit.clocks import Clock
+from test.unit.containers import NEW_ID, OLD_ID, forget_requests
+from test.unit.fakeswift import (
+    ACCOUNT,
+    HIDDEN,
+    FakeSwift,
+    Logger,
+    fake_swift,
+)
+
+LAYOUT = Layout(NEW_ID, 2)
+EARLIER = Layout(OLD_ID, 2)
+DUE_SECONDS = 60
+UPLOADED = 1_700_000_000
+NAMES = ['a', 'b', 'obj/1', '☃', 'x y%41']
+
+
+class Proxy:
+    """An adoption of its own, as a worker has it.
+
+    :ivar logger: what it logs to
+    """
+
+    def __init__(self, swift: FakeSwift, app=None) -> None:
+        self.swift = swift
+        self.logger = Logger()
+        self.backend = Backend(app or swift, self.logger, 4)
+        self.adoption = Adoption(
+            self.backend,
+            Layouts(self.backend),
+            RowTargets(self.backend),
+            HeadCache(5),
+            DUE_SECONDS,
+            self.logger,
+        )
+
+    def env(self) -> dict:
+        """Return the environment of a client's request."""
+        env = Request.blank(f'/v1/{ACCOUNT}/c').environ
+        return {
+            **env,
+            'swift.cache': self.swift.memcached,
+            'swift.infocache': {},
+        }
+
+    def look(self, container: str = 'c') -> bool:
+        return self.adoption.look(self.env(), path(container))
+
+    def run(self, container: str = 'c') -> bool:
+        env = self.env()
+        root = read_root(self.backend, env, path(container))
+        return self.adoption.run(env, path(container), root)
+
+
+def path(container: str) -> Path:
+    return Path('v1', ACCOUNT, container)
+
+
+def put_root(
+    swift: FakeSwift, container: str = 'c', layout: Layout | None = LAYOUT
+) -> None:
+    """Create a root; with a layout, its shards too."""
+    headers = {RECORD_HEADER: layout.to_record()} if layout else {}
+    swift.put_container(f'/{ACCOUNT}/{container}', headers)
+    if layout:
+        put_backing(swift, container, layout)
+
+
+def put_backing(
+    swift: FakeSwift,
+    container: str = 'c',
+    layout: Layout = EARLIER,
+    policy_index: int = 0,
+) -> None:
+    """Create the backing containers of a layout."""
+    for shard in range(layout.shards):
+        name = backing_container(container, layout.id, shard)
+        headers = {'X-Backend-Storage-Policy-Index': str(policy_index)}
+        swift.put_container(f'/{HIDDEN}/{name}', headers)
+
+
+def upload(
+    swift: FakeSwift,
+    name: str,
+    layout: Layout | None = EARLIER,
+    container: str = 'c',
+    **row,
+) -> None:
+    """Write a row to a shard of a layout; to the root without a layout."""
+    row = {'at': UPLOADED, **row}
+    place = f'{ACCOUNT}/{container}'
+    if layout:
+        shard = shard_of(name, layout.shards)
+        place = f'{HIDDEN}/{backing_container(container, layout.id, shard)}'
+    swift.put_row(f'/{place}/{name}', **row)
+
+
+def listed(
+    swift: FakeSwift, container: str = 'c', layout: Layout = LAYOUT
+) -> dict[str, int]:
+    """Return the sizes of the objects in the right shards of a layout."""
+    rows = {}
+    for shard in range(layout.shards):
+        name = backing_container(container, layout.id, shard)
+        for obj, size in swift.rows(HIDDEN, name).items():
+            assert shard_of(obj, layout.shards) == shard
+            rows[obj] = size
+    return rows
+
+
+def backing_containers(swift: FakeSwift, layout: Layout) -> list[str]:
+    """Return the backing containers of a layout that exist."""
+    names = [
+        backing_container('c', layout.id, shard)
+        for shard in range(layout.shards)
+    ]
+    return [name for name in names if swift.exists(HIDDEN, name)]
+
+
+@pytest.fixture
+def proxy(swift) -> Proxy:
+    return Proxy(swift)
+
+
+class TestLateRows:
+    """Rows in backing containers of an earlier layout."""
+
+    @pytest.fixture
+    def late(self, swift) -> dict[str, int]:
+        put_backing(swift)
+        for size, name in enumerate(NAMES, start=1):
+            upload(swift, name, size=size)
+        swift.update_accounts()
+        return {name: size for size, name in enumerate(NAMES, start=1)}
+
+    def test_move_to_the_shards_of_the_layout(self, swift, proxy, late):
+        put_root(swift)
+        assert proxy.look() is True
+        assert listed(swift) == late
+
+    def test_leave_no_backing_container_behind(self, swift, proxy, late):
+        put_root(swift)
+        proxy.look()
+        assert backing_containers(swift, EARLIER) == []
+        assert len(backing_containers(swift, LAYOUT)) == 2
+
+    def test_move_to_a_plain_container(self, swift, proxy, late):
+        put_root(swift, layout=None)
+        assert proxy.look() is True
+        assert swift.rows(ACCOUNT, 'c') == late
+        assert backing_containers(swift, EARLIER) == []
+
+    def test_bring_a_deleted_container_back(self, swift, proxy, late):
+        put_root(swift, layout=None)
+        swift.direct('DELETE', f'/{ACCOUNT}/c')
+        assert proxy.look() is True
+        assert swift.rows(ACCOUNT, 'c') == late
+
+    def test_bring_a_container_back_that_has_no_database(
+        self, swift, proxy, late
+    ):
+        assert proxy.look() is True
+        assert swift.rows(ACCOUNT, 'c') == late
+
+    def test_move_from_a_layout_with_a_later_id(self, swift, proxy, late):
+        before = Layout(id_of_time(1_600_000_000), 2)
+        put_root(swift, layout=before)
+        proxy.look()
+        assert listed(swift, layout=before) == late
+
+    def test_do_not_replace_later_uploads(self, swift, proxy, late):
+        put_root(swift)
+        upload(swift, 'a', LAYOUT, at=UPLOADED + 1, size=99)
+        proxy.look()
+        assert listed(swift) == {**late, 'a': 99}
+
+    def test_replace_earlier_uploads(self, swift, proxy, late):
+        put_root(swift)
+        upload(swift, 'a', LAYOUT, at=UPLOADED - 1, size=99)
+        proxy.look()
+        assert listed(swift) == late
+
+    def test_of_objects_that_were_deleted_since_do_not_return(
+        self, swift, proxy, late
+    ):
+        put_root(swift)
+        backing = backing_container('c', NEW_ID, shard_of('a', 2))
+        headers = {'X-Timestamp': f'{UPLOADED + 1}.00000'}
+        swift.direct('DELETE', f'/{HIDDEN}/{backing}/a', headers)
+        proxy.look()
+        del late['a']
+        assert listed(swift) == late
+
+    def test_of_other_containers_stay(self, swift, proxy, late):
+        put_backing(swift, 'c.d')
+        upload(swift, 'a', container='c.d')
+        swift.update_accounts()
+        put_root(swift)
+        proxy.look()
+        assert listed(swift, 'c.d', EARLIER) == {'a': 1}
+
+    def test_are_found_before_the_account_lists_them(self, swift, proxy):
+        put_backing(swift)
+        swift.update_accounts()
+        upload(swift, 'a')
+        put_root(swift)
+        proxy.look()
+        assert listed(swift) == {'a': 1}
+
+    @pytest.mark.parametrize(
+        'container', ['x' * 256, '☃', versions_container('c')]
+    )
+    def test_of_containers_with_other_names_move(
+        self, swift, proxy, container
+    ):
+        put_backing(swift, container)
+        upload(swift, 'a', container=container)
+        swift.update_accounts()
+        put_root(swift, container)
+        proxy.look(container)
+        assert listed(swift, container) == {'a': 1}
+
+
+class TestEmptyBackingContainers:
+    def test_of_an_earlier_layout_are_deleted(self, swift, proxy):
+        put_backing(swift)
+        swift.update_accounts()
+        assert proxy.look() is False
+        assert backing_containers(swift, EARLIER) == []
+
+    @pytest.mark.parametrize('age, left', [(0, 2), (3000, 2), (3700, 0)])
+    def test_stay_while_a_client_may_be_creating_the_container(
+        self, swift, proxy, age, left
+    ):
+        assert 3000 < CREATION_SECONDS < 3700
+        created = Layout(id_of_time(time.time() - age), 2)
+        put_backing(swift, layout=created)
+        swift.update_accounts()
+        proxy.look()
+        assert len(backing_containers(swift, created)) == left
+
+    def test_of_the_layout_stay(self, swift, proxy):
+        put_root(swift)
+        swift.update_accounts()
+        proxy.look()
+        assert len(backing_containers(swift, LAYOUT)) == 2
+
+    def test_that_are_young_and_have_rows_are_taken_over(self, swift, proxy):
+        created = Layout(id_of_time(time.time()), 2)
+        put_backing(swift, layout=created)
+        upload(swift, 'a', created)
+        swift.update_accounts()
+        put_root(swift)
+        proxy.look()
+        assert listed(swift) == {'a': 1}
+
+
+class TestStrays:
+    """Rows in the root of a sharded container."""
+
+    @pytest.fixture
+    def strays(self, swift) -> dict[str, int]:
+        put_root(swift)
+        for size, name in enumerate(NAMES, start=1):
+            upload(swift, name, None, size=size)
+        swift.update_accounts()
+        return {name: size for size, name in enumerate(NAMES, start=1)}
+
+    def test_move_to_the_shards(self, swift, proxy, strays):
+        assert proxy.look() is True
+        assert listed(swift) == strays
+        assert swift.rows(ACCOUNT, 'c') == {}
+
+    def test_that_are_not_there_cost_no_listing_of_the_root(
+        self, swift, proxy
+    ):
+        put_root(swift)
+        swift.update_accounts()
+        assert proxy.look() is False
+        assert ('GET', f'/v1/{ACCOUNT}/c') not in swift.sent()
+
+    def test_of_a_plain_container_stay(self, swift, proxy):
+        put_root(swift, layout=None)
+        upload(swift, 'a', None)
+        put_backing(swift)
+        swift.update_accounts()
+        proxy.look()
+        assert swift.rows(ACCOUNT, 'c') == {'a': 1}
+
+    def test_go_where_swifts_own_sharder_has_split_a_shard(
+        self, swift, proxy, strays
+    ):
+        backing = backing_container('c', NEW_ID, shard_of('a', 2))
+        headers = {'X-Backend-Sharding-State': 'sharded'}
+        swift.register('HEAD', f'/v1/{HIDDEN}/{backing}', 204, headers)
+        swift.memcached.set(
+            get_cache_key(HIDDEN, backing, shard='updating'),
+            [['', '.shards_x/first'], ['m', '.shards_x/second']],
+        )
+        proxy.look()
+        assert 'a' in swift.rows('.shards_x', 'first')
+        assert 'a' not in swift.rows(HIDDEN, backing)
+
+
+class TestManifest:
+    """Of a large object, the database has the size of the manifest."""
+
+    ETAG = 'd41d8; slo_etag=ab12'
+
+    @pytest.fixture(autouse=True)
+    def late(self, swift):
+        put_backing(swift)
+        upload(
+            swift,
+            'a',
+            size=300,
+            etag=self.ETAG,
+            content_type='text/plain;swift_bytes=5000',
+        )
+        swift.update_accounts()
+        put_root(swift)
+
+    def listing(self, swift, layout: Layout) -> bytes:
+        backing = backing_container('c', layout.id, shard_of('a', 2))
+        path = f'/v1/{HIDDEN}/{backing}'
+        resp = swift.send(swift, 'GET', path, query='format=json')
+        return resp.body
+
+    def test_keeps_both_sizes(self, swift, proxy):
+        before = self.listing(swift, EARLIER)
+        headers = {'Content-Length': '300'}
+        swift.register('HEAD', f'/v1/{ACCOUNT}/c/a', 200, headers)
+        proxy.look()
+        assert self.listing(swift, LAYOUT) == before
+        assert listed(swift) == {'a': 300}
+
+    def test_that_is_gone_counts_as_empty(self, swift, proxy):
+        swift.register('HEAD', f'/v1/{ACCOUNT}/c/a', 404)
+        proxy.look()
+        assert listed(swift) == {'a': 0}
+
+
+class TestPolicy:
+    """Swift's reconciler looks for rows of other policies in the root."""
+
+    @pytest.fixture(autouse=True)
+    def late(self, swift):
+        put_backing(swift, policy_index=1)
+        upload(swift, 'a', policy_index=1)
+        swift.update_accounts()
+
+    def test_of_another_layout_is_left_to_the_reconciler(self, swift, proxy):
+        put_root(swift)
+        proxy.look()
+        assert listed(swift) == {}
+        broker = swift.broker(ACCOUNT, 'c')
+        (row,) = broker.get_misplaced_since(-1, 10)
+        assert (row['name'], row['storage_policy_index']) == ('a', 1)
+
+    def test_of_a_missing_container_is_that_of_its_rows(self, swift, proxy):
+        proxy.look()
+        assert swift.broker(ACCOUNT, 'c').storage_policy_index == 1
+        assert swift.rows(ACCOUNT, 'c') == {'a': 1}
+
+
+class TestReplicaAway:
+    @pytest.fixture
+    def proxy(self, replicated) -> Proxy:
+        put_root(replicated)
+        put_backing(replicated)
+        upload(replicated, 'a')
+        replicated.update_accounts()
+        return Proxy(replicated)
+
+    def test_of_the_new_place_leaves_the_row_in_both(self, replicated, proxy):
+        replicated.servers.away = {'d2'}
+        proxy.look()
+        assert listed(replicated) == {'a': 1}
+        assert listed(replicated, layout=EARLIER) == {'a': 1}
+
+    def test_that_is_back_lets_the_row_move(self, replicated, proxy):
+        replicated.servers.away = {'d2'}
+        proxy.look()
+        replicated.servers.away = set()
+        proxy.look()
+        assert listed(replicated) == {'a': 1}
+        backing = backing_container('c', OLD_ID, shard_of('a', 2))
+        for replica in range(3):
+            assert not replicated.exists(HIDDEN, backing, replica)
+
+    def test_of_most_of_the_new_place_moves_nothing(self, replicated, proxy):
+        env = proxy.env()
+        root = read_root(proxy.backend, env, path('c'))
+        replicated.servers.away = {'d1', 'd2'}
+        with pytest.raises(BackendError):
+            proxy.adoption.run(env, path('c'), root)
+        assert listed(replicated, layout=EARLIER) == {'a': 1}
+
+    def test_does_not_fail_requests_that_can_do_without(
+        self, replicated, proxy
+    ):
+        replicated.servers.away = {'d1', 'd2'}
+        assert proxy.look() is False
+        (line,) = proxy.logger.lines
+        assert 'rows of /v1/AUTH_test/c are not adopted yet' in line
+
+    def test_that_brings_old_rows_back_does_no_harm(self, replicated, proxy):
+        proxy.look()
+        backing = backing_container('c', NEW_ID, shard_of('a', 2))
+        headers = {'X-Timestamp': f'{UPLOADED + 1}.00000'}
+        replicated.direct('DELETE', f'/{HIDDEN}/{backing}/a', headers)
+        put_backing(replicated)
+        upload(replicated, 'b')
+        upload(replicated, 'a')
+        replicated.update_accounts()
+        proxy.look()
+        assert listed(replicated) == {'b': 1}
+
+
+class TestLimit:
+    @pytest.fixture(autouse=True)
+    def late(self, swift, monkeypatch):
+        monkeypatch.setattr(adoption_module, 'ROWS_AT_A_TIME', 3)
+        put_root(swift)
+        put_backing(swift)
+        for i in range(5):
+            upload(swift, f'obj-{i}')
+        swift.update_accounts()
+
+    def test_is_how_many_rows_one_request_moves(self, swift, proxy):
+        proxy.look()
+        assert len(listed(swift)) == 3
+        assert len(listed(swift, layout=EARLIER)) == 2
+
+    def test_is_reached_again_by_the_next_request(self, swift, proxy):
+        proxy.look()
+        proxy.look()
+        assert len(listed(swift)) == 5
+        assert listed(swift, layout=EARLIER) == {}
+
+    def test_counts_strays_too(self, swift, proxy):
+        upload(swift, 'stray-1', None)
+        upload(swift, 'stray-2', None)
+        for _ in range(3):
+            proxy.look()
+        assert len(listed(swift)) == 7
+
+    def test_leaves_the_next_look_due(self, proxy):
+        proxy.look()
+        assert proxy.adoption.is_due(path('c'))
+        proxy.look()
+        assert not proxy.adoption.is_due(path('c'))
+
+
+class TestDue:
+    @pytest.fixture(autouse=True)
+    def clock(self, monkeypatch) -> Clock:
+        clock = Clock(time.time())
+        monkeypatch.setattr(adoption_module, 'time', clock)
+        return clock
+
+    @pytest.fixture(autouse=True)
+    def container(self, swift):
+        put_root(swift)
+        swift.update_accounts()
+
+    def test_is_a_look_at_first(self, proxy):
+        assert proxy.adoption.is_due(path('c'))
+
+    def test_is_a_look_once_in_a_while(self, proxy, clock):
+        proxy.look()
+        clock.now += DUE_SECONDS - 1
+        assert not proxy.adoption.is_due(path('c'))
+        clock.now += 1
+        assert proxy.adoption.is_due(path('c'))
+
+    def test_is_a_look_at_every_other_container(self, proxy):
+        proxy.look()
+        assert proxy.adoption.is_due(path('d'))
+
+    def test_is_a_look_after_one_that_failed(self, swift, proxy):
+        swift.register('GET', f'/v1/{HIDDEN}', 503)
+        proxy.look()
+        assert proxy.adoption.is_due(path('c'))
+
+
+class TestRun:
+    def test_reports_what_it_moved(self, swift, proxy):
+        put_root(swift)
+        upload(swift, 'a', None)
+        upload(swift, 'b', None)
+        swift.update_accounts()
+        proxy.look()
+        assert proxy.logger.counts['adopted'] == 2
+        (line,) = proxy.logger.lines
+        assert '/v1/AUTH_test/c: 2 rows' in line
+
+    def test_invalidates_what_is_cached_of_the_container(self, swift, proxy):
+        put_root(swift)
+        upload(swift, 'a', None)
+        swift.update_accounts()
+        key = get_cache_key(ACCOUNT, 'c')
+        swift.send(swift, 'HEAD', f'/v1/{ACCOUNT}/c')
+        assert swift.memcached.get(key)
+        proxy.look()
+        assert swift.memcached.get(key) is None
+        assert swift.memcached.get(f'shardmw/written/{ACCOUNT}/c')
+
+    def test_of_nothing_says_nothing(self, swift, proxy):
+        put_root(swift)
+        swift.update_accounts()
+        assert proxy.run() is False
+        assert proxy.logger.lines == []
+
+    def test_asks_nothing_while_the_hidden_account_does_not_exist(
+        self, swift, proxy
+    ):
+        assert proxy.look() is False
+        assert swift.sent() == [('HEAD', f'/v1/{HIDDEN}')]
+
+    def test_fails_if_the_hidden_account_cannot_be_listed(self, swift, proxy):
+        put_root(swift)
+        swift.update_accounts()
+        swift.register('GET', f'/v1/{HIDDEN}', 503)
+        with pytest.raises(BackendError):
+            proxy.run()
+
+    def test_is_one_at_a_time_for_a_container(self, swift, proxy):
+        put_root(swift)
+        upload(swift, 'a', None)
+        swift.update_accounts()
+        second = []
+        swift.before(
+            'GET', f'/v1/{HIDDEN}', lambda: second.append(proxy.run())
+        )
+        assert proxy.run() is True
+        assert second == [False]
+
+    def test_can_be_repeated_after_one_that_failed(self, swift, proxy):
+        put_root(swift)
+        upload(swift, 'a', None)
+        swift.update_accounts()
+        swift.before('GET', f'/v1/{ACCOUNT}/c', pytest.fail)
+        with pytest.raises(pytest.fail.Exception):
+            proxy.run()
+        assert proxy.run() is True
+
+    def test_needs_swifts_proxy_app(self, swift):
+        put_root(swift)
+        proxy = Proxy(swift, app=lambda *args: swift(*args))
+        forget_requests(swift)
+        assert proxy.look() is False
+        assert swift.calls == []
+
+
+PLACES = {'root': None, 'earlier': EARLIER, 'right': LAYOUT}
+uploads = st.tuples(
+    st.sampled_from(NAMES),
+    st.sampled_from([*PLACES]),
+    st.integers(0, 20),
+)
+
+
+def test_the_last_upload_of_each_name_is_listed_wherever_rows_were():
+    numbers = count()
+    with fake_swift() as swift:
+        proxy = Proxy(swift)
+
+        @given(st.lists(uploads, max_size=6, unique_by=lambda each: each[2]))
+        def check(writes):
+            container = f'c{next(numbers)}'
+            put_root(swift, container)
+            put_backing(swift, container)
+            for name, place, at in writes:
+                upload(
+                    swift,
+                    name,
+                    PLACES[place],
+                    container,
+                    at=UPLOADED + at,
+                    size=at,
+                )
+            for shard in range(EARLIER.shards):
+                name = backing_container(container, OLD_ID, shard)
+                swift.update_account(HIDDEN, name)
+            proxy.look(container)
+            last = {name: at for name, _, at in sorted(writes, key=_time)}
+            assert listed(swift, container) == last
+            assert swift.rows(ACCOUNT, container) == {}
+
+        check()
+
+
+def _time(write: tuple[str, str, int]) -> int:
+    return write[2]
