@@ -14,6 +14,7 @@ MASKED_HEADERS = {
     # Counted from the time of an upload if the client gives X-Delete-After.
     'x-delete-at',
     'x-openstack-request-id',
+    'x-put-timestamp',
     'x-timestamp',
     'x-trans-id',
 }
