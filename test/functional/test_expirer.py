@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the object expirer clears, which has no shardmw in its pipeline."""
+"""What the object expirer clears: objects, and their rows.
+
+The expirer deletes through an internal client, which has the filter.
+"""
 
 import json
+import time
 
 import pytest
 
 from test.functional.conftest import USER, Pair, make_plain, make_sharded
+from test.functional.realclients import s3_client
 
 BODY = b'0123456789'
 #: Late enough for a POST to come before it, on a busy machine, too.
@@ -21,8 +26,9 @@ def cleared(cluster, login) -> Pair:
     pair = Pair(make_plain(owner), make_sharded(owner))
     put_objects(owner, pair.plain)
     put_objects(owner, pair.sharded)
-    delete_large_object(owner, pair.plain)
-    delete_large_object(owner, pair.sharded)
+    for container in pair:
+        delete_large_object(owner, container)
+        delete_s3_upload(s3_client(cluster), container)
     owner.wait_until_gone(pair.plain, 'posted')
     owner.wait_until_gone(pair.sharded, 'posted')
     owner.put(pair.plain, 'again', BODY)
@@ -41,6 +47,8 @@ def container(request, cleared) -> str:
 def put_objects(owner, container):
     owner.put(container, 'put', BODY, headers=SOON)
     owner.put(container, LONG_NAME, BODY, headers=SOON)
+    at = {'X-Delete-At': str(int(time.time()) + 4)}
+    owner.put(container, 'put-at', BODY, headers=at)
     owner.put(container, 'again', b'old', headers=SOON)
     owner.put(container, 'later', BODY, headers=LATER)
     owner.put(container, 'saved', BODY, headers=SOON)
@@ -72,13 +80,24 @@ def delete_large_object(owner, container):
     assert answer.status == 204
 
 
-def test_expired_objects_go(client, container):
-    names = client.listing(container).names()
-    assert 'put' not in names
-    assert LONG_NAME not in names
+def delete_s3_upload(s3, bucket):
+    """Leave the part of an upload by S3 to the expirer."""
+    target = {'Bucket': bucket, 'Key': 'upload'}
+    upload = s3.create_multipart_upload(**target)
+    target['UploadId'] = upload['UploadId']
+    part = s3.upload_part(**target, PartNumber=1, Body=BODY)
+    parts = [{'PartNumber': 1, 'ETag': part['ETag']}]
+    s3.complete_multipart_upload(**target, MultipartUpload={'Parts': parts})
+    keys = {'Objects': [{'Key': 'upload'}]}
+    deleted = s3.delete_objects(Bucket=bucket, Delete=keys)
+    assert [each['Key'] for each in deleted['Deleted']] == ['upload']
+
+
+@pytest.mark.parametrize('name', ['put', 'put-at', LONG_NAME])
+def test_expired_objects_go(client, container, name):
+    assert name not in client.listing(container).names()
     headers = {'X-Open-Expired': 'true'}
-    assert client.get(container, 'put', headers=headers).status == 404
-    assert client.get(container, LONG_NAME, headers=headers).status == 404
+    assert client.get(container, name, headers=headers).status == 404
 
 
 def test_object_that_a_post_gave_its_time_goes(client, container):
@@ -109,8 +128,20 @@ def test_segments_of_a_large_object_deleted_asynchronously_go(
     assert client.get(container, 'segment').status == 404
 
 
-def test_rows_that_are_left(client, container):
+def test_parts_of_an_upload_deleted_by_s3_go(client, container):
+    segments = f'{container}+segments'
+    assert client.listing(segments).names() == []
+    headers = client.head(segments).headers
+    assert headers['x-container-object-count'] == '0'
+
+
+def test_no_other_rows_are_left(client, container):
     names = client.listing(container).names()
     assert names == ['again', 'later', 'saved']
     headers = client.head(container).headers
     assert headers['x-container-object-count'] == '3'
+    assert headers['x-container-bytes-used'] == '30'
+
+
+def test_root_has_no_rows(backing, cleared):
+    assert backing.root_names(cleared.sharded) == []
