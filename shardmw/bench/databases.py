@@ -60,9 +60,9 @@ class Part(NamedTuple):
 
 
 class Content(NamedTuple):
-    """What a database holds, by its own books.
+    """What a database holds, by its own statistics.
 
-    :param checksum: the same if two hold the same rows
+    :param checksum: the same for two databases that hold the same rows
     """
 
     rows: int
@@ -70,9 +70,9 @@ class Content(NamedTuple):
 
 
 class Shards(NamedTuple):
-    """How far a container has been split natively, as its root tells.
+    """How far Swift's sharder has split a container, by its root.
 
-    :param states: of the ranges
+    :param states: the states of the ranges
     """
 
     is_root_sharded: bool
@@ -80,24 +80,25 @@ class Shards(NamedTuple):
 
     @property
     def text(self) -> str:
-        """For people."""
+        """Return a description for people."""
         root = 'sharded' if self.is_root_sharded else 'not sharded'
         return ', '.join([f'root {root}', *self.states])
 
 
 def databases(cluster: Cluster, account: str, container: str) -> list[Path]:
-    """All replicas of a container's database, sorted by device.
+    """Return all replicas of a container's database, sorted by device.
 
-    Of one that was sharded natively, the one in use.
+    A container that Swift's sharder has split has two of them on each device;
+    the one in use is returned.
     """
     folders = _folders(cluster, account, container)
     return [_newest(folder) for folder in folders if any(_files(folder))]
 
 
 def content(database: Path) -> Content:
-    """What a database holds.
+    """Return what a database holds.
 
-    :raises BenchError: if it can't be read
+    :raises BenchError: if it cannot be read
     """
     with connected(database) as connection:
         checksum, _ = connection.execute(_INFO).fetchone()
@@ -106,19 +107,19 @@ def content(database: Path) -> Content:
 
 
 def policy_index(database: Path) -> int:
-    """The storage policy of a container.
+    """Return the index of a container's storage policy.
 
-    :raises BenchError: if its database can't be read
+    :raises BenchError: if its database cannot be read
     """
     with connected(database) as connection:
         return connection.execute(_INFO).fetchone()[1]
 
 
 def shards_of(root: Path) -> Shards:
-    """How far a container has been split natively.
+    """Return how far Swift's sharder has split a container.
 
     :param root: its database
-    :raises BenchError: if it can't be read
+    :raises BenchError: if it cannot be read
     """
     with connected(root) as connection:
         path = '/'.join(connection.execute(_PATH).fetchone())
@@ -179,33 +180,13 @@ def layout_of(cluster: Cluster, account: str, container: str) -> Layout:
         ) from err
 
 
-def hash_path(cluster: Cluster, *names: str) -> str:
-    """The hash that a cluster keeps something under.
-
-    :param names: of the account, the container, and the object, if it is one
-    """
-    conf = configparser.RawConfigParser()
-    conf.read(cluster.path / 'etc' / 'swift.conf')
-    salt = conf['swift-hash']
-    text = (
-        f'{salt["swift_hash_path_prefix"]}/{"/".join(names)}'
-        f'{salt["swift_hash_path_suffix"]}'
-    )
-    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
-
-
-def partition(digest: str) -> int:
-    """The partition of the rings that a hash belongs to. Pure."""
-    return int(digest[:8], 16) >> (32 - PART_POWER)
-
-
 @contextlib.contextmanager
 def connected(
     database: Path, writes: bool = False
 ) -> Iterator[sqlite3.Connection]:
-    """A connection to a database, with transactions as one writes them.
+    """Give a connection to a database, without implicit transactions.
 
-    :raises BenchError: if it can't be read or written
+    :raises BenchError: if the database cannot be read or written
     """
     uri = f'{database.as_uri()}?mode={"rw" if writes else "ro"}'
     try:
@@ -229,16 +210,29 @@ def _ranges(cluster: Cluster, account: str, container: str) -> list[Part]:
 
 
 def _shard_ranges(root: Path, path: str) -> list[tuple[str, str, int]]:
-    """``(name, upper, state)`` of each range, but the container's own."""
+    """Return ``(name, upper, state)`` of each range but the root's own."""
     with connected(root) as connection:
         rows = connection.execute(_RANGES).fetchall()
     return [row for row in rows if row[0] != path]
 
 
 def _folders(cluster: Cluster, account: str, container: str) -> list[Path]:
-    digest = hash_path(cluster, account, container)
-    below = f'containers/{partition(digest)}/{digest[-3:]}/{digest}'
+    digest = _hash_path(cluster, account, container)
+    partition = int(digest[:8], 16) >> (32 - PART_POWER)
+    below = f'containers/{partition}/{digest[-3:]}/{digest}'
     return sorted(cluster.devices_path.glob(f'*/*/{below}'))
+
+
+def _hash_path(cluster: Cluster, account: str, container: str) -> str:
+    """Return the hash that a cluster stores a container under."""
+    conf = configparser.RawConfigParser()
+    conf.read(cluster.path / 'etc' / 'swift.conf')
+    salt = conf['swift-hash']
+    text = (
+        f'{salt["swift_hash_path_prefix"]}/{account}/{container}'
+        f'{salt["swift_hash_path_suffix"]}'
+    )
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
 def _files(folder: Path) -> Iterator[Path]:

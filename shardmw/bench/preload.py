@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows put straight into the container databases of an own cluster.
+"""Put rows straight into the container databases of an own cluster.
 
-A million in seconds, where uploads would take an hour. The databases are as
-Swift's own container server leaves them: its replicator, auditor and sharder
-find nothing amiss. There are no objects behind the rows.
+A million rows take seconds; uploads would take an hour. The databases are as
+Swift's own container server leaves them, and its replicator, auditor and
+sharder accept them. There are no objects behind the rows.
 """
 
 import multiprocessing

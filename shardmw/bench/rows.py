@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of a container database, as uploads leave them. Pure."""
+"""The rows that uploads leave in a container database. Pure."""
 
 import bisect
 import hashlib
@@ -20,7 +20,7 @@ _CHECKSUM_DIGITS = 32
 
 
 class Row(NamedTuple):
-    """What a database has of an object, in the order of its columns."""
+    """The row of an object, in the order of the columns."""
 
     name: str
     created_at: str
@@ -30,21 +30,21 @@ class Row(NamedTuple):
 
 
 class Stamps(NamedTuple):
-    """When objects were written, by their number: one after another.
+    """The times at which objects were written, one tick after another.
 
-    :param first: of the object 0, in ticks since 1970
+    :param first: that of the object 0, in ticks since 1970
     """
 
     first: int
 
     def of(self, number: int) -> str:
-        """As a database has it."""
+        """Return the time of an object in the form of a database."""
         seconds, ticks = divmod(self.first + number, TICKS_PER_SECOND)
         return f'{seconds:010d}.{ticks:05d}'
 
 
 def stamps_before(moment: float, count: int) -> Stamps:
-    """Stamps of so many objects, the last of which is before a moment.
+    """Return the times of so many objects, all before a moment.
 
     :param moment: such as now, in seconds since 1970
     """
@@ -68,7 +68,7 @@ def row_maker(size: int, stamps: Stamps) -> Callable[[int, str], Row]:
 
 
 def type_of(name: str) -> str:
-    """The content type that Swift gives to who names none."""
+    """Return the content type that Swift guesses from a name."""
     return mimetypes.guess_type(name)[0] or _CONTENT_TYPE
 
 
@@ -89,7 +89,7 @@ def placer(kind: Kind, uppers: Sequence[str]) -> Callable[[str], int]:
 
 
 def checksum_with(checksum: str, rows: Iterable[Row]) -> str:
-    """A database's checksum, with rows added.
+    """Return the checksum of a database after rows are added.
 
     Swift's is the XOR of the MD5 of each row's name and timestamp.
     """

@@ -15,15 +15,15 @@ from shardmw.placement import shard_of
 
 
 class Asked(NamedTuple):
-    """What it took to list all names.
+    """The requests and rows that listing all names took.
 
-    Rows are those of shards; the root has none, and is asked, too.
+    The root is asked, too, and has no rows.
 
-    :param requests: to shards and the root
-    :param most_requests: for one page
-    :param refills: how many of all went back to one that was asked already
-    :param rows_asked: the sum of the limits
-    :param rows_given: by what the shards had
+    :param requests: all requests to the root and to shards
+    :param most_requests: the most requests for one page
+    :param refills: the requests to a shard that was asked before
+    :param rows_asked: the sum of the limits of the requests
+    :param rows_given: the rows that the shards returned
     """
 
     pages: int
@@ -36,7 +36,7 @@ class Asked(NamedTuple):
 
     @property
     def asked_by_row(self) -> float:
-        """Rows asked for each row of the pages."""
+        """Return the rows asked for each row of the pages."""
         return self.rows_asked / self.rows
 
 
@@ -49,7 +49,7 @@ class _AskedOfPage(NamedTuple):
 
 
 def names_by_shard(names: Iterable[str], shards: int) -> list[list[str]]:
-    """Names by the shards that they lie in.
+    """Return names by the shards that they lie in.
 
     :param names: in ascending order
     """
@@ -60,7 +60,7 @@ def names_by_shard(names: Iterable[str], shards: int) -> list[list[str]]:
 
 
 def asked_of_all(shards: Sequence[Sequence[str]], limit: int) -> Asked:
-    """What it takes to list all names, in pages of so many rows.
+    """Return what it takes to list all names, in pages of so many rows.
 
     :param shards: the names in each, in ascending order; at least one name
     """

@@ -175,18 +175,15 @@ class TestPreloaded:
         assert client.head(preloaded).status == 204
 
 
-@pytest.fixture(scope='module', params=['empty', 'with rows'])
-def split(request, login, cluster) -> str:
-    """A container of 4 ranges with rows, put there before or after."""
+@pytest.fixture(scope='module')
+def split(login, cluster) -> str:
+    """A container of 3 ranges, and rows put there afterwards."""
     client = login(USER)
     names, account = TreeNames(3, 20), client.account
     container = make_plain(client)
-    if request.param == 'with rows':
-        preload(cluster, account, container, PLAIN, names)
-    bounds = even_bounds(names, 4)
+    bounds = even_bounds(names, 3)
     shard_natively(cluster, account, container, bounds)
-    if request.param == 'empty':
-        preload(cluster, account, container, native(4), names)
+    preload(cluster, account, container, native(3), names)
     report_usage(cluster)
     client.post(container)
     return container
@@ -199,17 +196,17 @@ class TestNative:
         assert client.get(split).text.split() == list(TreeNames(3, 20))
         head = client.head(split)
         assert head.headers['x-container-object-count'] == '60'
-        found = parts(cluster, client.account, split, native(4))
+        found = parts(cluster, client.account, split, native(3))
         counts = [
             content(each).rows
             for part in found
             for each in databases(cluster, part.account, part.container)
         ]
-        assert counts == [15, 15, 15, 15]
+        assert counts == [20, 20, 20]
 
     def test_an_upload_falls_into_its_range(self, client, cluster, split):
         client.put(split, 'zz', BODY)
-        last = parts(cluster, client.account, split, native(4))[-1]
+        last = parts(cluster, client.account, split, native(3))[-1]
         assert 'zz' in client.get(split).text.split()
         (database,) = databases(cluster, last.account, last.container)
         waiting = database.with_name(f'{database.name}.pending')
@@ -218,7 +215,7 @@ class TestNative:
     def test_a_plain_container_has_no_ranges(self, client, cluster):
         container = make_plain(client)
         with pytest.raises(BenchError, match='is not sharded natively'):
-            parts(cluster, client.account, container, native(4))
+            parts(cluster, client.account, container, native(3))
 
 
 class TestParts:
