@@ -120,6 +120,40 @@ class TestShardCount:
         assert sharded.headers.keys() == plain.headers.keys()
 
 
+class TestShardCountOfAnObject:
+    REFUSAL = (
+        'X-Container-Shard-Count is for containers, not objects: send it '
+        'with the PUT that creates the container'
+    )
+
+    @pytest.mark.parametrize('method', ['PUT', 'POST'])
+    def test_is_400_and_changes_nothing(self, client, container, method):
+        client.put(container, 'o', b'as before')
+        answer = client.request(
+            method, container, 'o', body=b'new', headers=COUNT
+        )
+        assert (answer.status, answer.text) == (400, self.REFUSAL)
+        assert client.get(container, 'o').body == b'as before'
+
+    def test_is_400_in_a_missing_container(self, client):
+        answer = client.put(unique('missing'), 'o', headers=COUNT)
+        assert (answer.status, answer.text) == (400, self.REFUSAL)
+
+    def test_is_400_for_a_copy(self, client, container):
+        client.put(container, 'o', b'body')
+        answer = client.copy(container, 'o', f'{container}/p', headers=COUNT)
+        assert (answer.status, answer.text) == (400, self.REFUSAL)
+        assert client.get(container, 'p').status == 404
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD', 'DELETE'])
+    def test_is_ignored_where_nothing_is_created(
+        self, client, container, method
+    ):
+        client.put(container, 'o', b'body')
+        answer = client.request(method, container, 'o', headers=COUNT)
+        assert answer.status in (200, 204)
+
+
 @pytest.fixture
 def admin(login, client) -> Client:
     """A reseller admin, asking for the owner's account."""

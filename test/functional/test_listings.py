@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Listings of containers: formats, parameters, pages."""
 
+import itertools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from shardmw.placement import shard_of
 from test.functional.alike import make_twins, masked
 from test.functional.client import Client
 from test.functional.conftest import (
@@ -317,6 +319,78 @@ class TestLargeContainer:
         names = sorted(name for name in MANY if name.startswith('7/'))
         assert client.listing(large, prefix='7/').names() == names
         assert client.listing(large, path='7').names() == names
+
+
+#: So long, quoted, that a container server takes no request line with it and
+#: a marker of such a name.
+LONG_PREFIX = '\u6587' * 440
+LONG_MARKER = LONG_PREFIX + '\u4ef6' * 60
+
+
+@pytest.fixture(scope='class')
+def long_twins(login) -> Pair:
+    """Two containers, all of whose long names lie in one of two shards."""
+    owner = login(USER)
+    names = (f'{LONG_MARKER}/{i}' for i in itertools.count())
+    in_one_shard = (name for name in names if shard_of(name, 2) == 1)
+    long_names = tuple(itertools.islice(in_one_shard, 70))
+    twins = make_twins(owner, shards=2)
+    for container in twins:
+        put_all(owner, container, ('a', *long_names, '\U0010fffe'))
+    return twins
+
+
+class TestLongNames:
+    @pytest.mark.parametrize('reverse', ['false', 'true'])
+    @pytest.mark.parametrize(
+        'params',
+        [
+            {'prefix': LONG_PREFIX},
+            {'prefix': LONG_MARKER},
+            {'prefix': LONG_PREFIX, 'delimiter': '/'},
+            {'prefix': LONG_PREFIX, 'delimiter': '5'},
+            {'prefix': f'{LONG_MARKER}/1', 'delimiter': '5'},
+            {'path': LONG_MARKER},
+            {'marker': f'{LONG_MARKER}/1'},
+            {'end_marker': f'{LONG_MARKER}/7'},
+            {'marker': LONG_PREFIX, 'prefix': LONG_PREFIX[:300]},
+            {'end_marker': LONG_PREFIX + '\u4ef7', 'prefix': '\u6587'},
+            # Too long for the proxy.
+            {'marker': LONG_MARKER, 'prefix': LONG_MARKER},
+        ],
+        ids=lambda params: ' '.join(params),
+    )
+    def test_are_listed_as_in_a_plain_container(
+        self, client, long_twins, params, reverse
+    ):
+        for limit in (1, 30, 70, 10_000):
+            query = {'limit': limit, 'reverse': reverse, **params}
+            plain, sharded = (
+                masked(client.listing(container, **query), container)
+                for container in long_twins
+            )
+            assert sharded == plain
+
+    @pytest.mark.parametrize('params', [{}, {'delimiter': '/'}], ids=str)
+    @pytest.mark.parametrize('reverse', ['false', 'true'])
+    @pytest.mark.parametrize('limit', [9, 30])
+    def test_are_listed_page_by_page(
+        self, client, long_twins, params, reverse, limit
+    ):
+        params = {**params, 'limit': limit, 'reverse': reverse}
+        plain, sharded = (
+            list(pages(client, container, **params))
+            for container in long_twins
+        )
+        assert sharded == plain
+
+    @pytest.mark.parametrize('limit', [9, 30])
+    def test_are_listed_in_any_order(self, client, long_twins, limit):
+        paged = pages(
+            client, long_twins.sharded, allow_unordered='true', limit=limit
+        )
+        whole = client.listing(long_twins.plain).names()
+        assert sorted(sum(paged, [])) == whole
 
 
 class TestWhatChanges:

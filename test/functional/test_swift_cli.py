@@ -92,6 +92,19 @@ class TestUpload:
         assert headers['content-type'] == 'text/x-own'
         assert 'x-object-meta-mtime' in headers
 
+    def test_with_a_shard_count_says_where_it_belongs(
+        self, client, swift, container, file
+    ):
+        """The program sends the header with the object only."""
+        count = f'{SHARD_COUNT_HEADER}: 4'
+        done = swift.run(
+            'upload', container, 'o', '-H', count, cwd=file.parent
+        )
+        assert done.returncode == 1
+        assert b'400 Bad Request' in done.stderr
+        assert b'X-Container-Shard-Count is for containers' in done.stderr
+        assert client.head(container, 'o').status == 404
+
     @pytest.mark.parametrize('option', ['--changed', '--skip-identical'])
     def test_of_what_did_not_change_stores_nothing(
         self, client, swift, container, file, option
