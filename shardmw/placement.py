@@ -10,10 +10,7 @@ import hashlib
 import re
 from typing import NamedTuple
 
-from swift.common.constraints import (
-    AUTO_CREATE_ACCOUNT_PREFIX,
-    MAX_CONTAINER_NAME_LENGTH,
-)
+from swift.common.constraints import AUTO_CREATE_ACCOUNT_PREFIX
 from swift.common.request_helpers import (
     get_reserved_name,
     split_reserved_name,
@@ -29,12 +26,17 @@ VERSIONS_COMPONENT = 'versions'
 #: the accounts whose names begin with a dot.
 HIDDEN_PREFIX = f'{AUTO_CREATE_ACCOUNT_PREFIX}shardmw_'
 
+#: The length of the longest backing names, in characters. It is Swift's
+#: default limit; unlike that, it cannot be configured.
+LONGEST_BACKING_NAME = 256
+
 #: How many container names to keep the parts of backing names for.
 CACHED_CONTAINERS = 1024
 
 _LONGEST_SUFFIX = len(f'.{"0" * ID_DIGITS}.{SHARD_COUNT_LIMIT - 1}')
+_LONGEST_BASE = LONGEST_BACKING_NAME - _LONGEST_SUFFIX
 _SUFFIX = re.compile(rf'\.([0-9a-f]{{{ID_DIGITS}}})\.(0|[1-9][0-9]{{0,3}})')
-_DIGEST = re.compile('[0-9a-f]{64}')
+_DIGEST = re.compile('[0-9a-f]{64}$')
 _JUMP_MULTIPLIER = 2862933555777941757
 _UINT64 = (1 << 64) - 1
 
@@ -96,21 +98,27 @@ def is_hidden_account(account: str) -> bool:
 def backing_base(container: str) -> str:
     """Return the first part of the names of a container's backing containers.
 
-    It is the container's name, or its SHA-256 in hexadecimal.
+    It is the container's name, or the beginning of the name and its SHA-256
+    in hexadecimal. So backing containers are listed in about the order of
+    their containers.
     """
     if has_digest(container):
-        return hashlib.sha256(container.encode('utf-8')).hexdigest()
+        digest = hashlib.sha256(container.encode('utf-8')).hexdigest()
+        return container[: _LONGEST_BASE - len(digest)] + digest
     return container
 
 
 def has_digest(container: str) -> bool:
-    """Return True if backing names begin with the container's digest.
+    """Return True if backing names carry the container's digest.
 
-    That is so if its name would become too long for Swift, or looks like the
-    digest of another name.
+    That is so if its name would become too long for Swift, or looks like what
+    replaces such a name.
     """
-    is_too_long = len(container) + _LONGEST_SUFFIX > MAX_CONTAINER_NAME_LENGTH
-    return is_too_long or _DIGEST.fullmatch(container) is not None
+    if len(container) < _LONGEST_BASE:
+        return False
+    return (
+        len(container) > _LONGEST_BASE or _DIGEST.search(container) is not None
+    )
 
 
 def backing_prefix(container: str) -> str:

@@ -40,6 +40,11 @@ class BackendError(Exception):
         self.status = status
 
 
+#: In a container's cached info: the rows of its root, where the object count
+#: has become the sum over root and shards.
+ROOT_OBJECTS_KEY = 'shardmw_root_objects'
+
+
 @dataclass(frozen=True, slots=True)
 class LogicalContainer:
     """A sharded container, as one client request sees it.
@@ -71,6 +76,12 @@ class LogicalContainer:
     def policy_index(self) -> int:
         """Return the index of the storage policy."""
         return int(self.info['storage_policy'] or 0)
+
+    @property
+    def may_have_strays(self) -> bool:
+        """Return True if the root had rows when its info was read."""
+        rows = self.info.get(ROOT_OBJECTS_KEY, self.info.get('object_count'))
+        return int(rows or 0) > 0
 
     def shards(self) -> range:
         """Return the indices of the shards."""

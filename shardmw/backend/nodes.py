@@ -12,12 +12,18 @@ from swift.common.exceptions import ConnectionTimeout, ShortReadError
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.http import is_server_error
 from swift.common.request_helpers import get_ip_port
-from swift.common.utils import StreamingPile, Timestamp
+from swift.common.utils import GreenAsyncPile, Timestamp
 from swift.proxy.controllers.base import close_swift_conn
 from swift.proxy.server import Application
 
 from shardmw.backend.answers import Answer
 from shardmw.backend.concurrency import Timeout
+
+#: How long reads wait for the slow replicas of a container when a majority
+#: has answered.
+SLOW_SECONDS = 1
+
+NO_ANSWER = Answer(None, '503 No Answer', HeaderKeyDict(), [])
 
 
 def request_headers(app: Application, env: dict) -> dict[str, str]:
@@ -89,11 +95,13 @@ def ask_primaries(
     method: str,
     headers: Mapping[str, str] | None = None,
     body: bytes = b'',
+    is_read: bool = False,
 ) -> list[Answer]:
     """Send a request to all primary servers of a container at once.
 
     :param env: the environment of the client request
     :param account: a native string, like `container`
+    :param is_read: do not wait for a slow minority
     :returns: an answer for each primary; 503 for one that gave none
     """
     ring = app.container_ring
@@ -112,10 +120,21 @@ def ask_primaries(
             app.exception_occurred(
                 node, 'Container', f'Trying to {method} {path}'
             )
-            return Answer(None, '503 No Answer', HeaderKeyDict(), [])
+            return NO_ANSWER
 
-    with StreamingPile(len(nodes)) as pile:
-        return list(pile.asyncstarmap(ask, [(node,) for node in nodes]))
+    pile = GreenAsyncPile(len(nodes))
+    for node in nodes:
+        pile.spawn(ask, node)
+    answers = pile.waitall(SLOW_SECONDS) if is_read else []
+    if not is_majority(answers, len(nodes)):
+        answers += list(pile)
+    return answers + [NO_ANSWER] * (len(nodes) - len(answers))
+
+
+def is_majority(answers: list[Answer], replicas: int) -> bool:
+    """Return True if most replicas tell whether they have a container."""
+    told = [a for a in answers if a.is_success or a.is_missing]
+    return 2 * len(told) > replicas
 
 
 def tells_of_container(node: dict, answer: Answer) -> bool:

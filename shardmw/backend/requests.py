@@ -105,6 +105,11 @@ class Backend:
         """Drop what memcached and the request have cached of a container."""
         clear_info_cache(env, path.account, path.container)
 
+    def is_split(self, env: dict, account: str, container: str) -> bool:
+        """Return True if Swift's own sharder has split a container."""
+        info = self.container_info_of(env, 'v1', account, container)
+        return info.get('sharding_state') in SPLIT_STATES
+
     def row_path(
         self, env: dict, account: str, container: str, name: str
     ) -> str:
@@ -115,8 +120,7 @@ class Backend:
 
         :returns: ``account/container``
         """
-        info = self.container_info_of(env, 'v1', account, container)
-        if info.get('sharding_state') in SPLIT_STATES and self.proxy_app:
+        if self.is_split(env, account, container) and self.proxy_app:
             controller = BaseObjectController(
                 self.proxy_app, account, container, name
             )

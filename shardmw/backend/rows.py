@@ -81,9 +81,18 @@ def tombstone(listed: dict, policy_index: int, moved_at: int) -> dict:
     It is newer than that row only by its offset: a client's later upload of
     the same name stays.
     """
+    timestamp = _moved_timestamp(listed, moved_at)
+    return deletion(listed['name'], timestamp, policy_index)
+
+
+def deletion(name: str, timestamp: str, policy_index: int) -> dict:
+    """Return the row that a client's DELETE leaves in a database.
+
+    :param timestamp: the X-Timestamp of the DELETE
+    """
     return {
-        'name': listed['name'],
-        'created_at': _moved_timestamp(listed, moved_at),
+        'name': name,
+        'created_at': timestamp,
         'size': 0,
         'content_type': 'application/deleted',
         'etag': 'noetag',

@@ -251,13 +251,17 @@ class ContainerController:
         """Adopt late rows, if nobody looked for them of late."""
         if self.adoption.is_due(path):
             self.adoption.look(req.environ, path)
+            self.adoption.check_finished(path)
 
     def _revive(self, req: Request, path: Path) -> bool:
         """Bring a container back that late rows have come for.
 
         :returns: True if it is there again
+        :raises BackendError: if rows have yet to be moved
         """
-        return self.adoption.look(req.environ, path)
+        is_there = self.adoption.look(req.environ, path)
+        self.adoption.check_finished(path)
+        return is_there
 
     def _adopt_strays(self, req: Request, path: Path) -> bool:
         """Move the rows of the root to the shards.

@@ -145,14 +145,14 @@ class Lifecycle:
         return Verbatim(deleted)
 
     def _put(self, req: Request, path: Path, root: RootState) -> Callable:
-        if root.exists:
+        if root.exists and not root.is_revived:
             return self._put_existing(req, path, root)
         shards = self._shards_for(req, path)
         if shards == 0:
             return Verbatim(self.backend.send_as_client(req))
         if req.headers.get(SYNC_TO_HEADER):
             return _bad_request(req, SYNC_REFUSED)
-        return self._create(req, path, shards, root.deleted)
+        return self._create(req, path, shards, root)
 
     def _put_existing(
         self, req: Request, path: Path, root: RootState
@@ -238,18 +238,20 @@ class Lifecycle:
         return target.layout.shards if target else 0
 
     def _create(
-        self, req: Request, path: Path, shards: int, deleted: float
+        self, req: Request, path: Path, shards: int, former: RootState
     ) -> Callable:
         """Create a sharded container.
 
         :param shards: how many shards it is to have, at least 1
-        :param deleted: when a container of this name was last deleted. The
-                        clock of the proxy that did so may be ahead
+        :param former: what is left of a container of this name. The clock of
+                       the proxy that deleted it may be ahead
         """
         self.logger.increment('container.create')
         self.account_rate.charge_create(req.environ, path.account, shards)
         policy = req.headers.get(POLICY_HEADER) or POLICIES.default.name
-        drawn = max(time.time(), deleted + CLOCK_TICK_SECONDS)
+        if former.is_revived and POLICY_HEADER not in req.headers:
+            policy = POLICIES[former.policy_index].name
+        drawn = max(time.time(), former.deleted + CLOCK_TICK_SECONDS)
         layout = Layout(id_of_time(drawn), shards)
         target = _target(path, {}, layout)
         self.backend.create_account(req.environ, target.hidden_account)
@@ -270,14 +272,15 @@ class Lifecycle:
         with self._lock(req, target.path):
             present = read_root(self.backend, req.environ, target.path)
             is_outdated = present.deleted >= time_of_id(target.layout.id)
-            if not present.exists and not is_outdated:
+            is_taken = present.exists and not present.is_revived
+            if not is_taken and not is_outdated:
                 record = {
                     RECORD_HEADER: target.layout.to_record(),
                     POLICY_HEADER: policy,
                 }
                 root = self.backend.send_as_client(req, to_environ(record))
                 self.layouts.forget(target.path)
-        if present.exists:
+        if is_taken:
             # Another request was faster.
             self._delete_shards(req, target)
             return self._put_existing(req, target.path, present)

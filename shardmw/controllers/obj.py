@@ -7,7 +7,9 @@ path; only the row that its container would list goes elsewhere.
 
 from collections.abc import Callable
 
+from swift.common.http import HTTP_NOT_FOUND
 from swift.common.swob import HTTPBadRequest, Request
+from swift.common.utils import Timestamp
 
 from shardmw.backend.answers import unavailable
 from shardmw.backend.containers import (
@@ -18,6 +20,7 @@ from shardmw.backend.containers import (
 )
 from shardmw.backend.infocache import INFOCACHE_ENV, redirected
 from shardmw.backend.requests import Backend, to_environ
+from shardmw.backend.rows import deletion, merge_rows
 from shardmw.layout.lookup import Layouts
 from shardmw.layout.row_targets import RowTargets
 from shardmw.paths import Path
@@ -30,6 +33,8 @@ WRITES = ('PUT', 'POST', 'DELETE')
 
 #: Writes that change the figures of a container.
 COUNTED_WRITES = ('PUT', 'DELETE')
+
+TIMESTAMP_ENV = 'HTTP_X_TIMESTAMP'
 
 (_SHARD_COUNT_ENV,) = to_environ({SHARD_COUNT_HEADER: ''})
 
@@ -102,4 +107,36 @@ class ObjectController:
                 if env['REQUEST_METHOD'] in COUNTED_WRITES:
                     self.head_cache.mark_write(env, target)
 
+        if req.method == 'DELETE' and target.may_have_strays:
+            return self._delete_stray(req, path, target, answer)
         return answer
+
+    def _delete_stray(
+        self,
+        req: Request,
+        path: Path,
+        target: LogicalContainer,
+        delete: Callable,
+    ) -> Callable:
+        """Delete an object, and its row in the root.
+
+        Like Swift, leave a tombstone also for an object that does not exist:
+        a repeated DELETE removes a row that has stayed.
+
+        :param delete: the WSGI application that deletes the object
+        """
+        timestamp = req.environ.setdefault(
+            TIMESTAMP_ENV, Timestamp.now().internal
+        )
+        resp = req.get_response(delete)
+        if resp.is_success or resp.status_int == HTTP_NOT_FOUND:
+            root = f'{path.account}/{path.container}'
+            policy_index = target.policy_index
+            row = deletion(path.name, timestamp, policy_index)
+            try:
+                merge_rows(
+                    self.backend, req.environ, root, policy_index, [row]
+                )
+            except BackendError as err:
+                return unavailable(req, self.logger, err)
+        return resp

@@ -57,6 +57,9 @@ CREATION_SECONDS = 3600
 #: How many containers a worker remembers the last look for late rows of.
 LOOKED = 10_000
 
+#: How long not to try again when rows could not be moved.
+PAUSE_SECONDS = 5
+
 #: How the ETag of a large object's manifest is told from others in a listing.
 MANIFEST_MARK = 'slo_etag='
 
@@ -92,12 +95,27 @@ class Adoption:
         self.seconds = seconds
         self.logger = logger
         self._looked = LRU(LOOKED)
+        self._paused = LRU(LOOKED)
+        # Containers of whose late rows some have yet to be moved.
+        self._unfinished = LRU(LOOKED)
         self._running: set[tuple[str, str]] = set()
 
     def is_due(self, path: Path) -> bool:
         """Return True if it is time to look for a container's late rows."""
         looked = self._looked.get((path.account, path.container))
         return looked is None or time.monotonic() - looked >= self.seconds
+
+    def check_finished(self, path: Path) -> None:
+        """Check that a listing of a container would be whole.
+
+        Rows of an earlier layout are not listed before they have been moved.
+
+        :raises BackendError: if some have yet to be moved
+        """
+        if (path.account, path.container) in self._unfinished:
+            raise BackendError(
+                None, 503, 'rows of an earlier layout are being moved'
+            )
 
     def look(self, env: dict, path: Path) -> bool:
         """Adopt the rows of a container, unless that fails.
@@ -108,6 +126,9 @@ class Adoption:
         """
         try:
             if not self._may_have_rows(env, path):
+                return False
+            paused_until = self._paused.get((path.account, path.container), 0)
+            if time.monotonic() < paused_until:
                 return False
             return self.run(env, path, read_root(self.backend, env, path))
         except BackendError as err:
@@ -130,16 +151,23 @@ class Adoption:
         if self.backend.proxy_app is None or key in self._running:
             return False
         self._running.add(key)
+        # If the run fails, the next one waits.
+        self._paused[key] = time.monotonic() + PAUSE_SECONDS
         try:
             run = _Run(self, env, path, root)
-            moved = run.move_all()
+            run.move_all()
         finally:
             self._running.discard(key)
-        if moved < ROWS_AT_A_TIME:
+        if run.left == ROWS_AT_A_TIME - run.moved:
+            del self._paused[key]
+        if run.left > 0:
             self._looked[key] = time.monotonic()
-        if moved:
-            self._note(env, path, root, moved)
-        return moved > 0
+            self._unfinished.pop(key, None)
+        elif run.has_late_rows:
+            self._unfinished[key] = True
+        if run.moved:
+            self._note(env, path, root, run.moved)
+        return run.moved > 0
 
     def _may_have_rows(self, env: dict, path: Path) -> bool:
         if self.backend.proxy_app is None:
@@ -165,7 +193,12 @@ class Adoption:
 
 
 class _Run:
-    """One adoption of a container's rows."""
+    """One adoption of a container's rows.
+
+    :ivar left: how many more rows it may try to move
+    :ivar moved: how many rows are at their new place only
+    :ivar has_late_rows: True if it met rows of an earlier layout
+    """
 
     def __init__(
         self, adoption: Adoption, env: dict, path: Path, root: RootState
@@ -180,15 +213,16 @@ class _Run:
             _target(path, root.answer, root.layout) if root.layout else None
         )
         self.left = ROWS_AT_A_TIME
+        self.moved = 0
+        self.has_late_rows = False
         self.moved_at = int(time.time() * MICROSECONDS)
 
-    def move_all(self) -> int:
-        """Move late rows and strays; return how many."""
+    def move_all(self) -> None:
+        """Move late rows and strays."""
         for listed in self._abandoned():
             self._take_over(listed)
         if self.target and self.root.answer.object_count > 0:
             self._move_rows(self.path)
-        return ROWS_AT_A_TIME - self.left
 
     def _abandoned(self) -> list[Listed]:
         """Return the backing containers of other layouts than the root's."""
@@ -201,6 +235,7 @@ class _Run:
 
     def _take_over(self, listed: Listed) -> None:
         """Move a backing container's rows, and delete it when it is empty."""
+        self.has_late_rows |= listed.object_count > 0
         if self.left <= 0:
             return
         hidden = hidden_account(self.path.account)
@@ -243,9 +278,15 @@ class _Run:
         self, source: Path, policy_index: int, rows: list[dict]
     ) -> None:
         destination = self._destination(policy_index)
+        place_in_source = self._place_in(source)
+        # Swift's reconciler looks for an object of the row's very timestamp.
+        is_for_reconciler = (
+            self.root.exists and policy_index != self.root.policy_index
+        )
+        moved_at = 0 if is_for_reconciler else self.moved_at
         for place, moving in _by_place(rows, destination).items():
             copies = [
-                moved_row(self._complete(row), policy_index, self.moved_at)
+                moved_row(self._complete(row), policy_index, moved_at)
                 for row in moving
             ]
             if not merge_rows(
@@ -255,10 +296,9 @@ class _Run:
             removed = [
                 tombstone(row, policy_index, self.moved_at) for row in moving
             ]
-            for old, gone in _by_place(
-                removed, self._place_in(source)
-            ).items():
+            for old, gone in _by_place(removed, place_in_source).items():
                 merge_rows(self.backend, self.env, old, policy_index, gone)
+            self.moved += len(moving)
 
     def _destination(self, policy_index: int) -> Callable[[str], str]:
         """Return the function that says where rows of a policy belong.
@@ -274,9 +314,10 @@ class _Run:
 
     def _place_in(self, container: Path) -> Callable[[str], str]:
         """Return the function that says which database has a name's row."""
-        return lambda name: self.backend.row_path(
-            self.env, container.account, container.container, name
-        )
+        names = (container.account, container.container)
+        if self.backend.is_split(self.env, *names):
+            return lambda name: self.backend.row_path(self.env, *names, name)
+        return lambda name: '/'.join(names)
 
     def _complete(self, row: dict) -> dict:
         """Return a listed row with the size that its database has.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import RECORD_HEADER, BackendError
-from shardmw.backend.nodes import ask_primaries
+from shardmw.backend.nodes import ask_primaries, is_majority
 from shardmw.backend.requests import Backend
 from shardmw.paths import Path
 from shardmw.record import Layout, parse_record, time_of_id
@@ -28,11 +28,14 @@ class RootState:
     :param layout: None if the container is plain or does not exist
     :param deleted: the last deletion that a replica knows of, in seconds since
                     1970; 0 for none
+    :param is_revived: True if nobody has put the container since, but rows
+                       have brought it back, without metadata
     """
 
     answer: Answer | None
     layout: Layout | None
     deleted: float = 0
+    is_revived: bool = False
 
     @property
     def exists(self) -> bool:
@@ -54,7 +57,7 @@ def read_root(backend: Backend, env: dict, path: Path) -> RootState:
     """
     answers = _heads(backend, env, path)
     told = [a for a in answers if a.is_success or a.is_missing]
-    if 2 * len(told) <= len(answers):
+    if not is_majority(told, len(answers)):
         raise BackendError(
             None, 503, f'{len(told)} of {len(answers)} roots answered'
         )
@@ -77,7 +80,7 @@ def newest_state(answers: list[Answer]) -> RootState:
     deleted = max(map(_deleted, answers), default=0)
     alive = [a for a in answers if a.is_success and _put(a) > deleted]
     if not alive:
-        return RootState(None, None, deleted)
+        return _revived_state(answers, deleted)
     layouts = [
         (parse_record(a.headers[RECORD_HEADER]), a)
         for a in alive
@@ -92,10 +95,28 @@ def newest_state(answers: list[Answer]) -> RootState:
     return RootState(max(alive, key=_put), None, deleted)
 
 
+def _revived_state(answers: list[Answer], deleted: float) -> RootState:
+    """Return the state of a root that was not put since it was deleted.
+
+    A replica that knows of the deletion and answers 2xx all the same has got
+    rows since.
+    """
+    revived = [a for a in answers if a.is_success and _deleted(a) == deleted]
+    if not revived:
+        return RootState(None, None, deleted)
+    answer = max(revived, key=lambda answer: answer.object_count)
+    return RootState(answer, None, deleted, is_revived=True)
+
+
 def _heads(backend: Backend, env: dict, path: Path) -> list[Answer]:
     if backend.proxy_app:
         return ask_primaries(
-            backend.proxy_app, env, path.account, path.container, 'HEAD'
+            backend.proxy_app,
+            env,
+            path.account,
+            path.container,
+            'HEAD',
+            is_read=True,
         )
     headers = {'X-Newest': 'true'}
     base = backend.owner_env(env, uncached=True)

@@ -20,7 +20,11 @@ from swift.common.swob import Request, Response
 from swift.proxy.controllers.base import headers_to_account_info
 
 from shardmw.backend.answers import Answer
-from shardmw.backend.containers import BackendError, described_by
+from shardmw.backend.containers import (
+    ROOT_OBJECTS_KEY,
+    BackendError,
+    described_by,
+)
 from shardmw.backend.infocache import INFOCACHE_ENV, info_key
 from shardmw.backend.memcached import SharedCache
 from shardmw.paths import Path, parse_path
@@ -139,7 +143,9 @@ def _cache_figures(env: dict, path: Path, headers: HeaderKeyDict) -> None:
     key = info_key(path.account, path.container)
     if key not in infocache:
         return
-    info = infocache[key] = {**infocache[key], **_figures(path, headers)}
+    info = {**infocache[key], **_figures(path, headers)}
+    info.setdefault(ROOT_OBJECTS_KEY, infocache[key].get('object_count'))
+    infocache[key] = info
     level = 'Container' if path.container else 'Account'
     seconds = headers.get(f'X-Backend-Recheck-{level}-Existence', 0)
     SharedCache(env).set(key, info, int(seconds))

@@ -20,7 +20,6 @@ from shardmw.paths import Path
 from shardmw.placement import (
     backing_base,
     backing_prefix,
-    has_digest,
     hidden_account,
     parse_backing,
 )
@@ -88,21 +87,13 @@ class AccountStats:
         names = {backing_base(name): name for name in containers}
         if not names or not self.backend.account_exists(env, hidden):
             return {}
-        short = [name for name in names.values() if not has_digest(name)]
-        prefixes = [backing_prefix(name) for name in short]
-        ranges = [(min(prefixes), max(prefixes))] if prefixes else []
-        ranges += [
-            (backing_prefix(name), backing_prefix(name))
-            for name in names.values()
-            if has_digest(name)
-        ]
-        figures: dict[str, ContainerStats] = {}
-        for start, end in ranges:
-            found = self._between(env, hidden, start, end + AFTER_ALL)
-            for base, stats in found.items():
-                if base in names:
-                    figures[names[base]] = ContainerStats(*stats)
-        return figures
+        prefixes = [backing_prefix(name) for name in names.values()]
+        start, end = min(prefixes), max(prefixes) + AFTER_ALL
+        return {
+            names[base]: ContainerStats(*stats)
+            for base, stats in self._between(env, hidden, start, end).items()
+            if base in names
+        }
 
     def _between(
         self, env: dict, hidden: str, start: str, end: str
