@@ -291,16 +291,14 @@ class FakeSwift(Application):
         self.memcached = Memcached()
         self.calls: list[Call] = []
         self._answers: dict[tuple[str, str], Response] = {}
-        self._events: dict[tuple[str, str], Callable] = {}
+        self._events: list[tuple[str, str, bool, Callable]] = []
 
     def __call__(self, env: dict, start_response: Callable):
         """WSGI entry point."""
         call = Call.of(env)
         self.calls.append(call)
+        self._happen(call)
         place = call.method, call.path
-        event = self._events.pop(place, None)
-        if event:
-            event()
         if place in self._answers:
             status, headers, body = self._answers[place]
             app = Response(status=status, headers=headers, body=body)
@@ -321,9 +319,29 @@ class FakeSwift(Application):
         """Answer requests like this from now on."""
         self._answers[method, path] = status, headers or {}, body
 
+    def unregister(self, method: str, path: str) -> None:
+        """Answer requests like this as usual again."""
+        del self._answers[method, path]
+
     def before(self, method: str, path: str, event: Callable) -> None:
         """Have something happen before the next request like this."""
-        self._events[method, path] = event
+        self._events.append((method, path, False, event))
+
+    def before_any(self, method: str, prefix: str, event: Callable) -> None:
+        """Have something happen before a request with such a path."""
+        self._events.append((method, prefix, True, event))
+
+    def _happen(self, call: Call) -> None:
+        """Have happen what a test wants before this call."""
+        for each in self._events:
+            method, path, is_prefix, event = each
+            is_path = call.path == path
+            if is_prefix:
+                is_path = call.path.startswith(path)
+            if call.method == method and is_path:
+                self._events.remove(each)
+                event()
+                return
 
     def sent(self, method: str | None = None) -> list[tuple[str, str]]:
         """Return the method and path of each request that reached the app."""
@@ -469,7 +487,11 @@ class FakeSwift(Application):
     def containers(self, account: str) -> list[str]:
         """Return the names of the containers that an account lists."""
         resp = self.send(
-            super().__call__, 'GET', f'/v1/{account}', query='format=json'
+            super().__call__,
+            'GET',
+            f'/v1/{account}',
+            {'X-Backend-Allow-Reserved-Names': 'true'},
+            query='format=json',
         )
         return [row['name'] for row in json.loads(resp.body or b'[]')]
 
@@ -558,6 +580,7 @@ def _running(
     ):
         swift = FakeSwift(servers, replicas, **conf)
         swift.put_account(ACCOUNT)
+        servers.asked.clear()
         try:
             yield swift
         finally:

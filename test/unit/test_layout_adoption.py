@@ -314,7 +314,7 @@ class TestStrays:
         upload(swift, 'a', None)
         put_backing(swift)
         swift.update_accounts()
-        proxy.look()
+        assert proxy.look() is False
         assert swift.rows(ACCOUNT, 'c') == {'a': 1}
 
     def test_go_where_swifts_own_sharder_has_split_a_shard(
@@ -535,6 +535,18 @@ class TestRun:
         proxy.look()
         assert swift.memcached.get(key) is None
         assert swift.memcached.get(f'shardmw/written/{ACCOUNT}/c')
+
+    def test_reads_the_newest_replica(self, swift, proxy):
+        put_root(swift)
+        upload(swift, 'a', None)
+        swift.update_accounts()
+        proxy.look()
+        listings = [
+            call.headers.get('X-Newest')
+            for call in swift.calls
+            if call[:2] == ('GET', f'/v1/{ACCOUNT}/c')
+        ]
+        assert set(listings) == {'true'}
 
     def test_of_nothing_says_nothing(self, swift, proxy):
         put_root(swift)
