@@ -6,6 +6,8 @@ dictionary, ``env['swift.infocache']``.
 """
 
 import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from swift.common.utils import NamespaceBoundList
@@ -41,6 +43,21 @@ class RequestState:
         if state is None:
             state = infocache[STATE_KEY] = cls()
         return state
+
+
+@contextmanager
+def without_memcached(env: dict) -> Iterator[None]:
+    """Have the proxy app cache what it learns in the request only.
+
+    It would share the figures of a root with other requests, which hold
+    quotas against them.
+    """
+    memcache = env.pop('swift.cache', None)
+    try:
+        yield
+    finally:
+        if memcache is not None:
+            env['swift.cache'] = memcache
 
 
 def info_at_hand(env: dict, account: str, container: str) -> dict | None:

@@ -112,6 +112,8 @@ def ask_primaries(
 
     def ask(node: dict) -> Answer:
         app.logger.thread_locals = log_locals
+        if is_read and app.error_limited(node):
+            return NO_ANSWER
         try:
             return ask_node(
                 app, node, part, method, path, all_headers, body=body

@@ -27,12 +27,20 @@ from shardmw.backend.containers import (
 from shardmw.backend.infocache import INFOCACHE_ENV, info_at_hand
 from shardmw.backend.shard_reads import ShardReads
 from shardmw.paths import Path, parse_path
+from shardmw.placement import is_hidden_account
 
 RESERVED_NAMES_ENV = 'HTTP_X_BACKEND_ALLOW_RESERVED_NAMES'
 NEWEST_ENV = 'HTTP_X_NEWEST'
 
 #: The states of a container that Swift's own sharder has split.
 SPLIT_STATES = ('sharding', 'sharded')
+
+
+class _Whitelist(list):
+    """The accounts without a limit of containers, hidden ones among them."""
+
+    def __contains__(self, account: object) -> bool:
+        return is_hidden_account(account) or super().__contains__(account)
 
 
 class Backend:
@@ -87,11 +95,22 @@ class Backend:
         info = self.account_info(env, account)
         return bool(info.get('account_really_exists', True))
 
-    def create_account(self, env: dict, account: str) -> None:
-        """Create an account if it does not exist, whoever may do so."""
-        if self.proxy_app and not self.account_exists(env, account):
+    def create_hidden_account(self, env: dict, account: str) -> None:
+        """Create a hidden account if it does not exist.
+
+        It may have any number of containers, whatever limit of containers an
+        account has.
+        """
+        app = self.proxy_app
+        if app is None:
+            return
+        if not isinstance(app.max_containers_whitelist, _Whitelist):
+            app.max_containers_whitelist = _Whitelist(
+                app.max_containers_whitelist
+            )
+        if not self.account_exists(env, account):
             req = Request(self.owner_env(env))
-            Controller(self.proxy_app).autocreate_account(req, account)
+            Controller(app).autocreate_account(req, account)
 
     def described_by(self, path: Path, info: dict) -> LogicalContainer | None:
         """Return the sharded container that an info describes, or None.

@@ -55,6 +55,16 @@ def merge_rows(
     return taken == len(answers)
 
 
+def all_replicas_answer(backend: Backend, env: dict, place: str) -> bool:
+    """Return True if every replica of a container's database could take rows.
+
+    :param place: the container, ``account/container``; it need not exist
+    """
+    account, container = place.split('/', 1)
+    answers = ask_primaries(backend.proxy_app, env, account, container, 'HEAD')
+    return all(answer.is_success or answer.is_missing for answer in answers)
+
+
 def moved_row(listed: dict, policy_index: int, moved_at: int) -> dict:
     """Return the row to merge into the place that a row moves to.
 

@@ -13,10 +13,16 @@ from swift.common.swob import HTTPConflict, Request
 
 from shardmw.backend.answers import Answer, Verbatim, unavailable
 from shardmw.backend.containers import BackendError, authorize
+from shardmw.backend.infocache import without_memcached
+from shardmw.backend.nodes import (
+    NO_ANSWER,
+    ask_primaries,
+    is_majority,
+)
 from shardmw.backend.requests import Backend
 from shardmw.paths import Path
 from shardmw.placement import can_be_sharded, hidden_account
-from shardmw.quotas.info_app import cache_sums
+from shardmw.quotas.info_app import share_info
 from shardmw.stats.accounts import (
     AFTER_ALL,
     OBJECT_COUNT_HEADER,
@@ -53,13 +59,14 @@ class AccountController:
         return self.app
 
     def _read(self, req: Request, path: Path) -> Callable:
-        answer = self.backend.pass_on(req)
+        with without_memcached(req.environ):
+            answer = self.backend.pass_on(req)
         if not answer.is_success or OBJECT_COUNT_HEADER not in answer.headers:
             return Verbatim(answer)
         self.logger.increment(f'account.{req.method}')
         answer = answer._replace(headers=HeaderKeyDict(answer.headers))
         self.stats.add_totals(req.environ, path.account, answer.headers)
-        cache_sums(req.environ, path, answer)
+        share_info(req.environ, path, answer)
         if req.method == 'GET':
             answer = self._with_sums(req, path, answer)
         return Verbatim(answer)
@@ -117,18 +124,24 @@ class AccountController:
         :raises BackendError: if a backing container does not answer
         """
         base = self.backend.owner_env(env, uncached=True)
-        paths = []
+        containers = []
         for row in account_rows(self.backend, base, hidden, '', AFTER_ALL):
             if row['count'] > 0:
                 return True
-            paths.append(hidden.of_container(row['name']).to_wsgi())
-        answers = self.backend.fan_out(
-            lambda _shard, path: self.backend.send(
-                base, 'HEAD', path, headers={'X-Newest': 'true'}
-            ),
-            [(None, path) for path in paths],
-            AT_A_TIME,
-        )
+            containers.append(row['name'])
+
+        def head(_shard: None, container: str) -> Answer:
+            """Return the answer of the replica that has the most rows."""
+            answers = ask_primaries(
+                self.backend.proxy_app, env, hidden.account, container, 'HEAD'
+            )
+            if not is_majority(answers, len(answers)):
+                return NO_ANSWER
+            told = [a for a in answers if a.is_success or a.is_missing]
+            return max(told, key=lambda answer: answer.object_count)
+
+        calls = [(None, container) for container in containers]
+        answers = self.backend.fan_out(head, calls, AT_A_TIME)
         for answer in answers:
             if not (answer.is_success or answer.is_missing):
                 raise BackendError(None, answer.status)

@@ -25,6 +25,7 @@ from shardmw.backend.containers import (
     authorize,
     may_be_sharded,
 )
+from shardmw.backend.infocache import without_memcached
 from shardmw.backend.requests import Backend
 from shardmw.controllers.lifecycle import Lifecycle
 from shardmw.layout.adoption import Adoption
@@ -34,7 +35,7 @@ from shardmw.listing.request import ListingRequest
 from shardmw.listing.rows import Rows, to_json
 from shardmw.listing_bypass import divert
 from shardmw.paths import Path
-from shardmw.quotas.info_app import cache_sums
+from shardmw.quotas.info_app import share_info
 from shardmw.ratelimit import container_rate
 from shardmw.ratelimit.accounting import Accounting
 from shardmw.record import LayoutError
@@ -92,30 +93,30 @@ class ContainerController:
         info = self.backend.container_info(req.environ)
         target = self.layouts.of(req.environ, path, info)
         if authorize(req, info['read_acl']):
-            return self.app  # its denial is the answer
+            # It is for the app to deny it, by an ACL that may be newer.
+            return self._plain(req, path)
         refusal = self.accounting.listing(req, path, info, target)
         if refusal:
             return refusal
-        self._look_for_rows(req, path)
+        self._look_for_rows(req, path, target)
         if target is None:
             return self._plain(req, path)
         return self._list(req, path, target)
 
     def _head(self, req: Request, path: Path) -> Callable:
-        info = self.backend.container_info(req.environ)
-        if authorize(req, info['read_acl']):
-            return self.app
-        self._look_for_rows(req, path)
-        root = self.backend.pass_on(req)
+        root = self._read_root(req)
         target = self._target_of(req, path, root)
-        if target is None and root.is_missing and self._revive(req, path):
-            root = self.backend.pass_on(req)
+        if root.is_missing and self._revive(req, path):
+            root = self._read_root(req)
             target = self._target_of(req, path, root)
+        if root.is_success:
+            self._look_for_rows(req, path, target)
         container_rate.show(req, root.headers)
         if target is None:
+            share_info(req.environ, path, root)
             return Verbatim(root)
-        if root.object_count and self._adopt_strays(req, path):
-            root = self.backend.pass_on(req)
+        if root.object_count and self._adopt_strays(req, target):
+            root = self._read_root(req)
         self.logger.increment('container.HEAD')
         sums = self.head_cache.kept(req.environ, target)
         if sums is None:
@@ -128,6 +129,11 @@ class ContainerController:
             root.bytes_used + sums.bytes_used,
         )
         return self._summed(req, target, root, stats, None)
+
+    def _read_root(self, req: Request) -> Answer:
+        """HEAD the root as the client asked, in the request's environment."""
+        with without_memcached(req.environ):
+            return self.backend.pass_on(req)
 
     def _plain(self, req: Request, path: Path) -> Callable:
         """Return the root's own answer, if it has no layout record.
@@ -170,17 +176,19 @@ class ContainerController:
         self.logger.increment('container.GET')
         started = time.monotonic()
         listing = ListingRequest(self.backend, req, target)
-        root = listing.read_root()
+        with without_memcached(req.environ):
+            root = listing.read_root()
         if not root.is_success:
             return self._refused_by_root(req, path, root)
         present = self._target_of(req, path, root)
         if present is None:
             return Verbatim(root)
-        is_moved = root.object_count and self._adopt_strays(req, path)
+        is_moved = root.object_count and self._adopt_strays(req, present)
         if is_moved or present.layout != target.layout:
             target = present
             listing = ListingRequest(self.backend, req, target)
-            root = listing.read_root()
+            with without_memcached(req.environ):
+                root = listing.read_root()
             require_success([root])
         rows = self._rows(req, listing, params)
         self._note_costs(listing, started)
@@ -247,11 +255,16 @@ class ContainerController:
     ) -> LogicalContainer | None:
         return self.layouts.of(req.environ, path, root.info())
 
-    def _look_for_rows(self, req: Request, path: Path) -> None:
-        """Adopt late rows, if nobody looked for them of late."""
+    def _look_for_rows(
+        self, req: Request, path: Path, target: LogicalContainer | None
+    ) -> None:
+        """Adopt late rows, if nobody looked for them of late.
+
+        :raises BackendError: if rows have yet to be moved
+        """
         if self.adoption.is_due(path):
-            self.adoption.look(req.environ, path)
-            self.adoption.check_finished(path)
+            self.adoption.look(req.environ, path, target)
+        self.adoption.check_finished(path)
 
     def _revive(self, req: Request, path: Path) -> bool:
         """Bring a container back that late rows have come for.
@@ -263,12 +276,14 @@ class ContainerController:
         self.adoption.check_finished(path)
         return is_there
 
-    def _adopt_strays(self, req: Request, path: Path) -> bool:
+    def _adopt_strays(self, req: Request, target: LogicalContainer) -> bool:
         """Move the rows of the root to the shards.
 
         :returns: True if the root has to be read again
         """
-        return self.adoption.look(req.environ, path)
+        return self.adoption.look(
+            req.environ, target.path, target, has_strays=True
+        )
 
     def _summed(
         self,
@@ -289,5 +304,5 @@ class ContainerController:
         if body is not None:
             headers['Content-Length'] = str(len(body))
         answer = root._replace(headers=headers, body=[body or b''])
-        cache_sums(req.environ, target.path, answer)
+        share_info(req.environ, target.path, answer)
         return Verbatim(answer)

@@ -122,7 +122,8 @@ class Lifecycle:
             return refusal
         root = read_root(self.backend, req.environ, path)
         answer = self._put(req, path, root)
-        self.adoption.look(req.environ, path)
+        has_strays = root.exists and root.answer.object_count > 0
+        self.adoption.look(req.environ, path, has_strays=has_strays)
         return answer
 
     def delete(self, req: Request, path: Path) -> Callable:
@@ -254,7 +255,7 @@ class Lifecycle:
         drawn = max(time.time(), former.deleted + CLOCK_TICK_SECONDS)
         layout = Layout(id_of_time(drawn), shards)
         target = _target(path, {}, layout)
-        self.backend.create_account(req.environ, target.hidden_account)
+        self.backend.create_hidden_account(req.environ, target.hidden_account)
         failure = self._put_shards(req, target, policy)
         if not failure and VERSIONS_HEADER in req.headers:
             failure = self._shard_versions(req, target)

@@ -30,7 +30,12 @@ from swift.common.utils import quote as quote_path
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.requests import Backend
-from shardmw.backend.rows import merge_rows, moved_row, tombstone
+from shardmw.backend.rows import (
+    all_replicas_answer,
+    merge_rows,
+    moved_row,
+    tombstone,
+)
 from shardmw.layout.lookup import Layouts
 from shardmw.layout.roots import RootState, read_root
 from shardmw.layout.row_targets import RowTargets
@@ -56,6 +61,9 @@ CREATION_SECONDS = 3600
 
 #: How many containers a worker remembers the last look for late rows of.
 LOOKED = 10_000
+
+#: How many manifests to ask for their size at once.
+AT_A_TIME = 32
 
 #: How long not to try again when rows could not be moved.
 PAUSE_SECONDS = 5
@@ -102,7 +110,7 @@ class Adoption:
 
     def is_due(self, path: Path) -> bool:
         """Return True if it is time to look for a container's late rows."""
-        looked = self._looked.get((path.account, path.container))
+        looked = self._looked.get(_key(path))
         return looked is None or time.monotonic() - looked >= self.seconds
 
     def check_finished(self, path: Path) -> None:
@@ -112,68 +120,90 @@ class Adoption:
 
         :raises BackendError: if some have yet to be moved
         """
-        if (path.account, path.container) in self._unfinished:
+        if _key(path) in self._unfinished:
             raise BackendError(
                 None, 503, 'rows of an earlier layout are being moved'
             )
 
-    def look(self, env: dict, path: Path) -> bool:
-        """Adopt the rows of a container, unless that fails.
+    def look(
+        self,
+        env: dict,
+        path: Path,
+        known: LogicalContainer | None = None,
+        has_strays: bool = False,
+    ) -> bool:
+        """Adopt the rows of a container, if there are any.
 
-        For requests that can be answered without it.
+        A failure is logged; a later request tries again.
 
+        :param known: the container, if it is known to be sharded
+        :param has_strays: True if the root is known to have rows
         :returns: True if rows were moved
         """
+        key = _key(path)
+        if (
+            self.backend.proxy_app is None
+            or key in self._running
+            or time.monotonic() < self._paused.get(key, 0)
+        ):
+            return False
+        self._running.add(key)
         try:
-            if not self._may_have_rows(env, path):
-                return False
-            paused_until = self._paused.get((path.account, path.container), 0)
-            if time.monotonic() < paused_until:
-                return False
-            return self.run(env, path, read_root(self.backend, env, path))
+            return self._look(env, path, known, has_strays)
         except BackendError as err:
+            self._paused[key] = time.monotonic() + PAUSE_SECONDS
             self.logger.warning(
                 'shardmw: rows of %s are not adopted yet: %s',
                 quote_path(path.to_wsgi()),
                 err,
             )
             return False
-
-    def run(self, env: dict, path: Path, root: RootState) -> bool:
-        """Adopt the rows of a container.
-
-        :param root: the root, read after the last change that this request
-                     made to it
-        :returns: True if rows were moved
-        :raises BackendError: if a replica that is needed does not answer
-        """
-        key = (path.account, path.container)
-        if self.backend.proxy_app is None or key in self._running:
-            return False
-        self._running.add(key)
-        # If the run fails, the next one waits.
-        self._paused[key] = time.monotonic() + PAUSE_SECONDS
-        try:
-            run = _Run(self, env, path, root)
-            run.move_all()
         finally:
             self._running.discard(key)
-        if run.left == ROWS_AT_A_TIME - run.moved:
-            del self._paused[key]
+
+    def _look(
+        self,
+        env: dict,
+        path: Path,
+        known: LogicalContainer | None,
+        has_strays: bool,
+    ) -> bool:
+        key = _key(path)
+        hidden = hidden_account(path.account)
+        if not self.backend.account_exists(env, hidden):
+            return False
+        # The root is read after the shards have been listed: a shard that has
+        # rows is either one of the root's, or of an earlier layout.
+        base = self.backend.owner_env(env)
+        listed = [
+            each
+            for each in listed_backing(self.backend, base, path)
+            if known is None or each.name.layout_id != known.layout.id
+        ]
+        if not (has_strays or any(map(_is_to_be_taken_over, listed))):
+            self._looked[key] = time.monotonic()
+            self._unfinished.pop(key, None)
+            return False
+        root = read_root(self.backend, env, path)
+        current = root.layout and root.layout.id
+        abandoned = [
+            each
+            for each in listed
+            if each.name.layout_id != current and _is_to_be_taken_over(each)
+        ]
+        if any(each.object_count for each in abandoned):
+            self._unfinished[key] = True
+            self._looked.pop(key, None)
+        run = _Run(self.backend, self.row_targets, env, path, root)
+        run.move_all(abandoned)
         if run.left > 0:
             self._looked[key] = time.monotonic()
             self._unfinished.pop(key, None)
-        elif run.has_late_rows:
-            self._unfinished[key] = True
+        if run.moved < ROWS_AT_A_TIME - run.left:
+            self._paused[key] = time.monotonic() + PAUSE_SECONDS
         if run.moved:
             self._note(env, path, root, run.moved)
         return run.moved > 0
-
-    def _may_have_rows(self, env: dict, path: Path) -> bool:
-        if self.backend.proxy_app is None:
-            return False
-        hidden = hidden_account(path.account)
-        return self.backend.account_exists(env, hidden)
 
     def _note(
         self, env: dict, path: Path, root: RootState, moved: int
@@ -197,52 +227,44 @@ class _Run:
 
     :ivar left: how many more rows it may try to move
     :ivar moved: how many rows are at their new place only
-    :ivar has_late_rows: True if it met rows of an earlier layout
     """
 
     def __init__(
-        self, adoption: Adoption, env: dict, path: Path, root: RootState
+        self,
+        backend: Backend,
+        row_targets: RowTargets,
+        env: dict,
+        path: Path,
+        root: RootState,
     ) -> None:
-        self.backend = adoption.backend
-        self.row_targets = adoption.row_targets
+        self.backend = backend
+        self.row_targets = row_targets
         self.env = env
         self.path = path
         self.root = root
-        self.base = adoption.backend.owner_env(env)
+        self.base = backend.owner_env(env)
         self.target = (
             _target(path, root.answer, root.layout) if root.layout else None
         )
         self.left = ROWS_AT_A_TIME
         self.moved = 0
-        self.has_late_rows = False
         self.moved_at = int(time.time() * MICROSECONDS)
 
-    def move_all(self) -> None:
-        """Move late rows and strays."""
-        for listed in self._abandoned():
-            self._take_over(listed)
+    def move_all(self, abandoned: list[Listed]) -> None:
+        """Move late rows and strays.
+
+        :param abandoned: the backing containers of earlier layouts
+        """
+        for listed in abandoned:
+            if self.left > 0:
+                self._take_over(listed)
         if self.target and self.root.answer.object_count > 0:
             self._move_rows(self.path)
 
-    def _abandoned(self) -> list[Listed]:
-        """Return the backing containers of other layouts than the root's."""
-        current = self.root.layout and self.root.layout.id
-        return [
-            listed
-            for listed in listed_backing(self.backend, self.base, self.path)
-            if listed.name.layout_id != current
-        ]
-
     def _take_over(self, listed: Listed) -> None:
         """Move a backing container's rows, and delete it when it is empty."""
-        self.has_late_rows |= listed.object_count > 0
-        if self.left <= 0:
-            return
         hidden = hidden_account(self.path.account)
         backing = Path(self.path.version, hidden, listed.container)
-        age = time.time() - time_of_id(listed.name.layout_id)
-        if listed.object_count == 0 and age < CREATION_SECONDS:
-            return  # somebody may be about to create the container
         if listed.object_count > 0:
             self._move_rows(backing)
         deleted = self.backend.send(self.base, 'DELETE', backing.to_wsgi())
@@ -285,14 +307,18 @@ class _Run:
         )
         moved_at = 0 if is_for_reconciler else self.moved_at
         for place, moving in _by_place(rows, destination).items():
+            if source == self.path and not all_replicas_answer(
+                self.backend, self.env, place
+            ):
+                continue  # strays in both places would be counted twice
             copies = [
-                moved_row(self._complete(row), policy_index, moved_at)
-                for row in moving
+                moved_row(row, policy_index, moved_at)
+                for row in self._complete(moving)
             ]
             if not merge_rows(
                 self.backend, self.env, place, policy_index, copies
             ):
-                continue  # a replica lacks them: they stay in both places
+                continue
             removed = [
                 tombstone(row, policy_index, self.moved_at) for row in moving
             ]
@@ -319,23 +345,37 @@ class _Run:
             return lambda name: self.backend.row_path(self.env, *names, name)
         return lambda name: '/'.join(names)
 
-    def _complete(self, row: dict) -> dict:
-        """Return a listed row with the size that its database has.
+    def _complete(self, rows: list[dict]) -> list[dict]:
+        """Return listed rows with the sizes that their database has.
 
         Of a large object's manifest the listing shows the size of the whole;
         the database keeps that in the content type.
         """
-        if MANIFEST_MARK not in row['hash']:
-            return row
-        path = self.path._replace(name=row['name']).to_wsgi()
-        manifest = self.backend.send(self.base, 'HEAD', path)
-        size = int(manifest.headers.get('Content-Length', 0))
-        content_type = f'{row["content_type"]};swift_bytes={row["bytes"]}'
-        return {
-            **row,
-            'bytes': size if manifest.is_success else 0,
-            'content_type': content_type,
+        manifests = [row for row in rows if MANIFEST_MARK in row['hash']]
+        answers = self.backend.fan_out(
+            lambda _shard, name: self.backend.send(
+                self.base, 'HEAD', self.path._replace(name=name).to_wsgi()
+            ),
+            [(None, row['name']) for row in manifests],
+            AT_A_TIME,
+        )
+        sizes = {
+            row['name']: int(answer.headers.get('Content-Length', 0))
+            if answer.is_success
+            else 0
+            for row, answer in zip(manifests, answers, strict=True)
         }
+        return [
+            {
+                **row,
+                'bytes': sizes[row['name']],
+                'content_type': f'{row["content_type"]}'
+                f';swift_bytes={row["bytes"]}',
+            }
+            if row['name'] in sizes
+            else row
+            for row in rows
+        ]
 
 
 def listed_backing(
@@ -353,6 +393,19 @@ def listed_backing(
         name = parse_backing(row['name'])
         if name and name.base == base_name:
             yield Listed(name, row['name'], row['count'])
+
+
+def _key(path: Path) -> tuple[str, str]:
+    return path.account, path.container
+
+
+def _is_to_be_taken_over(listed: Listed) -> bool:
+    """Return True for a backing container that has rows, or is left over.
+
+    An empty one of late may be that of a container which is being created.
+    """
+    age = time.time() - time_of_id(listed.name.layout_id)
+    return listed.object_count > 0 or age > CREATION_SECONDS
 
 
 def _target(path: Path, root: Answer, layout) -> LogicalContainer:

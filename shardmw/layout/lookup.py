@@ -58,6 +58,7 @@ class Layouts:
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
         self._confirmed = LRU(CONFIRMED)
+        self._being_asked: set[tuple[str, str]] = set()
 
     def of(self, env: dict, path: Path, info: dict) -> LogicalContainer | None:
         """Return the sharded container of a path.
@@ -87,12 +88,10 @@ class Layouts:
 
     def _confirm(self, env: dict, path: Path, layout: Layout) -> Layout | None:
         known = self._confirmed.get(_key(path))
-        if (
-            known is not None
-            and layout.id <= known.latest_id
-            and time.monotonic() < known.expires
-        ):
-            return known.layout
+        if known is not None and layout.id <= known.latest_id:
+            is_being_asked = _key(path) in self._being_asked
+            if is_being_asked or time.monotonic() < known.expires:
+                return known.layout
         return self._ask(env, path, layout)
 
     def _confirm_plain(self, env: dict, path: Path) -> Layout | None:
@@ -111,11 +110,15 @@ class Layouts:
 
     def _ask(self, env: dict, path: Path, layout: Layout) -> Layout | None:
         """Ask all replicas; go by `layout` while too few of them answer."""
+        key = _key(path)
+        self._being_asked.add(key)
         try:
             confirmed = read_root(self.backend, env, path).layout
         except BackendError:
             self._keep(path, layout, UNCONFIRMED_SECONDS)
             return layout
+        finally:
+            self._being_asked.discard(key)
         self._keep(path, confirmed, CONFIRMED_SECONDS, layout.id)
         return confirmed
 

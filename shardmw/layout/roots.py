@@ -120,7 +120,8 @@ def _heads(backend: Backend, env: dict, path: Path) -> list[Answer]:
         )
     headers = {'X-Newest': 'true'}
     base = backend.owner_env(env, uncached=True)
-    return [backend.send(base, 'HEAD', path.to_wsgi(), headers=headers)]
+    root = path.of_container(path.container).to_wsgi()
+    return [backend.send(base, 'HEAD', root, headers=headers)]
 
 
 def _put(answer: Answer) -> float:

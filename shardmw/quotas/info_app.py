@@ -114,15 +114,20 @@ class InfoApp:
         return True
 
 
-def cache_sums(env: dict, path: Path, answer: Answer) -> None:
-    """Have Swift's cached info hold what a client has just been told.
+def share_info(env: dict, path: Path, answer: Answer) -> None:
+    """Put the info that a request has learned into memcached.
 
-    The proxy app caches a root's figures whenever it answers a GET or HEAD.
+    The proxy app does so whenever it answers a GET or HEAD, but with the
+    figures of the root, so these requests are sent without memcached.
 
     :param answer: the answer to the client, sums included
     """
-    if answer.is_success and _needs_sums(path, answer.headers):
+    if not answer.is_success:
+        return
+    if _needs_sums(path, answer.headers):
         _cache_figures(env, path, answer.headers)
+    else:
+        _set_info(env, path, answer.headers)
 
 
 def install(pipeline: list, info_app: InfoApp) -> None:
@@ -146,9 +151,20 @@ def _cache_figures(env: dict, path: Path, headers: HeaderKeyDict) -> None:
     info = {**infocache[key], **_figures(path, headers)}
     info.setdefault(ROOT_OBJECTS_KEY, infocache[key].get('object_count'))
     infocache[key] = info
+    _set_info(env, path, headers)
+
+
+def _set_info(env: dict, path: Path, headers: HeaderKeyDict) -> None:
+    """Put the info of the request into memcached, for as long as Swift would.
+
+    :param headers: of an answer of the proxy app
+    """
+    key = info_key(path.account, path.container)
+    info = (env.get(INFOCACHE_ENV) or {}).get(key)
     level = 'Container' if path.container else 'Account'
     seconds = headers.get(f'X-Backend-Recheck-{level}-Existence', 0)
-    SharedCache(env).set(key, info, int(seconds))
+    if info:
+        SharedCache(env).set(key, info, int(seconds))
 
 
 def _figures(path: Path, headers: HeaderKeyDict) -> dict:
