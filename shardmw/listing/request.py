@@ -9,7 +9,7 @@ listing fails. There is never a partial listing.
 from collections import Counter
 from urllib.parse import quote
 
-from swift.common.constraints import MAX_REQUEST_LINE
+from swift.common.constraints import MAX_HEADER_SIZE, MAX_REQUEST_LINE
 from swift.common.swob import Request
 
 from shardmw.backend.answers import Answer, require_success
@@ -25,10 +25,13 @@ from shardmw.listing.unordered import Strays, UnorderedPage
 #: The root among the sources of a listing. Shards have their indices.
 ROOT = -1
 
-#: How many bytes of a container server's request line to leave for all but
-#: account, container and query: the method, the device, the partition and the
+#: The most bytes of a line of a request that container servers take.
+MAX_LINE = min(MAX_REQUEST_LINE, MAX_HEADER_SIZE)
+
+#: How many bytes of a line to leave for all but the proxy's URL, the account,
+#: the container and the query: the method, the device, the partition and the
 #: protocol.
-REQUEST_LINE_MARGIN = 128
+LINE_MARGIN = 128
 
 
 class ListingRequest:
@@ -113,12 +116,17 @@ class ListingRequest:
         return root
 
     def _room_for_query(self) -> int:
-        """Return how many bytes the query of a request to a shard can have."""
+        """Return how many bytes the query of a request to a shard can have.
+
+        The request line of a container server has the query, and so has the
+        Referer header if the request goes through the proxy app.
+        """
         longest = self.target.backing(self.target.shards()[-1])
         path = quote(f'/{self.target.hidden_account}/{longest}')
-        return MAX_REQUEST_LINE - REQUEST_LINE_MARGIN - len(path)
+        return MAX_LINE - LINE_MARGIN - len(self.req.host_url + path)
 
     def _fits(self, query: str) -> bool:
+        """Return True if a container server takes a query string."""
         return len(query) <= self._query_room
 
     def _read_strays(self, params: ListingParams, strays: Strays) -> None:
@@ -152,7 +160,10 @@ class ListingRequest:
         self, page: Page | UnorderedPage, params: ListingParams
     ) -> Rows:
         """Send the queries that a page asks for and return its rows."""
-        reads = self.backend.shard_reads(self.req.environ, self.target)
+        # The client's query would be part of the Referer header, where it may
+        # be longer than in the request line: a client can quote any character.
+        env = {**self.req.environ, 'QUERY_STRING': ''}
+        reads = self.backend.shard_reads(env, self.target)
         while asks := page.asks():
             answers = self.backend.fan_out(
                 self._read,

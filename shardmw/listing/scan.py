@@ -22,11 +22,14 @@ LAST_CHARACTER = '\U0010ffff'
 
 
 class QueryTooLong(Exception):
-    """Too many names begin with the part of a marker that a query can have."""
+    """No query that is short enough returns names after a marker.
+
+    That needs 10,000 names whose first 8,000 quoted bytes are the same.
+    """
 
 
 class Scan:
-    """Lists one source.
+    """The listing of one source by short queries.
 
     The caller sends :attr:`query` and gives the answered rows to :meth:`add`
     until :attr:`query` is None. The first query is never None.
@@ -125,7 +128,9 @@ class Scan:
     def _go_on_after(self, name: str) -> None:
         """Go on after a name, past the names of a subdir that was found."""
         if self._position and not self._sorts(self._position, name):
-            raise QueryTooLong(f'{len(name)} characters in a marker')
+            raise QueryTooLong(
+                f'marker of {len(name)} characters: no query goes on after it'
+            )
         if self._subdir:
             end = '' if self.reverse else LAST_CHARACTER
             if self._sorts(name, self._subdir + end):

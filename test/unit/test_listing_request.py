@@ -282,7 +282,7 @@ class TestUnordered:
 
 
 #: A prefix that takes half of a request line, and names that go on.
-PREFIX = '文' * 440
+PREFIX = '文' * 439 + '/'
 LONG_NAMES = [PREFIX + '件' * 60 + f'{i:03}' for i in range(200)]
 IN_FIRST = [name for name in LONG_NAMES if shard_of(name, SHARDS) == 0]
 LONG_LISTINGS = {
