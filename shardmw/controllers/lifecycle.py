@@ -44,7 +44,7 @@ from shardmw.backend.containers import (
 )
 from shardmw.backend.memcached import LockError, SharedCache
 from shardmw.backend.nodes import ask_primaries
-from shardmw.backend.requests import Backend, to_environ
+from shardmw.backend.requests import SPLIT_STATES, Backend, to_environ
 from shardmw.config import Options
 from shardmw.layout.adoption import Adoption
 from shardmw.layout.lookup import Layouts
@@ -387,7 +387,31 @@ class Lifecycle:
         answers = self._agreed_heads(req, target)
         present = [answer for answer in answers if not answer.is_missing]
         require_success(present)
-        return not any(answer.object_count for answer in present)
+        return not any(self._holds(req, target, each) for each in present)
+
+    def _holds(
+        self, req: Request, target: LogicalContainer, shard: Answer
+    ) -> bool:
+        """Return True if a shard lists an object.
+
+        The figures of a shard that Swift's own sharder has split are what its
+        ranges reported last. So its listing counts.
+
+        :param shard: the shard's answer to a HEAD
+        :raises BackendError: if the shard cannot be listed
+        """
+        if shard.info()['sharding_state'] not in SPLIT_STATES:
+            return shard.object_count > 0
+        listing = self.backend.send_to_shard(
+            self.backend.owner_env(req.environ),
+            target,
+            shard.shard,
+            'GET',
+            'format=json&limit=1',
+            {'X-Newest': 'true'},
+        )
+        require_success([listing])
+        return bool(listing.rows())
 
     def _agreed_heads(
         self, req: Request, target: LogicalContainer
