@@ -122,15 +122,15 @@ class Lifecycle:
             return refusal
         root = read_root(self.backend, req.environ, path)
         answer = self._put(req, path, root)
-        has_strays = root.exists and root.answer.object_count > 0
-        self.adoption.look(req.environ, path, has_strays=has_strays)
+        self._adopt(req, path, root)
         return answer
 
     def delete(self, req: Request, path: Path) -> Callable:
         """Delete a container, if it is empty."""
         if authorize(req):
             return self.app
-        self.adoption.look(req.environ, path)
+        root = read_root(self.backend, req.environ, path)
+        self._adopt(req, path, root)
         with self._lock(req, path):
             root = read_root(self.backend, req.environ, path)
             if root.layout is None:
@@ -144,6 +144,10 @@ class Lifecycle:
             self.logger.increment('container.DELETE')
             self._delete_shards(req, target)
         return Verbatim(deleted)
+
+    def _adopt(self, req: Request, path: Path, root: RootState) -> None:
+        has_strays = root.exists and root.answer.object_count > 0
+        self.adoption.look(req.environ, path, has_strays=has_strays)
 
     def _put(self, req: Request, path: Path, root: RootState) -> Callable:
         if root.exists and not root.is_revived:

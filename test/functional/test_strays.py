@@ -85,6 +85,14 @@ class TestStray:
         assert client.delete(stray, 'o').status == 404
         assert client.delete(stray).status == 204
 
+    def test_that_was_deleted_does_not_hinder_a_delete(
+        self, client, unfiltered, sharded
+    ):
+        assert client.head(sharded, 'o').status == 404
+        unfiltered.put(sharded, 'o', OLD)
+        assert client.delete(sharded, 'o').status == 204
+        assert client.delete(sharded).status == 204
+
     def test_is_seen_by_if_none_match_star(self, client, stray):
         headers = {'If-None-Match': '*'}
         answer = client.put(stray, 'o', NEW, headers=headers)
