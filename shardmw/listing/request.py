@@ -9,7 +9,7 @@ listing fails. There is never a partial listing.
 from collections import Counter
 from urllib.parse import quote
 
-from swift.common.constraints import MAX_HEADER_SIZE, MAX_REQUEST_LINE
+from swift.common.constraints import MAX_HEADER_SIZE
 from swift.common.swob import Request
 
 from shardmw.backend.answers import Answer, require_success
@@ -25,8 +25,9 @@ from shardmw.listing.unordered import Strays, UnorderedPage
 #: The root among the sources of a listing. Shards have their indices.
 ROOT = -1
 
-#: The most bytes of a line of a request that container servers take.
-MAX_LINE = min(MAX_REQUEST_LINE, MAX_HEADER_SIZE)
+#: The most bytes of a line of a request that container servers take: that of
+#: their WSGI server, or of a header if an operator allows less.
+MAX_LINE = min(8192, MAX_HEADER_SIZE)
 
 #: How many bytes of a line to leave for all but the proxy's URL, the account,
 #: the container and the query: the method, the device, the partition and the
