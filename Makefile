@@ -11,6 +11,9 @@ VENV = .venv
 INSTALLED = $(VENV)/.installed
 EXTRAS = test,tools,lint,conformance
 
+# The tests of one file run in one process, with a cluster of its own.
+PYTEST_JOBS = -n 2 --dist loadfile
+
 # What a few minutes have time for of Swift's own tests.
 CONFORMANCE_PART = --variants base --suites 'features basics'
 
@@ -38,7 +41,7 @@ demo: $(INSTALLED) memcached
 
 .PHONY: test
 test: lint memcached
-	python -m pytest test/unit test/functional $(PYTEST)
+	python -m pytest $(PYTEST_JOBS) test/unit test/functional $(PYTEST)
 	$(if $(PYTEST),,python -m test.conformance $(CONFORMANCE_PART))
 
 .PHONY: conformance

@@ -33,6 +33,10 @@ LONGEST_BACKING_NAME = 256
 #: How many container names to keep the parts of backing names for.
 CACHED_CONTAINERS = 1024
 
+#: How many names to keep the shards of. A write needs its shard for its row and
+#: for its rate.
+CACHED_NAMES = 1024
+
 _LONGEST_SUFFIX = len(f'.{"0" * ID_DIGITS}.{SHARD_COUNT_LIMIT - 1}')
 _LONGEST_BASE = LONGEST_BACKING_NAME - _LONGEST_SUFFIX
 _SUFFIX = re.compile(rf'\.([0-9a-f]{{{ID_DIGITS}}})\.(0|[1-9][0-9]{{0,3}})')
@@ -79,6 +83,7 @@ def jump_consistent_hash(key: int, buckets: int) -> int:
     return bucket
 
 
+@functools.lru_cache(maxsize=CACHED_NAMES)
 def shard_of(name: str, shard_count: int) -> int:
     """Return the index of the shard that lists an object."""
     return jump_consistent_hash(object_key(name), shard_count)
