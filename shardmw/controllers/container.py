@@ -6,6 +6,7 @@ Creation, changes and deletion are in :mod:`shardmw.controllers.lifecycle`.
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.http import is_server_error
@@ -105,10 +106,11 @@ class ContainerController:
 
     def _head(self, req: Request, path: Path) -> Callable:
         root = self._read_root(req)
+        if root.is_missing:
+            self.layouts.forget(path)
+            if self._revive(req, path):
+                root = self._read_root(req)
         target = self._target_of(req, path, root)
-        if root.is_missing and self._revive(req, path):
-            root = self._read_root(req)
-            target = self._target_of(req, path, root)
         if root.is_success:
             self._look_for_rows(req, path, target)
         container_rate.show(req, root.headers)
@@ -132,8 +134,16 @@ class ContainerController:
 
     def _read_root(self, req: Request) -> Answer:
         """HEAD the root as the client asked, in the request's environment."""
-        with without_memcached(req.environ):
+        with self._without_memcached(req):
             return self.backend.pass_on(req)
+
+    def _without_memcached(self, req: Request) -> AbstractContextManager:
+        """Have the proxy app cache what it learns in the request only.
+
+        The account's info is at hand there, as the proxy app needs it.
+        """
+        self.backend.account_info(req.environ)
+        return without_memcached(req.environ)
 
     def _plain(self, req: Request, path: Path) -> Callable:
         """Return the root's own answer, if it has no layout record.
@@ -176,7 +186,7 @@ class ContainerController:
         self.logger.increment('container.GET')
         started = time.monotonic()
         listing = ListingRequest(self.backend, req, target)
-        with without_memcached(req.environ):
+        with self._without_memcached(req):
             root = listing.read_root()
         if not root.is_success:
             return self._refused_by_root(req, path, root)
@@ -187,7 +197,7 @@ class ContainerController:
         if is_moved or present.layout != target.layout:
             target = present
             listing = ListingRequest(self.backend, req, target)
-            with without_memcached(req.environ):
+            with self._without_memcached(req):
                 root = listing.read_root()
             require_success([root])
         rows = self._rows(req, listing, params)
