@@ -237,6 +237,7 @@ class Servers:
     """The account and container servers of all devices.
 
     :ivar away: the devices that do not answer
+    :ivar broken: the paths, ``/account/container``, that answer 500
     :ivar asked: the device, method and path of each request
     """
 
@@ -246,6 +247,7 @@ class Servers:
         conf = {'devices': str(folder), 'mount_check': 'false'}
         logger = get_logger({}, log_route='fakeswift')
         self.away: set[str] = set()
+        self.broken: set[str] = set()
         self.asked: list[tuple[str, str, str]] = []
         self.folder = folder
         self._apps = {
@@ -259,6 +261,8 @@ class Servers:
         """Return what a server answers to a request."""
         _, device, _, rest = unquote(path).partition('?')[0].split('/', 3)
         self.asked.append((device, method, f'/{rest}'))
+        if f'/{rest}' in self.broken:
+            return ServerResponse('500 Internal Error', [], b'')
         req = Request.blank(path, method=method, body=body)
         req.headers.update(headers)
         status, headers, parts = req.call_application(self._apps[port])

@@ -1,0 +1,683 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Listings and HEADs of containers: which replicas and shards decide them.
+
+How rows are merged into a page is tested in test_listing_*.
+"""
+
+import json
+
+import pytest
+from swift.common.swob import HTTPForbidden
+from swift.proxy.controllers.base import get_cache_key
+
+from shardmw.backend.containers import (
+    RECORD_HEADER,
+    SHARD_COUNT_HEADER,
+    BackendError,
+)
+from shardmw.layout import adoption, lookup
+from shardmw.listing_bypass import BYPASS_ENV, STAND_IN, Bypass
+from shardmw.placement import backing_container, shard_of, versions_container
+from shardmw.ratelimit.container_rate import RATE_HEADER
+from shardmw.record import Layout
+from test.unit.containers import (
+    CONTAINER,
+    OLD_ID,
+    backing,
+    create,
+    forget_requests,
+    layout_of,
+    put_sharded_row,
+    shard_for,
+)
+from test.unit.fakeswift import ACCOUNT, HIDDEN, FakeSwift, filtered
+
+SHARDS = 4
+NAMES = ['a', 'b', 'c', 'd', 'e']
+COUNT_HEADER = 'X-Container-Object-Count'
+BYTES_HEADER = 'X-Container-Bytes-Used'
+VERSIONS = versions_container('c')
+
+OWNER = {'swift.authorize': lambda _req: None, 'swift_owner': True}
+DENIED = {'swift.authorize': lambda req: HTTPForbidden(request=req)}
+
+
+def read_acl_only(req):
+    """Authorize requests by a read ACL, as an auth filter does."""
+    return None if req.acl == 'everybody' else HTTPForbidden(request=req)
+
+
+def allow_everybody_to_read(swift, app) -> None:
+    """Set the read ACL of the container."""
+    headers = {'X-Container-Read': 'everybody'}
+    swift.send(app, 'POST', CONTAINER, headers, OWNER)
+
+
+def merge_fails(*_args):
+    """Take the place of merge_rows, as if most replicas were away."""
+    raise BackendError(None, 503)
+
+
+@pytest.fixture
+def filter_app(swift):
+    """The filter, which has a sharded container with five objects."""
+    filter_app = filtered(swift)
+    create(swift, filter_app, SHARDS)
+    for size, name in enumerate(NAMES, start=1):
+        put_sharded_row(swift, name, size=size)
+    return filter_app
+
+
+def get(swift, app, env=None, headers=None, path=CONTAINER, query=''):
+    """List a container in JSON."""
+    query = f'format=json&{query}'
+    return swift.send(app, 'GET', path, headers, env, query)
+
+
+def head(swift, app, env=None, headers=None, path=CONTAINER):
+    """HEAD a container."""
+    return swift.send(app, 'HEAD', path, headers, env)
+
+
+def names_in(resp) -> list[str]:
+    """Return the names that a listing shows."""
+    assert resp.status_int == 200, resp.status
+    return [row['name'] for row in json.loads(resp.body)]
+
+
+def figures_in(resp) -> tuple[int, int]:
+    """Return the objects and bytes that an answer shows."""
+    assert resp.is_success, resp.status
+    return int(resp.headers[COUNT_HEADER]), int(resp.headers[BYTES_HEADER])
+
+
+def asked_shards(swift: FakeSwift) -> list[str]:
+    """Return the backing containers that were read, each time."""
+    prefix = f'/{HIDDEN}/'
+    return [
+        path.removeprefix(prefix)
+        for _device, method, path in swift.servers.asked
+        if path.startswith(prefix) and method in ('GET', 'HEAD')
+    ]
+
+
+def recreate(swift: FakeSwift, layout: Layout | None) -> None:
+    """Delete the root and put it again, unknown to the proxy."""
+    cached = dict(swift.memcached.values)
+    swift.direct('DELETE', f'/{ACCOUNT}/c')
+    headers = {RECORD_HEADER: layout.to_record()} if layout else {}
+    swift.put_container(f'/{ACCOUNT}/c', headers)
+    for shard in range(layout.shards if layout else 0):
+        name = backing_container('c', layout.id, shard)
+        swift.put_container(f'/{HIDDEN}/{name}')
+    swift.memcached.values = cached
+
+
+class TestListing:
+    def test_shows_the_rows_of_all_shards_in_order(self, swift, filter_app):
+        assert names_in(get(swift, filter_app)) == NAMES
+
+    def test_shows_the_figures_of_all_shards(self, swift, filter_app):
+        resp = get(swift, filter_app)
+        assert figures_in(resp) == (5, 15)
+        assert resp.headers[SHARD_COUNT_HEADER] == '4'
+
+    def test_has_the_length_of_its_body(self, swift, filter_app):
+        resp = get(swift, filter_app)
+        assert int(resp.headers['Content-Length']) == len(resp.body)
+
+    def test_has_the_metadata_of_the_root(self, swift, filter_app):
+        headers = {'X-Container-Meta-Color': 'blue'}
+        swift.send(filter_app, 'POST', CONTAINER, headers)
+        resp = get(swift, filter_app)
+        assert resp.headers['X-Container-Meta-Color'] == 'blue'
+
+    def test_reads_the_root_before_the_shards(self, swift, filter_app):
+        forget_requests(swift)
+        get(swift, filter_app)
+        paths = [
+            path for _, method, path in swift.servers.asked if method == 'GET'
+        ]
+        assert paths[0] == f'/{ACCOUNT}/c'
+        assert sorted(paths[1:]) == [
+            f'/{HIDDEN}/{backing(swift, i)}' for i in range(SHARDS)
+        ]
+
+    def test_with_a_limit_is_a_page(self, swift, filter_app):
+        resp = get(swift, filter_app, query='limit=2&marker=b')
+        assert names_in(resp) == ['c', 'd']
+
+    def test_of_an_empty_container_is_empty(self, swift):
+        filter_app = filtered(swift)
+        create(swift, filter_app, 2)
+        resp = get(swift, filter_app)
+        assert names_in(resp) == []
+        assert figures_in(resp) == (0, 0)
+
+    def test_is_counted_in_metrics(self, swift, filter_app):
+        get(swift, filter_app)
+        counts = filter_app._logger.counts
+        assert counts['container.GET'] == 1
+        assert counts['fanout.requests'] == 1 + SHARDS
+
+    def test_may_take_the_bypass_of_other_filters(self, swift, filter_app):
+        bypass = Bypass(CONTAINER)
+        resp = get(swift, filter_app, {BYPASS_ENV: bypass})
+        assert resp.body == STAND_IN
+        rows = json.loads(bypass.body)
+        assert [row['name'] for row in rows] == NAMES
+
+
+class TestListingThatSwiftRefuses:
+    @pytest.mark.parametrize(
+        'query, status', [('limit=10001', 412), ('marker=%FF', 400)]
+    )
+    def test_for_its_parameters_is_refused_by_the_app(
+        self, swift, filter_app, query, status
+    ):
+        forget_requests(swift)
+        resp = get(swift, filter_app, query=query)
+        assert resp.status_int == status
+        assert asked_shards(swift) == []
+
+    def test_for_a_prefix_without_an_end_is_left_to_the_root(
+        self, swift, filter_app
+    ):
+        forget_requests(swift)
+        get(swift, filter_app, query='prefix=%F4%8F%BF%BF')
+        assert asked_shards(swift) == []
+        assert ('GET', CONTAINER) in swift.sent()
+
+    @pytest.mark.parametrize('order', ['delimiter=/', 'path=', 'reverse=on'])
+    def test_unordered_with_an_order_is_a_bad_request(
+        self, swift, filter_app, order
+    ):
+        resp = get(swift, filter_app, query=f'allow_unordered=true&{order}')
+        assert resp.status_int == 400
+        assert resp.body.startswith(b'allow_unordered cannot be combined')
+
+    def test_of_a_plain_container_is_the_apps(self, swift):
+        swift.put_container(f'/{ACCOUNT}/c')
+        query = 'limit=10001&allow_unordered=true&reverse=on'
+        assert get(swift, filtered(swift), query=query).status_int == 412
+
+
+class TestUnorderedListing:
+    def test_shows_every_row_once(self, swift, filter_app):
+        resp = get(swift, filter_app, query='allow_unordered=true')
+        assert sorted(names_in(resp)) == NAMES
+
+    def test_shows_figures_of_late(self, swift, filter_app):
+        resp = get(swift, filter_app, query='allow_unordered=true&limit=1')
+        assert figures_in(resp) == (5, 15)
+
+
+class TestPlainContainer:
+    @pytest.fixture
+    def filter_app(self, swift):
+        swift.put_container(f'/{ACCOUNT}/c')
+        swift.put_row(f'/{ACCOUNT}/c/o', size=7)
+        return filtered(swift)
+
+    def test_is_listed_by_the_app(self, swift, filter_app):
+        resp = get(swift, filter_app)
+        assert names_in(resp) == ['o']
+        assert figures_in(resp) == (1, 7)
+        assert SHARD_COUNT_HEADER not in resp.headers
+
+    def test_answers_a_head_by_the_app(self, swift, filter_app):
+        resp = head(swift, filter_app)
+        assert figures_in(resp) == (1, 7)
+        assert SHARD_COUNT_HEADER not in resp.headers
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_is_read_once(self, swift, filter_app, method):
+        swift.send(filter_app, method, CONTAINER)
+        forget_requests(swift)
+        swift.send(filter_app, method, CONTAINER)
+        assert swift.sent() == [(method, CONTAINER)]
+        assert len(swift.servers.asked) == 1
+
+
+class TestMissingContainer:
+    @pytest.fixture
+    def filter_app(self, swift):
+        filter_app = filtered(swift)
+        create(swift, filter_app, SHARDS)
+        head(swift, filter_app)
+        return filter_app
+
+    @pytest.fixture
+    def deleted(self, swift) -> Layout:
+        """Delete the root, unknown to the proxy."""
+        layout = layout_of(swift)
+        swift.direct('DELETE', f'/{ACCOUNT}/c')
+        return layout
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_that_never_was_is_a_404(self, swift, filter_app, method):
+        path = f'/v1/{ACCOUNT}/missing'
+        resp = swift.send(filter_app, method, path)
+        assert resp.status_int == 404
+        assert (method, path) in swift.sent()
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_that_is_cached_is_a_404(self, swift, filter_app, deleted, method):
+        resp = swift.send(filter_app, method, CONTAINER)
+        assert resp.status_int == 404
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_for_which_rows_have_come_is_back(
+        self, swift, filter_app, deleted, method
+    ):
+        shard = shard_of('o', SHARDS)
+        late = backing_container('c', deleted.id, shard)
+        swift.put_row(f'/{HIDDEN}/{late}/o')
+        swift.update_accounts()
+        resp = swift.send(filter_app, method, CONTAINER)
+        assert figures_in(resp) == (1, 1)
+        assert SHARD_COUNT_HEADER not in resp.headers
+        assert names_in(get(swift, filter_app)) == ['o']
+
+    def test_that_cannot_be_brought_back_is_a_503(
+        self, swift, filter_app, deleted, monkeypatch
+    ):
+        late = backing_container('c', deleted.id, 0)
+        swift.put_row(f'/{HIDDEN}/{late}/o')
+        swift.update_accounts()
+        monkeypatch.setattr(adoption, 'merge_rows', merge_fails)
+        assert get(swift, filter_app).status_int == 503
+
+
+class TestRecordThatIsCached:
+    """A proxy whose memcached missed a change of the container."""
+
+    @pytest.fixture
+    def filter_app(self, swift, filter_app):
+        head(swift, filter_app)
+        # Another worker, which has the same memcached.
+        return filtered(swift)
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_does_not_hide_another_layout(self, swift, filter_app, method):
+        recreate(swift, Layout(f'{2**51:x}', 2))
+        put_sharded_row(swift, 'new', size=100)
+        resp = swift.send(filter_app, method, CONTAINER)
+        assert figures_in(resp) == (1, 100)
+        assert resp.headers[SHARD_COUNT_HEADER] == '2'
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_does_not_shard_a_plain_container(self, swift, filter_app, method):
+        recreate(swift, None)
+        swift.put_row(f'/{ACCOUNT}/c/new', size=100)
+        resp = swift.send(filter_app, method, CONTAINER)
+        assert figures_in(resp) == (1, 100)
+        assert SHARD_COUNT_HEADER not in resp.headers
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_is_not_needed(self, swift, filter_app, method):
+        swift.memcached.values.clear()
+        resp = swift.send(filter_app, method, CONTAINER)
+        assert figures_in(resp) == (5, 15)
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_as_a_plain_one_does_not_hide_the_layout(self, swift, method):
+        swift.put_container(f'/{ACCOUNT}/c')
+        filter_app = filtered(swift)
+        head(swift, filter_app)
+        layout = Layout(f'{2**51:x}', 2)
+        recreate(swift, layout)
+        put_sharded_row(swift, 'new', size=100)
+        resp = swift.send(filter_app, method, CONTAINER)
+        assert figures_in(resp) == (1, 100)
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_of_an_earlier_layout_moves_its_rows(
+        self, swift, filter_app, method
+    ):
+        recreate(swift, Layout(f'{2**51:x}', 2))
+        swift.update_accounts()
+        resp = swift.send(filter_app, method, CONTAINER)
+        assert figures_in(resp) == (5, 15)
+        assert names_in(get(swift, filter_app)) == NAMES
+
+
+class TestReplicas:
+    """Replica 0 was away when the container was created anew."""
+
+    @pytest.fixture
+    def filter_app(self, replicated):
+        filter_app = filtered(replicated)
+        create(replicated, filter_app, 2)
+        replicated.servers.away = {'d0'}
+        replicated.send(filter_app, 'DELETE', CONTAINER)
+        create(replicated, filter_app, 3)
+        replicated.servers.away = set()
+        put_sharded_row_on(replicated, 'o', replicas=[1, 2])
+        replicated.memcached.values.clear()
+        return filtered(replicated)
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_that_are_stale_decide_no_layout(
+        self, replicated, filter_app, method
+    ):
+        resp = replicated.send(filter_app, method, CONTAINER)
+        assert resp.headers[SHARD_COUNT_HEADER] == '3'
+
+
+class TestDenied:
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_before_any_shard_is_read(self, swift, filter_app, method):
+        forget_requests(swift)
+        resp = swift.send(filter_app, method, CONTAINER, env=DENIED)
+        assert resp.status_int == 403
+        assert asked_shards(swift) == []
+        assert (f'/v1/{HIDDEN}') not in [call.path for call in swift.calls]
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_shows_no_figures(self, swift, filter_app, method):
+        resp = swift.send(filter_app, method, CONTAINER, env=DENIED)
+        assert COUNT_HEADER not in resp.headers
+        assert SHARD_COUNT_HEADER not in resp.headers
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_unless_the_read_acl_allows_it(self, swift, filter_app, method):
+        env = {'swift.authorize': read_acl_only}
+        allow_everybody_to_read(swift, filter_app)
+        resp = swift.send(filter_app, method, CONTAINER, env=env)
+        assert figures_in(resp) == (5, 15)
+
+    def test_by_an_acl_that_is_cached_but_no_more_shows_no_bare_root(
+        self, swift, filter_app
+    ):
+        head(swift, filter_app)
+        stale = dict(swift.memcached.values)
+        allow_everybody_to_read(swift, filter_app)
+        swift.memcached.values = stale
+        env = {'swift.authorize': read_acl_only}
+        resp = get(swift, filter_app, env)
+        assert figures_in(resp) == (5, 15)
+        assert names_in(resp) == NAMES
+
+    def test_does_not_adopt_rows(self, swift, filter_app):
+        swift.put_row(f'/{ACCOUNT}/c/stray')
+        get(swift, filter_app, DENIED)
+        assert swift.rows(ACCOUNT, 'c') == {'stray': 1}
+
+
+class TestShardThatFails:
+    @pytest.fixture(params=['GET', 'HEAD'])
+    def send(self, swift, filter_app, request):
+        return lambda: swift.send(filter_app, request.param, CONTAINER)
+
+    def test_is_a_503(self, swift, send):
+        swift.servers.broken = {f'/{HIDDEN}/{backing(swift, 2)}'}
+        assert send().status_int == 503
+
+    def test_is_logged_once(self, swift, filter_app, send):
+        swift.servers.broken = {f'/{HIDDEN}/{backing(swift, 2)}'}
+        send()
+        (line,) = filter_app._logger.lines
+        assert line.endswith('/v1/AUTH_test/c: backing: shard 2 answered 503')
+        assert filter_app._logger.counts['unavailable'] == 1
+
+    def test_as_it_is_missing_is_a_503(self, swift, send):
+        for name in NAMES:
+            place = f'/{HIDDEN}/{shard_for(swift, name)}'
+            swift.direct('DELETE', f'{place}/{name}')
+        for shard in range(SHARDS):
+            swift.direct('DELETE', f'/{HIDDEN}/{backing(swift, shard)}')
+        assert send().status_int == 503
+
+    def test_to_a_root_that_does_not_answer_is_a_503(self, swift, send):
+        swift.servers.broken = {f'/{ACCOUNT}/c'}
+        assert send().status_int == 503
+
+    def test_for_a_damaged_record_is_a_503(self, swift, send):
+        swift.memcached.values.clear()
+        swift.put_container(f'/{ACCOUNT}/c', {RECORD_HEADER: 'damaged'})
+        resp = send()
+        assert resp.status_int == 503
+        assert COUNT_HEADER not in resp.headers
+
+
+class TestNewest:
+    """X-Newest asks all replicas of every shard."""
+
+    NEWEST = {'X-Newest': 'true'}
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_of_an_owner_reaches_the_shards(self, swift, filter_app, method):
+        forget_requests(swift)
+        swift.send(filter_app, method, CONTAINER, self.NEWEST, OWNER)
+        newest = [
+            call
+            for call in swift.calls
+            if call.path.startswith(f'/v1/{HIDDEN}/')
+        ]
+        assert len(newest) == SHARDS
+        assert {call.headers['X-Newest'] for call in newest} == {'true'}
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_of_another_client_does_not(self, swift, filter_app, method):
+        forget_requests(swift)
+        swift.send(filter_app, method, CONTAINER, self.NEWEST)
+        assert len(asked_shards(swift)) == SHARDS
+        hidden = [call.path for call in swift.calls if HIDDEN in call.path]
+        assert set(hidden) <= {f'/v1/{HIDDEN}'}
+
+    def test_shows_no_kept_sums(self, swift, filter_app):
+        warm(swift, filter_app)
+        put_sharded_row(swift, 'f', size=6)
+        resp = head(swift, filter_app, OWNER, self.NEWEST)
+        assert figures_in(resp) == (7, 21)
+
+
+@pytest.mark.parametrize('method', ['GET', 'HEAD'])
+def test_info_of_the_account_is_taken_from_memcached(
+    swift, filter_app, method
+):
+    swift.send(filter_app, method, CONTAINER)
+    forget_requests(swift)
+    swift.send(filter_app, method, CONTAINER)
+    asked = [path for _, _, path in swift.servers.asked]
+    assert f'/{ACCOUNT}' not in asked
+
+
+class TestHead:
+    def test_shows_the_figures_of_all_shards(self, swift, filter_app):
+        resp = head(swift, filter_app)
+        assert resp.status_int == 204
+        assert figures_in(resp) == (5, 15)
+        assert resp.headers[SHARD_COUNT_HEADER] == '4'
+
+    def test_is_counted_in_metrics(self, swift, filter_app):
+        head(swift, filter_app)
+        assert filter_app._logger.counts['container.HEAD'] == 1
+
+    def test_keeps_the_sums(self, swift, filter_app):
+        warm(swift, filter_app)
+        forget_requests(swift)
+        assert figures_in(head(swift, filter_app)) == (5, 15)
+        assert asked_shards(swift) == []
+
+    def test_shows_a_write_at_once(self, swift, filter_app):
+        warm(swift, filter_app)
+        swift.send(filter_app, 'PUT', f'{CONTAINER}/f')
+        put_sharded_row(swift, 'f', size=6)
+        assert figures_in(head(swift, filter_app)) == (7, 21)
+
+    def test_keeps_nothing_if_the_operator_says_so(self, swift):
+        filter_app = filtered(swift, head_cache_seconds='0')
+        create(swift, filter_app, 2)
+        for _ in range(2):
+            forget_requests(swift)
+            head(swift, filter_app)
+            assert len(asked_shards(swift)) == 2
+
+
+class TestStrays:
+    @pytest.fixture(autouse=True)
+    def stray(self, swift, filter_app):
+        swift.put_row(f'/{ACCOUNT}/c/bb', size=10)
+
+    def test_are_listed_and_moved(self, swift, filter_app):
+        assert names_in(get(swift, filter_app)) == ['a', 'b', 'bb', *NAMES[2:]]
+        assert swift.rows(ACCOUNT, 'c') == {}
+        assert 'bb' in swift.rows(HIDDEN, shard_for(swift, 'bb'))
+
+    def test_are_counted_once(self, swift, filter_app):
+        assert figures_in(get(swift, filter_app)) == (6, 25)
+
+    def test_are_counted_by_a_head_and_moved(self, swift, filter_app):
+        assert figures_in(head(swift, filter_app)) == (6, 25)
+        assert swift.rows(ACCOUNT, 'c') == {}
+
+    def test_that_cannot_be_moved_are_listed(
+        self, swift, filter_app, monkeypatch
+    ):
+        monkeypatch.setattr(adoption, 'all_replicas_answer', lambda *_: False)
+        resp = get(swift, filter_app)
+        assert names_in(resp) == ['a', 'b', 'bb', *NAMES[2:]]
+        assert figures_in(resp) == (6, 25)
+        assert swift.rows(ACCOUNT, 'c') == {'bb': 10}
+
+
+class TestLateRows:
+    @pytest.fixture
+    def filter_app(self, swift, filter_app):
+        """Another worker, which has not looked for late rows yet."""
+        name = backing_container('c', OLD_ID, 0)
+        swift.put_container(f'/{HIDDEN}/{name}')
+        swift.put_row(f'/{HIDDEN}/{name}/f', size=6)
+        swift.update_accounts()
+        return filtered(swift)
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_are_adopted(self, swift, filter_app, method):
+        resp = swift.send(filter_app, method, CONTAINER)
+        assert figures_in(resp) == (6, 21)
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_are_looked_for_once_in_a_while(self, swift, filter_app, method):
+        for _ in range(3):
+            swift.send(filter_app, method, CONTAINER)
+        listings = [c for c in swift.sent('GET') if c[1] == f'/v1/{HIDDEN}']
+        assert len(listings) <= 2
+
+    def test_that_are_not_moved_yet_make_the_listing_a_503(
+        self, swift, filter_app, monkeypatch
+    ):
+        monkeypatch.setattr(adoption, 'merge_rows', merge_fails)
+        assert get(swift, filter_app).status_int == 503
+
+    def test_do_not_stop_listings_while_the_hidden_account_is_away(
+        self, swift, filter_app
+    ):
+        swift.register('GET', f'/v1/{HIDDEN}', 503)
+        assert names_in(get(swift, filter_app)) == NAMES
+
+
+class TestVersions:
+    """Object versioning lists the container of old versions."""
+
+    PATH = f'/v1/{ACCOUNT}/{VERSIONS}'
+    ALLOWED = {'X-Backend-Allow-Reserved-Names': 'true'}
+
+    @pytest.fixture(autouse=True)
+    def versions(self, swift, filter_app):
+        swift.send(filter_app, 'PUT', self.PATH, self.ALLOWED)
+        for name in ('\0o\x001', '\0o\x002'):
+            put_sharded_row(swift, name, VERSIONS)
+        forget_requests(swift)
+
+    def test_are_listed_from_their_own_shards(self, swift, filter_app):
+        resp = get(swift, filter_app, headers=self.ALLOWED, path=self.PATH)
+        assert names_in(resp) == ['\0o\x001', '\0o\x002']
+
+    def test_are_left_to_swift_when_a_client_names_them(
+        self, swift, filter_app
+    ):
+        resp = get(swift, filter_app, path=self.PATH)
+        assert resp.status_int == 412
+        assert swift.sent() == [('GET', self.PATH)]
+
+
+class TestRateLimit:
+    CONF = {
+        'container_listing_ratelimit_0': '0.001',
+        'max_sleep_time_seconds': '0',
+    }
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_refuses_before_any_shard_is_read(self, swift, method):
+        filter_app = filtered(swift, **self.CONF)
+        create(swift, filter_app, 2)
+        swift.send(filter_app, method, CONTAINER)
+        forget_requests(swift)
+        resp = swift.send(filter_app, method, CONTAINER)
+        assert resp.status_int == 498
+        assert asked_shards(swift) == []
+
+
+class TestWriteRate:
+    @pytest.fixture(autouse=True)
+    def rate(self, swift, filter_app):
+        env = {'reseller_request': True}
+        swift.send(filter_app, 'POST', CONTAINER, {RATE_HEADER: '5'}, env)
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_is_shown_to_owners(self, swift, filter_app, method):
+        resp = swift.send(filter_app, method, CONTAINER, env=OWNER)
+        assert resp.headers[RATE_HEADER] == '5'
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_is_not_shown_to_others(self, swift, filter_app, method):
+        resp = swift.send(filter_app, method, CONTAINER)
+        assert RATE_HEADER not in resp.headers
+
+
+@pytest.mark.parametrize('method', ['OPTIONS', 'COPY', 'UPDATE'])
+def test_other_methods_are_left_to_the_app(swift, filter_app, method):
+    env = {'swift.infocache': (infocache := {})}
+    swift.send(filter_app, method, CONTAINER, env=env)
+    call = next(call for call in swift.calls if call.method == method)
+    assert call.env['swift.infocache'] is infocache
+
+
+@pytest.mark.parametrize('method', ['GET', 'HEAD'])
+def test_cached_info_of_the_container_has_its_layout(
+    swift, filter_app, method
+):
+    swift.memcached.values.clear()
+    swift.send(filter_app, method, CONTAINER)
+    info = swift.memcached.get(get_cache_key(ACCOUNT, 'c'))
+    assert info['sysmeta']['shardmw-layout'] == layout_of(swift).to_record()
+
+
+def test_a_container_with_one_replica_that_lags_is_listed(
+    swift, filter_app, monkeypatch
+):
+    """The record was confirmed long ago."""
+    get(swift, filter_app)
+    monkeypatch.setattr(lookup, 'CONFIRMED_SECONDS', 0)
+    assert names_in(get(swift, filter_app)) == NAMES
+
+
+def warm(swift, filter_app) -> None:
+    """Have the sums of the container kept.
+
+    memcached has to be known for some time before it keeps sums.
+    """
+    swift.memcached.set('shardmw/has-marks', True)
+    head(swift, filter_app)
+    put_sharded_row(swift, 'kept', size=0)
+    assert figures_in(head(swift, filter_app)) == (5, 15)
+
+
+def put_sharded_row_on(swift, name: str, replicas: list[int]) -> None:
+    """Write a row to the layout that the last replica knows."""
+    layout = layout_of(swift, replica=2)
+    shard = shard_of(name, layout.shards)
+    place = backing_container('c', layout.id, shard)
+    swift.put_row(f'/{HIDDEN}/{place}/{name}', replicas=replicas)
