@@ -17,6 +17,7 @@ A row is removed from its old place once every replica of the new one has it.
 Moving rows is idempotent; it may stop at any point, and two movers do no harm.
 """
 
+import base64
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -70,6 +71,11 @@ PAUSE_SECONDS = 5
 
 #: How the ETag of a large object's manifest is told from others in a listing.
 MANIFEST_MARK = 'slo_etag='
+
+#: How an encrypted ETag is told from others. Encryption hides the mark of a
+#: manifest in it, but not its length.
+ENCRYPTED_MARK = 'swift_meta='
+ENCRYPTED_ETAG_LENGTH = len(base64.b64encode(bytes(32)))
 
 
 class Listed(NamedTuple):
@@ -351,7 +357,7 @@ class _Run:
         Of a large object's manifest the listing shows the size of the whole;
         the database keeps that in the content type.
         """
-        manifests = [row for row in rows if MANIFEST_MARK in row['hash']]
+        manifests = [row for row in rows if _may_be_manifest(row['hash'])]
         answers = self.backend.fan_out(
             lambda _shard, name: self.backend.send(
                 self.base, 'HEAD', self.path._replace(name=name).to_wsgi()
@@ -412,6 +418,17 @@ def _target(path: Path, root: Answer, layout) -> LogicalContainer:
     return LogicalContainer(
         path.version, path.account, path.container, root.info(), layout
     )
+
+
+def _may_be_manifest(etag: str) -> bool:
+    """Return True if a row may be that of a large object's manifest.
+
+    :param etag: the ETag as the container's database has it
+    """
+    value, _, parameters = etag.partition(';')
+    if ENCRYPTED_MARK in parameters:
+        return len(value) > ENCRYPTED_ETAG_LENGTH
+    return MANIFEST_MARK in parameters
 
 
 def _by_place(
