@@ -33,8 +33,8 @@ LONGEST_BACKING_NAME = 256
 #: How many container names to keep the parts of backing names for.
 CACHED_CONTAINERS = 1024
 
-#: How many names to keep the shards of. A write needs its shard for its row and
-#: for its rate.
+#: How many names to keep the shards of. A write needs its shard twice: for its
+#: row and for its rate.
 CACHED_NAMES = 1024
 
 _LONGEST_SUFFIX = len(f'.{"0" * ID_DIGITS}.{SHARD_COUNT_LIMIT - 1}')
