@@ -37,6 +37,7 @@ COUNTED_WRITES = ('PUT', 'DELETE')
 TIMESTAMP_ENV = 'HTTP_X_TIMESTAMP'
 
 (_SHARD_COUNT_ENV,) = to_environ({SHARD_COUNT_HEADER: ''})
+(_POLICY_ENV,) = to_environ({'X-Backend-Storage-Policy-Index': ''})
 
 
 class ObjectController:
@@ -86,6 +87,8 @@ class ObjectController:
         refusal = self.accounting.write(req, path, info, target)
         if refusal or target is None or req.method not in WRITES:
             return refusal or self.app
+        if _is_of_another_policy(req, target):
+            return self.app
         return self._redirected(req, path, target)
 
     def _redirected(
@@ -140,3 +143,13 @@ class ObjectController:
             except BackendError as err:
                 return unavailable(req, self.logger, err)
         return resp
+
+
+def _is_of_another_policy(req: Request, target: LogicalContainer) -> bool:
+    """Return True for a write to another storage policy than the container's.
+
+    Swift's reconciler deletes what it has moved from there. Rows of another
+    policy are in the root (:mod:`shardmw.layout.adoption`).
+    """
+    policy_index = req.environ.get(_POLICY_ENV)
+    return policy_index not in (None, str(target.policy_index))

@@ -604,6 +604,9 @@ CHANGES = {
     for was in (0, SHARDS)
     for becomes in (0, 1, ANOTHER_COUNT, SHARDS)
 }
+CHANGES_OF_POLICY = {
+    change: CHANGES[change] for change in ('0 to 0', '0 to 4', '4 to 3')
+}
 
 
 @pytest.fixture(scope='class')
@@ -616,22 +619,26 @@ def replaced(two_proxies, owner) -> dict[str, str]:
         change: upload_and_replace(owner, *counts)
         for change, counts in CHANGES.items()
     }
+    for container in replaced.values():
+        assert_readable(owner, container, {MOVING})
     two_proxies.daemon('container-updater')
     return replaced
 
 
-def upload_and_replace(client: Client, was: int, becomes: int) -> str:
+def upload_and_replace(
+    client: Client, was: int, becomes: int, **policy: str
+) -> str:
+    headers = {key.replace('_', '-'): value for key, value in policy.items()}
     container = make_sharded(client, was) if was else make_plain(client)
 
     def meanwhile() -> None:
         other = connection_of(client)
         assert other.delete(container).status == 204
-        headers = with_count(becomes) if becomes else {}
+        if becomes:
+            headers.update(with_count(becomes))
         assert other.put(container, headers=headers).status == 201
 
-    upload(client, container, meanwhile)
-    assert client.get(container, MOVING).body == b'first last'
-    return container
+    return upload(client, container, meanwhile)
 
 
 @pytest.mark.parametrize('change', CHANGES)
@@ -650,6 +657,39 @@ class TestReplacementDuringUpload:
         empty(client, container)
         assert client.delete(container).status == 204
         assert_gone(client, backing, container)
+
+
+@pytest.fixture(scope='class')
+def moved(two_proxies, owner) -> dict[str, str]:
+    """Containers that were replaced by those of another storage policy.
+
+    By what they were and what they became, while something was uploaded; then
+    Swift's daemons have run.
+    """
+    moved = {
+        change: upload_and_replace(owner, *counts, X_Storage_Policy='Policy-1')
+        for change, counts in CHANGES_OF_POLICY.items()
+    }
+    two_proxies.daemon('container-updater')
+    for container in moved.values():
+        assert owner.listing(container).names() == []
+    two_proxies.daemon('container-replicator')
+    two_proxies.daemon('container-reconciler')
+    return moved
+
+
+@pytest.mark.parametrize('change', CHANGES_OF_POLICY)
+class TestChangeOfPolicyDuringUpload:
+    def test_keeps_the_object(self, client, moved, change):
+        assert client.head(moved[change]).headers['x-storage-policy'] == (
+            'Policy-1'
+        )
+        assert_kept(client, moved[change], {MOVING})
+
+    def test_leaves_what_can_be_deleted(self, client, backing, moved, change):
+        empty(client, moved[change])
+        assert client.delete(moved[change]).status == 204
+        assert_gone(client, backing, moved[change])
 
 
 def at_once(*calls: Callable) -> list:

@@ -77,6 +77,16 @@ def test_swift_sends_the_row_of_a_write_to_the_shard(
     assert rows_of_writes(swift) == [f'{HIDDEN}/{shard_for(swift, "o")}']
 
 
+@pytest.mark.parametrize('index, is_redirected', [('0', True), ('1', False)])
+def test_swift_sends_rows_of_other_policies_to_the_root(
+    swift, filter_app, index, is_redirected
+):
+    headers = {'X-Backend-Storage-Policy-Index': index}
+    swift.send(filter_app, 'DELETE', OBJECT, headers)
+    shard = f'{HIDDEN}/{shard_for(swift, "o")}'
+    assert rows_of_writes(swift) == [shard if is_redirected else None]
+
+
 def test_swift_sends_the_row_of_every_name_to_its_shard():
     with fake_swift() as swift:
         filter_app = filtered(swift)
