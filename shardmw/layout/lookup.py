@@ -40,6 +40,7 @@ class _Confirmed(NamedTuple):
     """What the replicas of a root said together.
 
     :param layout: the layout; None if the container is plain or deleted
+    :param policy_index: the storage policy; None if it is not confirmed
     :param latest_id: the latest id that was seen by then; a record with a
                       later one is of a newer layout
     :param asked: when, by the monotonic clock
@@ -47,6 +48,7 @@ class _Confirmed(NamedTuple):
     """
 
     layout: Layout | None
+    policy_index: int | None
     latest_id: str
     asked: float
     expires: float
@@ -77,6 +79,7 @@ class Layouts:
                 layout = self._confirm_plain(env, path)
             if layout is None:
                 return None
+            info = self._with_policy(path, info)
             return LogicalContainer(
                 path.version, path.account, path.container, info, layout
             )
@@ -85,6 +88,19 @@ class Layouts:
     def forget(self, path: Path) -> None:
         """Drop what is kept of a container."""
         self._confirmed.pop(_key(path), None)
+
+    def _with_policy(self, path: Path, info: dict) -> dict:
+        """Return info that has the storage policy of the confirmed layout.
+
+        Shards take rows of that policy only: an object that was uploaded to
+        the policy of an earlier container would never be found.
+        """
+        known = self._confirmed.get(_key(path))
+        if known is None or known.policy_index is None:
+            return info
+        if int(info['storage_policy'] or 0) == known.policy_index:
+            return info
+        return {**info, 'storage_policy': str(known.policy_index)}
 
     def _confirm(self, env: dict, path: Path, layout: Layout) -> Layout | None:
         known = self._confirmed.get(_key(path))
@@ -113,26 +129,30 @@ class Layouts:
         key = _key(path)
         self._being_asked.add(key)
         try:
-            confirmed = read_root(self.backend, env, path).layout
+            root = read_root(self.backend, env, path)
         except BackendError:
-            self._keep(path, layout, UNCONFIRMED_SECONDS)
+            self._keep(path, layout, None, UNCONFIRMED_SECONDS)
             return layout
         finally:
             self._being_asked.discard(key)
-        self._keep(path, confirmed, CONFIRMED_SECONDS, layout.id)
-        return confirmed
+        policy_index = root.policy_index if root.exists else None
+        self._keep(
+            path, root.layout, policy_index, CONFIRMED_SECONDS, layout.id
+        )
+        return root.layout
 
     def _keep(
         self,
         path: Path,
         layout: Layout | None,
+        policy_index: int | None,
         seconds: int,
         seen_id: str = '',
     ) -> None:
         latest_id = max(layout.id if layout else '', seen_id)
         now = time.monotonic()
         self._confirmed[_key(path)] = _Confirmed(
-            layout, latest_id, now, now + seconds
+            layout, policy_index, latest_id, now, now + seconds
         )
 
 

@@ -63,6 +63,11 @@ UNREADABLE_RECORDS = {
 }
 
 
+def with_count(shards: int) -> dict[str, str]:
+    """The headers of a create."""
+    return {SHARD_COUNT_HEADER: str(shards)}
+
+
 def login(cluster: Cluster) -> Client:
     return Client.login(cluster.auth_url, USER, cluster.users[USER])
 
@@ -90,7 +95,8 @@ class Logged:
 def small(tmp_path_factory):
     """One of everything, to be stopped and started."""
     options = ClusterOptions(
-        settings={**SHORT_TIMEOUTS, **LASTING_TRUST, **LASTING_TOKENS}
+        policies=2,
+        settings={**SHORT_TIMEOUTS, **LASTING_TRUST, **LASTING_TOKENS},
     )
     with Cluster(tmp_path_factory.mktemp('small'), options) as cluster:
         yield cluster
@@ -422,6 +428,18 @@ class TestStaleInfo:
                 name = name_in_shard(shard, SHARDS)
                 assert client.put(container, name, BODY).status == 201
         return container
+
+    def test_an_upload_into_one_of_another_policy_is_kept(
+        self, client, small, backing, sharded
+    ):
+        with stale(small, client, sharded):
+            assert client.delete(sharded).status == 204
+            headers = {**with_count(SHARDS), 'X-Storage-Policy': 'Policy-1'}
+            assert client.put(sharded, headers=headers).status == 201
+        assert client.put(sharded, 'o', BODY).status == 201
+        assert client.listing(sharded).names() == ['o']
+        backing.forget(sharded)
+        assert client.get(sharded, 'o').body == BODY
 
     def test_a_sharded_container_is_listed_whole(self, client, now_sharded):
         assert client.listing(now_sharded).names() == ['o']

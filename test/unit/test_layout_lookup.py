@@ -4,6 +4,7 @@
 import pytest
 from swift.proxy.controllers.base import headers_to_container_info
 
+from shardmw.backend.answers import Answer
 from shardmw.backend.containers import RECORD_HEADER, BackendError
 from shardmw.layout import lookup
 from shardmw.layout.lookup import (
@@ -28,19 +29,23 @@ class Replicas:
     :ivar layout: what they say together; None for a plain container
     :ivar asked: how often they were asked
     :ivar are_away: True if too few of them answer
+    :ivar policy_index: the storage policy
     """
 
     def __init__(self) -> None:
         self.layout: Layout | None = OLD
         self.asked = 0
         self.are_away = False
+        self.policy_index = 0
 
     def read_root(self, _backend, _env, path) -> RootState:
         assert path.of_container(path.container) == PATH
         self.asked += 1
         if self.are_away:
             raise BackendError(None, 503)
-        return RootState(None, self.layout)
+        headers = {'X-Backend-Storage-Policy-Index': str(self.policy_index)}
+        answer = Answer(None, '204 No Content', headers, [])
+        return RootState(answer, self.layout)
 
 
 @pytest.fixture
@@ -79,6 +84,19 @@ def test_the_target_has_the_path_and_the_info(layouts):
     target = layouts.of({}, PATH._replace(name='o'), known)
     assert (target.path, target.layout) == (PATH, OLD)
     assert target.info is known
+
+
+class TestPolicy:
+    def test_is_that_of_the_replicas(self, layouts, replicas):
+        replicas.layout, replicas.policy_index = NEW, 1
+        for _ in range(2):
+            assert layouts.of({}, PATH, info(OLD)).policy_index == 1
+
+    def test_is_that_of_the_info_while_too_few_replicas_answer(
+        self, layouts, replicas
+    ):
+        replicas.are_away, replicas.policy_index = True, 1
+        assert layouts.of({}, PATH, info(OLD)).policy_index == 0
 
 
 class TestRecord:
