@@ -183,10 +183,14 @@ class TestListingThatSwiftRefuses:
     def test_for_a_prefix_without_an_end_is_left_to_the_root(
         self, swift, filter_app
     ):
+        swift.put_container(f'/{ACCOUNT}/plain')
         forget_requests(swift)
-        get(swift, filter_app, query='prefix=%F4%8F%BF%BF')
+        query = 'prefix=%F4%8F%BF%BF'
+        resp = get(swift, filter_app, query=query)
         assert asked_shards(swift) == []
-        assert ('GET', CONTAINER) in swift.sent()
+        path = f'/v1/{ACCOUNT}/plain'
+        plain = get(swift, filter_app, path=path, query=query)
+        assert (resp.status, resp.body) == (plain.status, plain.body)
 
     @pytest.mark.parametrize('order', ['delimiter=/', 'path=', 'reverse=on'])
     def test_unordered_with_an_order_is_a_bad_request(
@@ -306,6 +310,30 @@ class TestRecordThatIsCached:
         assert figures_in(resp) == (1, 100)
         assert resp.headers[SHARD_COUNT_HEADER] == '2'
 
+    def test_is_not_used_for_a_listing_whose_root_has_another_one(
+        self, swift, filter_app
+    ):
+        get(swift, filter_app)
+        anew = Layout(f'{2**51:x}', 2)
+        swift.before('GET', CONTAINER, lambda: recreate(swift, anew))
+        resp = get(swift, filter_app)
+        assert figures_in(resp) == (0, 0)
+        assert resp.headers[SHARD_COUNT_HEADER] == '2'
+
+    def test_is_not_used_for_a_listing_whose_root_has_none(
+        self, swift, filter_app, monkeypatch
+    ):
+        def become_plain():
+            recreate(swift, None)
+            swift.put_row(f'/{ACCOUNT}/c/new', size=100)
+
+        get(swift, filter_app)
+        monkeypatch.setattr(lookup, 'DOUBT_SECONDS', 0)
+        swift.before('GET', CONTAINER, become_plain)
+        resp = get(swift, filter_app)
+        assert names_in(resp) == ['new']
+        assert figures_in(resp) == (1, 100)
+
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
     def test_does_not_shard_a_plain_container(self, swift, filter_app, method):
         recreate(swift, None)
@@ -368,11 +396,12 @@ class TestReplicas:
 class TestDenied:
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
     def test_before_any_shard_is_read(self, swift, filter_app, method):
+        another_worker = filtered(swift)
         forget_requests(swift)
-        resp = swift.send(filter_app, method, CONTAINER, env=DENIED)
+        resp = swift.send(another_worker, method, CONTAINER, env=DENIED)
         assert resp.status_int == 403
         assert asked_shards(swift) == []
-        assert (f'/v1/{HIDDEN}') not in [call.path for call in swift.calls]
+        assert f'/v1/{HIDDEN}' not in [call.path for call in swift.calls]
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
     def test_shows_no_figures(self, swift, filter_app, method):
@@ -541,6 +570,10 @@ class TestStrays:
         assert names_in(resp) == ['a', 'b', 'bb', *NAMES[2:]]
         assert figures_in(resp) == (6, 25)
         assert swift.rows(ACCOUNT, 'c') == {'bb': 10}
+        assert figures_in(head(swift, filter_app)) == (6, 25)
+        resp = get(swift, filter_app, query='allow_unordered=true')
+        assert sorted(names_in(resp)) == ['a', 'b', 'bb', *NAMES[2:]]
+        assert figures_in(resp) == (6, 25)
 
 
 class TestLateRows:
