@@ -141,6 +141,21 @@ class TestTotals:
         assert (info['total_object_count'], info['bytes']) == ('4', '31')
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_are_never_cached_without_the_shards(
+        self, swift, filter_app, method
+    ):
+        swift.memcached.values.clear()
+        cached = []
+        key = get_cache_key(ACCOUNT)
+        swift.before(
+            'HEAD',
+            HIDDEN_PATH,
+            lambda: cached.append(swift.memcached.get(key)),
+        )
+        swift.send(filter_app, method, PATH)
+        assert cached == [None]
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
     def test_are_not_shown_to_others(self, swift, filter_app, method):
         swift.send(filter_app, method, PATH)
         forget_requests(swift)
@@ -195,6 +210,18 @@ class TestListing:
         swift.update_accounts()
         rows = rows_in(get(swift, filter_app))
         assert (rows['c'], rows['c.d']) == ((3, 30), (1, 7))
+
+    def test_does_not_show_what_deleted_containers_have_left(
+        self, swift, filter_app
+    ):
+        create(swift, filter_app, 1, 'e')
+        put_sharded_row(swift, 'o', 'e')
+        swift.direct('DELETE', f'/{ACCOUNT}/e')
+        swift.update_accounts()
+        assert rows_in(get(swift, filter_app)) == {
+            'c': (3, 30),
+            'plain': (1, 1),
+        }
 
     def test_of_a_page_shows_its_containers(self, swift, filter_app):
         query = 'format=json&limit=1'
