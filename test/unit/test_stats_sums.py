@@ -5,12 +5,21 @@ import time
 import pytest
 from swift.common.header_key_dict import HeaderKeyDict
 
-from shardmw.backend import Answer, LogicalContainer, sleep, spawn
-from shardmw.layout import Layout
-from shardmw.stats import ContainerStats, SummedStats, cache_key
+from shardmw.backend.answers import Answer
+from shardmw.backend.concurrency import sleep, spawn
+from shardmw.backend.containers import LogicalContainer
+from shardmw.record import Layout
+from shardmw.stats.sums import (
+    CACHE_KEY,
+    ContainerStats,
+    SummedStats,
+    estimated_total,
+)
 
-INFO = {'object_count': 1, 'bytes': 10}
-TARGET = LogicalContainer('v1', 'AUTH_test', 'logs', INFO, Layout(2))
+LAYOUT = Layout('65a1b2c3d4e5f', 2)
+LATER = Layout('65a1b2c3d4e60', 2)
+TARGET = LogicalContainer('v1', 'AUTH_test', 'logs', {}, LAYOUT)
+KEY = CACHE_KEY.format(account='AUTH_test', container='logs')
 SHARD = HeaderKeyDict(
     {'X-Container-Object-Count': '2', 'X-Container-Bytes-Used': '20'}
 )
@@ -40,15 +49,15 @@ def backend() -> Backend:
     return Backend()
 
 
-def test_sums_are_those_of_the_root_and_all_shards(backend):
+def test_sums_are_those_of_all_shards(backend):
     sums = SummedStats(backend, 60).of({}, TARGET)
-    assert sums == ContainerStats(5, 50)
+    assert sums == ContainerStats(4, 40)
 
 
 def test_sums_that_nobody_has_are_read_once_for_all(backend):
     stats = SummedStats(backend, 60)
     asked = [spawn(stats.of, {}, TARGET) for _ in range(8)]
-    assert {each.wait() for each in asked} == {ContainerStats(5, 50)}
+    assert {each.wait() for each in asked} == {ContainerStats(4, 40)}
     assert backend.reads == 1
 
 
@@ -58,7 +67,7 @@ def test_a_read_that_fails_is_another_ones_turn(backend):
     asked = [spawn(stats.of, {}, TARGET) for _ in range(3)]
     with pytest.raises(RuntimeError):
         asked[0].wait()
-    assert asked[1].wait() == asked[2].wait() == ContainerStats(5, 50)
+    assert asked[1].wait() == asked[2].wait() == ContainerStats(4, 40)
     assert backend.reads == 2
 
 
@@ -86,6 +95,9 @@ class Memcached:
     def set(self, key: str, value, **_options) -> None:
         self.values[key] = value
 
+    def delete(self, key: str) -> None:
+        self.values.pop(key, None)
+
     def incr(self, key: str, **_options) -> int:
         self.values[key] = self.values.get(key, 0) + 1
         return self.values[key]
@@ -103,7 +115,7 @@ def memcached() -> Memcached:
 def test_while_sums_are_fresh_a_worker_asks_nobody(backend, memcached):
     stats = SummedStats(backend, 60)
     for _ in range(10):
-        assert stats.of(environ(memcached), TARGET) == (5, 50)
+        assert stats.of(environ(memcached), TARGET) == (4, 40)
     assert (memcached.asked, backend.reads) == (1, 1)
 
 
@@ -111,7 +123,7 @@ def test_what_another_worker_has_read_is_taken_from_it(backend, memcached):
     SummedStats(backend, 60).of(environ(memcached), TARGET)
     stats = SummedStats(backend, 60)
     for _ in range(10):
-        assert stats.of(environ(memcached), TARGET) == (5, 50)
+        assert stats.of(environ(memcached), TARGET) == (4, 40)
     assert (memcached.asked, backend.reads) == (2, 1)
 
 
@@ -120,23 +132,23 @@ def test_a_container_that_is_created_anew_has_sums_of_its_own(
 ):
     stats = SummedStats(backend, 60)
     stats.of(environ(memcached), TARGET)
-    memcached.values.clear()
-    info = {**INFO, 'put_timestamp': '0000000002.00000'}
-    anew = dataclasses.replace(TARGET, info=info)
+    anew = dataclasses.replace(TARGET, layout=LATER)
     stats.of(environ(memcached), anew)
     assert backend.reads == 2
 
 
-def test_another_worker_that_reads_them_anew_is_waited_for(backend, memcached):
+def test_while_another_worker_reads_them_anew_expired_sums_are_used(
+    backend, memcached
+):
     stats = SummedStats(backend, 60)
     stats.of(environ(memcached), TARGET)
-    key = cache_key(TARGET.account, TARGET.container)
-    memcached.values[key][2] = 0
-    memcached.values[f'{key}/refresh'] = 1
+    memcached.values[KEY][2] = 0
+    stats._local.clear()
+    memcached.values[f'{KEY}/refresh'] = 1
     for _ in range(3):
         stats.of(environ(memcached), TARGET)
-    memcached.values[key] = [100, 0, time.time() + 60]
-    assert stats.of(environ(memcached), TARGET).object_count == 101
+    memcached.values[KEY] = [100, 0, time.time() + 60, LAYOUT.id]
+    assert stats.of(environ(memcached), TARGET).object_count == 100
     assert backend.reads == 1
 
 
@@ -153,7 +165,7 @@ def test_sums_do_not_stay_fresh_when_a_clock_is_set_back(
     stats = SummedStats(backend, 60)
     stats.of(environ(memcached), TARGET)
     an_hour_ago = time.time() - 3600
-    monkeypatch.setattr('shardmw.stats.time.time', lambda: an_hour_ago)
+    monkeypatch.setattr('shardmw.stats.sums.time.time', lambda: an_hour_ago)
     stats.of(environ(memcached), TARGET)
     assert backend.reads == 2
 
@@ -163,5 +175,28 @@ def test_while_no_shard_can_be_read_older_sums_stay(backend):
     stats.of({}, TARGET)
     sleep(0.02)
     backend.status_line = '503 '
-    assert stats.of({}, TARGET) == ContainerStats(5, 50)
+    assert stats.of({}, TARGET) == ContainerStats(4, 40)
+    assert backend.reads == 2
+
+
+def test_a_shard_that_cannot_be_read_counts_like_the_mean_of_others():
+    answers = [
+        Answer(0, '204 ', SHARD, []),
+        Answer(1, '503 ', HeaderKeyDict(), []),
+    ]
+    assert estimated_total(answers) == ContainerStats(4, 40)
+
+
+def test_within_one_client_request_sums_stay_the_same(backend):
+    stats = SummedStats(backend, 0)
+    env = {}
+    assert stats.of(env, TARGET) == stats.of(env, TARGET)
+    assert backend.reads == 1
+
+
+def test_forgotten_sums_are_read_again(backend, memcached):
+    stats = SummedStats(backend, 60)
+    stats.of(environ(memcached), TARGET)
+    stats.forget(environ(memcached), TARGET)
+    stats.of(environ(memcached), TARGET)
     assert backend.reads == 2

@@ -4,10 +4,12 @@ import math
 import pytest
 from swift.common.memcached import MemcacheConnectionError
 
-from shardmw import heads
-from shardmw.backend import Answer, LogicalContainer
-from shardmw.heads import HeadSums
-from shardmw.layout import Layout
+from shardmw.backend.answers import Answer
+from shardmw.backend.containers import LogicalContainer
+from shardmw.record import Layout
+from shardmw.stats import head_cache
+from shardmw.stats.head_cache import HeadCache
+from shardmw.stats.sums import ContainerStats
 from test.unit.clocks import Clock
 
 SECONDS = 5
@@ -20,18 +22,20 @@ SHARDS = [
     )
     for shard in range(3)
 ]
-SUMS = [6, 90]
+SUMS = ContainerStats(6, 90)
+ID = '65a1b2c3d4e5f'
+LATER_ID = '65a1b2c3d4e60'
 
 
 class Memcached:
-    """Keeps entries as long as it may at the most, or at the least."""
+    """Keeps sums as long, and marks as short as a real memcached may."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.set_count = 0
         self.is_away = False
-        # One that has been there for long.
-        self.entries = {heads.HAS_MARKS_KEY: (True, math.inf)}
+        # As a server that has been up for long.
+        self.entries = {head_cache.HAS_MARKS_KEY: (True, math.inf)}
 
     def restart(self) -> None:
         self.entries.clear()
@@ -59,7 +63,7 @@ class Memcached:
 @pytest.fixture
 def clock(monkeypatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(heads, 'time', clock)
+    monkeypatch.setattr(head_cache, 'time', clock)
     return clock
 
 
@@ -73,72 +77,65 @@ def env(memcached) -> dict:
     return {'swift.cache': memcached}
 
 
-def container(shards: int = 3, created: str = '1.0') -> LogicalContainer:
-    info = {'put_timestamp': created}
-    return LogicalContainer('v1', 'a', 'c', info, Layout(shards))
+def container(layout_id: str = ID) -> LogicalContainer:
+    return LogicalContainer('v1', 'a', 'c', {}, Layout(layout_id, 3))
 
 
-def keep(sums: HeadSums, env: dict, clock: Clock) -> None:
+def keep(sums: HeadCache, env: dict, clock: Clock) -> None:
     sums.keep(env, container(), SHARDS, asked=clock.now)
 
 
 def test_sums_are_kept_for_their_time(clock, env):
-    sums = HeadSums(SECONDS)
+    sums = HeadCache(SECONDS)
     keep(sums, env, clock)
     assert sums.kept(env, container()) == SUMS
-    clock.now += SECONDS + heads.ROUNDING_SECONDS
+    clock.now += SECONDS + head_cache.ROUNDING_SECONDS
     assert sums.kept(env, container()) is None
 
 
 def test_their_time_counts_from_when_they_were_asked_for(clock, env):
-    sums = HeadSums(SECONDS)
+    sums = HeadCache(SECONDS)
     sums.keep(env, container(), SHARDS, asked=clock.now - SECONDS)
     assert sums.kept(env, container()) is None
 
 
 def test_they_are_of_one_layout(clock, env):
-    sums = HeadSums(SECONDS)
+    sums = HeadCache(SECONDS)
     keep(sums, env, clock)
-    assert sums.kept(env, container(4)) is None
+    assert sums.kept(env, container(LATER_ID)) is None
 
 
-def test_they_are_of_one_creation(clock, env):
-    sums = HeadSums(SECONDS)
-    keep(sums, env, clock)
-    assert sums.kept(env, container(created='2.0')) is None
-
-
-def test_who_asks_for_the_newest_gets_them(clock, env):
-    sums = HeadSums(SECONDS)
+def test_x_newest_reads_them_anew(clock, env):
+    sums = HeadCache(SECONDS)
     keep(sums, env, clock)
     assert sums.kept(dict(env, HTTP_X_NEWEST='true'), container()) is None
 
 
 def test_0_seconds_keep_nothing(clock, env, memcached):
-    sums = HeadSums(0)
+    sums = HeadCache(0)
     keep(sums, env, clock)
-    sums.note_write(env, container())
+    sums.mark_write(env, container())
     assert sums.kept(env, container()) is None
     assert memcached.set_count == 0
 
 
 def test_without_memcached_nothing_is_kept(clock):
-    sums = HeadSums(SECONDS)
+    sums = HeadCache(SECONDS)
     keep(sums, {}, clock)
-    sums.note_write({}, container())
+    sums.mark_write({}, container())
     assert sums.kept({}, container()) is None
 
 
 @pytest.mark.parametrize('since_first', [0, 1, 4.9, 5, 7, 11.9, 12, 30])
 @pytest.mark.parametrize('until_write', [0, 0.5, 3, 4.9])
 def test_a_write_by_any_worker_shows(clock, env, since_first, until_write):
-    """Whenever sums were read that lack it, and the writer marked before."""
-    writer, reader = HeadSums(SECONDS), HeadSums(SECONDS)
-    writer.note_write(env, container())
+    """Sums that were read during the write may lack it."""
+    writer, reader = HeadCache(SECONDS), HeadCache(SECONDS)
+    writer.mark_write(env, container())
     clock.now += since_first
     asked = clock.now
     clock.now += until_write
-    writer.note_write(env, container())
+    writer.mark_write(env, container())
     reader.keep(env, container(), SHARDS, asked)
     for _tenth in range(300):
         assert reader.kept(env, container()) is None
@@ -146,9 +143,9 @@ def test_a_write_by_any_worker_shows(clock, env, since_first, until_write):
 
 
 def test_a_worker_marks_a_container_once_in_a_while(clock, env, memcached):
-    sums = HeadSums(SECONDS)
+    sums = HeadCache(SECONDS)
     for _write in range(100):
-        sums.note_write(env, container())
+        sums.mark_write(env, container())
         clock.now += 0.1
     assert memcached.set_count == 2
 
@@ -156,12 +153,12 @@ def test_a_worker_marks_a_container_once_in_a_while(clock, env, memcached):
 def test_a_mark_that_was_not_set_is_set_by_the_next_write(
     clock, env, memcached
 ):
-    writer, reader = HeadSums(SECONDS), HeadSums(SECONDS)
+    writer, reader = HeadCache(SECONDS), HeadCache(SECONDS)
     memcached.is_away = True
-    writer.note_write(env, container())
+    writer.mark_write(env, container())
     memcached.is_away = False
     keep(reader, env, clock)
-    writer.note_write(env, container())
+    writer.mark_write(env, container())
     assert reader.kept(env, container()) is None
 
 
@@ -170,16 +167,16 @@ def test_a_mark_that_was_not_set_is_set_by_the_next_write(
 def test_marks_that_memcached_has_lost_count_all_the_same(
     clock, env, memcached, since_mark, since_restart
 ):
-    """A worker that remembers one writes, when others have read sums."""
-    writer, reader = HeadSums(SECONDS), HeadSums(SECONDS)
-    writer.note_write(env, container())
+    """The worker remembers its mark and does not renew it."""
+    writer, reader = HeadCache(SECONDS), HeadCache(SECONDS)
+    writer.mark_write(env, container())
     clock.now += since_mark
     memcached.restart()
     for _head in range(3):
         clock.now += since_restart / 3
         assert reader.kept(env, container()) is None
     keep(reader, env, clock)
-    writer.note_write(env, container())
+    writer.mark_write(env, container())
     for _tenth in range(90):
         assert reader.kept(env, container()) is None
         clock.now += 0.1
@@ -188,7 +185,7 @@ def test_marks_that_memcached_has_lost_count_all_the_same(
 def test_sums_are_used_again_when_memcached_is_known_for_some_time(
     clock, env, memcached
 ):
-    sums = HeadSums(SECONDS)
+    sums = HeadCache(SECONDS)
     memcached.restart()
     for _second in range(20):
         sums.kept(env, container())
