@@ -28,8 +28,8 @@ def shared(login, lasting):
 
 
 @pytest.fixture(
-    params=[None, 'o', 'missing', 'n' * 1024],
-    ids=['container', 'object', 'missing', 'overflow'],
+    params=[None, 'o', 'missing'],
+    ids=['container', 'object', 'missing'],
 )
 def name(request):
     """A container's own, or an object's name."""

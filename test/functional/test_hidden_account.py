@@ -177,10 +177,7 @@ def scene(request) -> Scene:
     assert scene.state() == scene.before
 
 
-METHODS = (
-    'GET', 'HEAD', 'PUT', 'POST', 'DELETE', 'COPY', 'OPTIONS', 'UPDATE',
-    'REPLICATE',
-)  # fmt: skip
+METHODS = ('GET', 'HEAD', 'PUT', 'POST', 'DELETE', 'COPY', 'OPTIONS', 'UPDATE')
 CONTAINER = '/v1/{0.account}/{0.container}'
 PARTS = (
     '/v1/{0.account}',
@@ -208,9 +205,15 @@ HEADERS = {
 
 
 class TestPlainRequests:
-    @pytest.mark.parametrize('headers', [{}, HEADERS], ids=['plain', 'more'])
     @pytest.mark.parametrize('who', WHO)
-    def test_are_refused_alike(self, scene, who, headers):
+    def test_are_refused_alike(self, scene, who):
+        self.assert_refused_alike(scene, who, {})
+
+    @pytest.mark.parametrize('who', ['owner', 'reseller admin'])
+    def test_are_refused_alike_whatever_their_headers_say(self, scene, who):
+        self.assert_refused_alike(scene, who, HEADERS)
+
+    def assert_refused_alike(self, scene, who, headers):
         client = scene.clients[who]
         for method, part in itertools.product(METHODS, PARTS):
             hidden, absent = scene.answers(
@@ -485,8 +488,8 @@ class TestOtherFilters:
     )
     @pytest.mark.parametrize(
         'form',
-        ['{0.account}/{0.container}', '../{0.account}/{0.container}',
-         '..%2F{0.account}%2F{0.container}', '{0.container}'],
+        ['../{0.account}/{0.container}', '{0.container}',
+         '..%2F{0.account}%2F{0.container}'],
     )  # fmt: skip
     def test_old_versions_cannot_go_there(self, scene, header, form):
         def keep_versions(scene: Scene, place: Place) -> Answer:

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quotas hold for the whole of a sharded container, and of an account.
+"""Quotas hold for the whole of a sharded container.
 
 Swift's own filters hold them, against its cached info, which may be a minute
 old. Here a change of the metadata has Swift read the info anew, and the sums
 over shards are not cached.
 """
-
-import json
 
 import pytest
 
@@ -318,66 +316,3 @@ class TestReaders:
         set_quota(client, container, Count=9)
         assert stranger.put(container, 'a').status == 201
         assert stranger.put(container, 'b').status == 201
-
-
-COUNTS = {'plain': {}, 'sharded': {SHARD_COUNT_HEADER: str(SHARDS)}}
-
-
-@pytest.fixture(scope='module')
-def accounts(cluster, new_account) -> dict[str, Client]:
-    """The owners of an account of plain and one of sharded containers."""
-    owners = {}
-    for kind, count in COUNTS.items():
-        owner = owners[kind] = new_account()
-        owner.put('c', headers=count)
-        owner.put('c', 'o', b'0123456789')
-    cluster.daemon('container-updater')
-    return owners
-
-
-@pytest.fixture(params=COUNTS)
-def owner(request, accounts) -> Client:
-    """The owner of either account."""
-    return accounts[request.param]
-
-
-class TestAccountQuota:
-    """Of an account with one object of ten bytes."""
-
-    @pytest.fixture
-    def writer(self, owner, stranger) -> Client:
-        """May write, so that the quotas hold for this user."""
-        acl = json.dumps({'read-write': ['test:tester3']})
-        headers = {'X-Account-Access-Control': acl}
-        assert owner.post(headers=headers).status == 204
-        yield stranger.visiting(owner)
-        headers = {
-            f'X-Remove-Account-Quota-{name}': 'x'
-            for name in ('Bytes', 'Count')
-        }
-        assert owner.post(headers=headers).status == 204
-
-    def set_quota(self, owner: Client, name: str, value: int) -> None:
-        headers = {f'X-Account-Quota-{name}': str(value)}
-        assert owner.post(headers=headers).status == 204
-
-    def assert_refused(self, answer) -> None:
-        assert (answer.status, answer.body) == REFUSED
-
-    def test_of_bytes_counts_what_lies_in_shards(self, owner, writer):
-        self.set_quota(owner, 'Bytes', 19)
-        self.assert_refused(writer.put('c', 'p', b'0123456789'))
-        assert writer.put('c', 'o', b'012345678').status == 201
-
-    def test_of_bytes_holds_after_the_owner_has_looked(self, owner, writer):
-        self.set_quota(owner, 'Bytes', 19)
-        assert owner.head().status == 204
-        self.assert_refused(writer.put('c', 'p', b'0123456789'))
-        assert owner.listing().status == 200
-        self.assert_refused(writer.put('c', 'p', b'0123456789'))
-
-    def test_of_objects_counts_what_lies_in_shards(self, owner, writer):
-        self.set_quota(owner, 'Count', 1)
-        self.assert_refused(writer.put('c', 'p', b'x'))
-        self.set_quota(owner, 'Count', 2)
-        assert writer.put('c', 'o', b'x').status == 201

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``swift`` builds on objects, on plain and sharded containers.
+"""What the program ``swift`` builds on objects, in sharded containers.
 
-Large objects, versions, temporary URLs, and whole accounts.
+Large objects, versions and temporary URLs.
 """
 
 from pathlib import Path
@@ -9,13 +9,11 @@ from typing import NamedTuple
 
 import pytest
 
-from test.functional.client import Client
-from test.functional.conftest import MAKERS, STORED_BODY, unique
+from test.functional.conftest import STORED_BODY, make_sharded, unique
 from test.functional.realclients import (
     COUNTS,
     SwiftProgram,
     names_in,
-    read_tree,
     store,
     timestamp_of,
 )
@@ -29,6 +27,12 @@ MANIFESTS = {'slo': '--use-slo', 'dlo': '--use-dlo'}
 def swift(cluster) -> SwiftProgram:
     """The program, as the owner of the tests' account."""
     return SwiftProgram.for_owner(cluster)
+
+
+@pytest.fixture
+def container(sharded) -> str:
+    """A new sharded container."""
+    return sharded
 
 
 @pytest.fixture
@@ -59,12 +63,12 @@ class Home(NamedTuple):
 
 
 class TestLargeObject:
-    @pytest.fixture(params=COUNTS)
-    def home(self, request, client) -> Home:
+    @pytest.fixture
+    def home(self, client) -> Home:
         name = unique('large')
         home = Home(name, f'{name}_segments')
         for each in home:
-            client.put(each, headers=COUNTS[request.param])
+            client.put(each, headers=COUNTS['sharded'])
         return home
 
     def test_makes_a_container_for_its_segments(
@@ -141,9 +145,9 @@ class Versioned(NamedTuple):
 
 
 class TestVersions:
-    @pytest.fixture(params=MAKERS)
-    def versioned(self, request, client) -> Versioned:
-        name = MAKERS[request.param](client, X_Versions_Enabled='true')
+    @pytest.fixture
+    def versioned(self, client) -> Versioned:
+        name = make_sharded(client, X_Versions_Enabled='true')
         puts = [client.put(name, 'o', body) for body in (b'1', b'22')]
         answers = [*puts, client.delete(name, 'o')]
         ids = [answer.headers['x-object-version-id'] for answer in answers]
@@ -205,60 +209,3 @@ class TestTempUrl:
         anybody = client.anonymous()
         assert anybody.raw('GET', f'{prefix}1?{query}').body == STORED_BODY
         assert anybody.raw('GET', f'{keyed}/b?{query}').status == 401
-
-
-class Account(NamedTuple):
-    """An account of its own, with a container ``c``."""
-
-    client: Client
-    swift: SwiftProgram
-
-
-def make_account(new_account, kind: str) -> Account:
-    client = new_account()
-    assert client.put('c', headers=COUNTS[kind]).status == 201
-    return Account(client, SwiftProgram.with_token(client))
-
-
-@pytest.fixture(scope='class', params=COUNTS)
-def filled_account(request, cluster, new_account):
-    """Such an account that knows what was put into its containers."""
-    account = make_account(new_account, request.param)
-    store(account.client, 'c', 'a', 'b', 'ü')
-    account.client.put('other')
-    cluster.daemon('container-updater')
-    return account
-
-
-class TestAccount:
-    @pytest.fixture(params=COUNTS)
-    def account(self, request, new_account):
-        return make_account(new_account, request.param)
-
-    def test_is_listed(self, filled_account):
-        assert filled_account.swift.lines('list') == ['c', 'other']
-
-    def test_is_listed_in_long(self, filled_account):
-        lines = filled_account.swift.lines('list', '--lh')
-        first, second, total = (line.split() for line in lines)
-        assert (first[0], first[1], first[-1]) == ('3', '30', 'c')
-        assert (second[0], second[1], second[-1]) == ('0', '0', 'other')
-        assert total == ['3', '30']
-
-    def test_has_figures(self, filled_account):
-        shown = filled_account.swift.stat()
-        assert shown['Containers'] == '2'
-        assert shown['Objects'] == '3'
-        assert shown['Bytes'] == '30'
-        assert shown['Containers in policy "policy-0"'] == '2'
-
-    def test_is_downloaded(self, filled_account, tmp_path):
-        filled_account.swift('download', '--all', cwd=tmp_path)
-        files = read_tree(tmp_path)
-        assert sorted(files) == ['c/a', 'c/b', 'c/ü']
-        assert set(files.values()) == {STORED_BODY}
-
-    def test_can_be_emptied(self, account):
-        store(account.client, 'c', 'a', 'b', 'ü')
-        account.swift('delete', '--all')
-        assert account.client.listing().names() == []
