@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads of shards at their servers: replicas, and what is left to the app."""
+"""Reads of shards at their servers, and those that are left to the app."""
 
 import socket
 from contextlib import ExitStack
@@ -11,12 +11,13 @@ from swift.common.swob import Request, Response
 from swift.common.utils import get_logger
 from swift.proxy.server import Application
 
-from shardmw.backend import Backend, LogicalContainer
-from shardmw.layout import Layout
+from shardmw.backend.containers import LogicalContainer
+from shardmw.backend.requests import Backend
+from shardmw.record import Layout
 from test.functional.answering import answering
 
 INFO = {'status': 200, 'object_count': 0, 'bytes': 0, 'sysmeta': {}}
-LISTING = b'[{"name": "\\u0000a"}]'
+LISTING = b'[{"name": "a"}]'
 
 
 def response(status: str, body: bytes = b'', **headers) -> bytes:
@@ -105,7 +106,7 @@ def port_of(url: str) -> int:
 def read(app, method: str = 'GET', **env):
     env = {**Request.blank('/v1/a/c').environ, **env}
     env['swift.infocache'] = {'account/a': {'status': 200}}
-    target = LogicalContainer('v1', 'a', 'c', INFO, Layout(4))
+    target = LogicalContainer('v1', 'a', 'c', INFO, Layout('65a1b2c3d4e5f', 4))
     reads = Backend(app, get_logger({}), 4).shard_reads(env, target)
     return reads.read(2, method, 'limit=3')
 
@@ -123,7 +124,7 @@ def test_it_is_asked_as_the_app_would():
         read(Proxy(Ring([port_of(server.url)]), {}))
         (head,) = server.heads
     request, *headers = head.decode().splitlines()
-    path = '/d0/7/a/%00shardmw%00c%002?limit=3'
+    path = '/d0/7/.shardmw_a/c.65a1b2c3d4e5f.2?limit=3'
     assert request == f'GET {path} HTTP/1.1'
     assert 'X-Backend-Allow-Reserved-Names: true' in headers
     assert 'X-Backend-Record-Type: auto' in headers
@@ -165,7 +166,7 @@ def test_replicas_that_all_fail_are_a_503(proxy):
 def test_what_is_not_just_good_is_left_to_the_app(proxy, answer):
     app = proxy(answer, GOOD)
     assert read(app).body == [b'[]']
-    assert app.asked == ['/v1/a/\0shardmw\0c\x002']
+    assert app.asked == ['/v1/.shardmw_a/c.65a1b2c3d4e5f.2']
 
 
 def test_after_failures_too(proxy):
@@ -187,7 +188,12 @@ def test_a_handoff_need_not_have_the_container(proxy, answer, status):
 
 def test_what_needs_all_replicas_is_left_to_the_app(proxy):
     app = proxy(GOOD)
-    assert read(app, HTTP_X_NEWEST='true').body == [b'[]']
+    newest = {'HTTP_X_NEWEST': 'true', 'swift_owner': True}
+    assert read(app, **newest).body == [b'[]']
+
+
+def test_only_owners_can_have_all_replicas_asked(proxy):
+    assert read(proxy(GOOD), HTTP_X_NEWEST='true').body == [LISTING]
 
 
 def test_where_replicas_are_raced_all_is_left_to_the_app(proxy):
@@ -197,10 +203,11 @@ def test_where_replicas_are_raced_all_is_left_to_the_app(proxy):
 
 def test_a_log_before_the_app_is_no_obstacle(proxy):
     app = ProxyLoggingMiddleware(proxy(GOOD), {})
+    app._pipeline_final_app = app.app  # as Swift's loader does
     assert read(app).body == [LISTING]
 
 
-def test_with_a_filter_before_the_app_all_goes_through_it(proxy):
+def test_with_an_app_of_another_kind_all_goes_through_it(proxy):
     app = proxy(GOOD)
     assert read(lambda *args: app(*args)).body == [b'[]']
 
