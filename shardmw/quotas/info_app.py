@@ -15,7 +15,7 @@ versions, whose bytes Swift counts against the quota of their owners.
 from collections.abc import Callable
 
 from swift.common.header_key_dict import HeaderKeyDict
-from swift.common.http import HTTP_OK
+from swift.common.http import HTTP_OK, is_success
 from swift.common.swob import Request, Response
 from swift.proxy.controllers.base import headers_to_account_info
 
@@ -25,7 +25,11 @@ from shardmw.backend.containers import (
     BackendError,
     described_by,
 )
-from shardmw.backend.infocache import INFOCACHE_ENV, info_key
+from shardmw.backend.infocache import (
+    INFOCACHE_ENV,
+    info_key,
+    without_memcached,
+)
 from shardmw.backend.memcached import SharedCache
 from shardmw.paths import Path, parse_path
 from shardmw.placement import is_hidden_account, versions_owner
@@ -74,17 +78,20 @@ class InfoApp:
             return self.app(env, start_response)
         if path.name or is_hidden_account(path.account):
             return self.app(env, start_response)
-        resp = Request(env).get_response(self.app)
+        # Not even while the sums are read may others go by the root alone.
+        with without_memcached(env):
+            resp = Request(env).get_response(self.app)
         if resp.is_success and _needs_sums(path, resp.headers):
             self._add_sums(env, path, resp)
+        _set_info(env, path, resp.headers)
         return resp(env, start_response)
 
     def _add_sums(self, env: dict, path: Path, resp: Response) -> None:
         try:
             if path.container is None:
                 self.account_stats.add_totals(env, path.account, resp.headers)
-            elif not self._add_shards(env, path, resp):
-                return
+            else:
+                self._add_shards(env, path, resp)
         except (BackendError, LayoutError) as err:
             self.logger.warning(
                 'shardmw: quotas of /%s/%s go by the root alone: %s',
@@ -93,15 +100,15 @@ class InfoApp:
                 err,
             )
             return
-        _cache_figures(env, path, resp.headers)
+        _add_figures(env, path, resp.headers)
 
-    def _add_shards(self, env: dict, path: Path, resp: Response) -> bool:
+    def _add_shards(self, env: dict, path: Path, resp: Response) -> None:
         answer = Answer(
             None, resp.status, HeaderKeyDict(resp.headers.items()), []
         )
         target = described_by(path, answer.info())
         if target is None:
-            return False
+            return
         sums = self.stats.of(env, target)
         resp.headers.update(
             {
@@ -111,7 +118,6 @@ class InfoApp:
                 BYTES_USED_HEADER: str(answer.bytes_used + sums.bytes_used),
             }
         )
-        return True
 
 
 def share_info(env: dict, path: Path, answer: Answer) -> None:
@@ -125,9 +131,8 @@ def share_info(env: dict, path: Path, answer: Answer) -> None:
     if not answer.is_success:
         return
     if _needs_sums(path, answer.headers):
-        _cache_figures(env, path, answer.headers)
-    else:
-        _set_info(env, path, answer.headers)
+        _add_figures(env, path, answer.headers)
+    _set_info(env, path, answer.headers)
 
 
 def install(pipeline: list, info_app: InfoApp) -> None:
@@ -136,11 +141,11 @@ def install(pipeline: list, info_app: InfoApp) -> None:
         app._pipeline_request_logging_app = info_app
 
 
-def _cache_figures(env: dict, path: Path, headers: HeaderKeyDict) -> None:
-    """Put the figures of an answer into the info that the proxy app cached.
+def _add_figures(env: dict, path: Path, headers: HeaderKeyDict) -> None:
+    """Put the figures of an answer into the info of the request.
 
-    The app cached the whole info; its answer lacks what the client may not
-    see, such as ACLs.
+    The proxy app cached the whole info; its answer lacks what the client may
+    not see, such as ACLs.
 
     :param headers: of an answer to a GET or HEAD, sums included
     """
@@ -151,7 +156,6 @@ def _cache_figures(env: dict, path: Path, headers: HeaderKeyDict) -> None:
     info = {**infocache[key], **_figures(path, headers)}
     info.setdefault(ROOT_OBJECTS_KEY, infocache[key].get('object_count'))
     infocache[key] = info
-    _set_info(env, path, headers)
 
 
 def _set_info(env: dict, path: Path, headers: HeaderKeyDict) -> None:
@@ -162,9 +166,11 @@ def _set_info(env: dict, path: Path, headers: HeaderKeyDict) -> None:
     key = info_key(path.account, path.container)
     info = (env.get(INFOCACHE_ENV) or {}).get(key)
     level = 'Container' if path.container else 'Account'
-    seconds = headers.get(f'X-Backend-Recheck-{level}-Existence', 0)
+    seconds = int(headers.get(f'X-Backend-Recheck-{level}-Existence', 0))
+    if info and not is_success(info['status']):
+        seconds //= 10
     if info:
-        SharedCache(env).set(key, info, int(seconds))
+        SharedCache(env).set(key, info, seconds)
 
 
 def _figures(path: Path, headers: HeaderKeyDict) -> dict:

@@ -26,6 +26,7 @@ from urllib.parse import unquote
 from swift.account.server import AccountController
 from swift.common import bufferedhttp, storage_policy, utils
 from swift.common.header_key_dict import HeaderKeyDict
+from swift.common.middleware.memcache import MemcacheMiddleware
 from swift.common.storage_policy import (
     StoragePolicy,
     StoragePolicyCollection,
@@ -38,6 +39,7 @@ from swift.common.swob import (
     wsgi_to_str,
 )
 from swift.common.utils import Timestamp, get_logger
+from swift.common.wsgi import loadapp
 from swift.container.backend import ContainerBroker
 from swift.container.server import ContainerController
 from swift.proxy.server import Application
@@ -249,11 +251,19 @@ class Servers:
         self.away: set[str] = set()
         self.broken: set[str] = set()
         self.asked: list[tuple[str, str, str]] = []
+        self._events: dict[str, Callable] = {}
         self.folder = folder
         self._apps = {
             self.ACCOUNT_PORT: AccountController(conf, logger),
             self.CONTAINER_PORT: ContainerController(conf, logger),
         }
+
+    def before(self, path: str, event: Callable) -> None:
+        """Have something happen before the next request to a container.
+
+        :param path: ``/account/container``
+        """
+        self._events[path] = event
 
     def answer(
         self, port: int, method: str, path: str, headers: list, body: bytes
@@ -261,6 +271,8 @@ class Servers:
         """Return what a server answers to a request."""
         _, device, _, rest = unquote(path).partition('?')[0].split('/', 3)
         self.asked.append((device, method, f'/{rest}'))
+        if f'/{rest}' in self._events:
+            self._events.pop(f'/{rest}')()
         if f'/{rest}' in self.broken:
             return ServerResponse('500 Internal Error', [], b'')
         req = Request.blank(path, method=method, body=body)
@@ -275,7 +287,10 @@ class FakeSwift(Application):
     :ivar calls: the requests that reached the app, in their order
     :ivar servers: the servers
     :ivar memcached: what :meth:`send` gives to requests
+    :cvar current: the app of the pipeline that is being loaded
     """
+
+    current: 'FakeSwift'
 
     def __init__(self, servers: Servers, replicas: int, **conf: str) -> None:
         conf = {
@@ -597,3 +612,40 @@ def filtered(swift: FakeSwift, **conf: str) -> ShardMiddleware:
     :param conf: options of the filter
     """
     return ShardMiddleware(swift, parse_options(conf), Logger())
+
+
+def loaded(swift: FakeSwift, filters: list[str], **conf: str) -> Callable:
+    """Load a proxy's pipeline as Swift does, and return its first filter.
+
+    :param filters: the names of Swift's filters, left of this one
+    :param conf: options of this filter
+    """
+    entry_points = {name: f'use = egg:swift#{name}' for name in filters}
+    options = [f'{name} = {value}' for name, value in conf.items()]
+    entry_points['shardmw'] = '\n'.join(
+        ['use = egg:shardmw#shardmw', *options]
+    )
+    sections = [f'[filter:{name}]\n{s}' for name, s in entry_points.items()]
+    text = '\n\n'.join(
+        [
+            '[pipeline:main]\npipeline = '
+            + ' '.join([*entry_points, 'proxy-server']),
+            '[app:proxy-server]\n'
+            f'paste.app_factory = {__name__}:app_factory\n'
+            'bind_port = 80',
+            *sections,
+        ]
+    )
+    path = Path(swift.servers.folder, 'proxy-server.conf')
+    path.write_text(text)
+    with mock.patch.object(FakeSwift, 'current', swift, create=True):
+        app = loadapp(str(path))
+    for each in app._pipeline:
+        if isinstance(each, MemcacheMiddleware):
+            each.memcache = swift.memcached
+    return app
+
+
+def app_factory(_global_conf: dict, **_conf: str) -> FakeSwift:
+    """Return the proxy app of a pipeline, for PasteDeploy."""
+    return FakeSwift.current

@@ -332,6 +332,90 @@ class TestRateLimit:
         assert rows_of_writes(swift) == [None]
 
 
+class TestDeleteWithStrays:
+    """A DELETE reaches a row in the root, too, which may have some."""
+
+    @pytest.fixture
+    def filter_app(self, swift):
+        filter_app = filtered(swift)
+        create(swift, filter_app, 4)
+        for name in ('o', 'p'):
+            swift.put_row(f'/{ACCOUNT}/c/{name}')
+        swift.memcached.values.clear()
+        return filter_app
+
+    def updates(self, swift) -> list[str]:
+        """Return the containers that rows were written to."""
+        return [
+            path for _, how, path in swift.servers.asked if how == 'UPDATE'
+        ]
+
+    @pytest.mark.parametrize('status', [204, 404])
+    def test_removes_the_row_from_the_root(self, swift, filter_app, status):
+        swift.register('DELETE', OBJECT, status)
+        assert swift.send(filter_app, 'DELETE', OBJECT).status_int == status
+        assert swift.rows(ACCOUNT, 'c') == {'p': 1}
+
+    def test_sends_the_other_tombstone_to_the_shard(self, swift, filter_app):
+        swift.send(filter_app, 'DELETE', OBJECT)
+        assert rows_of_writes(swift) == [f'{HIDDEN}/{shard_for(swift, "o")}']
+
+    def test_leaves_a_later_row_in_the_root(self, swift, filter_app):
+        headers = {'X-Timestamp': '1500000000.00000'}
+        swift.send(filter_app, 'DELETE', OBJECT, headers)
+        assert 'o' in swift.rows(ACCOUNT, 'c')
+
+    def test_has_one_timestamp(self, swift, filter_app):
+        swift.before(
+            'DELETE', OBJECT, lambda: swift.put_row(f'/{ACCOUNT}/c/o', size=2)
+        )
+        swift.send(filter_app, 'DELETE', OBJECT)
+        assert swift.rows(ACCOUNT, 'c') == {'o': 2, 'p': 1}
+
+    @pytest.mark.parametrize('status', [401, 403, 409, 412, 503])
+    def test_that_fails_leaves_the_row(self, swift, filter_app, status):
+        swift.register('DELETE', OBJECT, status)
+        assert swift.send(filter_app, 'DELETE', OBJECT).status_int == status
+        assert 'o' in swift.rows(ACCOUNT, 'c')
+
+    def test_that_cannot_reach_the_root_is_a_503(self, swift, filter_app):
+        swift.send(filter_app, 'PUT', OBJECT)
+        swift.servers.broken = {f'/{ACCOUNT}/c'}
+        assert swift.send(filter_app, 'DELETE', OBJECT).status_int == 503
+
+    @pytest.mark.parametrize('method', ['PUT', 'POST'])
+    def test_is_the_only_write_that_does(self, swift, filter_app, method):
+        swift.send(filter_app, method, OBJECT)
+        assert self.updates(swift) == []
+
+    def test_writes_no_row_to_a_root_without_strays(self, swift):
+        filter_app = filtered(swift)
+        create(swift, filter_app, 2, 'd')
+        swift.send(filter_app, 'DELETE', f'/v1/{ACCOUNT}/d/o')
+        assert self.updates(swift) == []
+
+    def test_does_not_take_the_sums_for_strays(self, swift):
+        filter_app = filtered(swift)
+        create(swift, filter_app, 2, 'd')
+        path = f'/v1/{ACCOUNT}/d'
+        quota = {'X-Container-Meta-Quota-Count': '9'}
+        swift.send(filter_app, 'POST', path, quota)
+        swift.put_row(f'/{HIDDEN}/{shard_for(swift, "o", "d")}/o')
+        swift.send(filter_app, 'HEAD', path)
+        info = swift.memcached.get(get_cache_key(ACCOUNT, 'd'))
+        assert int(info['object_count']) == 1
+        swift.send(filter_app, 'DELETE', f'{path}/o')
+        assert self.updates(swift) == []
+
+    def test_sees_strays_of_a_container_with_a_quota(self, swift, filter_app):
+        quota = {'X-Container-Meta-Quota-Count': '9'}
+        swift.send(filter_app, 'POST', CONTAINER, quota)
+        swift.register('GET', f'/v1/{HIDDEN}', 503)
+        swift.send(filter_app, 'HEAD', CONTAINER)
+        swift.send(filter_app, 'DELETE', OBJECT)
+        assert swift.rows(ACCOUNT, 'c') == {'p': 1}
+
+
 class TestHeadCache:
     """After a write, HEADs of the container read the shards anew."""
 
