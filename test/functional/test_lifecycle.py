@@ -47,7 +47,7 @@ ANOTHER_COUNT = SHARDS - 1
 MOVING = name_in_shard(SHARDS - 1, SHARDS)
 
 MANY_SHARDS = 64
-ORPHANS = 12
+ORPHANS = 10
 PATIENCE_SECONDS = 30
 
 #: Longer ago than the creation of a container may take.
@@ -377,7 +377,7 @@ class TestObjectInShardWithoutRoot:
         assert client.delete(orphaned).status == 409
         assert_kept(client, orphaned, {MOVING})
 
-    @pytest.mark.parametrize('count', [SHARDS, SHARDS + 1, ANOTHER_COUNT, 1])
+    @pytest.mark.parametrize('count', [SHARDS, SHARDS + 1, 1])
     def test_is_in_the_container_when_it_is_created_again(
         self, client, backing, orphaned, count
     ):
@@ -602,10 +602,10 @@ class TestDeleteDuringUpload:
 CHANGES = {
     f'{was} to {becomes}': (was, becomes)
     for was in (0, SHARDS)
-    for becomes in (0, 1, ANOTHER_COUNT, SHARDS)
+    for becomes in (0, ANOTHER_COUNT, SHARDS)
 }
 CHANGES_OF_POLICY = {
-    change: CHANGES[change] for change in ('0 to 0', '0 to 4', '4 to 3')
+    change: CHANGES[change] for change in ('0 to 0', '4 to 3')
 }
 
 
@@ -710,7 +710,7 @@ def uploads(client: Client, container: str, count: int) -> set[str]:
 
 
 class TestConcurrentCreates:
-    ROUNDS = range(3)
+    ROUNDS = range(2)
 
     def create_and_upload(
         self, client: Client, container: str, shards: int
