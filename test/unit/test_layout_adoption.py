@@ -18,7 +18,6 @@ from shardmw.backend.requests import Backend
 from shardmw.layout import adoption as adoption_module
 from shardmw.layout.adoption import CREATION_SECONDS, Adoption
 from shardmw.layout.lookup import Layouts
-from shardmw.layout.roots import read_root
 from shardmw.layout.row_targets import RowTargets
 from shardmw.paths import Path
 from shardmw.placement import (
