@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the row of an object lies: name -> key -> shard -> backing container.
+"""The place of an object's row: name -> key -> shard -> backing container.
 
 Pure: no request, no I/O. All names are native strings. Stored rows depend on
 every function here, so what it returns for a given layout never changes.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client request keeps in Swift's info cache.
+"""The entries of a client request in Swift's info cache.
 
 All sub-requests that other filters make for one client request share one
 dictionary, ``env['swift.infocache']``.
@@ -25,7 +25,7 @@ info_key = functools.lru_cache(CACHED_CONTAINERS)(get_cache_key)
 
 @dataclass(slots=True)
 class RequestState:
-    """What the filter keeps for one client request and its sub-requests.
+    """The filter's data of one client request and its sub-requests.
 
     :ivar counted: the writes and listings that were counted against a rate
     :ivar sums: the objects and bytes of sharded containers, by account and

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How containers are created, changed and deleted.
+"""PUT, POST and DELETE of containers.
 
 At every point where a process can die, an acknowledged object can be read and
 listed; a container is plain, or sharded with all its shards, or gone; and the
@@ -117,7 +117,7 @@ class Lifecycle:
         """Create a container, or change its metadata."""
         if authorize(req) or not _has_allowed_length(path.container):
             return self.app
-        refusal = container_rate.take_header(req) or self._invalid_count(req)
+        refusal = container_rate.take_header(req)
         if refusal:
             return refusal
         root = read_root(self.backend, req.environ, path)
@@ -152,6 +152,9 @@ class Lifecycle:
     def _put(self, req: Request, path: Path, root: RootState) -> Callable:
         if root.exists and not root.is_revived:
             return self._put_existing(req, path, root)
+        refusal = self._invalid_count(req)
+        if refusal:
+            return refusal
         shards = self._shards_for(req, path)
         if shards == 0:
             return Verbatim(self.backend.send_as_client(req))
@@ -199,16 +202,16 @@ class Lifecycle:
         text = req.headers.get(SHARD_COUNT_HEADER)
         if text is None or not root.exists:
             return None
+        if root.layout and text == str(root.layout.shards):
+            return None  # whatever may be asked for now
         refusal = self._invalid_count(req)
         if refusal:
             return refusal
         if root.layout is None:
             return _count_conflict(req, 'This container is not sharded')
-        if int(text) != root.layout.shards:
-            return _count_conflict(
-                req, f'This container has {root.layout.shards} shards'
-            )
-        return None
+        return _count_conflict(
+            req, f'This container has {root.layout.shards} shards'
+        )
 
     def _shards_for(self, req: Request, path: Path) -> int:
         """Return the shard count of a new container, 0 for a plain one.

@@ -37,7 +37,7 @@ CONFIRMED = 10_000
 
 
 class _Confirmed(NamedTuple):
-    """What the replicas of a root said together.
+    """The layout that the replicas of a root agreed on.
 
     :param layout: the layout; None if the container is plain or deleted
     :param policy_index: the storage policy; None if it is not confirmed

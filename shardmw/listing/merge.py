@@ -44,7 +44,7 @@ class Ask(NamedTuple):
 
 @dataclass(slots=True)
 class _Source:
-    """What a source has answered.
+    """The answers of one source so far.
 
     :param last: the name of its last row
     :param taken: the number of its rows that the page took

@@ -20,7 +20,7 @@ CACHED_QUERIES = 64
 
 @dataclass(frozen=True, slots=True)
 class ListingParams:
-    """What a client asks of a container listing, as native strings.
+    """The parameters of a container listing, as native strings.
 
     :param limit: the most rows to return
     :param path: the pseudo-directory to list, which overrides prefix and

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What counts against a rate, and against the rate of which container.
+"""Count writes and listings, each once, against the right rate.
 
 A client's write counts once, in the container or shard that lists its object.
 Swift's own ratelimit filter stands left of the filters that send further

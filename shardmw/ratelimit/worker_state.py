@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one proxy worker knows about the slots of one container: pure.
+"""The state of one proxy worker for the slots of one container: pure.
 
 Slots are those of :mod:`shardmw.ratelimit.gcra`. The I/O that reserves them is
 in :mod:`shardmw.ratelimit.slots`.
@@ -85,7 +85,7 @@ class LeasedSlots:
 
 
 class WorkerState:
-    """What one worker knows about one container's counter.
+    """The state of one worker for one container's counter.
 
     :ivar leased: slots that were reserved for writes to come
     :ivar waiters: the events of the writes that wait for a slot, in order of
