@@ -14,6 +14,7 @@ from swift.common.swob import HTTPForbidden
 from swift.proxy.controllers.base import get_cache_key
 
 from shardmw.backend.containers import RECORD_HEADER, SHARD_COUNT_HEADER
+from shardmw.backend.nodes import ask_primaries
 from shardmw.controllers import lifecycle
 from shardmw.layout import adoption
 from shardmw.placement import (
@@ -176,7 +177,7 @@ class TestCountThatIsRefused:
         'text',
         [
             '0',
-            '65',
+            '1025',
             '-1',
             '+4',
             '1.5',
@@ -195,8 +196,8 @@ class TestCountThatIsRefused:
         assert resp.body == (
             b'X-Container-Shard-Count must be a number from 1 to 64'
         )
-        assert swift.calls == []
-        assert swift.servers.asked == []
+        assert swift.sent('PUT') == []
+        assert not swift.exists(ACCOUNT, 'c')
 
     def test_is_above_what_clients_may_ask_for(self, swift):
         filter_app = filtered(swift, client_max_shards='2')
@@ -256,6 +257,15 @@ class TestPutOfAnExistingContainer:
     def test_with_the_same_count_is_accepted(self, swift, filter_app, sharded):
         assert put(swift, filter_app, 2).status_int == 202
         assert layout_of(swift) == sharded
+
+    def test_with_the_same_count_is_accepted_whatever_clients_may_ask_for(
+        self, swift
+    ):
+        filter_app = filtered(swift, client_max_shards='1')
+        assert put(swift, filter_app, 2).status_int == 202
+        headers = {SHARD_COUNT_HEADER: '2'}
+        resp = swift.send(filter_app, 'POST', CONTAINER, headers)
+        assert resp.status_int == 204
 
     def test_with_another_count_is_refused(self, swift, filter_app, sharded):
         resp = put(swift, filter_app, 3)
@@ -856,6 +866,40 @@ class TestDelete:
         assert shards_in(swift) == all_backing(anew)
 
 
+class TestDeleteWithASplitShard:
+    """Swift's own sharder has split a shard, whose figures may lag behind."""
+
+    @pytest.fixture
+    def path(self, swift, filter_app, monkeypatch) -> str:
+        create(swift, filter_app, 2)
+        split = backing(swift, 1)
+
+        def heads(app, env, account, container, method):
+            answers = ask_primaries(app, env, account, container, method)
+            if container == split:
+                for answer in answers:
+                    answer.headers['X-Backend-Sharding-State'] = 'sharded'
+            return answers
+
+        monkeypatch.setattr(lifecycle, 'ask_primaries', heads)
+        return f'/v1/{HIDDEN}/{split}'
+
+    def delete(self, swift, filter_app) -> int:
+        return swift.send(filter_app, 'DELETE', CONTAINER).status_int
+
+    def test_that_lists_an_object_is_refused(self, swift, filter_app, path):
+        swift.register('GET', path, 200, body=b'[{"name": "o"}]')
+        assert self.delete(swift, filter_app) == 409
+
+    def test_that_lists_nothing_succeeds(self, swift, filter_app, path):
+        swift.register('GET', path, 200, body=b'[]')
+        assert self.delete(swift, filter_app) == 204
+
+    def test_that_cannot_be_listed_is_a_503(self, swift, filter_app, path):
+        swift.register('GET', path, 503)
+        assert self.delete(swift, filter_app) == 503
+
+
 class TestDeleteOfAPlainContainer:
     def test_is_the_apps(self, swift, filter_app):
         put(swift, filter_app)
@@ -909,6 +953,38 @@ class TestDeleteWithReplicasAway:
         assert resp.status_int in (201, 202)
         for replica in range(3):
             assert layout_of(replicated, replica=replica).shards == 4
+
+
+class TestRevivedContainer:
+    """Rows have come since the container was deleted."""
+
+    @pytest.fixture(autouse=True)
+    def revived(self, swift):
+        policy = {'X-Backend-Storage-Policy-Index': '1'}
+        swift.put_container(f'/{ACCOUNT}/c', policy)
+        swift.direct('DELETE', f'/{ACCOUNT}/c')
+        swift.put_row(f'/{ACCOUNT}/c/o', policy_index=1)
+
+    def test_is_sharded_by_a_put_with_a_count(self, swift, filter_app):
+        assert put(swift, filter_app, 2).is_success
+        assert layout_of(swift).shards == 2
+        resp = swift.send(filter_app, 'GET', CONTAINER, query='format=json')
+        assert resp.headers['X-Container-Object-Count'] == '1'
+        assert b'"name": "o"' in resp.body
+        assert swift.rows(ACCOUNT, 'c') == {}
+
+    def test_keeps_its_policy(self, swift, filter_app):
+        put(swift, filter_app, 2)
+        for shard in shards_in(swift):
+            assert swift.broker(HIDDEN, shard).storage_policy_index == 1
+
+    def test_stays_plain_without_a_count(self, swift, filter_app):
+        assert put(swift, filter_app).is_success
+        assert swift.rows(ACCOUNT, 'c') == {'o': 1}
+
+    def test_cannot_be_deleted(self, swift, filter_app):
+        resp = swift.send(filter_app, 'DELETE', CONTAINER)
+        assert resp.status_int == 409
 
 
 class TestUnreadableRecord:

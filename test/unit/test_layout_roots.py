@@ -41,10 +41,11 @@ class Replica:
     put: int = 0
     deleted: int = 0
     layout: Layout | None = None
+    rows: int = 0
 
     @property
     def is_alive(self) -> bool:
-        return self.put > self.deleted
+        return self.put > self.deleted or self.rows > 0
 
     def take_put(self, at: int, layout: Layout | None) -> None:
         self.put = at
@@ -61,6 +62,7 @@ class Replica:
         if self.put:
             headers[PUT_TIMESTAMP] = Timestamp(self.put).internal
             headers[DELETE_TIMESTAMP] = Timestamp(self.deleted).internal
+            headers['X-Container-Object-Count'] = str(self.rows)
         if self.layout:
             headers[RECORD_HEADER] = self.layout.to_record()
         return Answer(None, status, headers, [])
@@ -177,6 +179,42 @@ class TestStaleReplica:
         for present in MAJORITIES:
             state = newest_state(root.heads(present))
             assert state.layout == root.layout
+
+
+class TestRevivedRoot:
+    """Rows have come since it was deleted."""
+
+    @pytest.fixture
+    def root(self) -> Root:
+        root = Root()
+        root.create(REPLICAS, shards=4)
+        root.delete(REPLICAS)
+        root.replicas[0].rows = 1
+        root.replicas[1].rows = 2
+        return root
+
+    def test_exists_and_is_plain(self, root):
+        state = newest_state(root.heads())
+        assert (state.exists, state.is_revived) == (True, True)
+        assert state.layout is None
+
+    def test_is_what_the_replica_with_the_most_rows_says(self, root):
+        assert newest_state(root.heads()).answer.object_count == 2
+
+    def test_without_its_rows_does_not_exist(self, root):
+        assert not newest_state(root.heads([2])).exists
+
+    def test_that_is_put_is_a_container_like_any(self, root):
+        root.create(REPLICAS, shards=8)
+        state = newest_state(root.heads())
+        assert (state.layout, state.is_revived) == (root.layout, False)
+
+    def test_is_not_one_that_a_stale_replica_has(self):
+        root = Root()
+        root.create(REPLICAS, shards=4)
+        root.replicas[2].rows = 1
+        root.delete([0, 1])
+        assert not newest_state(root.heads()).exists
 
 
 class TestReplicaWithoutRecord:
