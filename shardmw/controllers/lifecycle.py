@@ -57,7 +57,12 @@ from shardmw.placement import (
 )
 from shardmw.ratelimit import container_rate
 from shardmw.ratelimit.account_rate import AccountRate
-from shardmw.record import Layout, id_of_time, time_of_id
+from shardmw.record import (
+    SHARD_COUNT_LIMIT,
+    Layout,
+    id_of_time,
+    time_of_id,
+)
 from shardmw.stats.sums import SummedStats
 
 SYNC_TO_HEADER = 'X-Container-Sync-To'
@@ -74,6 +79,9 @@ CLOCK_TICK_SECONDS = 0.00001
 
 #: How many backing containers to create or delete at once.
 AT_A_TIME = 32
+
+#: Stands for a shard count that no container can have.
+NO_COUNT = 0
 
 SYNC_REFUSED = 'Container sync of sharded containers is not supported'
 
@@ -118,6 +126,8 @@ class Lifecycle:
         if authorize(req) or not _has_allowed_length(path.container):
             return self.app
         refusal = container_rate.take_header(req)
+        if not refusal and _count_asked(req) == NO_COUNT:
+            refusal = self._invalid_count(req)
         if refusal:
             return refusal
         root = read_root(self.backend, req.environ, path)
@@ -176,14 +186,11 @@ class Lifecycle:
 
     def _invalid_count(self, req: Request) -> Response | None:
         """Return the 400 for a shard count that a client may not ask for."""
-        text = req.headers.get(SHARD_COUNT_HEADER)
-        if text is None:
-            return None
+        asked = _count_asked(req)
         most = self.options.client_max_shards
         if req.environ.get('reseller_request'):
             most = self.options.max_shards
-        is_number = text.isascii() and text.isdecimal() and len(text) < 10
-        if is_number and 1 <= int(text) <= most:
+        if asked is None or 1 <= asked <= most:
             return None
         if most == 0:
             return _bad_request(
@@ -199,10 +206,10 @@ class Lifecycle:
         """Return the response to a change of a container that is refused."""
         if root.layout and req.headers.get(SYNC_TO_HEADER):
             return _bad_request(req, SYNC_REFUSED)
-        text = req.headers.get(SHARD_COUNT_HEADER)
-        if text is None or not root.exists:
+        asked = _count_asked(req)
+        if asked is None or not root.exists:
             return None
-        if root.layout and text == str(root.layout.shards):
+        if root.layout and asked == root.layout.shards:
             return None  # whatever may be asked for now
         refusal = self._invalid_count(req)
         if refusal:
@@ -222,8 +229,9 @@ class Lifecycle:
         :raises BackendError: if nobody can say
         :raises LayoutError: if a record that counts cannot be read
         """
-        if SHARD_COUNT_HEADER in req.headers:
-            return int(req.headers[SHARD_COUNT_HEADER])
+        asked = _count_asked(req)
+        if asked is not None:
+            return asked
         if self.options.max_shards == 0:
             return 0
         owner = versions_owner(path.container)
@@ -516,6 +524,19 @@ def _target(path: Path, info: dict, layout: Layout) -> LogicalContainer:
     return LogicalContainer(
         path.version, path.account, path.container, info, layout
     )
+
+
+def _count_asked(req: Request) -> int | None:
+    """Return the shard count that a request asks for, None without one.
+
+    :returns: NO_COUNT for one that no container can have
+    """
+    text = req.headers.get(SHARD_COUNT_HEADER)
+    if text is None:
+        return None
+    is_number = text.isascii() and text.isdecimal() and len(text) < 10
+    count = int(text) if is_number else NO_COUNT
+    return count if count <= SHARD_COUNT_LIMIT else NO_COUNT
 
 
 def _concerns_layout(req: Request) -> bool:

@@ -265,7 +265,7 @@ class TestCountsByConfiguration:
 
 
 @pytest.fixture(scope='class')
-def no_clients_shards(cluster):
+def no_clients_shards(cluster, old_pair):
     """The operator lets clients shard no containers."""
     settings = {
         'shardmw.client_max_shards': '0',
@@ -287,6 +287,13 @@ class TestNoCountsOfClients:
 
     def test_reseller_admin_may(self, admin):
         make_sharded(admin)
+
+    def test_count_of_a_sharded_container_can_be_given_again(
+        self, client, old_pair
+    ):
+        assert client.put(old_pair.sharded, headers=COUNT).status == 202
+        answer = client.put(old_pair.sharded, headers=ANOTHER_COUNT)
+        assert answer.status == 400
 
     def test_operators_default_is_used(self, client):
         container = make_plain(client)
@@ -321,6 +328,7 @@ class TestNoShards:
     def test_sharded_container_is_used_as_before(self, client, old_pair):
         container = old_pair.sharded
         assert client.put(container).status == 202
+        assert client.put(container, headers=COUNT).status == 202
         assert client.put(container, 'o', b'body').status == 201
         assert client.get(container, 'o').body == b'body'
         assert client.listing(container).names() == ['o']
@@ -394,7 +402,7 @@ class TestNames:
             # long for that, and the longest of all.
             *('x' * 224, 'x' * 225, 'x' * 243),
             # Swift counts characters, not bytes.
-            *('\u2603' * 100, '\U0001f600' * 243),
+            *('\u2603' * 100, '\U0001f600' * 224, '\U0001f600' * 243),
             ' %2F+&?=#;"<>\'\\',
             '.',
         ],
@@ -427,13 +435,20 @@ class TestNames:
         assert sharded.status == plain.status
         assert sharded.body == plain.body
 
-    def test_names_that_begin_alike_are_different_containers(self, client):
+    def test_names_that_begin_alike_are_different_containers(
+        self, client, backing
+    ):
         name = unique('alike')
-        for container in (name, f'{name}0', f'{name}1'):
-            client.put(container, headers=COUNT)
-            client.put(container, container)
-        assert client.listing(name).names() == [name]
-        assert client.listing(f'{name}0').names() == [f'{name}0']
+        client.put(name, headers=COUNT)
+        shard = backing.shards(name)[0]
+        alike = (name, f'{name}0', f'{name}.', f'{name}.0', shard, f'{shard}0')
+        for container in alike:
+            assert client.put(container, headers=COUNT).status in (201, 202)
+            assert client.put(container, container).status == 201
+        for container in alike:
+            assert client.listing(container).names() == [container]
+            assert client.delete(container, container).status == 204
+            assert client.delete(container).status == 204
 
     def test_listing_that_ends_in_a_slash_is_the_containers(
         self, client, container
