@@ -856,6 +856,16 @@ class TestDelete:
         resp = swift.send(filter_app, 'HEAD', CONTAINER)
         assert resp.status_int == 404
 
+    def test_and_a_plain_create_make_the_container_plain_at_once(
+        self, swift, filter_app
+    ):
+        swift.send(filter_app, 'PUT', f'{CONTAINER}/o')
+        self.delete(swift, filter_app)
+        put(swift, filter_app)
+        swift.send(filter_app, 'PUT', f'{CONTAINER}/o')
+        info = swift.calls[-1].infocache[get_cache_key(ACCOUNT, 'c')]
+        assert info['sharding_state'] == 'unsharded'
+
     def test_and_create_give_the_container_other_shards(
         self, swift, filter_app, sharded
     ):
@@ -944,6 +954,13 @@ class TestDeleteWithReplicasAway:
         put_sharded_row(replicated, 'o', replicas=[1, 2])
         resp = replicated.send(filter_app, 'DELETE', CONTAINER)
         assert resp.status_int == 409
+
+    def test_is_a_503_if_the_others_do_not_agree(self, replicated, filter_app):
+        put_sharded_row(replicated, 'o', replicas=[0])
+        replicated.servers.away = {'d2'}
+        resp = replicated.send(filter_app, 'DELETE', CONTAINER)
+        assert resp.status_int == 503
+        assert ('DELETE', CONTAINER) not in replicated.sent()
 
     def test_by_a_stale_replica_does_not_return(self, replicated, filter_app):
         replicated.servers.away = {'d0'}
