@@ -13,10 +13,18 @@ from hypothesis import strategies as st
 from swift.common.swob import Request
 from swift.proxy.controllers.base import get_cache_key
 
-from shardmw.backend.containers import RECORD_HEADER, BackendError
+from shardmw.backend.containers import (
+    RECORD_HEADER,
+    BackendError,
+    LogicalContainer,
+)
 from shardmw.backend.requests import Backend
 from shardmw.layout import adoption as adoption_module
-from shardmw.layout.adoption import CREATION_SECONDS, Adoption
+from shardmw.layout.adoption import (
+    CREATION_SECONDS,
+    PAUSE_SECONDS,
+    Adoption,
+)
 from shardmw.layout.lookup import Layouts
 from shardmw.layout.row_targets import RowTargets
 from shardmw.paths import Path
@@ -362,6 +370,19 @@ class TestManifest:
         assert self.listing(swift, LAYOUT) == before
         assert listed(swift) == {'a': 300}
 
+    @pytest.mark.parametrize(
+        'etag, may_be',
+        [
+            ('d41d8', False),
+            ('d41d8; slo_etag=ab12', True),
+            ('d41d8; s3_etag=ab12-2; slo_etag=ab12', True),
+            (f'{"A" * 44}; swift_meta=%7B%7D', False),
+            (f'{"A" * 88}; swift_meta=%7B%7D', True),
+        ],
+    )
+    def test_is_known_by_its_etag(self, etag, may_be):
+        assert adoption_module._may_be_manifest(etag) is may_be
+
     def test_that_is_gone_counts_as_empty(self, swift, proxy):
         swift.register('HEAD', f'/v1/{ACCOUNT}/c/a', 404)
         proxy.look()
@@ -499,6 +520,96 @@ class TestLimit:
         assert not proxy.adoption.is_due(path('c'))
 
 
+class TestUnfinished:
+    """While late rows have yet to be moved, no listing would be whole."""
+
+    @pytest.fixture(autouse=True)
+    def late(self, swift):
+        put_root(swift)
+        put_backing(swift)
+        for i in range(5):
+            upload(swift, f'obj-{i}')
+        swift.update_accounts()
+
+    def is_finished(self, proxy) -> bool:
+        try:
+            proxy.adoption.check_finished(path('c'))
+        except BackendError:
+            return False
+        return True
+
+    def test_is_not_known_before_a_look(self, proxy):
+        assert self.is_finished(proxy)
+
+    def test_is_over_when_all_rows_are_moved(self, proxy):
+        proxy.look()
+        assert self.is_finished(proxy)
+
+    def test_lasts_as_long_as_there_are_more_rows(self, proxy, monkeypatch):
+        monkeypatch.setattr(adoption_module, 'ROWS_AT_A_TIME', 3)
+        proxy.look()
+        assert not self.is_finished(proxy)
+        proxy.look()
+        assert self.is_finished(proxy)
+
+    def test_is_over_when_another_worker_has_moved_them(
+        self, swift, proxy, monkeypatch
+    ):
+        with monkeypatch.context() as patches:
+            patches.setattr(adoption_module, 'ROWS_AT_A_TIME', 3)
+            proxy.look()
+        Proxy(swift).look()
+        proxy.look()
+        assert self.is_finished(proxy)
+
+    def test_concerns_one_container(self, proxy, monkeypatch):
+        monkeypatch.setattr(adoption_module, 'ROWS_AT_A_TIME', 3)
+        proxy.look()
+        proxy.adoption.check_finished(path('d'))
+
+    def test_does_not_concern_strays(self, swift, proxy, monkeypatch):
+        put_root(swift, 'd')
+        for i in range(5):
+            upload(swift, f'obj-{i}', None, 'd')
+        monkeypatch.setattr(adoption_module, 'ROWS_AT_A_TIME', 3)
+        proxy.run('d')
+        proxy.adoption.check_finished(path('d'))
+
+
+class TestPause:
+    """After a failure, a worker does not try again at once."""
+
+    @pytest.fixture(autouse=True)
+    def clock(self, monkeypatch) -> Clock:
+        clock = Clock(time.time())
+        monkeypatch.setattr(adoption_module, 'time', clock)
+        return clock
+
+    @pytest.fixture(autouse=True)
+    def failed(self, swift, proxy):
+        put_root(swift)
+        upload(swift, 'a', None)
+        swift.update_accounts()
+        swift.register('GET', f'/v1/{HIDDEN}', 503)
+        proxy.run()
+        swift.unregister('GET', f'/v1/{HIDDEN}')
+        forget_requests(swift)
+
+    def test_asks_nothing(self, swift, proxy, clock):
+        clock.now += PAUSE_SECONDS - 0.1
+        assert proxy.run() is False
+        assert swift.calls == []
+
+    def test_ends(self, proxy, clock):
+        clock.now += PAUSE_SECONDS + 0.1
+        assert proxy.run() is True
+
+    def test_concerns_one_container(self, swift, proxy):
+        put_root(swift, 'd')
+        upload(swift, 'a', None, 'd')
+        assert proxy.run('d') is True
+
+
 class TestDue:
     @pytest.fixture(autouse=True)
     def clock(self, monkeypatch) -> Clock:
@@ -585,6 +696,29 @@ class TestRun:
         swift.register('GET', f'/v1/{HIDDEN}', 503)
         assert proxy.run() is False
         assert 'are not adopted yet' in proxy.logger.lines[0]
+
+    def test_of_a_known_container_reads_no_root_in_vain(self, swift, proxy):
+        put_root(swift)
+        swift.update_accounts()
+        swift.servers.asked.clear()
+        known = LogicalContainer('v1', ACCOUNT, 'c', {}, LAYOUT)
+        proxy.adoption.look(proxy.env(), path('c'), known)
+        assert f'/{ACCOUNT}/c' not in [p for _, _, p in swift.servers.asked]
+
+    def test_leaves_a_container_alone_that_is_created_meanwhile(
+        self, swift, proxy
+    ):
+        def create():
+            put_root(swift)
+            upload(swift, 'a', LAYOUT)
+            swift.update_accounts()
+
+        put_backing(swift, 'other')
+        swift.update_accounts()
+        swift.before('GET', f'/v1/{HIDDEN}', create)
+        proxy.look()
+        assert listed(swift) == {'a': 1}
+        assert swift.rows(ACCOUNT, 'c') == {}
 
     def test_is_one_at_a_time_for_a_container(self, swift, proxy):
         put_root(swift)
