@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+import pytest
+
+from shardmw.backend.containers import LogicalContainer
+from shardmw.layout import row_targets
+from shardmw.layout.row_targets import WHOLE_SECONDS, RowTargets
+from shardmw.record import Layout
+from test.unit.clocks import Clock
+from test.unit.containers import NEW_ID, OLD_ID
+
+TARGET = LogicalContainer('v1', 'a', 'c', {}, Layout(NEW_ID, 1))
+SHARD = f'.shardmw_a/c.{NEW_ID}.0'
+SPLIT = '.shards_x/first'
+
+
+class Backend:
+    """Looks up where rows go.
+
+    :ivar found: what it finds
+    :ivar asked: what it was asked for
+    """
+
+    def __init__(self) -> None:
+        self.found = SHARD
+        self.asked: list[tuple[str, str, str]] = []
+
+    def row_path(self, _env, account, container, name) -> str:
+        self.asked.append((account, container, name))
+        return self.found
+
+
+@pytest.fixture
+def backend() -> Backend:
+    return Backend()
+
+
+@pytest.fixture
+def clock(monkeypatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(row_targets, 'time', clock)
+    return clock
+
+
+@pytest.fixture
+def targets(backend, clock) -> RowTargets:
+    return RowTargets(backend)
+
+
+def test_a_row_goes_to_the_shard_of_its_name(targets, backend):
+    assert targets.of({}, TARGET, 'o') == SHARD
+    assert backend.asked == [('.shardmw_a', f'c.{NEW_ID}.0', 'o')]
+
+
+def test_a_shard_is_looked_up_once_a_minute(targets, backend, clock):
+    for name in 'abc':
+        targets.of({}, TARGET, name)
+    assert len(backend.asked) == 1
+    clock.now += WHOLE_SECONDS
+    targets.of({}, TARGET, 'd')
+    assert len(backend.asked) == 2
+
+
+def test_a_shard_that_swift_has_split_is_looked_up_for_each_name(
+    targets, backend
+):
+    backend.found = SPLIT
+    for name in 'abc':
+        assert targets.of({}, TARGET, name) == SPLIT
+    assert [name for _, _, name in backend.asked] == ['a', 'b', 'c']
+
+
+def test_a_shard_that_swift_splits_is_seen_within_a_minute(
+    targets, backend, clock
+):
+    targets.of({}, TARGET, 'a')
+    backend.found = SPLIT
+    clock.now += WHOLE_SECONDS
+    assert targets.of({}, TARGET, 'a') == SPLIT
+
+
+def test_shards_of_another_layout_are_looked_up_anew(targets, backend):
+    targets.of({}, TARGET, 'a')
+    other = LogicalContainer('v1', 'a', 'c', {}, Layout(OLD_ID, 1))
+    targets.of({}, other, 'a')
+    assert len(backend.asked) == 2
