@@ -9,6 +9,7 @@ import hashlib
 import json
 
 import pytest
+from hypothesis.stateful import run_state_machine_as_test
 
 from shardmw.saio import Cluster, ClusterOptions
 from test.functional.alike import make_twins, masked
@@ -23,6 +24,7 @@ from test.functional.conftest import (
     make_sharded,
 )
 from test.functional.realclients import s3_client
+from test.functional.test_transparency import OnBoth, settings_for
 from test.functional.unfiltered import running_unfiltered_proxy
 
 BODY = b'to be found in the clear nowhere ' * 100
@@ -255,3 +257,12 @@ class TestStrays:
             for name in backing.list_shard(twins.sharded, shard)
         ]
         assert sorted(in_shards) == client.listing(twins.plain).names()
+
+
+def test_a_sharded_container_answers_like_a_plain_one(client):
+    # A long name leaves some file systems no room for what encryption stores
+    # beside it.
+    run_state_machine_as_test(
+        lambda: OnBoth(client, SHARDS, longest_name=200),
+        settings=settings_for(3),
+    )
