@@ -205,6 +205,16 @@ class TestListingThatSwiftRefuses:
         query = 'limit=10001&allow_unordered=true&reverse=on'
         assert get(swift, filtered(swift), query=query).status_int == 412
 
+    def test_for_any_other_reason_gets_the_answer_of_the_root(
+        self, swift, filter_app
+    ):
+        head(swift, filter_app)
+        swift.register('GET', CONTAINER, 406, body=b'Not Acceptable')
+        forget_requests(swift)
+        resp = get(swift, filter_app)
+        assert (resp.status_int, resp.body) == (406, b'Not Acceptable')
+        assert asked_shards(swift) == []
+
 
 class TestUnorderedListing:
     def test_shows_every_row_once(self, swift, filter_app):
@@ -461,6 +471,13 @@ class TestShardThatFails:
     def test_to_a_root_that_does_not_answer_is_a_503(self, swift, send):
         swift.servers.broken = {f'/{ACCOUNT}/c'}
         assert send().status_int == 503
+
+    def test_to_a_root_that_stops_answering_is_a_503(self, swift, filter_app):
+        head(swift, filter_app)
+        swift.register('GET', CONTAINER, 507)
+        assert get(swift, filter_app).status_int == 503
+        (line,) = filter_app._logger.lines
+        assert line.endswith('backing: the root answered 507')
 
     def test_for_a_damaged_record_is_a_503(self, swift, send):
         swift.memcached.values.clear()

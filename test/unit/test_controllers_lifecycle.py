@@ -622,11 +622,26 @@ class TestVersions:
         assert layout_of(swift, VERSIONS) == layout_of(swift)
         assert len(shards_in(swift, VERSIONS)) == 2
 
+    def test_that_are_sharded_stay_as_they_are(self, swift, filter_app):
+        record = {RECORD_HEADER: Layout(NEW_ID, 3).to_record()}
+        swift.put_container(f'/{ACCOUNT}/{VERSIONS}', record)
+        headers = {
+            SHARD_COUNT_HEADER: '2',
+            SYSMETA_VERSIONS_CONT: '%00versions%00c',
+        }
+        resp = swift.send(filter_app, 'PUT', CONTAINER, headers)
+        assert resp.status_int == 201
+        assert layout_of(swift, VERSIONS) == Layout(NEW_ID, 3)
+
+    @pytest.mark.parametrize('method', ['PUT', 'POST'])
     def test_that_cannot_be_sharded_stop_the_creation_of_their_owner(
-        self, swift, filter_app
+        self, swift, filter_app, method, monkeypatch
     ):
+        monkeypatch.setattr(lifecycle, 'id_of_time', lambda _seconds: NEW_ID)
         swift.put_container(f'/{ACCOUNT}/{VERSIONS}')
-        swift.register('POST', self.PATH, 503)
+        shard = backing_container(VERSIONS, NEW_ID, 1)
+        paths = {'PUT': f'/v1/{HIDDEN}/{shard}', 'POST': self.PATH}
+        swift.register(method, paths[method], 503)
         headers = {
             SHARD_COUNT_HEADER: '2',
             SYSMETA_VERSIONS_CONT: '%00versions%00c',

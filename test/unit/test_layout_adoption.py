@@ -235,6 +235,45 @@ class TestLateRows:
         proxy.look()
         assert listed(swift, 'c.d', EARLIER) == {'a': 1}
 
+    def test_that_another_proxy_has_taken_are_no_error(
+        self, swift, proxy, late
+    ):
+        put_root(swift)
+        for name in late:
+            backing = backing_container('c', OLD_ID, shard_of(name, 2))
+            swift.direct('DELETE', f'/{HIDDEN}/{backing}/{name}')
+        for shard in range(2):
+            backing = backing_container('c', OLD_ID, shard)
+            swift.direct('DELETE', f'/{HIDDEN}/{backing}')
+        assert proxy.look() is False
+        assert proxy.logger.lines == []
+
+    def test_that_cannot_be_listed_are_put_off(self, swift, proxy, late):
+        put_root(swift)
+        backing = backing_container('c', OLD_ID, 0)
+        swift.register('GET', f'/v1/{HIDDEN}/{backing}', 503)
+        assert proxy.look() is False
+        assert 'are not adopted yet' in proxy.logger.lines[0]
+
+    def test_are_removed_from_where_swifts_own_sharder_has_them(
+        self, swift, proxy
+    ):
+        put_root(swift)
+        split = backing_container('c', OLD_ID, shard_of('a', 2))
+        swift.put_container(f'/{HIDDEN}/{split}')
+        upload(swift, 'a')
+        swift.update_accounts()
+        proxy.backend.is_split = lambda _env, _account, name: name == split
+        swift.memcached.set(
+            get_cache_key(HIDDEN, split, shard='updating'),
+            [['', '.shards_x/first']],
+        )
+        swift.put_container('/.shards_x/first')
+        swift.put_row('/.shards_x/first/a', at=UPLOADED)
+        proxy.look()
+        assert listed(swift) == {'a': 1}
+        assert swift.rows('.shards_x', 'first') == {}
+
     def test_are_found_before_the_account_lists_them(self, swift, proxy):
         put_backing(swift)
         swift.update_accounts()

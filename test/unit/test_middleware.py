@@ -8,6 +8,7 @@ from swift.common.swob import Request
 
 from shardmw.config import ConfigError
 from shardmw.middleware import filter_factory
+from shardmw.ratelimit import limiter
 from test.unit.containers import CONTAINER, create
 from test.unit.fakeswift import ACCOUNT, HIDDEN, filtered
 
@@ -122,6 +123,19 @@ class TestPathsThatSwiftRefuses:
         req.call_application(filtered(swift))
         (call,) = swift.calls
         assert call.env is req.environ
+
+
+class TestBlacklist:
+    CONF = {'container_ratelimit_0': '10'}
+
+    @pytest.mark.parametrize('path', [f'/v1/{ACCOUNT}', CONTAINER, OBJECT])
+    def test_refuses_requests_of_every_kind(self, swift, monkeypatch, path):
+        monkeypatch.setattr(limiter, 'sleep', lambda _seconds: None)
+        flag = {'X-Account-Sysmeta-Global-Write-Ratelimit': 'BLACKLIST'}
+        swift.register('HEAD', f'/v1/{ACCOUNT}', 204, flag)
+        resp = swift.send(filtered(swift, **self.CONF), 'PUT', path)
+        assert resp.status_int == 497
+        assert swift.sent() == [('HEAD', f'/v1/{ACCOUNT}')]
 
 
 class TestFactory:
