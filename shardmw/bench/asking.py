@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Single requests, which nobody measures."""
 
+import errno
 import http.client
+import os
 import time
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -121,6 +123,11 @@ def _connection(url: str, is_insecure: bool) -> http.client.HTTPConnection:
 
 
 def _reason(err: Exception) -> str:
-    """Why, in a line."""
+    """Return the reason of an error in one line.
+
+    Sockets of green threads have another text for the system's errors.
+    """
+    if isinstance(err, ConnectionError) and err.errno in errno.errorcode:
+        return os.strerror(err.errno)
     reason = getattr(err, 'strerror', None) or str(err) or repr(err)
     return ' '.join(reason.split())
