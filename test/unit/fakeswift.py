@@ -468,6 +468,22 @@ class FakeSwift(Application):
             Servers.CONTAINER_PORT
         ]._get_container_broker(f'd{replica}', PARTITION, account, container)
 
+    def replicate(self, account: str, container: str) -> None:
+        """Bring the replicas of a container together, like a replicator."""
+        replicas = range(self.container_ring.replica_count)
+        brokers = [self.broker(account, container, i) for i in replicas]
+        sources = [each for each in brokers if Path(each.db_file).exists()]
+        for source in sources:
+            info = source.get_info()
+            times = ('created_at', 'put_timestamp', 'delete_timestamp')
+            for target in brokers:
+                if not Path(target.db_file).exists():
+                    policy_index = info['storage_policy_index']
+                    target.initialize(info['put_timestamp'], policy_index)
+                target.merge_timestamps(*(info[time] for time in times))
+                target.update_metadata(source.metadata)
+                target.merge_items(source.get_items_since(-1, 10_000))
+
     def rows(
         self, account: str, container: str, replica: int = 0
     ) -> dict[str, int]:

@@ -8,7 +8,7 @@ import time
 from itertools import count
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from swift.common.swob import Request
 from swift.proxy.controllers.base import get_cache_key
@@ -823,6 +823,102 @@ def test_the_last_upload_of_each_name_is_listed_wherever_rows_were():
             assert swift.rows(ACCOUNT, container) == {}
 
         check()
+
+
+DEVICES = ('d0', 'd1', 'd2')
+some_replicas = st.lists(
+    st.sampled_from(range(3)), min_size=1, max_size=3, unique=True
+)
+events = st.one_of(
+    st.tuples(
+        st.just('upload'),
+        st.sampled_from(NAMES),
+        st.sampled_from([*PLACES]),
+        some_replicas,
+    ),
+    st.tuples(st.just('delete'), st.sampled_from(NAMES), some_replicas),
+    st.tuples(st.just('look'), st.sets(st.sampled_from(DEVICES), max_size=2)),
+)
+
+
+class Outages:
+    """A container whose rows are adopted while replicas come and go."""
+
+    def __init__(self, swift: FakeSwift, container: str) -> None:
+        self.swift = swift
+        self.container = container
+        self.proxy = Proxy(swift)
+        self.expected: dict[str, int] = {}
+        self.clock = 0
+        put_root(swift, container)
+        put_backing(swift, container)
+        self.places = [(ACCOUNT, container)] + [
+            (HIDDEN, backing_container(container, layout.id, shard))
+            for layout in (EARLIER, LAYOUT)
+            for shard in range(2)
+        ]
+
+    def upload(self, name: str, place: str, replicas: list[int]) -> None:
+        """Upload an object, whose row reaches some replicas at first."""
+        self.clock += 1
+        upload(
+            self.swift,
+            name,
+            PLACES[place],
+            self.container,
+            at=UPLOADED + self.clock,
+            size=self.clock,
+            replicas=replicas,
+        )
+        self.expected[name] = self.clock
+
+    def delete(self, name: str, replicas: list[int]) -> None:
+        """Delete an object, through a proxy that knows the layout."""
+        self.clock += 1
+        shard = shard_of(name, LAYOUT.shards)
+        backing = backing_container(self.container, NEW_ID, shard)
+        headers = {'X-Timestamp': f'{UPLOADED + self.clock}.00000'}
+        self.swift.direct(
+            'DELETE', f'/{HIDDEN}/{backing}/{name}', headers, b'', replicas
+        )
+        self.expected.pop(name, None)
+
+    def look(self, away: set[str] = frozenset()) -> bool:
+        """Look for rows while some devices are away."""
+        for place in self.places:
+            self.swift.update_account(*place)
+        self.swift.servers.away = away
+        self.proxy.adoption._paused.clear()
+        try:
+            return self.proxy.adoption.look(
+                self.proxy.env(), path(self.container), has_strays=True
+            )
+        except BackendError:
+            return False
+        finally:
+            self.swift.servers.away = set()
+
+    def settle(self) -> None:
+        """Replicate and look until nothing moves any more."""
+        for _ in range(3):
+            for place in self.places:
+                self.swift.replicate(*place)
+            self.look()
+        for place in self.places:
+            self.swift.replicate(*place)
+
+
+@settings(max_examples=settings.default.max_examples // 5)
+@given(st.lists(events, max_size=8))
+def test_no_row_is_lost_or_returns_while_replicas_come_and_go(events):
+    with fake_swift(replicas=3) as swift:
+        outages = Outages(swift, 'c')
+        for event, *arguments in events:
+            getattr(outages, event)(*arguments)
+        outages.settle()
+        assert listed(swift) == outages.expected
+        for place in outages.places[:3]:
+            assert swift.rows(*place) == {}
 
 
 def _time(write: tuple[str, str, int]) -> int:
