@@ -253,7 +253,7 @@ class Servers:
         self.asked: list[tuple[str, str, str]] = []
         self._events: dict[str, Callable] = {}
         self.folder = folder
-        self._apps = {
+        self.apps = {
             self.ACCOUNT_PORT: AccountController(conf, logger),
             self.CONTAINER_PORT: ContainerController(conf, logger),
         }
@@ -277,7 +277,7 @@ class Servers:
             return ServerResponse('500 Internal Error', [], b'')
         req = Request.blank(path, method=method, body=body)
         req.headers.update(headers)
-        status, headers, parts = req.call_application(self._apps[port])
+        status, headers, parts = req.call_application(self.apps[port])
         return ServerResponse(status, headers, b''.join(parts))
 
 
@@ -464,9 +464,9 @@ class FakeSwift(Application):
         self, account: str, container: str, replica: int = 0
     ) -> ContainerBroker:
         """Return the database of a container's replica."""
-        return self.servers._apps[
-            Servers.CONTAINER_PORT
-        ]._get_container_broker(f'd{replica}', PARTITION, account, container)
+        return self.servers.apps[Servers.CONTAINER_PORT]._get_container_broker(
+            f'd{replica}', PARTITION, account, container
+        )
 
     def replicate(self, account: str, container: str) -> None:
         """Bring the replicas of a container together, like a replicator."""

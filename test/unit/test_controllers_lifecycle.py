@@ -160,12 +160,12 @@ class TestCreate:
     def test_after_a_deletion_by_a_clock_that_is_ahead_draws_a_later_id(
         self, swift, filter_app
     ):
-        deleted = time.time() + 0.3
+        deleted = time.time() + 0.05
         swift.put_container(f'/{ACCOUNT}/c')
         headers = {'X-Timestamp': f'{deleted:.5f}'}
         swift.direct('DELETE', f'/{ACCOUNT}/c', headers)
         # As if the creation of the shards took as long.
-        swift.before('PUT', CONTAINER, lambda: time.sleep(0.3))
+        swift.before('PUT', CONTAINER, lambda: time.sleep(0.05))
         assert put(swift, filter_app, 1).status_int == 201
         assert time_of_id(layout_of(swift).id) > deleted
         resp = swift.send(filter_app, 'HEAD', CONTAINER)
