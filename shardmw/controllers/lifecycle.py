@@ -304,9 +304,7 @@ class Lifecycle:
             # Another request was faster, and yet another has deleted what it
             # created. A record counts only if its id is later than that.
             self._delete_shards(req, target)
-            raise BackendError(
-                None, 503, 'the container was deleted while it was created'
-            )
+            return self._put(req, target.path, present)
         if is_client_error(root.status):
             self._delete_shards(req, target)
         elif not root.is_success:

@@ -21,7 +21,7 @@ from shardmw.backend.containers import (
 from shardmw.backend.infocache import INFOCACHE_ENV, redirected
 from shardmw.backend.requests import Backend, to_environ
 from shardmw.backend.rows import deletion, merge_rows
-from shardmw.layout.lookup import Layouts
+from shardmw.layout.lookup import CONFIRMED_SECONDS, DOUBT_SECONDS, Layouts
 from shardmw.layout.row_targets import RowTargets
 from shardmw.paths import Path
 from shardmw.placement import is_reserved
@@ -79,7 +79,7 @@ class ObjectController:
             return self.app
         info = self.backend.container_info(req.environ)
         try:
-            target = self.layouts.of(req.environ, path, info)
+            target = self.layouts.of(req.environ, path, info, _max_age(req))
         except BackendError:
             return self.app  # as for a plain container
         except LayoutError as err:
@@ -143,6 +143,11 @@ class ObjectController:
             except BackendError as err:
                 return unavailable(req, self.logger, err)
         return resp
+
+
+def _max_age(req: Request) -> float:
+    """Return for how many seconds a confirmed layout counts for a request."""
+    return DOUBT_SECONDS if req.method == 'DELETE' else CONFIRMED_SECONDS
 
 
 def _is_of_another_policy(req: Request, target: LogicalContainer) -> bool:

@@ -21,6 +21,7 @@ from shardmw.backend.requests import Backend
 from shardmw.layout.roots import read_root
 from shardmw.lru import LRU
 from shardmw.paths import Path
+from shardmw.placement import hidden_account
 from shardmw.record import Layout, parse_record
 
 #: How long a confirmed layout counts, as long as Swift caches container info
@@ -28,8 +29,9 @@ from shardmw.record import Layout, parse_record
 CONFIRMED_SECONDS = 60
 UNCONFIRMED_SECONDS = 5
 
-#: How often at most the replicas are asked because one of them has no record
-#: of a container that others have one of.
+#: How long a confirmed layout counts if Swift has no record of the container,
+#: or for the DELETE of an object: rows in an earlier layout are found and
+#: moved, but tombstones are not listed anywhere.
 DOUBT_SECONDS = 1
 
 #: How many containers' layouts a worker keeps.
@@ -43,6 +45,7 @@ class _Confirmed(NamedTuple):
     :param policy_index: the storage policy; None if it is not confirmed
     :param latest_id: the latest id that was seen by then; a record with a
                       later one is of a newer layout
+    :param is_confirmed: False while too few replicas answer
     :param asked: when, by the monotonic clock
     :param expires: by the same clock
     """
@@ -50,8 +53,19 @@ class _Confirmed(NamedTuple):
     layout: Layout | None
     policy_index: int | None
     latest_id: str
+    is_confirmed: bool
     asked: float
     expires: float
+
+    def counts(self, max_age: float) -> bool:
+        """Return True if it is at most `max_age` seconds old.
+
+        One that could not be confirmed counts until it expires.
+        """
+        now = time.monotonic()
+        return now < self.expires and (
+            not self.is_confirmed or now - self.asked < max_age
+        )
 
 
 class Layouts:
@@ -62,11 +76,18 @@ class Layouts:
         self._confirmed = LRU(CONFIRMED)
         self._being_asked: set[tuple[str, str]] = set()
 
-    def of(self, env: dict, path: Path, info: dict) -> LogicalContainer | None:
+    def of(
+        self,
+        env: dict,
+        path: Path,
+        info: dict,
+        max_age: float = CONFIRMED_SECONDS,
+    ) -> LogicalContainer | None:
         """Return the sharded container of a path.
 
         :param path: the path of the container, or of an object in it
         :param info: what Swift knows of it, or what its root answered
+        :param max_age: for how many seconds the replicas' answer counts
         :returns: None if the container is plain or does not exist
         :raises BackendError: if the info says that the root did not answer
         :raises LayoutError: if the record cannot be read
@@ -74,9 +95,10 @@ class Layouts:
         if is_success(info['status']):
             record = info['sysmeta'].get(RECORD_NAME)
             if record is not None:
-                layout = self._confirm(env, path, parse_record(record))
+                layout = parse_record(record)
+                layout = self._confirm(env, path, layout, max_age)
             else:
-                layout = self._confirm_plain(env, path)
+                layout = self._confirm_plain(env, path, max_age)
             if layout is None:
                 return None
             info = self._with_policy(path, info)
@@ -102,42 +124,62 @@ class Layouts:
             return info
         return {**info, 'storage_policy': str(known.policy_index)}
 
-    def _confirm(self, env: dict, path: Path, layout: Layout) -> Layout | None:
+    def _confirm(
+        self, env: dict, path: Path, layout: Layout, max_age: float
+    ) -> Layout | None:
         known = self._confirmed.get(_key(path))
         if known is not None and layout.id <= known.latest_id:
             is_being_asked = _key(path) in self._being_asked
-            if is_being_asked or time.monotonic() < known.expires:
+            is_good_enough = is_being_asked and max_age >= CONFIRMED_SECONDS
+            if is_good_enough or known.counts(max_age):
                 return known.layout
         return self._ask(env, path, layout)
 
-    def _confirm_plain(self, env: dict, path: Path) -> Layout | None:
+    def _confirm_plain(
+        self, env: dict, path: Path, max_age: float
+    ) -> Layout | None:
         """Return the layout of a container that seems to be plain.
 
         If it was sharded a moment ago, it was deleted since, or the replica
         that says so has missed its creation.
         """
         known = self._confirmed.get(_key(path))
-        now = time.monotonic()
-        if known is None or known.layout is None or known.expires < now:
-            return None
-        if now - known.asked < DOUBT_SECONDS:
+        if known is not None and known.counts(DOUBT_SECONDS):
             return known.layout
-        return self._ask(env, path, known.layout)
+        if known is not None and known.counts(CONFIRMED_SECONDS):
+            layout = known.layout
+        else:
+            layout = None
+        if layout is None and max_age >= CONFIRMED_SECONDS:
+            return None
+        hidden = hidden_account(path.account)
+        if layout is None and not self.backend.account_exists(env, hidden):
+            self._keep(path, None, None, CONFIRMED_SECONDS)
+            return None
+        return self._ask(env, path, layout)
 
-    def _ask(self, env: dict, path: Path, layout: Layout) -> Layout | None:
+    def _ask(
+        self, env: dict, path: Path, layout: Layout | None
+    ) -> Layout | None:
         """Ask all replicas; go by `layout` while too few of them answer."""
         key = _key(path)
         self._being_asked.add(key)
         try:
             root = read_root(self.backend, env, path)
         except BackendError:
-            self._keep(path, layout, None, UNCONFIRMED_SECONDS)
+            self._keep(
+                path, layout, None, UNCONFIRMED_SECONDS, is_confirmed=False
+            )
             return layout
         finally:
             self._being_asked.discard(key)
         policy_index = root.policy_index if root.exists else None
         self._keep(
-            path, root.layout, policy_index, CONFIRMED_SECONDS, layout.id
+            path,
+            root.layout,
+            policy_index,
+            CONFIRMED_SECONDS,
+            layout.id if layout else '',
         )
         return root.layout
 
@@ -148,11 +190,12 @@ class Layouts:
         policy_index: int | None,
         seconds: int,
         seen_id: str = '',
+        is_confirmed: bool = True,
     ) -> None:
         latest_id = max(layout.id if layout else '', seen_id)
         now = time.monotonic()
         self._confirmed[_key(path)] = _Confirmed(
-            layout, policy_index, latest_id, now, now + seconds
+            layout, policy_index, latest_id, is_confirmed, now, now + seconds
         )
 
 

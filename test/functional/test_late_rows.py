@@ -16,6 +16,7 @@ import pytest
 from swift.proxy.controllers.base import get_cache_key
 
 from shardmw.controllers.lifecycle import LOCK_SECONDS
+from shardmw.layout.lookup import DOUBT_SECONDS
 from shardmw.saio import Cluster, ClusterOptions
 from test.functional.backing import Backing, memcached_of
 from test.functional.client import Client
@@ -254,6 +255,20 @@ class TestLostInvalidation:
         update(one)
         put(client, known, 0)
         assert_kept(client, known, stored)
+
+    @pytest.mark.parametrize('count', [0, 2, 7])
+    def test_of_a_recreation_leaves_no_deleted_object_listed(
+        self, client, detached, known, count
+    ):
+        assert client.delete(known).status == 204
+        assert put(client, known, count) == 201
+        assert upload(client, known, NAMES) == NAMES
+        # A layout that was confirmed a second ago counts for a DELETE.
+        time.sleep(DOUBT_SECONDS)
+        for name in NAMES:
+            assert detached.delete(known, name).status == 204
+        assert client.listing(known).names() == []
+        assert client.delete(known).status == 204
 
     def test_of_a_deletion_lets_a_create_be_a_create(
         self, client, detached, known

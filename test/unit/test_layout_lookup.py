@@ -62,9 +62,29 @@ def clock(monkeypatch) -> Clock:
     return clock
 
 
+class Accounts:
+    """The backend, of which only hidden accounts are asked for.
+
+    :ivar looked: how often it was asked
+    """
+
+    def __init__(self) -> None:
+        self.hidden = {'.shardmw_a'}
+        self.looked = 0
+
+    def account_exists(self, _env, account) -> bool:
+        self.looked += 1
+        return account in self.hidden
+
+
 @pytest.fixture
-def layouts(replicas) -> Layouts:
-    return Layouts(backend=None)
+def accounts() -> Accounts:
+    return Accounts()
+
+
+@pytest.fixture
+def layouts(replicas, accounts) -> Layouts:
+    return Layouts(accounts)
 
 
 def info(layout: Layout | None, status: int = 204) -> dict:
@@ -73,9 +93,13 @@ def info(layout: Layout | None, status: int = 204) -> dict:
     return headers_to_container_info(headers, status)
 
 
-def seen(layouts: Layouts, layout: Layout | None) -> Layout | None:
+def seen(
+    layouts: Layouts,
+    layout: Layout | None,
+    max_age: float = CONFIRMED_SECONDS,
+) -> Layout | None:
     """Return what counts if Swift's info has a layout, or none."""
-    target = layouts.of({}, PATH, info(layout))
+    target = layouts.of({}, PATH, info(layout), max_age)
     return target and target.layout
 
 
@@ -194,6 +218,72 @@ class TestPlainInfo:
         clock.now += 2 * CONFIRMED_SECONDS
         assert seen(layouts, None) is None
         assert replicas.asked == 1
+
+
+class TestDeleteOfAnObject:
+    """The layout must have been confirmed within a second."""
+
+    def test_confirms_a_record_once_a_second(self, layouts, replicas, clock):
+        seen(layouts, OLD)
+        replicas.layout = NEW
+        assert seen(layouts, OLD, DOUBT_SECONDS) == OLD
+        clock.now += DOUBT_SECONDS
+        for _ in range(3):
+            assert seen(layouts, OLD, DOUBT_SECONDS) == NEW
+        assert replicas.asked == 2
+
+    def test_does_not_go_by_a_record_that_is_being_confirmed(
+        self, layouts, replicas, clock, monkeypatch
+    ):
+        seen(layouts, OLD)
+        clock.now += CONFIRMED_SECONDS
+        replicas.layout = NEW
+        meanwhile = []
+
+        def read_root(*args) -> RootState:
+            if not meanwhile:
+                meanwhile.append(None)
+                meanwhile[0] = seen(layouts, OLD, DOUBT_SECONDS)
+            return replicas.read_root(*args)
+
+        monkeypatch.setattr(lookup, 'read_root', read_root)
+        seen(layouts, OLD)
+        assert meanwhile == [NEW]
+
+    def test_confirms_that_a_container_is_plain_once_a_second(
+        self, layouts, replicas, clock
+    ):
+        for layout in (None, NEW):
+            replicas.layout = layout
+            for _ in range(3):
+                assert seen(layouts, None, DOUBT_SECONDS) == layout
+            clock.now += DOUBT_SECONDS
+        assert replicas.asked == 2
+
+    def test_asks_no_replica_in_an_account_without_shards(
+        self, layouts, replicas, accounts, clock
+    ):
+        accounts.hidden.clear()
+        replicas.layout = NEW
+        for _ in range(2):
+            for _ in range(3):
+                assert seen(layouts, None, DOUBT_SECONDS) is None
+            clock.now += DOUBT_SECONDS
+        assert replicas.asked == 0
+        assert accounts.looked == 2
+
+    @pytest.mark.parametrize('layout', [None, OLD])
+    def test_waits_some_seconds_before_it_asks_replicas_that_are_away_again(
+        self, layouts, replicas, clock, layout
+    ):
+        replicas.are_away = True
+        assert seen(layouts, layout, DOUBT_SECONDS) == layout
+        clock.now += DOUBT_SECONDS
+        assert seen(layouts, layout, DOUBT_SECONDS) == layout
+        assert replicas.asked == 1
+        clock.now += UNCONFIRMED_SECONDS
+        assert seen(layouts, layout, DOUBT_SECONDS) == layout
+        assert replicas.asked == 2
 
 
 class TestReplicasAway:
