@@ -19,8 +19,8 @@ from swift.proxy.server import Application
 from shardmw.backend.answers import Answer
 from shardmw.backend.concurrency import Timeout
 
-#: How long reads wait for the slow replicas of a container when a majority
-#: has answered.
+#: How long to wait for the slow replicas of a container when a majority has
+#: answered and is enough.
 SLOW_SECONDS = 1
 
 NO_ANSWER = Answer(None, '503 No Answer', HeaderKeyDict(), [])
@@ -95,13 +95,14 @@ def ask_primaries(
     method: str,
     headers: Mapping[str, str] | None = None,
     body: bytes = b'',
-    is_read: bool = False,
+    needs_all: bool = True,
 ) -> list[Answer]:
     """Send a request to all primary servers of a container at once.
 
     :param env: the environment of the client request
     :param account: a native string, like `container`
-    :param is_read: do not wait for a slow minority
+    :param needs_all: False to ask no server that has made many errors of late,
+                      and not to wait for a slow minority
     :returns: an answer for each primary; 503 for one that gave none
     """
     ring = app.container_ring
@@ -112,7 +113,7 @@ def ask_primaries(
 
     def ask(node: dict) -> Answer:
         app.logger.thread_locals = log_locals
-        if is_read and app.error_limited(node):
+        if not needs_all and app.error_limited(node):
             return NO_ANSWER
         try:
             return ask_node(
@@ -127,7 +128,7 @@ def ask_primaries(
     pile = GreenAsyncPile(len(nodes))
     for node in nodes:
         pile.spawn(ask, node)
-    answers = pile.waitall(SLOW_SECONDS) if is_read else []
+    answers = [] if needs_all else pile.waitall(SLOW_SECONDS)
     if not is_majority(answers, len(nodes)):
         answers += list(pile)
     return answers + [NO_ANSWER] * (len(nodes) - len(answers))

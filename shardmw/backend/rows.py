@@ -25,10 +25,12 @@ def merge_rows(
     place: str,
     policy_index: int,
     rows: list[dict],
+    needs_all: bool = True,
 ) -> bool:
     """Merge rows into a container's database, creating it if need be.
 
     :param place: the container, ``account/container``
+    :param needs_all: False not to wait for a slow minority of replicas
     :param rows: as :func:`moved_row` and :func:`tombstone` return them
     :returns: True if every replica has taken them
     :raises BackendError: if fewer than a majority have
@@ -46,6 +48,7 @@ def merge_rows(
             'Content-Type': 'application/json',
         },
         json.dumps(rows).encode(),
+        needs_all,
     )
     taken = sum(is_success(answer.status) for answer in answers)
     if taken < quorum_size(len(answers)):
@@ -61,7 +64,9 @@ def all_replicas_answer(backend: Backend, env: dict, place: str) -> bool:
     :param place: the container, ``account/container``; it need not exist
     """
     account, container = place.split('/', 1)
-    answers = ask_primaries(backend.proxy_app, env, account, container, 'HEAD')
+    answers = ask_primaries(
+        backend.proxy_app, env, account, container, 'HEAD', needs_all=False
+    )
     return all(answer.is_success or answer.is_missing for answer in answers)
 
 
@@ -95,6 +100,11 @@ def tombstone(listed: dict, policy_index: int, moved_at: int) -> dict:
     return deletion(listed['name'], timestamp, policy_index)
 
 
+def listed_at(listed: dict) -> float:
+    """Return the timestamp of a listed row, without its offset."""
+    return float(last_modified_date_to_timestamp(listed['last_modified']))
+
+
 def deletion(name: str, timestamp: str, policy_index: int) -> dict:
     """Return the row that a client's DELETE leaves in a database.
 
@@ -112,5 +122,4 @@ def deletion(name: str, timestamp: str, policy_index: int) -> dict:
 
 
 def _moved_timestamp(listed: dict, moved_at: int) -> str:
-    seconds = last_modified_date_to_timestamp(listed['last_modified'])
-    return Timestamp(seconds, offset=moved_at).internal
+    return Timestamp(listed_at(listed), offset=moved_at).internal

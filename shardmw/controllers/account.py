@@ -133,7 +133,12 @@ class AccountController:
         def head(_shard: None, container: str) -> Answer:
             """Return the answer of the replica that has the most rows."""
             answers = ask_primaries(
-                self.backend.proxy_app, env, hidden.account, container, 'HEAD'
+                self.backend.proxy_app,
+                env,
+                hidden.account,
+                container,
+                'HEAD',
+                needs_all=False,
             )
             if not is_majority(answers, len(answers)):
                 return NO_ANSWER

@@ -273,7 +273,9 @@ class ContainerController:
         :raises BackendError: if rows have yet to be moved
         """
         if self.adoption.is_due(path):
-            self.adoption.look(req.environ, path, target)
+            # A plain one may have been brought back by late rows.
+            has_strays = target is None
+            self.adoption.look(req.environ, path, target, has_strays)
         self.adoption.check_finished(path)
 
     def _revive(self, req: Request, path: Path) -> bool:

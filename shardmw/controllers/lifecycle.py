@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from swift.common.constraints import MAX_CONTAINER_NAME_LENGTH
 from swift.common.header_key_dict import HeaderKeyDict
-from swift.common.http import is_client_error
+from swift.common.http import HTTP_CREATED, is_client_error
 from swift.common.middleware.s3api.utils import MULTIUPLOAD_SUFFIX
 from swift.common.middleware.versioned_writes.object_versioning import (
     SYSMETA_VERSIONS_CONT as VERSIONS_HEADER,
@@ -83,6 +83,7 @@ AT_A_TIME = 32
 #: Stands for a shard count that no container can have.
 NO_COUNT = 0
 
+CHANGED = 'another request has changed the container meanwhile'
 SYNC_REFUSED = 'Container sync of sharded containers is not supported'
 
 
@@ -148,6 +149,10 @@ class Lifecycle:
             target = _target(path, root.answer.info(), root.layout)
             if not self._is_empty(req, target):
                 return HTTPConflict(request=req)
+            present = read_root(self.backend, req.environ, path)
+            if present.layout != root.layout:
+                # The lock has expired meanwhile.
+                raise BackendError(None, 503, CHANGED)
             deleted = self.backend.send_as_client(req)
             self._forget(req, target)
         if deleted.is_success:
@@ -156,7 +161,8 @@ class Lifecycle:
         return Verbatim(deleted)
 
     def _adopt(self, req: Request, path: Path, root: RootState) -> None:
-        has_strays = root.exists and root.answer.object_count > 0
+        has_rows = root.exists and root.answer.object_count > 0
+        has_strays = has_rows and bool(root.layout or root.is_revived)
         self.adoption.look(req.environ, path, has_strays=has_strays)
 
     def _put(self, req: Request, path: Path, root: RootState) -> Callable:
@@ -182,7 +188,58 @@ class Lifecycle:
             self._put_missing_shards(
                 req, _target(path, root.answer.info(), root.layout)
             )
-        return Verbatim(self.backend.send_as_client(req))
+        if root.layout and not root.is_safe:
+            return self._recommit(req, path)
+        answer = self.backend.send_as_client(req)
+        if root.layout and answer.status == HTTP_CREATED:
+            # It was deleted meanwhile, and this PUT has created it anew.
+            self._shard_created(req, path)
+        return Verbatim(answer)
+
+    def _recommit(self, req: Request, path: Path) -> Callable:
+        """Put a root again whose record too few replicas have.
+
+        :raises BackendError: if that is so afterwards
+        """
+        with self._lock(req, path):
+            root = read_root(self.backend, req.environ, path)
+            if root.layout is None:
+                raise BackendError(None, 503, CHANGED)
+            record = {RECORD_HEADER: root.layout.to_record()}
+            answer = self.backend.send_as_client(req, to_environ(record))
+            if answer.is_success:
+                self._check_committed(req, path, root.layout)
+        return Verbatim(answer)
+
+    def _check_committed(
+        self, req: Request, path: Path, layout: Layout
+    ) -> None:
+        """Check that no majority of replicas lacks a layout's record.
+
+        :raises BackendError: if one does, or another layout counts
+        """
+        root = read_root(self.backend, req.environ, path)
+        if root.layout != layout or not root.is_safe:
+            raise BackendError(
+                None,
+                503,
+                f'{root.holders} of {root.replicas} roots have the layout',
+            )
+
+    def _shard_created(self, req: Request, path: Path) -> None:
+        """Shard the plain container that a PUT has just created.
+
+        :raises BackendError: if that fails
+        """
+        shards = self._shards_for(req, path)
+        if shards == 0:
+            return
+        with self._lock(req, path):
+            root = read_root(self.backend, req.environ, path)
+            layout = _new_layout(shards, root)
+            failure = self._shard_root(req, _target(path, {}, layout))
+        if failure:
+            raise BackendError(failure.shard, failure.status)
 
     def _invalid_count(self, req: Request) -> Response | None:
         """Return the 400 for a shard count that a client may not ask for."""
@@ -259,17 +316,14 @@ class Lifecycle:
         """Create a sharded container.
 
         :param shards: how many shards it is to have, at least 1
-        :param former: what is left of a container of this name. The clock of
-                       the proxy that deleted it may be ahead
+        :param former: what is left of a container of this name
         """
         self.logger.increment('container.create')
         self.account_rate.charge_create(req.environ, path.account, shards)
         policy = req.headers.get(POLICY_HEADER) or POLICIES.default.name
         if former.is_revived and POLICY_HEADER not in req.headers:
             policy = POLICIES[former.policy_index].name
-        drawn = max(time.time(), former.deleted + CLOCK_TICK_SECONDS)
-        layout = Layout(id_of_time(drawn), shards)
-        target = _target(path, {}, layout)
+        target = _target(path, {}, _new_layout(shards, former))
         self.backend.create_hidden_account(req.environ, target.hidden_account)
         failure = self._put_shards(req, target, policy)
         if not failure and VERSIONS_HEADER in req.headers:
@@ -296,6 +350,8 @@ class Lifecycle:
                 }
                 root = self.backend.send_as_client(req, to_environ(record))
                 self.layouts.forget(target.path)
+                if root.is_success:
+                    self._check_committed(req, target.path, target.layout)
         if is_taken:
             # Another request was faster.
             self._delete_shards(req, target)
@@ -323,15 +379,27 @@ class Lifecycle:
         :returns: the answer of what could not be done, or None
         :raises LayoutError: if it has a record that cannot be read
         """
-        path = target.path.of_container(versions_container(target.container))
+        versions = versions_container(target.container)
+        return self._shard_root(
+            req, dataclasses.replace(target, container=versions)
+        )
+
+    def _shard_root(
+        self, req: Request, target: LogicalContainer
+    ) -> Answer | None:
+        """Shard a plain container, unless it does not exist or is sharded.
+
+        :returns: the answer of what could not be done, or None
+        :raises BackendError: if too few replicas have the record afterwards
+        :raises LayoutError: if it has a record that cannot be read
+        """
+        path = target.path
         present = read_root(self.backend, req.environ, path)
         if not present.exists or present.layout:
             return None
-        versions = dataclasses.replace(
-            target, container=path.container, info=present.answer.info()
-        )
+        target = dataclasses.replace(target, info=present.answer.info())
         failure = self._put_shards(
-            req, versions, POLICIES[versions.policy_index].name
+            req, target, POLICIES[target.policy_index].name
         )
         if failure:
             return failure
@@ -339,9 +407,13 @@ class Lifecycle:
             self.backend.owner_env(req.environ),
             'POST',
             path.to_wsgi(),
-            headers={RECORD_HEADER: versions.layout.to_record()},
+            headers={RECORD_HEADER: target.layout.to_record()},
         )
-        return None if root.is_success else root
+        if not root.is_success:
+            return root
+        self.layouts.forget(path)
+        self._check_committed(req, path, target.layout)
+        return None
 
     def _put_shards(
         self, req: Request, target: LogicalContainer, policy: str
@@ -440,11 +512,13 @@ class Lifecycle:
 
         def head(shard: int) -> Answer:
             account, backing = target.hidden_account, target.backing(shard)
-            answers = ask_primaries(app, req.environ, account, backing, 'HEAD')
+            answers = ask_primaries(
+                app, req.environ, account, backing, 'HEAD', needs_all=False
+            )
             return _agreed(answers)._replace(shard=shard)
 
         shards = [(shard,) for shard in target.shards()]
-        return self.backend.fan_out(head, shards)
+        return self.backend.fan_out(head, shards, AT_A_TIME)
 
     def _delete_shards(self, req: Request, target: LogicalContainer) -> None:
         """Delete the shards of a container that is gone, or never was.
@@ -516,6 +590,16 @@ def _agreed(answers: list[Answer]) -> Answer:
         if len(alike) >= quorum_size(len(answers)):
             return alike[0]
     return Answer(None, '503 No Quorum', HeaderKeyDict(), [])
+
+
+def _new_layout(shards: int, former: RootState) -> Layout:
+    """Return a layout with an id that is later than the last deletion.
+
+    :param former: what is left of a container of this name. The clock of the
+                   proxy that deleted it may be ahead
+    """
+    drawn = max(time.time(), former.deleted + CLOCK_TICK_SECONDS)
+    return Layout(id_of_time(drawn), shards)
 
 
 def _target(path: Path, info: dict, layout: Layout) -> LogicalContainer:

@@ -138,7 +138,12 @@ class ObjectController:
             row = deletion(path.name, timestamp, policy_index)
             try:
                 merge_rows(
-                    self.backend, req.environ, root, policy_index, [row]
+                    self.backend,
+                    req.environ,
+                    root,
+                    policy_index,
+                    [row],
+                    needs_all=False,
                 )
             except BackendError as err:
                 return unavailable(req, self.logger, err)

@@ -15,6 +15,11 @@ that takes a late row.
 
 A row is removed from its old place once every replica of the new one has it.
 Moving rows is idempotent; it may stop at any point, and two movers do no harm.
+
+A late row may be of an object that has been deleted: the tombstone went to a
+layout that has been deleted, too. So the object of a row that is older than
+the container's last deletion is asked for before the row is moved, or left in
+a root that late rows have brought back.
 """
 
 import base64
@@ -26,6 +31,7 @@ from urllib.parse import quote
 
 from swift.common.constraints import CONTAINER_LISTING_LIMIT
 from swift.common.http import HTTP_CONFLICT
+from swift.common.utils import Timestamp
 from swift.common.utils import quote as quote_path
 
 from shardmw.backend.answers import Answer
@@ -33,6 +39,7 @@ from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import (
     all_replicas_answer,
+    listed_at,
     merge_rows,
     moved_row,
     tombstone,
@@ -49,12 +56,30 @@ from shardmw.placement import (
     hidden_account,
     parse_backing,
 )
-from shardmw.record import MICROSECONDS, time_of_id
+from shardmw.record import MICROSECONDS, id_of_time, time_of_id
 from shardmw.stats.accounts import AFTER_ALL, account_rows
 from shardmw.stats.head_cache import HeadCache
 
 #: How many rows one client request moves at most. The next one goes on.
 ROWS_AT_A_TIME = CONTAINER_LISTING_LIMIT
+
+#: How many rows are read and moved at once.
+PAGE_ROWS = 1000
+
+#: For how many rows a row counts whose object has to be asked for.
+ASKED_ROW_COST = 10
+
+#: How many empty backing containers one client request deletes at most.
+LEFTOVERS_AT_A_TIME = 128
+
+#: How many places that cannot take strays one client request tries.
+FAILURES = 3
+
+#: No id of a layout is from before 2020, or later than the clock by more than
+#: a year. So the containers logs.2026 and logs.a are not taken for shards of
+#: the container logs when these are listed.
+EARLIEST_ID_SECONDS = 1_577_836_800
+LATEST_ID_SECONDS = 365 * 24 * 3600
 
 #: How long the creation of a container may take. Empty backing containers of
 #: an id that nobody uses are deleted after this time.
@@ -63,7 +88,7 @@ CREATION_SECONDS = 3600
 #: How many containers a worker remembers the last look for late rows of.
 LOOKED = 10_000
 
-#: How many manifests to ask for their size at once.
+#: How many objects to ask for, or leftovers to delete, at once.
 AT_A_TIME = 32
 
 #: How long not to try again when rows could not be moved.
@@ -84,6 +109,14 @@ class Listed(NamedTuple):
     name: BackingName
     container: str
     object_count: int
+
+    def path(self, logical: Path) -> Path:
+        """Return its path.
+
+        :param logical: the path of the container that it belongs to
+        """
+        hidden = hidden_account(logical.account)
+        return Path(logical.version, hidden, self.container)
 
 
 class Adoption:
@@ -112,6 +145,11 @@ class Adoption:
         self._paused = LRU(LOOKED)
         # Containers of whose late rows some have yet to be moved.
         self._unfinished = LRU(LOOKED)
+        # The last row that was copied from a place, while others are left.
+        self._copied = LRU(LOOKED)
+        # Places of which all rows have been copied once. Rows may stay there
+        # while a replica is away.
+        self._whole = LRU(LOOKED)
         self._running: set[tuple[str, str]] = set()
 
     def is_due(self, path: Path) -> bool:
@@ -143,8 +181,9 @@ class Adoption:
         A failure is logged; a later request tries again.
 
         :param known: the container, if it is known to be sharded
-        :param has_strays: True if the root is known to have rows
-        :returns: True if rows were moved
+        :param has_strays: True if the root is sharded and has rows, or may
+                           be one that late rows have brought back
+        :returns: True if rows were moved or removed
         """
         key = _key(path)
         if (
@@ -198,29 +237,42 @@ class Adoption:
             if each.name.layout_id != current and _is_to_be_taken_over(each)
         ]
         if any(each.object_count for each in abandoned):
-            self._unfinished[key] = True
             self._looked.pop(key, None)
-        run = _Run(self.backend, self.row_targets, env, path, root)
+        if any(
+            each.object_count and each.path(path) not in self._whole
+            for each in abandoned
+        ):
+            self._unfinished[key] = True
+        run = _Run(
+            self.backend,
+            self.row_targets,
+            env,
+            path,
+            root,
+            self._copied,
+            self._whole,
+        )
         run.move_all(abandoned)
         if run.left > 0:
             self._looked[key] = time.monotonic()
             self._unfinished.pop(key, None)
-        if run.moved < ROWS_AT_A_TIME - run.left:
+        if run.moved + run.removed < run.read:
             self._paused[key] = time.monotonic() + PAUSE_SECONDS
-        if run.moved:
-            self._note(env, path, root, run.moved)
-        return run.moved > 0
+        if run.moved or run.removed:
+            self._note(env, path, root, run)
+        return run.moved + run.removed > 0
 
     def _note(
-        self, env: dict, path: Path, root: RootState, moved: int
+        self, env: dict, path: Path, root: RootState, run: '_Run'
     ) -> None:
-        self.logger.warning(
-            'shardmw: %s: %d rows of late or unfiltered writes were moved to '
-            'where they belong',
-            quote_path(path.to_wsgi()),
-            moved,
-        )
-        self.logger.update_stats('adopted', moved)
+        if run.moved:
+            self.logger.warning(
+                'shardmw: %s: %d rows of late or unfiltered writes were moved '
+                'to where they belong',
+                quote_path(path.to_wsgi()),
+                run.moved,
+            )
+            self.logger.update_stats('adopted', run.moved)
         self.backend.forget_info(env, path)
         if root.layout:
             self.head_cache.mark_write(
@@ -231,8 +283,14 @@ class Adoption:
 class _Run:
     """One adoption of a container's rows.
 
-    :ivar left: how many more rows it may try to move
+    :param copied: the last row that was copied, by place; this run begins
+                   after it
+    :param whole: the places of which all rows have been copied
+    :ivar left: how many more rows it may read, each that needs a request of
+                its own counting as ASKED_ROW_COST
+    :ivar read: how many rows it has read that do not belong where they are
     :ivar moved: how many rows are at their new place only
+    :ivar removed: how many rows of deleted objects are gone
     """
 
     def __init__(
@@ -242,6 +300,8 @@ class _Run:
         env: dict,
         path: Path,
         root: RootState,
+        copied: LRU,
+        whole: LRU,
     ) -> None:
         self.backend = backend
         self.row_targets = row_targets
@@ -253,7 +313,11 @@ class _Run:
             _target(path, root.answer, root.layout) if root.layout else None
         )
         self.left = ROWS_AT_A_TIME
-        self.moved = 0
+        self.read = self.moved = self.removed = 0
+        self._copied = copied
+        self._whole = whole
+        self._sources: list[Path] = []
+        self._failures = 0
         self.moved_at = int(time.time() * MICROSECONDS)
 
     def move_all(self, abandoned: list[Listed]) -> None:
@@ -262,61 +326,88 @@ class _Run:
         :param abandoned: the backing containers of earlier layouts
         """
         for listed in abandoned:
-            if self.left > 0:
-                self._take_over(listed)
-        if self.target and self.root.answer.object_count > 0:
+            if listed.object_count > 0 and self.left > 0:
+                backing = listed.path(self.path)
+                self._move_rows(backing)
+                self._delete(backing)
+        self._delete_empty(
+            [each for each in abandoned if each.object_count == 0]
+        )
+        has_rows = self.root.exists and self.root.answer.object_count > 0
+        if has_rows and (self.target or self.root.is_revived):
             self._move_rows(self.path)
+        if self.left > 0:
+            for source in self._sources:
+                self._copied.pop(source, None)
 
-    def _take_over(self, listed: Listed) -> None:
-        """Move a backing container's rows, and delete it when it is empty."""
-        hidden = hidden_account(self.path.account)
-        backing = Path(self.path.version, hidden, listed.container)
-        if listed.object_count > 0:
-            self._move_rows(backing)
-        deleted = self.backend.send(self.base, 'DELETE', backing.to_wsgi())
-        if deleted.status == HTTP_CONFLICT and listed.object_count == 0:
-            self._move_rows(backing)
+    def _delete(self, backing: Path) -> Answer:
+        return self.backend.send(self.base, 'DELETE', backing.to_wsgi())
+
+    def _delete_empty(self, leftovers: list[Listed]) -> None:
+        """Delete backing containers that are listed as empty."""
+        paths = [
+            each.path(self.path) for each in leftovers[:LEFTOVERS_AT_A_TIME]
+        ]
+        answers = self.backend.fan_out(
+            lambda _shard, backing: self._delete(backing),
+            [(None, backing) for backing in paths],
+            AT_A_TIME,
+        )
+        for backing, answer in zip(paths, answers, strict=True):
+            if answer.status == HTTP_CONFLICT:
+                self._move_rows(backing)
 
     def _move_rows(self, source: Path) -> None:
         """Move the rows of a container, as many as are left to move."""
-        marker = ''
-        while self.left > 0:
+        marker = self._copied.get(source, '')
+        self._sources.append(source)
+        while (
+            marker != AFTER_ALL and self.left > 0 and self._failures < FAILURES
+        ):
+            limit = min(PAGE_ROWS, self.left)
             page = self.backend.send(
                 self.base,
                 'GET',
                 source.to_wsgi(),
-                query=f'format=json&limit={self.left}&marker={quote(marker)}',
+                query=f'format=json&limit={limit}&marker={quote(marker)}',
                 headers={'X-Newest': 'true'},
             )
-            if page.is_missing:
-                return
-            if not page.is_success:
+            if not (page.is_success or page.is_missing):
                 raise BackendError(None, page.status)
-            rows = page.rows()
+            rows = page.rows() if page.is_success else []
             if not rows:
+                self._copied[source] = AFTER_ALL
+                self._whole[source] = True
                 return
             policy_index = int(
                 page.headers.get('X-Backend-Storage-Policy-Index', 0)
             )
             self._move_page(source, policy_index, rows)
-            self.left -= len(rows)
-            marker = rows[-1]['name']
+            marker = self._copied[source] = rows[-1]['name']
 
     def _move_page(
         self, source: Path, policy_index: int, rows: list[dict]
     ) -> None:
-        destination = self._destination(policy_index)
+        deleted = self._of_deleted_objects(policy_index, rows)
+        self.left -= len(rows)
+        self.read += len(deleted)
         place_in_source = self._place_in(source)
+        if self._remove(deleted, policy_index, place_in_source):
+            self.removed += len(deleted)
+        if source == self.path and not self.target:
+            return  # a root that came back: the other rows belong there
+        gone = {row['name'] for row in deleted}
+        rows = [row for row in rows if row['name'] not in gone]
+        self.read += len(rows)
+        destination = self._destination(policy_index)
         # Swift's reconciler looks for an object of the row's very timestamp.
         is_for_reconciler = (
             self.root.exists and policy_index != self.root.policy_index
         )
         moved_at = 0 if is_for_reconciler else self.moved_at
         for place, moving in _by_place(rows, destination).items():
-            if source == self.path and not all_replicas_answer(
-                self.backend, self.env, place
-            ):
-                continue  # strays in both places would be counted twice
+            if source == self.path and not self._can_take_strays(place):
+                continue
             copies = [
                 moved_row(row, policy_index, moved_at)
                 for row in self._complete(moving)
@@ -325,12 +416,68 @@ class _Run:
                 self.backend, self.env, place, policy_index, copies
             ):
                 continue
-            removed = [
-                tombstone(row, policy_index, self.moved_at) for row in moving
-            ]
-            for old, gone in _by_place(removed, place_in_source).items():
-                merge_rows(self.backend, self.env, old, policy_index, gone)
+            self._remove(moving, policy_index, place_in_source)
             self.moved += len(moving)
+
+    def _can_take_strays(self, place: str) -> bool:
+        """Return True if every replica of a place could take rows.
+
+        Strays in both places would be counted twice.
+        """
+        if self._failures == FAILURES:
+            return False
+        if all_replicas_answer(self.backend, self.env, place):
+            return True
+        self._failures += 1
+        return False
+
+    def _remove(
+        self,
+        rows: list[dict],
+        policy_index: int,
+        place_in_source: Callable[[str], str],
+    ) -> bool:
+        """Remove rows from where they are.
+
+        :returns: True if every replica has removed them
+        """
+        removed = [tombstone(row, policy_index, self.moved_at) for row in rows]
+        taken = [
+            merge_rows(self.backend, self.env, place, policy_index, gone)
+            for place, gone in _by_place(removed, place_in_source).items()
+        ]
+        return all(taken)
+
+    def _of_deleted_objects(
+        self, policy_index: int, rows: list[dict]
+    ) -> list[dict]:
+        """Return the rows whose objects have been deleted since.
+
+        Their tombstones may have gone with a container that was deleted, so
+        only rows from before the last deletion are looked into. A 404 without
+        the timestamp of a tombstone proves nothing.
+        """
+        doubtful = [row for row in rows if listed_at(row) <= self.root.deleted]
+        self.left -= (ASKED_ROW_COST - 1) * len(doubtful)
+        headers = {
+            'X-Newest': 'true',
+            'X-Backend-Storage-Policy-Index': str(policy_index),
+        }
+        answers = self.backend.fan_out(
+            lambda _shard, row: self.backend.send(
+                self.base,
+                'HEAD',
+                self.path._replace(name=row['name']).to_wsgi(),
+                headers=headers,
+            ),
+            [(None, row) for row in doubtful],
+            AT_A_TIME,
+        )
+        return [
+            row
+            for row, answer in zip(doubtful, answers, strict=True)
+            if answer.is_missing and _deleted_at(answer) > listed_at(row)
+        ]
 
     def _destination(self, policy_index: int) -> Callable[[str], str]:
         """Return the function that says where rows of a policy belong.
@@ -395,7 +542,9 @@ def listed_backing(
     prefix = backing_prefix(path.container)
     hidden = Path(path.version, hidden_account(path.account))
     base_name = backing_base(path.container)
-    for row in account_rows(backend, base, hidden, prefix, prefix + AFTER_ALL):
+    start = prefix + id_of_time(EARLIEST_ID_SECONDS)
+    end = prefix + id_of_time(time.time() + LATEST_ID_SECONDS)
+    for row in account_rows(backend, base, hidden, start, end):
         name = parse_backing(row['name'])
         if name and name.base == base_name:
             yield Listed(name, row['name'], row['count'])
@@ -403,6 +552,11 @@ def listed_backing(
 
 def _key(path: Path) -> tuple[str, str]:
     return path.account, path.container
+
+
+def _deleted_at(answer: Answer) -> float:
+    """Return when a missing object was deleted, 0 if nobody says so."""
+    return float(Timestamp(answer.headers.get('X-Backend-Timestamp', 0)))
 
 
 def _is_to_be_taken_over(listed: Listed) -> bool:

@@ -141,20 +141,23 @@ class Layouts:
         """Return the layout of a container that seems to be plain.
 
         If it was sharded a moment ago, it was deleted since, or the replica
-        that says so has missed its creation.
+        that says so has missed its creation. Rows that go to the wrong one of
+        the two are found and moved, so only a DELETE has to know at once.
         """
         known = self._confirmed.get(_key(path))
-        if known is not None and known.counts(DOUBT_SECONDS):
+        is_for_delete = max_age < CONFIRMED_SECONDS
+        is_sure = known is not None and known.counts(DOUBT_SECONDS)
+        if is_sure and not (known.layout and is_for_delete):
             return known.layout
         if known is not None and known.counts(CONFIRMED_SECONDS):
             layout = known.layout
         else:
             layout = None
-        if layout is None and max_age >= CONFIRMED_SECONDS:
+        if layout is None and not is_for_delete:
             return None
         hidden = hidden_account(path.account)
         if layout is None and not self.backend.account_exists(env, hidden):
-            self._keep(path, None, None, CONFIRMED_SECONDS)
+            self._keep(path, None, None, CONFIRMED_SECONDS, time.monotonic())
             return None
         return self._ask(env, path, layout)
 
@@ -163,12 +166,18 @@ class Layouts:
     ) -> Layout | None:
         """Ask all replicas; go by `layout` while too few of them answer."""
         key = _key(path)
+        asked = time.monotonic()
         self._being_asked.add(key)
         try:
             root = read_root(self.backend, env, path)
         except BackendError:
             self._keep(
-                path, layout, None, UNCONFIRMED_SECONDS, is_confirmed=False
+                path,
+                layout,
+                None,
+                UNCONFIRMED_SECONDS,
+                time.monotonic(),
+                is_confirmed=False,
             )
             return layout
         finally:
@@ -179,6 +188,7 @@ class Layouts:
             root.layout,
             policy_index,
             CONFIRMED_SECONDS,
+            asked,
             layout.id if layout else '',
         )
         return root.layout
@@ -189,13 +199,17 @@ class Layouts:
         layout: Layout | None,
         policy_index: int | None,
         seconds: int,
+        asked: float,
         seen_id: str = '',
         is_confirmed: bool = True,
     ) -> None:
+        known = self._confirmed.get(_key(path))
+        if known is not None and known.asked > asked:
+            return  # the answer to a later question came first
         latest_id = max(layout.id if layout else '', seen_id)
-        now = time.monotonic()
+        expires = asked + seconds
         self._confirmed[_key(path)] = _Confirmed(
-            layout, policy_index, latest_id, is_confirmed, now, now + seconds
+            layout, policy_index, latest_id, is_confirmed, asked, expires
         )
 
 

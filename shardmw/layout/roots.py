@@ -6,6 +6,7 @@ replica that was away while a container was deleted and created anew still has
 the old layout record. So what decides a layout is asked of all replicas here.
 """
 
+import dataclasses
 from dataclasses import dataclass
 
 from shardmw.backend.answers import Answer
@@ -30,17 +31,30 @@ class RootState:
                     1970; 0 for none
     :param is_revived: True if nobody has put the container since, but rows
                        have brought it back, without metadata
+    :param holders: how many replicas have the layout's record
+    :param replicas: how many replicas there are
     """
 
     answer: Answer | None
     layout: Layout | None
     deleted: float = 0
     is_revived: bool = False
+    holders: int = 0
+    replicas: int = 0
 
     @property
     def exists(self) -> bool:
         """Return True if the container exists, plain or sharded."""
         return self.answer is not None
+
+    @property
+    def is_safe(self) -> bool:
+        """Return True if any majority of replicas tells of the layout.
+
+        Swift acknowledges a PUT that handoffs have taken, but they are not
+        asked.
+        """
+        return 2 * self.holders > self.replicas
 
     @property
     def policy_index(self) -> int:
@@ -61,7 +75,7 @@ def read_root(backend: Backend, env: dict, path: Path) -> RootState:
         raise BackendError(
             None, 503, f'{len(told)} of {len(answers)} roots answered'
         )
-    return newest_state(told)
+    return dataclasses.replace(newest_state(told), replicas=len(answers))
 
 
 def newest_state(answers: list[Answer]) -> RootState:
@@ -91,7 +105,8 @@ def newest_state(answers: list[Answer]) -> RootState:
     ]
     if layouts:
         layout, answer = max(layouts, key=lambda pair: pair[0].id)
-        return RootState(answer, layout, deleted)
+        holders = sum(each.id == layout.id for each, _ in layouts)
+        return RootState(answer, layout, deleted, holders=holders)
     return RootState(max(alive, key=_put), None, deleted)
 
 
@@ -116,7 +131,7 @@ def _heads(backend: Backend, env: dict, path: Path) -> list[Answer]:
             path.account,
             path.container,
             'HEAD',
-            is_read=True,
+            needs_all=False,
         )
     headers = {'X-Newest': 'true'}
     base = backend.owner_env(env, uncached=True)

@@ -225,6 +225,46 @@ class TestUpdateThatWaits:
         assert_kept(client, waiting, NAMES)
 
 
+class TestLateRowOfADeletedObject:
+    @pytest.mark.parametrize(
+        ('before', 'after'), [(3, 2), (0, 2), (3, 0), (0, 0)]
+    )
+    def test_does_not_bring_the_container_back(
+        self, one, client, before, after
+    ):
+        """The tombstone was in a layout that has been deleted, too."""
+        container = make(client, before)
+        assert upload(client, container, ['early']) == ['early']
+        with without(one, 'container-1'):
+            assert upload(client, container, NAMES) == NAMES
+        assert client.delete(container, 'early').status == 204
+        assert client.delete(container).status == 204
+        assert put(client, container, after) == 201
+        for name in NAMES:
+            assert client.delete(container, name).status == 204
+        assert client.delete(container).status == 204
+        update(one)
+        client.get(container)
+        assert client.get(container).status == 404
+        assert put(client, container, 5) == 201
+        assert client.listing(container).names() == []
+
+
+class TestPutAnewAsPlain:
+    def test_at_once_is_seen_by_a_delete_through_another_proxy(
+        self, client, other
+    ):
+        container = make(client, 4)
+        assert upload(client, container, ['early']) == ['early']
+        assert other.delete(container, 'early').status == 204
+        assert client.delete(container).status == 204
+        assert put(client, container, 0) == 201
+        assert upload(client, container, ['late']) == ['late']
+        assert other.delete(container, 'late').status == 204
+        assert client.listing(container).names() == []
+        assert client.delete(container).status == 204
+
+
 class TestLostInvalidation:
     """A proxy has not heard of what another one did to a container."""
 

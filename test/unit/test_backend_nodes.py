@@ -103,7 +103,7 @@ class TestSlowReplica:
         seconds[1] = FOREVER
         started = time.monotonic()
         answers = ask_primaries(
-            replicated, {}, ACCOUNT, 'c', 'HEAD', is_read=True
+            replicated, {}, ACCOUNT, 'c', 'HEAD', needs_all=False
         )
         assert time.monotonic() - started < FOREVER / 2
         assert statuses(answers) == [204, 204, 503]
@@ -113,7 +113,7 @@ class TestSlowReplica:
     ):
         seconds[1] = seconds[2] = 0.1
         answers = ask_primaries(
-            replicated, {}, ACCOUNT, 'c', 'HEAD', is_read=True
+            replicated, {}, ACCOUNT, 'c', 'HEAD', needs_all=False
         )
         assert is_majority(answers, 3)
 
@@ -132,7 +132,7 @@ class TestErrorLimitedReplica:
 
     def test_is_not_asked_by_a_read(self, replicated):
         answers = ask_primaries(
-            replicated, {}, ACCOUNT, 'c', 'HEAD', is_read=True
+            replicated, {}, ACCOUNT, 'c', 'HEAD', needs_all=False
         )
         assert statuses(answers) == [204, 204, 503]
         asked = [device for device, _, _ in replicated.servers.asked]

@@ -4,6 +4,7 @@
 Roots and backing containers are databases of Swift's own container servers.
 """
 
+import dataclasses
 import time
 
 import pytest
@@ -11,12 +12,14 @@ from swift.common.middleware.versioned_writes.object_versioning import (
     SYSMETA_VERSIONS_CONT,
 )
 from swift.common.swob import HTTPForbidden
+from swift.common.utils import Timestamp
 from swift.proxy.controllers.base import get_cache_key
 
 from shardmw.backend.containers import RECORD_HEADER, SHARD_COUNT_HEADER
 from shardmw.backend.nodes import ask_primaries
 from shardmw.controllers import lifecycle
 from shardmw.layout import adoption
+from shardmw.layout.roots import RootState, read_root
 from shardmw.placement import (
     backing_container,
     parse_backing,
@@ -523,6 +526,75 @@ class TestRace:
         resp = swift.send(filter_app, 'HEAD', CONTAINER)
         assert resp.headers[SHARD_COUNT_HEADER] == '2'
 
+    def test_of_a_put_with_a_delete_creates_what_was_asked_for(
+        self, swift, filter_app
+    ):
+        put(swift, filter_app, 2)
+        former = layout_of(swift)
+        other = filtered(swift)
+        swift.before(
+            'PUT',
+            CONTAINER,
+            lambda: swift.send(other, 'DELETE', CONTAINER),
+        )
+        resp = put(swift, filter_app, 2, X_Container_Meta_Color='red')
+        assert resp.status_int == 201
+        assert layout_of(swift).id > former.id
+        assert shards_in(swift) == all_backing(layout_of(swift))
+        resp = swift.send(filter_app, 'HEAD', CONTAINER)
+        assert resp.headers[SHARD_COUNT_HEADER] == '2'
+        assert resp.headers['X-Container-Meta-Color'] == 'red'
+
+    def test_of_a_slow_delete_with_a_recreation_deletes_nothing(
+        self, swift, filter_app
+    ):
+        put(swift, filter_app, 2)
+        other = filtered(swift)
+
+        def recreate():
+            swift.memcached.values.clear()  # its lock has expired
+            assert swift.send(other, 'DELETE', CONTAINER).status_int == 204
+            assert put(swift, other, 2).status_int == 201
+            put_sharded_row(swift, 'o')
+
+        swift.servers.before(f'/{HIDDEN}/{backing(swift, 1)}', recreate)
+        resp = swift.send(filter_app, 'DELETE', CONTAINER)
+        assert resp.status_int == 503
+        assert shards_in(swift) == all_backing(layout_of(swift))
+        resp = swift.send(filter_app, 'GET', CONTAINER)
+        assert b'"name": "o"' in resp.body
+
+
+class TestRecordOnTooFewReplicas:
+    """Swift acknowledges a PUT that handoffs have taken."""
+
+    @pytest.fixture
+    def filter_app(self, replicated):
+        return filtered(replicated)
+
+    def test_is_a_503_for_the_create(
+        self, replicated, filter_app, monkeypatch
+    ):
+        def one_holder(*args) -> RootState:
+            return dataclasses.replace(read_root(*args), holders=1)
+
+        monkeypatch.setattr(lifecycle, 'read_root', one_holder)
+        assert put(replicated, filter_app, 2).status_int == 503
+        assert len(shards_in(replicated)) == 2
+
+    def test_is_mended_by_the_next_put(self, replicated, filter_app):
+        put(replicated, filter_app, 2)
+        layout = layout_of(replicated)
+        for replica in (1, 2):
+            broker = replicated.broker(ACCOUNT, 'c', replica)
+            broker.update_metadata(
+                {RECORD_HEADER.title(): ('', Timestamp.now().internal)}
+            )
+        resp = put(replicated, filter_app, 2)
+        assert resp.status_int == 202
+        for replica in range(3):
+            assert layout_of(replicated, replica=replica) == layout
+
 
 class TestLock:
     KEY = f'shardmw/lifecycle/{ACCOUNT}/c'
@@ -897,8 +969,10 @@ class TestDeleteWithASplitShard:
         create(swift, filter_app, 2)
         split = backing(swift, 1)
 
-        def heads(app, env, account, container, method):
-            answers = ask_primaries(app, env, account, container, method)
+        def heads(app, env, account, container, method, needs_all):
+            answers = ask_primaries(
+                app, env, account, container, method, needs_all=needs_all
+            )
             if container == split:
                 for answer in answers:
                     answer.headers['X-Backend-Sharding-State'] = 'sharded'

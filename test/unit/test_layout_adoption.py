@@ -5,6 +5,7 @@ The rows are in databases of Swift's own container servers.
 """
 
 import time
+from collections.abc import Callable
 from itertools import count
 
 import pytest
@@ -21,12 +22,15 @@ from shardmw.backend.containers import (
 from shardmw.backend.requests import Backend
 from shardmw.layout import adoption as adoption_module
 from shardmw.layout.adoption import (
+    ASKED_ROW_COST,
     CREATION_SECONDS,
+    FAILURES,
     PAUSE_SECONDS,
     Adoption,
 )
 from shardmw.layout.lookup import Layouts
 from shardmw.layout.row_targets import RowTargets
+from shardmw.lru import LRU
 from shardmw.paths import Path
 from shardmw.placement import (
     backing_container,
@@ -297,6 +301,17 @@ class TestLateRows:
 
 
 class TestEmptyBackingContainers:
+    def test_are_deleted_some_at_a_time(self, swift, proxy, monkeypatch):
+        monkeypatch.setattr(adoption_module, 'LEFTOVERS_AT_A_TIME', 3)
+        put_root(swift)
+        leftover = Layout(OLD_ID, 5)
+        put_backing(swift, layout=leftover)
+        swift.update_accounts()
+        proxy.look()
+        assert len(backing_containers(swift, leftover)) == 2
+        proxy.look()
+        assert backing_containers(swift, leftover) == []
+
     def test_of_an_earlier_layout_are_deleted(self, swift, proxy):
         put_backing(swift)
         swift.update_accounts()
@@ -523,6 +538,105 @@ class TestReplicaAway:
         proxy.look()
         assert listed(replicated) == {'b': 1}
 
+    def test_does_not_keep_the_other_rows_from_being_copied(
+        self, replicated, proxy, monkeypatch
+    ):
+        monkeypatch.setattr(adoption_module, 'ROWS_AT_A_TIME', 2)
+        monkeypatch.setattr(proxy.adoption, '_paused', LRU(0))
+        names = [f'o{i}' for i in range(6)]
+        for name in names:
+            upload(replicated, name)
+        replicated.update_accounts()
+        replicated.servers.away = {'d2'}
+        for _ in range(6):
+            proxy.look()
+        proxy.adoption.check_finished(path('c'))
+        assert listed(replicated) == {'a': 1, **dict.fromkeys(names, 1)}
+
+    def test_ends_the_run_after_some_shards_that_cannot_take_strays(
+        self, replicated, monkeypatch
+    ):
+        put_root(replicated, 'd', Layout(NEW_ID, 32))
+        for i in range(100):
+            upload(replicated, f'o{i}', None, 'd')
+        replicated.update_accounts()
+        replicated.servers.away = {'d2'}
+        proxy = Proxy(replicated)
+        forget_requests(replicated)
+        proxy.run('d')
+        asked = {
+            path
+            for device, method, path in replicated.servers.asked
+            if (device, method) == ('d1', 'HEAD') and '/d.' in path
+        }
+        assert len(asked) == FAILURES
+
+
+class TestRowOfADeletedObject:
+    """The object was deleted in a layout that has been deleted since."""
+
+    OBJECT = f'/v1/{ACCOUNT}/c/a'
+
+    @pytest.fixture(autouse=True)
+    def late(self, swift):
+        put_root(swift)
+        swift.direct('DELETE', f'/{ACCOUNT}/c')
+        put_backing(swift)
+        upload(swift, 'a')
+        swift.update_accounts()
+
+    def deleted(self, swift, at: float | None) -> None:
+        headers = {'X-Backend-Timestamp': f'{at:.5f}'} if at else {}
+        swift.register('HEAD', self.OBJECT, 404, headers)
+
+    def test_does_not_bring_the_container_back(self, swift, proxy):
+        self.deleted(swift, UPLOADED + 1)
+        proxy.look()
+        assert not swift.exists(ACCOUNT, 'c')
+        assert listed(swift, layout=EARLIER) == {}
+        assert backing_containers(swift, EARLIER) == []
+
+    @pytest.mark.parametrize('at', [None, UPLOADED, UPLOADED - 1])
+    def test_needs_a_later_tombstone(self, swift, proxy, at):
+        self.deleted(swift, at)
+        proxy.look()
+        assert swift.rows(ACCOUNT, 'c') == {'a': 1}
+
+    def test_does_not_keep_others_from_coming_back(self, swift, proxy):
+        self.deleted(swift, UPLOADED + 1)
+        upload(swift, 'b')
+        swift.update_accounts()
+        proxy.look()
+        assert swift.rows(ACCOUNT, 'c') == {'b': 1}
+
+    def test_is_removed_from_a_container_that_came_back(self, swift, proxy):
+        self.deleted(swift, UPLOADED + 1)
+        upload(swift, 'a', None)
+        upload(swift, 'b', None)
+        assert swift.rows(ACCOUNT, 'c') == {'a': 1, 'b': 1}
+        assert proxy.run()
+        assert swift.rows(ACCOUNT, 'c') == {'b': 1}
+
+    def test_is_not_asked_for_if_it_came_after_the_deletion(
+        self, swift, proxy
+    ):
+        upload(swift, 'later', at=time.time() + 1)
+        swift.update_accounts()
+        forget_requests(swift)
+        proxy.look()
+        assert swift.sent('HEAD').count(('HEAD', self.OBJECT)) == 1
+        assert ('HEAD', f'/v1/{ACCOUNT}/c/later') not in swift.sent()
+
+    def test_takes_as_much_of_the_limit_as_several_rows(
+        self, swift, proxy, monkeypatch
+    ):
+        monkeypatch.setattr(adoption_module, 'PAGE_ROWS', 1)
+        monkeypatch.setattr(adoption_module, 'ROWS_AT_A_TIME', ASKED_ROW_COST)
+        upload(swift, 'b')
+        swift.update_accounts()
+        proxy.look()
+        assert len(swift.rows(ACCOUNT, 'c')) == 1
+
 
 class TestLimit:
     @pytest.fixture(autouse=True)
@@ -714,6 +828,21 @@ class TestRun:
             if call[:2] == ('GET', f'/v1/{ACCOUNT}/c')
         ]
         assert set(listings) == {'true'}
+
+    def test_does_not_list_the_shards_of_containers_with_longer_names(
+        self, swift, proxy
+    ):
+        for name in ('c.2026', 'c.a', 'c.z'):
+            put_root(swift, name)
+            put_backing(swift, name)
+        put_root(swift)
+        swift.update_accounts()
+        forget_requests(swift)
+        asked = []
+        proxy.backend.send = _recording(proxy.backend.send, asked)
+        proxy.look()
+        (listing,) = [rows for rows in asked if rows]
+        assert {row['name'].split('.')[1] for row in listing} == {NEW_ID}
 
     def test_of_nothing_says_nothing(self, swift, proxy):
         put_root(swift)
@@ -915,3 +1044,15 @@ def test_no_row_is_lost_or_returns_while_replicas_come_and_go(happenings):
 
 def _time(write: tuple[str, str, int]) -> int:
     return write[2]
+
+
+def _recording(send, listings: list) -> Callable:
+    """Return `send`, which notes the rows of listings."""
+
+    def recording(base, method, path, *args, **kwargs):
+        answer = send(base, method, path, *args, **kwargs)
+        if method == 'GET':
+            listings.append(answer.rows())
+        return answer
+
+    return recording

@@ -253,12 +253,53 @@ class TestDeleteOfAnObject:
     def test_confirms_that_a_container_is_plain_once_a_second(
         self, layouts, replicas, clock
     ):
-        for layout in (None, NEW):
-            replicas.layout = layout
-            for _ in range(3):
-                assert seen(layouts, None, DOUBT_SECONDS) == layout
-            clock.now += DOUBT_SECONDS
+        replicas.layout = None
+        for _ in range(3):
+            assert seen(layouts, None, DOUBT_SECONDS) is None
+        assert replicas.asked == 1
+        clock.now += DOUBT_SECONDS
+        replicas.layout = NEW
+        assert seen(layouts, None, DOUBT_SECONDS) == NEW
+
+    def test_asks_at_once_if_a_sharded_container_seems_to_be_plain_now(
+        self, layouts, replicas
+    ):
+        seen(layouts, OLD)
+        replicas.layout = None
+        assert seen(layouts, None, DOUBT_SECONDS) is None
         assert replicas.asked == 2
+
+    def test_counts_the_seconds_from_when_the_replicas_were_asked(
+        self, layouts, replicas, clock, monkeypatch
+    ):
+        def slow(*args) -> RootState:
+            state = replicas.read_root(*args)
+            clock.now += DOUBT_SECONDS
+            return state
+
+        monkeypatch.setattr(lookup, 'read_root', slow)
+        for _ in range(2):
+            seen(layouts, OLD, DOUBT_SECONDS)
+        assert replicas.asked == 2
+
+    def test_goes_by_the_answer_to_the_later_question(
+        self, layouts, replicas, clock, monkeypatch
+    ):
+        seen(layouts, OLD)
+        clock.now += DOUBT_SECONDS
+        others = [NEW]
+
+        def overtaken(*args) -> RootState:
+            state = replicas.read_root(*args)
+            if others:
+                replicas.layout = others.pop()
+                clock.now += DOUBT_SECONDS / 2
+                seen(layouts, OLD, DOUBT_SECONDS)
+            return state
+
+        monkeypatch.setattr(lookup, 'read_root', overtaken)
+        seen(layouts, OLD, DOUBT_SECONDS)
+        assert seen(layouts, OLD) == NEW
 
     def test_asks_no_replica_in_an_account_without_shards(
         self, layouts, replicas, accounts, clock
