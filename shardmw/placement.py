@@ -26,6 +26,10 @@ VERSIONS_COMPONENT = 'versions'
 #: the accounts whose names begin with a dot.
 HIDDEN_PREFIX = f'{AUTO_CREATE_ACCOUNT_PREFIX}shardmw_'
 
+#: The hidden account that lists which accounts have one: a container for each,
+#: of the account's name.
+REGISTER = HIDDEN_PREFIX
+
 #: The length of the longest backing names, in characters. It is Swift's
 #: default limit; unlike that, it cannot be configured.
 LONGEST_BACKING_NAME = 256
@@ -94,8 +98,13 @@ def hidden_account(account: str) -> str:
     return HIDDEN_PREFIX + account
 
 
+def owner_of(hidden: str) -> str:
+    """Return the account whose backing containers a hidden account holds."""
+    return hidden.removeprefix(HIDDEN_PREFIX)
+
+
 def is_hidden_account(account: str) -> bool:
-    """Return True if an account holds backing containers."""
+    """Return True for accounts with backing containers and the register."""
     return account.startswith(HIDDEN_PREFIX)
 
 

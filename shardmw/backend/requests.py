@@ -21,13 +21,14 @@ from shardmw.backend.answers import Answer
 from shardmw.backend.concurrency import Timeout
 from shardmw.backend.containers import (
     SWIFT_SOURCE,
+    BackendError,
     LogicalContainer,
     described_by,
 )
 from shardmw.backend.infocache import INFOCACHE_ENV, info_at_hand
 from shardmw.backend.shard_reads import ShardReads
 from shardmw.paths import Path, parse_path
-from shardmw.placement import is_hidden_account
+from shardmw.placement import REGISTER, is_hidden_account, owner_of
 
 RESERVED_NAMES_ENV = 'HTTP_X_BACKEND_ALLOW_RESERVED_NAMES'
 NEWEST_ENV = 'HTTP_X_NEWEST'
@@ -96,10 +97,12 @@ class Backend:
         return bool(info.get('account_really_exists', True))
 
     def create_hidden_account(self, env: dict, account: str) -> None:
-        """Create a hidden account if it does not exist.
+        """Create a hidden account and register it, if it does not exist.
 
         It may have any number of containers, whatever limit of containers an
         account has.
+
+        :raises BackendError: if it cannot be registered
         """
         app = self.proxy_app
         if app is None:
@@ -109,8 +112,22 @@ class Backend:
                 app.max_containers_whitelist
             )
         if not self.account_exists(env, account):
-            req = Request(self.owner_env(env))
-            Controller(app).autocreate_account(req, account)
+            self._register(env, account)
+            self._autocreate(env, account)
+
+    def _register(self, env: dict, account: str) -> None:
+        """Have the register list the owner of a hidden account."""
+        if not self.account_exists(env, REGISTER):
+            self._autocreate(env, REGISTER)
+        path = Path('v1', REGISTER, owner_of(account)).to_wsgi()
+        answer = self.send(self.owner_env(env), 'PUT', path)
+        if not answer.is_success:
+            reason = f'the register of accounts answered {answer.status}'
+            raise BackendError(None, answer.status, reason)
+
+    def _autocreate(self, env: dict, account: str) -> None:
+        req = Request(self.owner_env(env))
+        Controller(self.proxy_app).autocreate_account(req, account)
 
     def described_by(self, path: Path, info: dict) -> LogicalContainer | None:
         """Return the sharded container that an info describes, or None.

@@ -16,6 +16,7 @@ from typing import NoReturn
 
 import click
 
+from shardmw.admin.cli import main as admin_main
 from shardmw.saio import logs as log_files
 from shardmw.saio.cluster import DAEMON_NAMES, Cluster
 from shardmw.saio.errors import SaioError
@@ -266,6 +267,25 @@ def daemon(name: str, dir_option: Path | None) -> None:
     cluster = Cluster(dir_option or _default_dir())
     cluster.daemon(name)
     click.echo(f'{name} ran: shardmw-saio logs {name} shows what it did')
+
+
+@main.command(
+    context_settings={
+        'allow_interspersed_args': False,
+        'ignore_unknown_options': True,
+        'help_option_names': [],
+    }
+)
+@_dir_option
+@click.argument('arguments', nargs=-1, type=click.UNPROCESSED)
+def admin(dir_option: Path | None, arguments: Sequence[str]) -> None:
+    """Run shardmw-admin on the cluster, such as: admin list AUTH_test."""
+    cluster = Cluster(dir_option or _default_dir())
+    cluster.options  # noqa: B018 (an error if there is no such cluster)
+    admin_main(
+        ['--swift-dir', str(cluster.swift_dir), *arguments],
+        prog_name='shardmw-saio admin',
+    )
 
 
 def _shaped(

@@ -88,6 +88,11 @@ class Cluster:
         return self._folder.path
 
     @property
+    def swift_dir(self) -> Path:
+        """Return the folder of the configuration and the rings."""
+        return self._folder.etc
+
+    @property
     def devices_path(self) -> Path:
         """Return the folder of the data, in ``NODE/DEVICE`` folders."""
         return self._folder.devices

@@ -14,9 +14,11 @@ from swift.proxy.controllers.base import (
 
 from shardmw.backend.answers import Answer
 from shardmw.backend.concurrency import Timeout, sleep
+from shardmw.backend.containers import BackendError
 from shardmw.backend.infocache import INFOCACHE_ENV
 from shardmw.backend.requests import Backend, newest_header, to_environ
 from shardmw.paths import parse_path
+from shardmw.placement import REGISTER
 from test.unit.containers import CONTAINER, create
 from test.unit.fakeswift import (
     ACCOUNT,
@@ -288,6 +290,21 @@ class TestHiddenAccount:
         swift.servers.asked.clear()
         backend.create_hidden_account(env, HIDDEN)
         assert swift.servers.asked == []
+
+    def test_is_registered_for_its_owner(self, swift, backend):
+        env = environ(CONTAINER, **{'swift.cache': swift.memcached})
+        backend.create_hidden_account(env, HIDDEN)
+        swift.update_accounts()
+        assert swift.containers(REGISTER) == [ACCOUNT]
+
+    def test_that_cannot_be_registered_is_not_created(self, swift, backend):
+        env = environ(CONTAINER, **{'swift.cache': swift.memcached})
+        swift.register('PUT', f'/v1/{REGISTER}/{ACCOUNT}', 503)
+        with pytest.raises(BackendError, match='the register'):
+            backend.create_hidden_account(env, HIDDEN)
+        swift.memcached.values.clear()
+        env['swift.infocache'] = {}
+        assert not backend.account_exists(env, HIDDEN)
 
     def test_needs_swifts_proxy_app(self):
         Backend(NoApp(), Logger(), 1).create_hidden_account({}, HIDDEN)

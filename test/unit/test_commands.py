@@ -17,10 +17,15 @@ def ran_without(module: str, code: str) -> subprocess.CompletedProcess:
 
 
 @pytest.mark.parametrize(
-    ('command', 'module'),
-    [('bench', 'click'), ('bench', 'rich'), ('saio', 'click')],
+    ('command', 'module', 'extra'),
+    [
+        ('admin', 'click', 'admin'),
+        ('bench', 'click', 'tools'),
+        ('bench', 'rich', 'tools'),
+        ('saio', 'click', 'tools'),
+    ],
 )
-def test_a_command_that_lacks_a_tool_says_so_in_a_line(command, module):
+def test_a_command_that_lacks_a_tool_says_so_in_a_line(command, module, extra):
     ran = ran_without(
         module,
         f"sys.argv[1:] = ['--help']; import shardmw.commands as c; "
@@ -29,7 +34,7 @@ def test_a_command_that_lacks_a_tool_says_so_in_a_line(command, module):
     assert ran.returncode == 1
     assert ran.stderr == (
         f'Error: shardmw-{command} needs {module}, which the filter does '
-        'without: install shardmw[tools]\n'
+        f'without: install shardmw[{extra}]\n'
     )
 
 

@@ -170,6 +170,7 @@ def test_a_wheel_has_the_filter_and_the_commands(wheel):
         'shardmw_listings': 'shardmw.listing_bypass:filter_factory',
     }
     assert dict(entry_points['console_scripts']) == {
+        'shardmw-admin': 'shardmw.commands:admin',
         'shardmw-bench': 'shardmw.commands:bench',
         'shardmw-saio': 'shardmw.commands:saio',
     }

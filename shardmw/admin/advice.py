@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many shards a container should have: pure."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from shardmw.record import SHARD_COUNT_LIMIT
+
+#: The share of the allowed rows from which a container is near the limit.
+NEAR = 0.8
+
+#: An advised count leaves room for as many objects again.
+HEADROOM = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A container, as accounts list it.
+
+    :param shards: the number of shards, 0 for a plain container
+    :param objects: the rows of all shards and of the root
+    :param fullest: the rows of the fullest database
+    :param problem: why its layout could not be read, '' if it was
+    """
+
+    account: str
+    container: str
+    shards: int
+    objects: int
+    bytes: int
+    fullest: int
+    problem: str = ''
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A container whose fullest database has too many rows, or nearly.
+
+    :param is_over: False if it is near the limit only
+    :param advised_shards: the count that would leave room
+    """
+
+    account: str
+    container: str
+    shards: int
+    objects: int
+    fullest: int
+    is_over: bool
+    advised_shards: int
+
+
+def findings_among(
+    containers: Iterable[Listed], rows_per_shard: int
+) -> Iterator[Finding]:
+    """Return the containers whose fullest database is full, or nearly."""
+    for each in containers:
+        if each.fullest < NEAR * rows_per_shard:
+            continue
+        advised = advised_shards(each.objects, rows_per_shard)
+        yield Finding(
+            each.account,
+            each.container,
+            each.shards,
+            each.objects,
+            each.fullest,
+            each.fullest > rows_per_shard,
+            max(each.shards, advised),
+        )
+
+
+def advised_shards(objects: int, rows_per_shard: int) -> int:
+    """Return the shard count that leaves a container room to grow.
+
+    :returns: a power of two, at most :data:`SHARD_COUNT_LIMIT`
+    """
+    needed = -(-HEADROOM * objects // rows_per_shard)
+    return min(SHARD_COUNT_LIMIT, 1 << max(0, needed - 1).bit_length())
+
+
+def skew(rows: list[int]) -> float:
+    """Return the rows of the fullest shard by the mean of all; 1 if even."""
+    total = sum(rows)
+    return max(rows) * len(rows) / total if total else 1.0

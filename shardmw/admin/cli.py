@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: ``shardmw-admin``.
+
+Swift's modules read ``swift.conf`` when they are imported, so what uses them
+is imported once the folder of that file is known.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+from swift.common import utils
+
+from shardmw.admin.advice import Listed, findings_among
+from shardmw.admin.errors import AdminError
+from shardmw.admin.names import parse_name
+
+SWIFT_DIR = '/etc/swift'
+CONF_NAME = 'internal-client.conf'
+ROWS_PER_SHARD = 1_000_000
+
+#: The exit code of a command that found something, or failed.
+FOUND = 1
+
+
+class _Commands(click.Group):
+    """A group whose commands fail with one line on stderr."""
+
+    def invoke(self, context: click.Context) -> object:
+        try:
+            return super().invoke(context)
+        except Exception as err:
+            text = _text_of(err)
+            if text is None:
+                raise
+            raise click.ClickException(text) from err
+
+
+class _Name(click.ParamType):
+    """A name such as ACCOUNT/CONTAINER."""
+
+    name = 'name'
+
+    def __init__(self, parts: int) -> None:
+        self.parts = parts
+
+    def convert(self, value, param, ctx):
+        try:
+            return parse_name(value, self.parts)
+        except AdminError as err:
+            self.fail(str(err), param, ctx)
+
+
+_ACCOUNT = click.argument('account', type=_Name(1), required=False)
+_CONTAINER = click.argument('container', metavar='A/C', type=_Name(2))
+_OBJECT = click.argument('name', metavar='A/C/O', type=_Name(3))
+_AS_JSON = click.option('--json', 'as_json', is_flag=True, help='Print JSON.')
+
+
+@click.group(cls=_Commands)
+@click.option(
+    '--swift-dir',
+    type=click.Path(path_type=Path, file_okay=False),
+    default=SWIFT_DIR,
+    show_default=True,
+    help=f'The folder of swift.conf, the rings and {CONF_NAME}.',
+)
+@click.option(
+    '--conf',
+    type=click.Path(path_type=Path, dir_okay=False),
+    help=f'Another file than {CONF_NAME} there.',
+)
+@click.pass_context
+def main(context: click.Context, swift_dir: Path, conf: Path | None) -> None:
+    """Look into the sharded containers of a Swift cluster.
+
+    Runs on any machine that has the rings and an internal-client.conf with
+    shardmw. A name is ACCOUNT/CONTAINER, quoted as in a URL or not.
+
+    Exit codes: 0 for success, 1 if something was found or has failed, 2 for
+    wrong usage.
+    """
+    context.obj = lambda: _open(swift_dir, conf)
+
+
+@main.command('list')
+@_ACCOUNT
+@_AS_JSON
+@click.pass_context
+def list_(
+    context: click.Context, account: tuple[str] | None, as_json: bool
+) -> None:
+    """List the sharded containers of ACCOUNT, or of all accounts.
+
+    The figures are those that container-updater has reported. Exits with 1 if
+    the layout of a container cannot be read.
+    """
+    survey = _survey(context.obj)
+    listed = [
+        each
+        for name in account or survey.accounts()
+        for each in survey.containers(name)
+        if each.shards or each.problem
+    ]
+    _report_problems(listed)
+    whole = [each for each in listed if not each.problem]
+    if as_json:
+        _print_json(map(asdict, listed))
+    elif whole:
+        _print_table(
+            ('container', 'shards', 'objects', 'bytes', 'fullest shard'),
+            [
+                (
+                    f'{each.account}/{each.container}',
+                    each.shards,
+                    each.objects,
+                    each.bytes,
+                    each.fullest,
+                )
+                for each in whole
+            ],
+        )
+    context.exit(0 if len(whole) == len(listed) else FOUND)
+
+
+@main.command()
+@_CONTAINER
+@_AS_JSON
+@click.pass_context
+def stat(
+    context: click.Context, container: tuple[str, str], as_json: bool
+) -> None:
+    """Show the layout of A/C, and what each shard holds and where.
+
+    The figures are those of the databases now. Exits with 1 if a shard does
+    not answer.
+    """
+    state = _survey(context.obj).state(*container)
+    if as_json:
+        _print_json(state.as_json())
+    else:
+        _print_pairs(
+            ('container', f'{state.account}/{state.container}'),
+            ('storage policy', state.policy),
+            ('layout', state.layout_id or 'plain'),
+            ('shards', len(state.shards)),
+            ('objects', state.objects),
+            ('bytes', state.bytes),
+            ('strays', state.strays),
+            ('fullest shard by mean', f'{state.skew:.2f}'),
+            ('partition of the root', state.partition),
+            ('servers of the root', ' '.join(state.nodes)),
+        )
+    if state.shards and not as_json:
+        click.echo()
+        _print_table(
+            ('backing container', 'rows', 'bytes', 'partition', 'servers'),
+            [
+                (
+                    each.container,
+                    each.rows if each.status // 100 == 2 else each.status,
+                    each.bytes,
+                    each.partition,
+                    ' '.join(each.nodes),
+                )
+                for each in state.shards
+            ],
+        )
+    context.exit(0 if state.is_whole else FOUND)
+
+
+@main.command()
+@_OBJECT
+@_AS_JSON
+@click.pass_context
+def locate(
+    context: click.Context, name: tuple[str, str, str], as_json: bool
+) -> None:
+    """Show where the object A/C/O and its row should be, and if they are.
+
+    Exits with 1 if no server has the object, or none has its row.
+    """
+    found = _survey(context.obj).locate(*name)
+    if as_json:
+        _print_json(asdict(found))
+    else:
+        _print_pairs(
+            ('object', f'{found.account}/{found.container}/{found.name}'),
+            ('shard', 'plain' if found.shard is None else found.shard),
+            ('row in', f'{found.row_account}/{found.row_container}'),
+            ('partition of the row', found.row_partition),
+            *_replica_lines('row', found.row_replicas),
+            ('storage policy', found.policy),
+            ('partition of the object', found.object_partition),
+            *_replica_lines('object', found.object_replicas),
+        )
+    context.exit(0 if found.is_there else FOUND)
+
+
+@main.command()
+@_ACCOUNT
+@click.option(
+    '--rows-per-shard',
+    type=click.IntRange(min=1),
+    default=ROWS_PER_SHARD,
+    show_default=True,
+    help='The rows that one database should have at most.',
+)
+@_AS_JSON
+@click.pass_context
+def check(
+    context: click.Context,
+    account: tuple[str] | None,
+    rows_per_shard: int,
+    as_json: bool,
+) -> None:
+    """List the containers that have too many rows in one database, or nearly.
+
+    Those of ACCOUNT, or of all accounts that have had a sharded container,
+    plain and sharded ones, from 80 % of --rows-per-shard on, with the shard
+    count that would leave room for as many objects again. Exits with 1 if
+    there is one. The figures are those that container-updater has reported.
+    """
+    survey = _survey(context.obj)
+    listed = [
+        each
+        for name in account or survey.accounts()
+        for each in survey.containers(name)
+    ]
+    problems = _report_problems(listed)
+    findings = list(findings_among(listed, rows_per_shard))
+    if as_json:
+        _print_json(map(asdict, findings))
+    elif findings:
+        _print_table(
+            ('container', 'shards', 'fullest', 'is', 'advised shards'),
+            [
+                (
+                    f'{each.account}/{each.container}',
+                    each.shards,
+                    each.fullest,
+                    'over' if each.is_over else 'near',
+                    each.advised_shards,
+                )
+                for each in findings
+            ],
+        )
+    context.exit(FOUND if findings or problems else 0)
+
+
+@main.command('export')
+@_CONTAINER
+@click.option(
+    '-0', '--null', 'is_null', is_flag=True, help='End names with a zero byte.'
+)
+@click.option(
+    '--json', 'as_json', is_flag=True, help='Print each row as JSON, a line.'
+)
+@click.pass_obj
+def export_(
+    connect: Callable,
+    container: tuple[str, str],
+    is_null: bool,
+    as_json: bool,
+) -> None:
+    """Print the names of all objects of A/C, in their order.
+
+    They are read from the databases, without the filter: for a cluster that
+    no longer has it. A name may contain line breaks: use -0 or --json then.
+    """
+    cluster = connect()
+    from shardmw.admin.export import export
+
+    end = '\0' if is_null else '\n'
+    write = sys.stdout.buffer.write
+    for row in export(cluster, *container):
+        text = json.dumps(row) if as_json else row['name']
+        write((text + end).encode())
+    sys.stdout.buffer.flush()
+
+
+def _open(swift_dir: Path, conf: Path | None):
+    """Return the cluster of a folder.
+
+    :raises AdminError: if the folder has no swift.conf
+    """
+    if not (swift_dir / 'swift.conf').is_file():
+        raise AdminError(
+            f'{swift_dir}/swift.conf: no such file: name its folder with '
+            '--swift-dir'
+        )
+    is_other = utils.set_swift_dir(str(swift_dir))
+    from swift.common import constraints, storage_policy
+
+    if is_other:
+        constraints.reload_constraints()
+        storage_policy.reload_storage_policies()
+    from shardmw.admin.cluster import open_cluster
+
+    return open_cluster(conf or swift_dir / CONF_NAME, swift_dir)
+
+
+def _text_of(err: Exception) -> str | None:
+    """Return the line to print for an error, None for an unexpected one."""
+    from shardmw.backend.containers import BackendError
+    from shardmw.record import LayoutError
+
+    if isinstance(err, LayoutError):
+        return f'layout record: {err}'
+    is_expected = isinstance(err, (AdminError, BackendError))
+    return str(err) if is_expected else None
+
+
+def _survey(connect: Callable):
+    cluster = connect()
+    from shardmw.admin.survey import Survey
+
+    return Survey(cluster)
+
+
+def _report_problems(listed: Iterable[Listed]) -> int:
+    """Print on stderr what could not be read; return how many there are."""
+    problems = [each for each in listed if each.problem]
+    for each in problems:
+        name = f'{each.account}/{each.container}'
+        click.echo(f'Error: {name}: {each.problem}', err=True)
+    return len(problems)
+
+
+def _replica_lines(
+    what: str, replicas: Iterable[dict]
+) -> list[tuple[str, str]]:
+    words = {True: 'is there', False: 'is not there', None: 'does not answer'}
+    return [
+        (
+            f'{what} on {replica["server"]}/{replica["device"]}',
+            words[replica['has_it']],
+        )
+        for replica in replicas
+    ]
+
+
+def _print_json(values: object) -> None:
+    if not isinstance(values, dict):
+        values = list(values)
+    click.echo(json.dumps(values, indent=2))
+
+
+def _print_pairs(*pairs: tuple[str, object]) -> None:
+    width = max(len(name) for name, _ in pairs)
+    for name, value in pairs:
+        click.echo(f'{name:<{width}}  {value}')
+
+
+def _print_table(
+    heads: Sequence[str], rows: Sequence[Sequence[object]]
+) -> None:
+    """Print a table with numbers at the right of their columns."""
+    lines = [heads, *([str(cell) for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    is_number = [
+        all(isinstance(row[i], int) for row in rows) for i in range(len(heads))
+    ]
+    for line in lines:
+        cells = [
+            f'{cell:>{width}}' if right else f'{cell:<{width}}'
+            for cell, width, right in zip(line, widths, is_number, strict=True)
+        ]
+        click.echo('  '.join(cells).rstrip())

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Swift cluster that the commands work on."""
+
+from pathlib import Path as FilePath
+from typing import NamedTuple
+
+from swift.common import direct_client
+from swift.common.exceptions import ClientException
+from swift.common.internal_client import InternalClient
+from swift.common.swob import Request
+from swift.common.utils import generate_trans_id, get_logger
+from swift.proxy.server import Application
+
+from shardmw.admin.errors import AdminError
+from shardmw.backend.concurrency import Timeout
+from shardmw.backend.containers import LogicalContainer
+from shardmw.backend.requests import Backend
+from shardmw.layout.roots import RootState, read_root
+from shardmw.paths import Path
+
+USER_AGENT = 'shardmw-admin'
+API_VERSION = 'v1'
+
+#: How many shards to ask at once.
+CONCURRENCY = 8
+
+
+class Replica(NamedTuple):
+    """One of the places where a database or an object should be.
+
+    :param has_it: True if it is there, None if the server did not answer
+    """
+
+    server: str
+    device: str
+    has_it: bool | None
+
+
+class SwiftCluster:
+    """A Swift cluster, read through the proxy app without the filter."""
+
+    def __init__(self, app: Application) -> None:
+        self.app = app
+        logger = get_logger({}, USER_AGENT)
+        self.backend = Backend(app, logger, CONCURRENCY)
+        trans_id = generate_trans_id(f'-{USER_AGENT}')
+        self.env = Request.blank('/', {'swift.trans_id': trans_id}).environ
+        self.base = self.backend.owner_env(self.env)
+
+    def root(self, account: str, container: str) -> RootState:
+        """Return the state of a root by all its replicas.
+
+        :raises AdminError: if it does not exist
+        :raises BackendError: if too few replicas answer
+        :raises LayoutError: if its record cannot be read
+        """
+        path = Path(API_VERSION, account, container)
+        root = read_root(self.backend, self.env, path)
+        if not root.exists:
+            raise AdminError(f'{account}/{container}: no such container')
+        return root
+
+    def logical(
+        self, account: str, container: str, root: RootState
+    ) -> LogicalContainer | None:
+        """Return the sharded container of a root, None if it is plain."""
+        if root.layout is None:
+            return None
+        info = root.answer.info()
+        return LogicalContainer(
+            API_VERSION, account, container, info, root.layout
+        )
+
+    def container_place(
+        self, account: str, container: str
+    ) -> tuple[int, list[dict]]:
+        """Return the partition and the primary nodes of a container."""
+        return self.app.container_ring.get_nodes(account, container)
+
+    def row_replicas(
+        self, account: str, container: str, name: str
+    ) -> tuple[int, list[Replica]]:
+        """Return where the row of an object should be, and whether it is.
+
+        :param container: the container whose database has the row
+        """
+        part, nodes = self.container_place(account, container)
+
+        def has_row(node: dict) -> bool:
+            _, rows = direct_client.direct_get_container(
+                node,
+                part,
+                account,
+                container,
+                prefix=name,
+                limit=1,
+                headers={'X-Backend-Allow-Reserved-Names': 'true'},
+            )
+            return bool(rows) and rows[0].get('name') == name
+
+        return part, [_replica(node, has_row) for node in nodes]
+
+    def object_replicas(
+        self, policy_index: int, account: str, container: str, name: str
+    ) -> tuple[int, list[Replica]]:
+        """Return where an object should be, and whether it is there."""
+        ring = self.app.get_object_ring(policy_index)
+        part, nodes = ring.get_nodes(account, container, name)
+        headers = {'X-Backend-Storage-Policy-Index': str(policy_index)}
+
+        def has_object(node: dict) -> bool:
+            direct_client.direct_head_object(
+                node, part, account, container, name, headers=headers
+            )
+            return True
+
+        return part, [_replica(node, has_object) for node in nodes]
+
+
+def open_cluster(conf: FilePath, swift_dir: FilePath) -> SwiftCluster:
+    """Return the cluster of a configuration.
+
+    :param conf: the file ``internal-client.conf``
+    :param swift_dir: the folder of ``swift.conf`` and the rings
+    :raises AdminError: if there is no such file, or it is of no use
+    """
+    if not conf.is_file():
+        raise AdminError(f'{conf}: no such file: name one with --conf')
+    try:
+        client = InternalClient(
+            str(conf), USER_AGENT, 1, global_conf={'swift_dir': str(swift_dir)}
+        )
+    except (OSError, LookupError, ValueError) as err:
+        raise AdminError(f'{conf}: {err}') from err
+    return SwiftCluster(client.app._pipeline_final_app)
+
+
+def server_of(node: dict) -> str:
+    """Return the address of a node's server."""
+    return f'{node["ip"]}:{node["port"]}'
+
+
+def _replica(node: dict, has_it) -> Replica:
+    try:
+        found = has_it(node)
+    except ClientException as err:
+        found = False if err.http_status == 404 else None
+    except (Exception, Timeout):
+        found = None
+    return Replica(server_of(node), node['device'], found)

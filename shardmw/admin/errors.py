@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What makes a command fail."""
+
+
+class AdminError(Exception):
+    """A command cannot do what was asked. Its text is a line for the user."""

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The names that commands take: pure."""
+
+from urllib.parse import unquote
+
+from shardmw.admin.errors import AdminError
+
+
+def parse_name(text: str, parts: int) -> tuple[str, ...]:
+    """Return the account, the container and the object that a text names.
+
+    An object's name may hold slashes. A text without a percent sign that
+    begins an escape is taken as it is.
+
+    :param text: such as ``AUTH_ci/logs``, quoted or not, with or without
+                 ``/v1/`` or a slash at its beginning
+    :param parts: how many names are wanted, 1 to 3
+    :raises AdminError: if there are fewer, or more
+    """
+    names = tuple(unquote(text).removeprefix('/').split('/', parts - 1))
+    wanted = '/'.join(('ACCOUNT', 'CONTAINER', 'OBJECT')[:parts])
+    is_container = parts < 3
+    if (
+        len(names) < parts
+        or not all(names)
+        or (is_container and '/' in names[-1])
+    ):
+        raise AdminError(f'{text}: not a name like {wanted}')
+    return names

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the containers of a cluster hold, and where.
+
+The figures of :class:`Survey`'s lists are those that ``container-updater`` has
+reported to the accounts. :meth:`Survey.state` asks the databases themselves.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+
+from swift.common.storage_policy import POLICIES
+
+from shardmw.admin.advice import Listed, skew
+from shardmw.admin.cluster import API_VERSION, SwiftCluster, server_of
+from shardmw.admin.errors import AdminError
+from shardmw.backend.answers import Answer
+from shardmw.backend.containers import BackendError
+from shardmw.layout.row_targets import RowTargets
+from shardmw.paths import Path
+from shardmw.placement import (
+    REGISTER,
+    backing_base,
+    hidden_account,
+    parse_backing,
+)
+from shardmw.record import LayoutError
+from shardmw.stats.accounts import account_rows
+
+#: What the hidden account lists of one layout: objects and bytes by shard.
+Figures = dict[int, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class ShardState:
+    """A shard, as its databases are now.
+
+    :param is_missing: True if no replica has it
+    :param status: what it answered; 200s have figures
+    :param nodes: server and device of each replica
+    """
+
+    shard: int
+    container: str
+    rows: int
+    bytes: int
+    status: int
+    partition: int
+    nodes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerState:
+    """A container, as its databases are now.
+
+    :param layout_id: None for a plain container
+    :param strays: the rows of the root of a sharded container
+    :param objects: the rows of all databases
+    :param skew: the rows of the fullest shard by the mean of all
+    """
+
+    account: str
+    container: str
+    policy: str
+    layout_id: str | None
+    objects: int
+    bytes: int
+    strays: int
+    skew: float
+    partition: int
+    nodes: list[str]
+    shards: list[ShardState] = field(default_factory=list)
+
+    @property
+    def is_whole(self) -> bool:
+        """Return True if every shard answered."""
+        return all(each.status // 100 == 2 for each in self.shards)
+
+    def as_json(self) -> dict:
+        """Return the values for ``--json``."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where the row of an object and the object itself are.
+
+    :param shard: None for a plain container
+    :param row_container: the container whose database has the row
+    """
+
+    account: str
+    container: str
+    name: str
+    shard: int | None
+    row_account: str
+    row_container: str
+    row_partition: int
+    row_replicas: list[dict]
+    policy: str
+    object_partition: int
+    object_replicas: list[dict]
+
+    @property
+    def is_there(self) -> bool:
+        """Return True if some replica has the row, and some the object."""
+        return all(
+            any(replica['has_it'] for replica in replicas)
+            for replicas in (self.row_replicas, self.object_replicas)
+        )
+
+
+class Survey:
+    """Reads what containers hold."""
+
+    def __init__(self, cluster: SwiftCluster) -> None:
+        self.cluster = cluster
+
+    def accounts(self) -> Iterator[str]:
+        """List the accounts that have had a sharded container."""
+        path = Path(API_VERSION, REGISTER)
+        for row in account_rows(
+            self.cluster.backend, self.cluster.base, path, '', ''
+        ):
+            yield row['name']
+
+    def containers(self, account: str) -> Iterator[Listed]:
+        """List all containers of an account, plain ones too."""
+        backing = self._backing(account)
+        path = Path(API_VERSION, account)
+        for row in account_rows(
+            self.cluster.backend, self.cluster.base, path, '', ''
+        ):
+            yield self._listed(account, row, backing)
+
+    def state(self, account: str, container: str) -> ContainerState:
+        """Return the state of a container and of its shards.
+
+        :raises AdminError: if it does not exist
+        """
+        root = self.cluster.root(account, container)
+        target = self.cluster.logical(account, container, root)
+        shards = []
+        if target:
+            answers = self.cluster.backend.head_shards(
+                self.cluster.env, target
+            )
+            for shard, answer in enumerate(answers):
+                backing = target.backing(shard)
+                shards.append(
+                    self._shard_state(
+                        target.hidden_account, backing, shard, answer
+                    )
+                )
+        rows = [each.rows for each in shards]
+        partition, nodes = self.cluster.container_place(account, container)
+        return ContainerState(
+            account,
+            container,
+            POLICIES[root.policy_index].name,
+            root.layout.id if root.layout else None,
+            root.answer.object_count + sum(rows),
+            root.answer.bytes_used + sum(each.bytes for each in shards),
+            root.answer.object_count if target else 0,
+            skew(rows) if rows else 1.0,
+            partition,
+            _places(nodes),
+            shards,
+        )
+
+    def locate(self, account: str, container: str, name: str) -> Location:
+        """Return where the row of an object and the object should be.
+
+        :raises AdminError: if the container does not exist
+        """
+        root = self.cluster.root(account, container)
+        target = self.cluster.logical(account, container, root)
+        backend, env = self.cluster.backend, self.cluster.env
+        if target:
+            shard = target.shard_of(name)
+            place = RowTargets(backend).of(env, target, name)
+        else:
+            shard = None
+            place = backend.row_path(env, account, container, name)
+        row_account, row_container = place.split('/', 1)
+        row_part, row_replicas = self.cluster.row_replicas(
+            row_account, row_container, name
+        )
+        object_part, object_replicas = self.cluster.object_replicas(
+            root.policy_index, account, container, name
+        )
+        return Location(
+            account,
+            container,
+            name,
+            shard,
+            row_account,
+            row_container,
+            row_part,
+            [each._asdict() for each in row_replicas],
+            POLICIES[root.policy_index].name,
+            object_part,
+            [each._asdict() for each in object_replicas],
+        )
+
+    def _backing(self, account: str) -> dict[str, dict[str, Figures]]:
+        """Return what the hidden account lists, by base and layout id."""
+        found = defaultdict(lambda: defaultdict(dict))
+        hidden = Path(API_VERSION, hidden_account(account))
+        for row in account_rows(
+            self.cluster.backend, self.cluster.base, hidden, '', ''
+        ):
+            name = parse_backing(row['name'])
+            if name:
+                figures = (row['count'], row['bytes'])
+                found[name.base][name.layout_id][name.shard] = figures
+        return found
+
+    def _listed(
+        self,
+        account: str,
+        row: dict,
+        backing: dict[str, dict[str, Figures]],
+    ) -> Listed:
+        name, rows, used = row['name'], row['count'], row['bytes']
+        layouts = backing.get(backing_base(name))
+        try:
+            layout = layouts and self.cluster.root(account, name).layout
+        except (AdminError, BackendError, LayoutError) as err:
+            return Listed(account, name, 0, rows, used, rows, str(err))
+        if not layout:
+            return Listed(account, name, 0, rows, used, rows)
+        figures = layouts.get(layout.id, {}).values()
+        return Listed(
+            account,
+            name,
+            layout.shards,
+            rows + sum(count for count, _ in figures),
+            used + sum(size for _, size in figures),
+            max((count for count, _ in figures), default=0),
+        )
+
+    def _shard_state(
+        self, hidden: str, backing: str, shard: int, answer: Answer
+    ) -> ShardState:
+        partition, nodes = self.cluster.container_place(hidden, backing)
+        return ShardState(
+            shard,
+            backing,
+            answer.object_count,
+            answer.bytes_used,
+            answer.status,
+            partition,
+            _places(nodes),
+        )
+
+
+def _places(nodes: list[dict]) -> list[str]:
+    return [f'{server_of(node)}/{node["device"]}' for node in nodes]

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operator's command, as an operator runs it."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from shardmw.placement import hidden_account
+from test.functional.conftest import SHARD_COUNT_HEADER
+
+SAIO = 'from shardmw.commands import saio; saio()'
+ADMIN = 'from shardmw.commands import admin; admin()'
+NAMES = [f'o{i}' for i in range(10)]
+SNOWMAN = '☃ 50%'
+
+
+def run(code: str, *arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, '-c', code, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.fixture(scope='module')
+def admin(cluster) -> Callable[..., subprocess.CompletedProcess]:
+    """Runs the command on the cluster: ``admin('list')``."""
+    return lambda *arguments: run(
+        SAIO, 'admin', '--dir', str(cluster.path), *arguments
+    )
+
+
+@pytest.fixture(scope='module')
+def owner(new_account):
+    """The owner of an account with a sharded and a plain container."""
+    client = new_account()
+    sharded = {SHARD_COUNT_HEADER: '4'}
+    assert client.put(SNOWMAN, headers=sharded).status == 201
+    assert client.put('plain').status == 201
+    for name in NAMES:
+        assert client.put(SNOWMAN, name, b'xx').status == 201
+        assert client.put('plain', name, b'x').status == 201
+    return client
+
+
+@pytest.fixture(scope='module')
+def updated(cluster, owner):
+    cluster.daemon('container-updater')
+    return owner
+
+
+def test_list_shows_the_sharded_containers(admin, updated):
+    account = updated.account
+    ran = admin('list', account, '--json')
+    assert ran.returncode == 0, ran.stderr
+    (listed,) = json.loads(ran.stdout)
+    assert listed['container'] == SNOWMAN
+    assert listed['shards'] == 4
+    assert (listed['objects'], listed['bytes']) == (10, 20)
+    assert listed['fullest'] == 3
+    ran = admin('list')
+    assert f'{account}/{SNOWMAN}' in ran.stdout
+    assert f'{account}/plain' not in ran.stdout
+
+
+def test_stat_shows_each_shard(admin, owner):
+    ran = admin('stat', f'{owner.account}/{SNOWMAN}')
+    assert ran.returncode == 0, ran.stderr
+    lines = ran.stdout.splitlines()
+    assert 'shards                 4' in lines
+    assert sum(line.startswith(f'{SNOWMAN}.') for line in lines) == 4
+    state = json.loads(
+        admin('stat', f'{owner.account}/{SNOWMAN}', '--json').stdout
+    )
+    assert sorted(each['rows'] for each in state['shards']) == [1, 3, 3, 3]
+    assert state['objects'] == 10
+
+
+@pytest.mark.parametrize('container', [SNOWMAN, '%E2%98%83%2050%25', 'plain'])
+def test_locate_finds_an_object_and_its_row(admin, owner, container):
+    ran = admin('locate', f'{owner.account}/{container}/o3', '--json')
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert [each['has_it'] for each in found['row_replicas']] == [True]
+    assert [each['has_it'] for each in found['object_replicas']] == [True]
+    is_plain = container == 'plain'
+    hidden = hidden_account(owner.account)
+    account = owner.account if is_plain else hidden
+    assert found['row_account'] == account
+    assert (found['shard'] is None) == is_plain
+
+
+def test_locate_says_that_an_object_is_not_there(admin, owner):
+    ran = admin('locate', f'{owner.account}/{SNOWMAN}/none')
+    assert ran.returncode == 1
+    assert ran.stdout.count('is not there') == 2
+
+
+def test_check_names_what_is_too_full_and_what_would_mend_it(admin, updated):
+    account = updated.account
+    assert admin('check', account).returncode == 0
+    ran = admin('check', account, '--rows-per-shard', '4', '--json')
+    assert ran.returncode == 1
+    (finding,) = json.loads(ran.stdout)
+    assert finding['container'] == 'plain'
+    assert finding['is_over']
+    assert finding['advised_shards'] == 8
+    assert admin('check', '--rows-per-shard', '4').returncode == 1
+
+
+@pytest.mark.parametrize('container', [SNOWMAN, 'plain'])
+def test_export_prints_all_names(admin, owner, container):
+    name = f'{owner.account}/{container}'
+    assert admin('export', name).stdout.splitlines() == NAMES
+    assert admin('export', name, '-0').stdout.split('\0') == [*NAMES, '']
+    rows = map(json.loads, admin('export', name, '--json').stdout.splitlines())
+    assert [row['name'] for row in rows] == NAMES
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'code', 'text'),
+    [
+        (['stat', 'a/none'], 1, 'a/none: no such container'),
+        (['export', 'a/none'], 1, 'a/none: no such container'),
+        (['stat', 'a'], 2, 'a: not a name like ACCOUNT/CONTAINER'),
+        (['nothing'], 2, "No such command 'nothing'"),
+    ],
+)
+def test_a_mistake_is_told_in_a_line(admin, arguments, code, text):
+    ran = admin(*arguments)
+    assert ran.returncode == code
+    assert text in ran.stderr
+    assert 'Traceback' not in ran.stderr
+
+
+@pytest.mark.parametrize('missing', ['swift.conf', 'internal-client.conf'])
+def test_a_folder_without_configuration_is_told(tmp_path, cluster, missing):
+    for name in {'swift.conf', 'internal-client.conf'} - {missing}:
+        text = (cluster.swift_dir / name).read_text()
+        (tmp_path / name).write_text(text)
+    ran = run(ADMIN, '--swift-dir', str(tmp_path), 'list')
+    assert ran.returncode == 1
+    assert ran.stderr.startswith(f'Error: {tmp_path}/{missing}: no such file')
+    assert ran.stderr.count('\n') == 1

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which containers are too full, and what would mend them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardmw.admin.advice import (
+    HEADROOM,
+    Listed,
+    advised_shards,
+    findings_among,
+    skew,
+)
+from shardmw.record import SHARD_COUNT_LIMIT
+
+rows = st.integers(0, 10**10)
+limits = st.integers(1, 10**7)
+
+
+def listed(shards: int, objects: int, fullest: int) -> Listed:
+    return Listed('a', 'c', shards, objects, 0, fullest)
+
+
+@given(rows, limits)
+def test_the_advised_count_is_the_least_power_of_two_that_leaves_room(
+    objects, limit
+):
+    count = advised_shards(objects, limit)
+    assert count.bit_count() == 1
+    assert 1 <= count <= SHARD_COUNT_LIMIT
+    if count < SHARD_COUNT_LIMIT:
+        assert HEADROOM * objects <= count * limit
+    if count > 1:
+        assert HEADROOM * objects > count // 2 * limit
+
+
+@pytest.mark.parametrize(
+    ('fullest', 'found'),
+    [(79, []), (80, [False]), (100, [False]), (101, [True])],
+)
+def test_a_container_is_found_from_four_fifths_of_the_limit_on(fullest, found):
+    findings = findings_among([listed(0, fullest, fullest)], 100)
+    assert [each.is_over for each in findings] == found
+
+
+def test_the_advised_count_is_never_below_the_present_one():
+    (finding,) = findings_among([listed(32, 150, 101)], 100)
+    assert finding.advised_shards == 32
+
+
+@given(st.lists(rows, min_size=1))
+def test_the_skew_is_1_if_all_shards_are_alike_and_more_otherwise(counts):
+    found = skew(counts)
+    assert found + 1e-9 >= 1
+    assert found <= len(counts) + 1e-9
+    assert (found == 1) == (len(set(counts)) == 1) or not any(counts)

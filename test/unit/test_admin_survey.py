@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What shardmw-admin reads of containers, on Swift's own databases."""
+
+import pytest
+
+from shardmw.admin.cluster import SwiftCluster
+from shardmw.admin.errors import AdminError
+from shardmw.admin.export import export
+from shardmw.admin.survey import Survey
+from shardmw.backend.containers import RECORD_HEADER, BackendError
+from shardmw.placement import versions_container
+from test.unit.containers import (
+    OLD_ID,
+    backing,
+    create,
+    layout_of,
+    put_sharded_row,
+)
+from test.unit.fakeswift import ACCOUNT, HIDDEN, filtered
+
+NAMES = [f'o{i:02}' for i in range(20)]
+
+
+@pytest.fixture
+def filter_app(swift):
+    return filtered(swift)
+
+
+@pytest.fixture
+def cluster(swift) -> SwiftCluster:
+    return SwiftCluster(swift)
+
+
+@pytest.fixture
+def survey(cluster) -> Survey:
+    return Survey(cluster)
+
+
+@pytest.fixture
+def filled(swift, filter_app):
+    """The container `c` of four shards, and a plain one."""
+    create(swift, filter_app, 4)
+    swift.put_container(f'/{ACCOUNT}/plain')
+    for name in NAMES:
+        put_sharded_row(swift, name)
+        swift.put_row(f'/{ACCOUNT}/plain/{name}')
+    swift.update_accounts()
+
+
+def exported(cluster, container: str) -> list[str]:
+    return [row['name'] for row in export(cluster, ACCOUNT, container)]
+
+
+class TestAccounts:
+    def test_are_those_that_have_had_a_sharded_container(
+        self, swift, filter_app, survey
+    ):
+        assert list(survey.accounts()) == []
+        create(swift, filter_app, 2)
+        create(swift, filter_app, 2, 'd')
+        assert list(survey.accounts()) == [ACCOUNT]
+
+
+@pytest.mark.usefixtures('filled')
+class TestContainers:
+    def test_have_the_figures_of_their_shards(self, survey):
+        sharded, plain = survey.containers(ACCOUNT)
+        assert (sharded.container, sharded.shards) == ('c', 4)
+        assert sharded.objects == len(NAMES)
+        assert 5 <= sharded.fullest < len(NAMES)
+        assert (plain.container, plain.shards) == ('plain', 0)
+        assert plain.objects == plain.fullest == len(NAMES)
+
+    def test_are_told_apart_from_those_of_an_earlier_layout(
+        self, swift, survey
+    ):
+        swift.put_container(f'/{HIDDEN}/plain.{OLD_ID}.0')
+        plain = list(survey.containers(ACCOUNT))[1]
+        assert (plain.shards, plain.problem) == (0, '')
+
+    def test_of_old_versions_are_among_them(self, swift, survey):
+        swift.put_container(f'/{ACCOUNT}/{versions_container("c")}')
+        swift.update_accounts()
+        names = [each.container for each in survey.containers(ACCOUNT)]
+        assert versions_container('c') in names
+
+    def test_with_an_unreadable_record_have_a_problem(self, swift, survey):
+        swift.direct('POST', f'/{ACCOUNT}/c', {RECORD_HEADER: '{}'})
+        first, second = survey.containers(ACCOUNT)
+        assert first.problem.startswith('version None')
+        assert second.problem == ''
+
+    def test_of_an_account_without_shards_are_plain(self, swift, survey):
+        swift.put_account('other')
+        swift.put_container('/other/c')
+        swift.update_accounts()
+        (only,) = survey.containers('other')
+        assert (only.container, only.shards) == ('c', 0)
+
+
+@pytest.mark.usefixtures('filled')
+class TestState:
+    def test_has_each_shard(self, swift, survey):
+        state = survey.state(ACCOUNT, 'c')
+        assert state.layout_id == layout_of(swift).id
+        assert [each.shard for each in state.shards] == [0, 1, 2, 3]
+        assert [each.container for each in state.shards] == [
+            backing(swift, shard) for shard in range(4)
+        ]
+        assert sum(each.rows for each in state.shards) == len(NAMES)
+        assert state.objects == len(NAMES)
+        assert state.strays == 0
+        assert state.is_whole
+
+    def test_counts_strays(self, swift, survey):
+        swift.put_row(f'/{ACCOUNT}/c/stray')
+        state = survey.state(ACCOUNT, 'c')
+        assert (state.strays, state.objects) == (1, len(NAMES) + 1)
+
+    def test_tells_of_a_missing_shard(self, swift, survey):
+        name = backing(swift, 1)
+        for row in swift.rows(HIDDEN, name):
+            swift.direct('DELETE', f'/{HIDDEN}/{name}/{row}')
+        swift.direct('DELETE', f'/{HIDDEN}/{name}')
+        state = survey.state(ACCOUNT, 'c')
+        assert state.shards[1].status == 404
+        assert not state.is_whole
+
+    def test_of_a_plain_container_has_no_shards(self, survey):
+        state = survey.state(ACCOUNT, 'plain')
+        assert (state.layout_id, state.shards) == (None, [])
+        assert (state.objects, state.strays) == (len(NAMES), 0)
+
+    def test_of_a_container_that_is_not_there_is_an_error(self, survey):
+        with pytest.raises(AdminError, match='/none: no such container'):
+            survey.state(ACCOUNT, 'none')
+
+
+@pytest.mark.usefixtures('filled')
+class TestExport:
+    def test_lists_a_sharded_container_in_order(self, cluster):
+        assert exported(cluster, 'c') == NAMES
+
+    def test_lists_a_plain_container(self, cluster):
+        assert exported(cluster, 'plain') == NAMES
+
+    def test_reads_page_by_page(self, swift, cluster, monkeypatch):
+        monkeypatch.setattr('shardmw.admin.export.ROWS_IN_MEMORY', 8)
+        assert exported(cluster, 'c') == NAMES
+
+    def test_has_strays_and_rows_of_earlier_layouts_once(self, swift, cluster):
+        swift.put_row(f'/{ACCOUNT}/c/o05')
+        swift.put_row(f'/{ACCOUNT}/c/stray')
+        swift.put_container(f'/{HIDDEN}/c.{OLD_ID}.0')
+        swift.put_row(f'/{HIDDEN}/c.{OLD_ID}.0/late')
+        swift.update_accounts()
+        assert exported(cluster, 'c') == ['late', *NAMES, 'stray']
+
+    def test_of_a_container_with_a_missing_shard_is_an_error(
+        self, swift, cluster
+    ):
+        swift.register('GET', f'/v1/{HIDDEN}/{backing(swift, 2)}', 404)
+        with pytest.raises(BackendError, match='answered 404'):
+            exported(cluster, 'c')
