@@ -7,8 +7,9 @@ module decides what to ask; the caller asks.
 Each source is first asked for its share of the page only. With ``n`` sources
 and a limit of ``m`` rows, that is ``m / n`` rows plus the slack that a random
 distribution needs (M. Raab, A. Steger, "Balls into Bins - A Simple and Tight
-Analysis", 1998). A source is asked again if its rows end before the page does
-and it may have more.
+Analysis", 1998). The rows of the first sources tell about where the page ends,
+so later ones are asked up to there. A source is asked again if its rows end
+before the page does and it may have more.
 """
 
 import math
@@ -26,6 +27,9 @@ SLACK_DEVIATIONS = 2
 MOST_SLACK = 0.24
 #: About so many rows cost as much as one more request.
 MANY_ROWS = 30
+#: How far behind the expected end of the page later sources are asked, in
+#: standard deviations.
+END_DEVIATIONS = 2.5
 
 
 class Ask(NamedTuple):
@@ -35,11 +39,14 @@ class Ask(NamedTuple):
     :param marker: the name after which its rows begin; None for the client's
                    marker
     :param limit: how many rows to ask for
+    :param end: the name before which its rows end; None for the client's
+                end_marker
     """
 
     source: int
     marker: str | None
     limit: int
+    end: str | None = None
 
 
 @dataclass(slots=True)
@@ -47,11 +54,14 @@ class _Source:
     """The answers of one source so far.
 
     :param last: the name of its last row
+    :param end: the name before which it was asked for all rows, if that is
+                where its rows ended
     :param taken: the number of its rows that the page took
-    :param may_have_more: False if it answered with fewer rows than asked for
+    :param may_have_more: False if it has no row after the last one
     """
 
     last: str | None = None
+    end: str | None = None
     taken: int = 0
     may_have_more: bool = True
 
@@ -60,8 +70,8 @@ class Page:
     """One page of a listing, merged from the rows of many sources.
 
     The caller sends each query of :meth:`asks` and gives the rows to
-    :meth:`add`, until :meth:`asks` returns none. Then :meth:`rows` returns
-    the page.
+    :meth:`add`, until :meth:`asks` returns none. It may pass a query to
+    :meth:`shortened` before it is sent. Then :meth:`rows` returns the page.
 
     :param sources: the numbers of the sources
     :param limit: the size of the page in rows
@@ -84,6 +94,11 @@ class Page:
         # The keys of _texts, in the order of the listing if _is_sorted.
         self._names: list[str] = []
         self._is_sorted = True
+        self._answered = 0
+        # Where the page probably ends, and the number of sources, as a power
+        # of two, by whose rows that was found.
+        self._end: str | None = None
+        self._sampled = 0
 
     def asks(self) -> list[Ask]:
         """Return the queries to send before the page is complete."""
@@ -93,14 +108,33 @@ class Page:
             if source.may_have_more and self._ends_inside(source)
         ]
 
+    def shortened(self, ask: Ask) -> Ask:
+        """Return a query for fewer rows, by the rows that came meanwhile.
+
+        Only a source that has not been asked yet gets another query.
+        """
+        source = self._sources[ask.source]
+        is_first = source.last is None and source.end is None
+        if not is_first:
+            return ask
+        if self._answered >= max(1, 2 * self._sampled):
+            self._sampled = self._answered
+            self._end = self._probable_end()
+        if self._end is None:
+            return ask
+        return ask._replace(limit=self.limit, end=self._end)
+
     def add(self, ask: Ask, rows: Rows) -> None:
         """Take the rows that a source answered with.
 
         :param rows: at most ``ask.limit`` rows, in the order of the listing;
-                     fewer if the source has no more
+                     fewer if the source has no more before ``ask.end``
         """
         source = self._sources[ask.source]
-        source.may_have_more = 0 < ask.limit <= len(rows.names)
+        self._answered += source.last is None and source.end is None
+        is_full = 0 < ask.limit <= len(rows.names)
+        source.end = None if is_full else ask.end
+        source.may_have_more = is_full or ask.end is not None
         if rows.names:
             source.last = rows.names[-1]
             source.taken += self.merge(rows)
@@ -162,10 +196,36 @@ class Page:
     def _ends_inside(self, source: _Source) -> bool:
         """Return True if the last row of a source is before the page's end."""
         names = self._sorted_names()
-        if source.last is None or len(names) < self.limit:
+        is_known = source.last is not None or source.end is not None
+        if not is_known or len(names) < self.limit:
             return True
         end = names[self.limit - 1]
-        return source.last > end if self.reverse else source.last < end
+        if source.end is not None:
+            return not self._sorts(end, source.end)
+        return self._sorts(source.last, end)
+
+    def _sorts(self, name: str, other: str) -> bool:
+        """Return True if a name is before another in the listing's order."""
+        return name > other if self.reverse else name < other
+
+    def _probable_end(self) -> str | None:
+        """Return a name that the page's last one is probably before.
+
+        The rows of some of the sources are a sample of all rows. Of the first
+        `limit` rows it has a binomially distributed number.
+
+        :returns: None if the rows of the sample do not reach as far
+        """
+        part = self._answered / len(self._sources)
+        expected = self.limit * part
+        deviation = math.sqrt(expected * (1 - part))
+        rank = math.ceil(expected + END_DEVIATIONS * deviation)
+        is_sample = len(self._names) == sum(
+            source.taken for source in self._sources.values()
+        )
+        if not is_sample or rank >= len(self._names):
+            return None
+        return self._sorted_names()[rank]
 
     def _refill(self, source: _Source) -> int:
         """Return how many rows to ask of a source that was asked before.

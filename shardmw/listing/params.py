@@ -55,15 +55,21 @@ class ListingParams:
             is_unordered=_allows_unordered(req),
         )
 
-    def query(self, marker: str | None, limit: int) -> str:
+    def query(
+        self, marker: str | None, limit: int, end_marker: str | None = None
+    ) -> str:
         """Return the query string of a request to a backing container.
 
         It is quoted as Swift quotes it when it sends it on.
 
         :param marker: None for the client's marker
+        :param end_marker: None for the client's end_marker
         """
         return _query_string(
-            self, self.marker if marker is None else marker, limit
+            self,
+            self.marker if marker is None else marker,
+            limit,
+            self.end_marker if end_marker is None else end_marker,
         )
 
     def has_levels(self) -> bool:
@@ -80,12 +86,14 @@ class ListingParams:
 
 
 @functools.lru_cache(CACHED_QUERIES)
-def _query_string(params: ListingParams, marker: str, limit: int) -> str:
+def _query_string(
+    params: ListingParams, marker: str, limit: int, end_marker: str
+) -> str:
     query = {
         'format': 'json',
         'limit': limit,
         'marker': marker,
-        'end_marker': params.end_marker,
+        'end_marker': end_marker,
         'reverse': 'true' if params.reverse else '',
     }
     if params.path is None:

@@ -190,7 +190,7 @@ class ListingRequest:
         :returns: the answer, without the rows
         """
         ask = self._sendable(ask, page, params)
-        query = params.query(ask.marker, ask.limit)
+        query = params.query(ask.marker, ask.limit, ask.end)
         if self._fits(query):
             answer = self._get(shard, query, reads)
             rows = _rows_in(answer)
@@ -203,12 +203,17 @@ class ListingRequest:
     def _sendable(
         self, ask: Ask, page: Page | UnorderedPage, params: ListingParams
     ) -> Ask:
-        """Return the ask to send in place of one whose query is too long.
+        """Return the ask to send: for no more rows than the page needs.
 
         With a delimiter, a scan would read all objects below each subdir. So
-        the shard is asked for the whole page, after the client's marker.
+        if the query is too long, the shard is asked for the whole page, after
+        the client's marker.
         """
-        if ask.marker is None or not params.has_levels():
+        if not params.has_levels():
+            shorter = page.shortened(ask)
+            query = params.query(shorter.marker, shorter.limit, shorter.end)
+            return shorter if self._fits(query) else ask
+        if ask.marker is None:
             return ask
         if self._fits(params.query(ask.marker, ask.limit)):
             return ask

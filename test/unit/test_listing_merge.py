@@ -42,7 +42,9 @@ def merged(
     page.merge(parsed(root, query_of(wanted) | {'limit': str(wanted.limit)}))
     while asks := page.asks():
         for ask in asks:
-            query = wanted.query(ask.marker, ask.limit)
+            if not wanted.has_levels():
+                ask = page.shortened(ask)
+            query = wanted.query(ask.marker, ask.limit, ask.end)
             page.add(ask, parsed(shards[ask.source], dict(of_query(query))))
     return json.loads(to_json(page.rows().texts))
 
@@ -120,19 +122,23 @@ def test_pages_in_a_row_hold_every_name_once(numbers, limit, reverse):
 
 
 def page_after(sources, limit, reverse, marker):
-    def rest(source, after):
+    def is_before(name, other):
+        return name > other if reverse else name < other
+
+    def between(source, after, end):
         return [
             name
             for name in source
-            if after is None or (name < after if reverse else name > after)
+            if (after is None or is_before(after, name))
+            and (end is None or is_before(name, end))
         ]
 
     page = Page(range(len(sources)), limit, reverse)
     while asks := page.asks():
-        for ask in asks:
+        for ask in map(page.shortened, asks):
             after = ask.marker or marker
-            rows = rest(sources[ask.source], after)[: ask.limit]
-            page.add(ask, named(rows))
+            rows = between(sources[ask.source], after, ask.end)
+            page.add(ask, named(rows[: ask.limit]))
     return page.rows().names
 
 
@@ -173,6 +179,40 @@ def test_a_full_page_asks_each_source_for_little_more_than_its_share(
 ):
     asked = first_share(limit, sources) * sources
     assert limit <= asked <= 1.3 * limit
+
+
+@pytest.mark.parametrize('reverse', [True, False])
+def test_later_sources_are_asked_up_to_where_the_page_probably_ends(reverse):
+    names = sorted((f'{n:05}' for n in range(40_000)), reverse=reverse)
+    sources = [names[i::32] for i in range(32)]
+    page = Page(range(32), 10_000, reverse)
+    taken = 0
+    for ask in page.asks():
+        ask = page.shortened(ask)
+        rows = sources[ask.source][: ask.limit]
+        if ask.end is not None:
+            rows = [
+                n for n in rows if (n > ask.end if reverse else n < ask.end)
+            ]
+        page.add(ask, named(rows))
+        taken += len(rows)
+    assert page.asks() == []
+    assert page.rows().names == names[:10_000]
+    assert taken < 10_700 < 32 * first_share(10_000, 32)
+
+
+def test_an_end_that_was_too_early_has_sources_asked_again():
+    page = Page(range(8), 80)
+    asks = page.asks()
+    for ask in asks[:2]:
+        page.add(ask, named(f'{n:02}-{ask.source}' for n in range(ask.limit)))
+    ask = page.shortened(asks[2])
+    assert ask.end == '15-0'
+    for ask in map(page.shortened, asks[2:]):
+        page.add(ask, named([]))
+    again = page.asks()
+    assert [ask.source for ask in again] == [0, 1, 2, 3]
+    assert [ask.end for ask in map(page.shortened, again)] == [None] * 4
 
 
 def test_a_source_that_was_not_cut_off_is_asked_once():
