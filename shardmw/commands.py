@@ -15,6 +15,11 @@ def admin() -> None:
     _run('shardmw.admin.cli', 'shardmw-admin', _ADMIN, 'admin')
 
 
+def resharder() -> None:
+    """``shardmw-resharder``."""
+    import_module('shardmw.resharder').main()
+
+
 def bench() -> None:
     """``shardmw-bench``."""
     _run('shardmw.bench.cli', 'shardmw-bench', _TOOLS, 'tools')

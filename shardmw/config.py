@@ -233,18 +233,21 @@ def check_option_names(
     filter_name: str = 'shardmw',
     names: Iterable[str] = OPTION_NAMES,
     prefixes: tuple[str, ...] = OPTION_PREFIXES,
+    section: str | None = None,
 ) -> None:
-    """Check that a filter's own section has no unknown option.
+    """Check that a section has no unknown option.
 
     :param local_conf: the section without what it inherits from ``[DEFAULT]``
     :param filter_name: the name to use in the message
     :param names: the names of the filter's options
     :param prefixes: the prefixes of options that have a size in their name
+    :param section: the name of the section; None for that of the filter
     :raises ConfigError: for the first unknown option, with the nearest name
     """
     known = [*names, *SWIFT_OPTION_NAMES]
     known_prefixes = (*prefixes, *SWIFT_OPTION_PREFIXES)
-    section = local_conf.get(SECTION_NAME) or filter_name
+    if section is None:
+        section = f'filter:{local_conf.get(SECTION_NAME) or filter_name}'
     for name in local_conf:
         if name == SECTION_NAME or name in known:
             continue
@@ -252,8 +255,7 @@ def check_option_names(
             continue
         advice = _advice(name, [*known, *(f'{each}SIZE' for each in prefixes)])
         raise ConfigError(
-            f'{filter_name}: unknown option {name} in [filter:{section}]: '
-            f'{advice}'
+            f'{filter_name}: unknown option {name} in [{section}]: {advice}'
         )
 
 

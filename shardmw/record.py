@@ -2,15 +2,35 @@
 """The layout record: how many shards a container has, and which. Pure.
 
 The record is one sysmeta header of the root. Writing it is the commit of a
-new sharded container. Its text is JSON::
+new sharded container, and of every step of a change of its layout. Its text is
+JSON::
 
     {"version": 2, "id": "65a1b2c3d4e5f", "shards": 32}
+
+During a change it also has the number of shards before, the phase and the time
+at which it was written. A shard count of 0 stands for the root itself, so a
+container is converted from 0 shards, and changes back to a plain one by going
+to 0. A change leaves the id as it is, unless the container was plain: shard
+``i`` is the same backing container before and after, and growth moves only the
+rows that get another shard.
+
+===========  ==========================  ==================================
+phase        rows of new uploads go to   tombstones go to
+===========  ==========================  ==================================
+announced    the old place               the old and the new place
+moving       the new place               the new and the old place
+none (done)  the new place               the new place
+===========  ==========================  ==================================
+
+A listing merges the old place, the new one and the root in all phases. A phase
+may begin only when every proxy must know of the one before
+(:mod:`shardmw.layout.resharding`).
 """
 
 import functools
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 #: The format that this release writes, and the only one that it can read.
 RECORD_VERSION = 2
@@ -23,8 +43,18 @@ SHARD_COUNT_LIMIT = 1024
 ID_DIGITS = 13
 MICROSECONDS = 1_000_000
 
+#: The least time between two records of a container, two ticks of Swift's
+#: timestamps.
+TICKS_SECONDS = 0.00002
+
+#: The phases of a change.
+ANNOUNCED = 'announced'
+MOVING = 'moving'
+
 _ID = re.compile(f'[0-9a-f]{{{ID_DIGITS}}}')
 _FIELDS = {'version', 'id', 'shards'}
+_CHANGED_FIELDS = {*_FIELDS, 'changed'}
+_CHANGING_FIELDS = {*_CHANGED_FIELDS, 'former', 'phase'}
 
 
 class LayoutError(ValueError):
@@ -33,15 +63,93 @@ class LayoutError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The layout of a sharded container.
+    """The layout of a container.
 
     :param id: tells the backing containers of this container from those of
                another one that had the same name
-    :param shards: the number of backing containers, at least 1
+    :param shards: the number of backing containers; 0 if the rows lie in the
+                   root, or will after a change
+    :param former: the number before the change that is under way; None if
+                   there is none
+    :param phase: the phase of that change
+    :param changed: when the record was written, in the form of an id; None if
+                    the layout has been the same since the id was drawn
     """
 
     id: str
     shards: int
+    former: int | None = None
+    phase: str | None = None
+    changed: str | None = None
+
+    @property
+    def serial(self) -> str:
+        """Return what grows with each record of a container."""
+        return self.changed or self.id
+
+    @property
+    def is_changing(self) -> bool:
+        """Return True while a change is under way."""
+        return self.former is not None
+
+    @property
+    def is_plain(self) -> bool:
+        """Return True if all rows are to be in the root."""
+        return self.shards == 0 and not self.is_changing
+
+    @property
+    def written(self) -> int:
+        """Return the number of shards that rows of new uploads go by."""
+        return self.former if self.phase == ANNOUNCED else self.shards
+
+    @property
+    def backing_count(self) -> int:
+        """Return how many backing containers may have rows."""
+        return max(self.shards, self.former or 0)
+
+    def announced(self, shards: int, now: float) -> 'Layout':
+        """Return the first record of a change.
+
+        :param shards: the number of shards to change to
+        :param now: in seconds since 1970
+        :raises ValueError: if a change is under way, or is not needed
+        """
+        if self.is_changing or shards == self.shards:
+            raise ValueError(f'{self} cannot change to {shards} shards')
+        if not 0 <= shards <= SHARD_COUNT_LIMIT:
+            raise ValueError(f'{shards} is no number of shards')
+        changed = self._later(now)
+        layout_id = self.id if self.shards else changed
+        return Layout(layout_id, shards, self.shards, ANNOUNCED, changed)
+
+    def moving(self, now: float) -> 'Layout':
+        """Return the record that follows the announcement of a change."""
+        if self.phase != ANNOUNCED:
+            raise ValueError(f'{self} announces no change')
+        return replace(self, phase=MOVING, changed=self._later(now))
+
+    def done(self, now: float) -> 'Layout':
+        """Return the record that ends a change."""
+        if self.phase != MOVING:
+            raise ValueError(f'{self} is not moving rows')
+        return Layout(self.id, self.shards, changed=self._later(now))
+
+    def cancelled(self, now: float) -> 'Layout':
+        """Return the record of the way back from a change.
+
+        It moves rows at once: proxies that know it and others that know what
+        it replaces may run side by side, as both write tombstones to both
+        places and list both.
+        """
+        if not self.is_changing:
+            raise ValueError(f'{self} is not changing')
+        return Layout(
+            self.id, self.former, self.shards, MOVING, self._later(now)
+        )
+
+    def _later(self, now: float) -> str:
+        """Return a serial of about `now` that is later than this one's."""
+        return id_of_time(max(now, time_of_id(self.serial) + TICKS_SECONDS))
 
     def to_record(self) -> str:
         """Return the text that :func:`parse_record` reads."""
@@ -49,8 +157,15 @@ class Layout:
             'version': RECORD_VERSION,
             'id': self.id,
             'shards': self.shards,
+            'former': self.former,
+            'phase': self.phase,
+            'changed': self.changed,
         }
-        return json.dumps(fields)
+        return json.dumps({k: v for k, v in fields.items() if v is not None})
+
+
+#: The layout of a container that has never been sharded.
+PLAIN = Layout('0' * ID_DIGITS, 0)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -71,16 +186,41 @@ def parse_record(text: str) -> Layout:
             f'version {fields.get("version")!r}, this release reads '
             f'{RECORD_VERSION}'
         )
-    if set(fields) != _FIELDS:
+    if set(fields) not in (_FIELDS, _CHANGED_FIELDS, _CHANGING_FIELDS):
         raise LayoutError(f'fields {sorted(fields)}, not {sorted(_FIELDS)}')
-    layout_id, shards = fields['id'], fields['shards']
-    if not (isinstance(layout_id, str) and _ID.fullmatch(layout_id)):
-        raise LayoutError(f'id {layout_id!r}, not {ID_DIGITS} hex digits')
-    if type(shards) is not int or not 1 <= shards <= SHARD_COUNT_LIMIT:
-        raise LayoutError(
-            f'shards {shards!r}, not a number from 1 to {SHARD_COUNT_LIMIT}'
-        )
-    return Layout(layout_id, shards)
+    layout_id, changed = fields['id'], fields.get('changed', fields['id'])
+    for each in (layout_id, changed):
+        if not (isinstance(each, str) and _ID.fullmatch(each)):
+            raise LayoutError(f'id {each!r}, not {ID_DIGITS} hex digits')
+    _check_counts(fields)
+    return Layout(
+        layout_id,
+        fields['shards'],
+        fields.get('former'),
+        fields.get('phase'),
+        fields.get('changed'),
+    )
+
+
+def _check_counts(fields: dict) -> None:
+    """Check the shard counts and the phase of a record.
+
+    :raises LayoutError: if they describe no layout
+    """
+    shards, least = fields['shards'], 0 if 'changed' in fields else 1
+    counts = [shards]
+    if 'former' in fields:
+        counts.append(fields['former'])
+        if counts[0] == counts[1]:
+            raise LayoutError(f'a change from {shards} to {shards} shards')
+        if fields['phase'] not in (ANNOUNCED, MOVING):
+            raise LayoutError(f'phase {fields["phase"]!r}')
+    for count in counts:
+        if type(count) is not int or not least <= count <= SHARD_COUNT_LIMIT:
+            raise LayoutError(
+                f'shards {count!r}, not a number from {least} to '
+                f'{SHARD_COUNT_LIMIT}'
+            )
 
 
 def id_of_time(seconds: float) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many shards a container should have: pure."""
+"""Advice on the number of shards of a container: pure."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ class Listed:
     :param objects: the rows of all shards and of the root
     :param fullest: the rows of the fullest database
     :param problem: why its layout could not be read, '' if it was
+    :param phase: that of a change which is under way, else ''
     """
 
     account: str
@@ -30,6 +31,7 @@ class Listed:
     bytes: int
     fullest: int
     problem: str = ''
+    phase: str = ''
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ is imported once the folder of that file is known.
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,8 +15,21 @@ import click
 from swift.common import utils
 
 from shardmw.admin.advice import Listed, findings_among
+from shardmw.admin.arguments import (
+    ACCOUNT,
+    AS_JSON,
+    CONTAINER,
+    OBJECT,
+    Name,
+)
+from shardmw.admin.changing import cancel, reshard, status
 from shardmw.admin.errors import AdminError
-from shardmw.admin.names import parse_name
+from shardmw.admin.printing import (
+    print_json,
+    print_pairs,
+    print_table,
+    printable,
+)
 
 SWIFT_DIR = '/etc/swift'
 CONF_NAME = 'internal-client.conf'
@@ -39,27 +52,6 @@ class _Commands(click.Group):
             raise click.ClickException(text) from err
 
 
-class _Name(click.ParamType):
-    """A name such as ACCOUNT/CONTAINER."""
-
-    name = 'name'
-
-    def __init__(self, parts: int) -> None:
-        self.parts = parts
-
-    def convert(self, value, param, ctx):
-        try:
-            return parse_name(value, self.parts)
-        except AdminError as err:
-            self.fail(str(err), param, ctx)
-
-
-_ACCOUNT = click.argument('account', type=_Name(1), required=False)
-_CONTAINER = click.argument('container', metavar='A/C', type=_Name(2))
-_OBJECT = click.argument('name', metavar='A/C/O', type=_Name(3))
-_AS_JSON = click.option('--json', 'as_json', is_flag=True, help='Print JSON.')
-
-
 @click.group(cls=_Commands)
 @click.option(
     '--swift-dir',
@@ -75,7 +67,7 @@ _AS_JSON = click.option('--json', 'as_json', is_flag=True, help='Print JSON.')
 )
 @click.pass_context
 def main(context: click.Context, swift_dir: Path, conf: Path | None) -> None:
-    """Look into the sharded containers of a Swift cluster.
+    """Look into the sharded containers of a Swift cluster, and change them.
 
     Runs on any machine that has the rings and an internal-client.conf with
     shardmw. A name is ACCOUNT/CONTAINER, quoted as in a URL or not.
@@ -87,8 +79,8 @@ def main(context: click.Context, swift_dir: Path, conf: Path | None) -> None:
 
 
 @main.command('list')
-@_ACCOUNT
-@_AS_JSON
+@ACCOUNT
+@AS_JSON
 @click.pass_context
 def list_(
     context: click.Context, account: tuple[str] | None, as_json: bool
@@ -103,15 +95,22 @@ def list_(
         each
         for name in account or survey.accounts()
         for each in survey.containers(name)
-        if each.shards or each.problem
+        if each.shards or each.problem or each.phase
     ]
     _report_problems(listed)
     whole = [each for each in listed if not each.problem]
     if as_json:
-        _print_json(map(asdict, listed))
+        print_json(map(asdict, listed))
     elif whole:
-        _print_table(
-            ('container', 'shards', 'objects', 'bytes', 'fullest shard'),
+        print_table(
+            (
+                'container',
+                'shards',
+                'objects',
+                'bytes',
+                'fullest shard',
+                'phase',
+            ),
             [
                 (
                     f'{each.account}/{each.container}',
@@ -119,6 +118,7 @@ def list_(
                     each.objects,
                     each.bytes,
                     each.fullest,
+                    each.phase,
                 )
                 for each in whole
             ],
@@ -127,8 +127,8 @@ def list_(
 
 
 @main.command()
-@_CONTAINER
-@_AS_JSON
+@CONTAINER
+@AS_JSON
 @click.pass_context
 def stat(
     context: click.Context, container: tuple[str, str], as_json: bool
@@ -140,13 +140,13 @@ def stat(
     """
     state = _survey(context.obj).state(*container)
     if as_json:
-        _print_json(state.as_json())
+        print_json(state.as_json())
     else:
-        _print_pairs(
+        print_pairs(
             ('container', f'{state.account}/{state.container}'),
             ('storage policy', state.policy),
-            ('layout', state.layout_id or 'plain'),
-            ('shards', len(state.shards)),
+            ('layout', state.layout),
+            ('layout id', state.layout_id or 'none'),
             ('objects', state.objects),
             ('bytes', state.bytes),
             ('strays', state.strays),
@@ -156,7 +156,7 @@ def stat(
         )
     if state.shards and not as_json:
         click.echo()
-        _print_table(
+        print_table(
             ('backing container', 'rows', 'bytes', 'partition', 'servers'),
             [
                 (
@@ -173,8 +173,8 @@ def stat(
 
 
 @main.command()
-@_OBJECT
-@_AS_JSON
+@OBJECT
+@AS_JSON
 @click.pass_context
 def locate(
     context: click.Context, name: tuple[str, str, str], as_json: bool
@@ -185,11 +185,11 @@ def locate(
     """
     found = _survey(context.obj).locate(*name)
     if as_json:
-        _print_json(asdict(found))
+        print_json(asdict(found))
     else:
-        _print_pairs(
+        print_pairs(
             ('object', f'{found.account}/{found.container}/{found.name}'),
-            ('shard', 'plain' if found.shard is None else found.shard),
+            ('shard', 'none' if found.shard is None else found.shard),
             ('row in', f'{found.row_account}/{found.row_container}'),
             ('partition of the row', found.row_partition),
             *_replica_lines('row', found.row_replicas),
@@ -201,7 +201,7 @@ def locate(
 
 
 @main.command()
-@_ACCOUNT
+@ACCOUNT
 @click.option(
     '--rows-per-shard',
     type=click.IntRange(min=1),
@@ -209,7 +209,7 @@ def locate(
     show_default=True,
     help='The rows that one database should have at most.',
 )
-@_AS_JSON
+@AS_JSON
 @click.pass_context
 def check(
     context: click.Context,
@@ -233,9 +233,9 @@ def check(
     problems = _report_problems(listed)
     findings = list(findings_among(listed, rows_per_shard))
     if as_json:
-        _print_json(map(asdict, findings))
+        print_json(map(asdict, findings))
     elif findings:
-        _print_table(
+        print_table(
             ('container', 'shards', 'fullest', 'is', 'advised shards'),
             [
                 (
@@ -252,7 +252,7 @@ def check(
 
 
 @main.command('export')
-@_CONTAINER
+@CONTAINER
 @click.option(
     '-0', '--null', 'is_null', is_flag=True, help='End names with a zero byte.'
 )
@@ -280,6 +280,72 @@ def export_(
         text = json.dumps(row) if as_json else row['name']
         write((text + end).encode())
     sys.stdout.buffer.flush()
+
+
+@main.command()
+@click.argument('container', metavar='[A/C]', type=Name(2), required=False)
+@click.option(
+    '--account', type=Name(1), help='All sharded containers of an account.'
+)
+@click.option(
+    '--objects',
+    is_flag=True,
+    help='Ask for the object of each row, which takes long.',
+)
+@click.option('--repair', is_flag=True, help='Mend what is found.')
+@AS_JSON
+@click.pass_context
+def audit(
+    context: click.Context,
+    container: tuple[str, str] | None,
+    account: tuple[str] | None,
+    objects: bool,
+    repair: bool,
+    as_json: bool,
+) -> None:
+    """Look for rows and backing containers that are not as they should be.
+
+    In A/C, or in all containers of an account: missing shards, rows in the
+    wrong shard, strays, objects that are listed twice, backing containers of
+    earlier layouts or of no container; with --objects also rows of objects
+    that do not exist. A container whose layout is changing is only named.
+    Exits with 1 if something was found, and was not or could not be mended.
+    """
+    if (container is None) == (account is None):
+        raise click.UsageError('Name a container, or an account: --account.')
+    cluster = context.obj()
+    from shardmw.admin.audit import Audit
+
+    name = container[0] if container else account[0]
+    auditor = Audit(cluster, name, objects)
+    found = auditor.look(container[1] if container else None)
+    if repair and found:
+        auditor.repair_all(found)
+        left = auditor.look(container[1] if container else None)
+    else:
+        left = found
+    if as_json:
+        print_json(
+            {**each.as_json(), 'is_mended': each not in left} for each in found
+        )
+    elif found:
+        print_table(
+            ('problem', 'container', 'name', ''),
+            [
+                (
+                    each.kind,
+                    printable(each.container),
+                    printable(each.name),
+                    '' if each in left else 'mended',
+                )
+                for each in found
+            ],
+        )
+    context.exit(FOUND if left else 0)
+
+
+for _command in (reshard, status, cancel):
+    main.add_command(_command)
 
 
 def _open(swift_dir: Path, conf: Path | None):
@@ -341,32 +407,3 @@ def _replica_lines(
         )
         for replica in replicas
     ]
-
-
-def _print_json(values: object) -> None:
-    if not isinstance(values, dict):
-        values = list(values)
-    click.echo(json.dumps(values, indent=2))
-
-
-def _print_pairs(*pairs: tuple[str, object]) -> None:
-    width = max(len(name) for name, _ in pairs)
-    for name, value in pairs:
-        click.echo(f'{name:<{width}}  {value}')
-
-
-def _print_table(
-    heads: Sequence[str], rows: Sequence[Sequence[object]]
-) -> None:
-    """Print a table with numbers at the right of their columns."""
-    lines = [heads, *([str(cell) for cell in row] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    is_number = [
-        all(isinstance(row[i], int) for row in rows) for i in range(len(heads))
-    ]
-    for line in lines:
-        cells = [
-            f'{cell:>{width}}' if right else f'{cell:<{width}}'
-            for cell, width, right in zip(line, widths, is_number, strict=True)
-        ]
-        click.echo('  '.join(cells).rstrip())

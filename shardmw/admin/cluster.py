@@ -47,6 +47,14 @@ class SwiftCluster:
         self.env = Request.blank('/', {'swift.trans_id': trans_id}).environ
         self.base = self.backend.owner_env(self.env)
 
+    @property
+    def info_cache_seconds(self) -> float:
+        """Return for how long Swift caches info of containers or accounts."""
+        return max(
+            self.app.recheck_container_existence,
+            self.app.recheck_account_existence,
+        )
+
     def root(self, account: str, container: str) -> RootState:
         """Return the state of a root by all its replicas.
 

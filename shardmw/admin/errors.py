@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes a command fail."""
+"""The error that makes a command fail."""
 
 
 class AdminError(Exception):

@@ -26,7 +26,8 @@ def export(
     """List all rows of a container, in the order of their names.
 
     Strays and rows of earlier layouts are among them. They are read before
-    the shards that they may move to meanwhile.
+    the shards that they may move to meanwhile. While a layout changes, rows
+    that move as they are read may be missing.
 
     :returns: rows as in Swift's JSON listings, each name once
     :raises AdminError: if the container does not exist
@@ -36,32 +37,33 @@ def export(
     target = cluster.logical(account, container, root)
     path = Path(API_VERSION, account, container)
     if target is None:
-        yield from _once(_rows(cluster, path, CONTAINER_LISTING_LIMIT))
+        yield from _once(rows_of(cluster, path, CONTAINER_LISTING_LIMIT))
         return
     hidden = hidden_account(account)
     earlier = [
         Path(API_VERSION, hidden, each.container)
         for each in listed_backing(cluster.backend, cluster.base, path)
         if each.name.layout_id != target.layout.id
+        or each.name.shard >= target.layout.backing_count
     ]
     elsewhere = sorted(
         (
             row
             for place in (*earlier, path)
-            for row in _rows(cluster, place, CONTAINER_LISTING_LIMIT)
+            for row in rows_of(cluster, place, CONTAINER_LISTING_LIMIT)
         ),
         key=_NAME,
     )
-    page = ROWS_IN_MEMORY // target.layout.shards
+    page = ROWS_IN_MEMORY // target.layout.backing_count
     page = min(page, CONTAINER_LISTING_LIMIT)
     shards = [
-        _rows(cluster, target.backing_path(shard), page, must_exist=True)
+        rows_of(cluster, target.backing_path(shard), page, must_exist=True)
         for shard in target.shards()
     ]
     yield from _once(heapq.merge(*shards, elsewhere, key=_NAME))
 
 
-def _rows(
+def rows_of(
     cluster: SwiftCluster, path: Path, page: int, must_exist: bool = False
 ) -> Iterator[dict]:
     """List the rows of one container.

@@ -12,8 +12,8 @@ def parse_name(text: str, parts: int) -> tuple[str, ...]:
     An object's name may hold slashes. A text without a percent sign that
     begins an escape is taken as it is.
 
-    :param text: such as ``AUTH_ci/logs``, quoted or not, with or without
-                 ``/v1/`` or a slash at its beginning
+    :param text: such as ``AUTH_ci/logs``, quoted or not, with or without a
+                 slash at its beginning
     :param parts: how many names are wanted, 1 to 3
     :raises AdminError: if there are fewer, or more
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the containers of a cluster hold, and where.
+"""Show what the containers of a cluster hold, and where.
 
 The figures of :class:`Survey`'s lists are those that ``container-updater`` has
 reported to the accounts. :meth:`Survey.state` asks the databases themselves.
@@ -12,10 +12,16 @@ from dataclasses import asdict, dataclass, field
 from swift.common.storage_policy import POLICIES
 
 from shardmw.admin.advice import Listed, skew
-from shardmw.admin.cluster import API_VERSION, SwiftCluster, server_of
+from shardmw.admin.cluster import (
+    API_VERSION,
+    Replica,
+    SwiftCluster,
+    server_of,
+)
 from shardmw.admin.errors import AdminError
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import BackendError
+from shardmw.layout.roots import RootState
 from shardmw.layout.row_targets import RowTargets
 from shardmw.paths import Path
 from shardmw.placement import (
@@ -24,7 +30,7 @@ from shardmw.placement import (
     hidden_account,
     parse_backing,
 )
-from shardmw.record import LayoutError
+from shardmw.record import Layout, LayoutError
 from shardmw.stats.accounts import account_rows
 
 #: What the hidden account lists of one layout: objects and bytes by shard.
@@ -35,8 +41,7 @@ Figures = dict[int, tuple[int, int]]
 class ShardState:
     """A shard, as its databases are now.
 
-    :param is_missing: True if no replica has it
-    :param status: what it answered; 200s have figures
+    :param status: what it answered; 2xx have figures
     :param nodes: server and device of each replica
     """
 
@@ -53,7 +58,8 @@ class ShardState:
 class ContainerState:
     """A container, as its databases are now.
 
-    :param layout_id: None for a plain container
+    :param layout_id: None for a container that was never sharded
+    :param layout: the number of shards, and what changes
     :param strays: the rows of the root of a sharded container
     :param objects: the rows of all databases
     :param skew: the rows of the fullest shard by the mean of all
@@ -63,6 +69,7 @@ class ContainerState:
     container: str
     policy: str
     layout_id: str | None
+    layout: str
     objects: int
     bytes: int
     strays: int
@@ -83,9 +90,9 @@ class ContainerState:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where the row of an object and the object itself are.
+    """The places of an object and of its row.
 
-    :param shard: None for a plain container
+    :param shard: the shard that lists it; None if that is the container
     :param row_container: the container whose database has the row
     """
 
@@ -158,10 +165,11 @@ class Survey:
             account,
             container,
             POLICIES[root.policy_index].name,
-            root.layout.id if root.layout else None,
+            root.record.id if root.record else None,
+            described(root.record),
             root.answer.object_count + sum(rows),
             root.answer.bytes_used + sum(each.bytes for each in shards),
-            root.answer.object_count if target else 0,
+            root.answer.object_count if _has_strays(root) else 0,
             skew(rows) if rows else 1.0,
             partition,
             _places(nodes),
@@ -177,15 +185,16 @@ class Survey:
         target = self.cluster.logical(account, container, root)
         backend, env = self.cluster.backend, self.cluster.env
         if target:
-            shard = target.shard_of(name)
-            place = RowTargets(backend).of(env, target, name)
+            # During a change, the row may be in the old or the new place.
+            places = [target.place_of(name), *sorted(target.places_of(name))]
+            row_targets = RowTargets(backend)
+            places = [row_targets.database(env, p, name) for p in places]
         else:
-            shard = None
-            place = backend.row_path(env, account, container, name)
+            places = [backend.row_path(env, account, container, name)]
+        place, row_part, row_replicas = self._row(places, name)
         row_account, row_container = place.split('/', 1)
-        row_part, row_replicas = self.cluster.row_replicas(
-            row_account, row_container, name
-        )
+        backing = parse_backing(row_container) if target else None
+        shard = backing.shard if backing else None
         object_part, object_replicas = self.cluster.object_replicas(
             root.policy_index, account, container, name
         )
@@ -202,6 +211,22 @@ class Survey:
             object_part,
             [each._asdict() for each in object_replicas],
         )
+
+    def _row(
+        self, places: list[str], name: str
+    ) -> tuple[str, int, list[Replica]]:
+        """Return the first place that has a row, or the first of all.
+
+        :param places: databases, ``account/container``
+        :returns: the place, its partition and its replicas
+        """
+        found = []
+        for place in places:
+            replicas = self.cluster.row_replicas(*place.split('/', 1), name)
+            found.append((place, *replicas))
+            if any(replica.has_it for replica in replicas[1]):
+                return found[-1]
+        return found[0]
 
     def _backing(self, account: str) -> dict[str, dict[str, Figures]]:
         """Return what the hidden account lists, by base and layout id."""
@@ -234,10 +259,11 @@ class Survey:
         return Listed(
             account,
             name,
-            layout.shards,
+            layout.written,
             rows + sum(count for count, _ in figures),
             used + sum(size for _, size in figures),
             max((count for count, _ in figures), default=0),
+            phase=layout.phase or '',
         )
 
     def _shard_state(
@@ -253,6 +279,21 @@ class Survey:
             partition,
             _places(nodes),
         )
+
+
+def described(layout: Layout | None) -> str:
+    """Return a layout in words."""
+    if layout is None or layout.is_plain:
+        return 'plain'
+    if not layout.is_changing:
+        return f'{layout.shards} shards'
+    return f'{layout.phase}: from {layout.former} to {layout.shards} shards'
+
+
+def _has_strays(root: RootState) -> bool:
+    """Return True if rows of the root do not belong there."""
+    layout = root.layout
+    return layout is not None and 0 not in (layout.shards, layout.former)
 
 
 def _places(nodes: list[dict]) -> list[str]:

@@ -53,7 +53,7 @@ class LogicalContainer:
     :param container: the container, a native string
     :param info: Swift's info of the root; its object count and size may be
                  those of the root or the sums
-    :param layout: the number of shards and their id
+    :param layout: the number of shards, their id and what changes
     """
 
     version: str
@@ -84,12 +84,54 @@ class LogicalContainer:
         return int(rows or 0) > 0
 
     def shards(self) -> range:
-        """Return the indices of the shards."""
-        return range(self.layout.shards)
+        """Return the indices of the backing containers."""
+        return range(self.layout.backing_count)
 
-    def shard_of(self, name: str) -> int:
-        """Return the index of the shard that lists an object."""
-        return shard_of(name, self.layout.shards)
+    def read_stages(self) -> list[range]:
+        """Return the backing containers in the order to read them.
+
+        Those that rows move out of come before those that rows move into: a
+        row that moves meanwhile is then found in one of the two.
+        """
+        layout = self.layout
+        if not layout.is_changing:
+            return [self.shards()]
+        kept = range(min(layout.shards, layout.former))
+        others = range(len(kept), layout.backing_count)
+        is_growing = layout.shards > layout.former
+        stages = [kept, others] if is_growing else [others, kept]
+        return [stage for stage in stages if stage]
+
+    @property
+    def moves_to_root(self) -> bool:
+        """Return True while the container changes back to a plain one."""
+        return self.layout.is_changing and self.layout.shards == 0
+
+    def shard_of(self, name: str) -> int | None:
+        """Return the index of the shard that a new row goes to.
+
+        :returns: None if that is the root
+        """
+        count = self.layout.written
+        return shard_of(name, count) if count else None
+
+    def place_of(self, name: str) -> str:
+        """Return where a new row goes, ``account/container``."""
+        return self._place(name, self.layout.written)
+
+    def places_of(self, name: str) -> set[str]:
+        """Return where rows of a name may be, ``account/container``."""
+        layout = self.layout
+        counts = {layout.shards, layout.written, layout.former}
+        places = {self._place(name, n) for n in counts if n is not None}
+        if self.may_have_strays:
+            places.add(self._place(name, 0))
+        return places
+
+    def _place(self, name: str, count: int) -> str:
+        if count == 0:
+            return f'{self.account}/{self.container}'
+        return f'{self.hidden_account}/{self.backing(shard_of(name, count))}'
 
     def backing(self, shard: int) -> str:
         """Return the name of a backing container."""
@@ -116,6 +158,8 @@ def described_by(path: Path, info: dict) -> LogicalContainer | None:
     if record is None:
         return None
     layout = parse_record(record)
+    if layout.is_plain:
+        return None
     return LogicalContainer(
         path.version, path.account, path.container, info, layout
     )

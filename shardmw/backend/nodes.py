@@ -96,6 +96,7 @@ def ask_primaries(
     headers: Mapping[str, str] | None = None,
     body: bytes = b'',
     needs_all: bool = True,
+    query: str = '',
 ) -> list[Answer]:
     """Send a request to all primary servers of a container at once.
 
@@ -103,6 +104,7 @@ def ask_primaries(
     :param account: a native string, like `container`
     :param needs_all: False to ask no server that has made many errors of late,
                       and not to wait for a slow minority
+    :param query: the quoted query string
     :returns: an answer for each primary; 503 for one that gave none
     """
     ring = app.container_ring
@@ -117,7 +119,14 @@ def ask_primaries(
             return NO_ANSWER
         try:
             return ask_node(
-                app, node, part, method, path, all_headers, body=body
+                app,
+                node,
+                part,
+                method,
+                path,
+                all_headers,
+                query=query,
+                body=body,
             )
         except (Exception, Timeout):
             app.exception_occurred(

@@ -285,13 +285,18 @@ class Backend:
         """HEAD every backing container.
 
         :param newest: ask all replicas of each
-        :returns: the answers, errors included
+        :returns: the answers in the order of the shards, errors included
         """
         reads = self.shard_reads(env, target, newest)
-        return self.fan_out(
-            lambda shard: reads.read(shard, 'HEAD'),
-            [(shard,) for shard in target.shards()],
-        )
+        answers = [
+            answer
+            for stage in target.read_stages()
+            for answer in self.fan_out(
+                lambda shard: reads.read(shard, 'HEAD'),
+                [(shard,) for shard in stage],
+            )
+        ]
+        return sorted(answers, key=lambda answer: answer.shard)
 
     def shard_reads(
         self, env: dict, target: LogicalContainer, newest: bool = False

@@ -126,6 +126,9 @@ class ContainerController:
             if refusal:
                 return refusal
             sums = self._sum_shards(req, target)
+            if target.moves_to_root:
+                root = self._read_root(req)
+                require_success([root])
         stats = ContainerStats(
             root.object_count + sums.object_count,
             root.bytes_used + sums.bytes_used,
@@ -203,7 +206,7 @@ class ContainerController:
         rows = self._rows(req, listing, params)
         self._note_costs(listing, started)
         container_rate.show(req, root.headers)
-        if params.is_unordered:
+        if listing.is_unordered(params):
             # It did not ask all shards for their figures.
             sums = self.stats.of(req.environ, target)
             stats = ContainerStats(
@@ -233,7 +236,7 @@ class ContainerController:
     def _rows(
         self, req: Request, listing: ListingRequest, params: ListingParams
     ) -> Rows:
-        if not params.is_unordered:
+        if not listing.is_unordered(params):
             return listing.rows(params)
         target = listing.target
         sums = self.stats.of(req.environ, target)
@@ -291,8 +294,12 @@ class ContainerController:
     def _adopt_strays(self, req: Request, target: LogicalContainer) -> bool:
         """Move the rows of the root to the shards.
 
+        During a change of layout, whoever changes it moves them.
+
         :returns: True if the root has to be read again
         """
+        if target.layout.is_changing:
+            return False
         return self.adoption.look(
             req.environ, target.path, target, has_strays=True
         )
@@ -312,7 +319,8 @@ class ContainerController:
         headers = HeaderKeyDict(root.headers)
         headers['X-Container-Object-Count'] = str(stats.object_count)
         headers['X-Container-Bytes-Used'] = str(stats.bytes_used)
-        headers[SHARD_COUNT_HEADER] = str(target.layout.shards)
+        if target.layout.written:
+            headers[SHARD_COUNT_HEADER] = str(target.layout.written)
         if body is not None:
             headers['Content-Length'] = str(len(body))
         answer = root._replace(headers=headers, body=[body or b''])

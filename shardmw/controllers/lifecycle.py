@@ -59,6 +59,7 @@ from shardmw.ratelimit import container_rate
 from shardmw.ratelimit.account_rate import AccountRate
 from shardmw.record import (
     SHARD_COUNT_LIMIT,
+    TICKS_SECONDS,
     Layout,
     id_of_time,
     time_of_id,
@@ -266,15 +267,15 @@ class Lifecycle:
         asked = _count_asked(req)
         if asked is None or not root.exists:
             return None
-        if root.layout and asked == root.layout.shards:
+        if root.layout and asked == root.layout.written:
             return None  # whatever may be asked for now
         refusal = self._invalid_count(req)
         if refusal:
             return refusal
-        if root.layout is None:
+        if root.layout is None or not root.layout.written:
             return _count_conflict(req, 'This container is not sharded')
         return _count_conflict(
-            req, f'This container has {root.layout.shards} shards'
+            req, f'This container has {root.layout.written} shards'
         )
 
     def _shards_for(self, req: Request, path: Path) -> int:
@@ -308,7 +309,7 @@ class Lifecycle:
             req.environ, path.version, path.account, path.container
         )
         target = self.layouts.of(req.environ, path, info)
-        return target.layout.shards if target else 0
+        return target.layout.written if target else 0
 
     def _create(
         self, req: Request, path: Path, shards: int, former: RootState
@@ -467,12 +468,23 @@ class Lifecycle:
     def _is_empty(self, req: Request, target: LogicalContainer) -> bool:
         """Return True if no shard lists an object, as most replicas have it.
 
-        :raises BackendError: if too few replicas of a shard agree
+        During a change the root is asked first, as rows may move out of it.
+        Swift asks it when it is deleted.
+
+        :raises BackendError: if too few replicas of a database agree
         """
-        answers = self._agreed_heads(req, target)
-        present = [answer for answer in answers if not answer.is_missing]
-        require_success(present)
-        return not any(self._holds(req, target, each) for each in present)
+        if target.layout.is_changing:
+            root = self._agreed_head(req, target.account, target.container)
+            require_success([root])
+            if root.object_count:
+                return False
+        for stage in target.read_stages():
+            answers = self._agreed_heads(req, target, stage)
+            present = [answer for answer in answers if not answer.is_missing]
+            require_success(present)
+            if any(self._holds(req, target, each) for each in present):
+                return False
+        return True
 
     def _holds(
         self, req: Request, target: LogicalContainer, shard: Answer
@@ -499,26 +511,36 @@ class Lifecycle:
         return bool(listing.rows())
 
     def _agreed_heads(
-        self, req: Request, target: LogicalContainer
+        self, req: Request, target: LogicalContainer, shards: range
     ) -> list[Answer]:
-        """HEAD every shard, on all replicas.
+        """HEAD shards, on all replicas.
 
         :returns: an answer for each shard that a quorum agrees with on
                   whether the shard lists objects; 503 if there is no quorum
         """
-        app = self.backend.proxy_app
-        if app is None:
-            return self.backend.head_shards(req.environ, target, newest=True)
 
         def head(shard: int) -> Answer:
             account, backing = target.hidden_account, target.backing(shard)
-            answers = ask_primaries(
-                app, req.environ, account, backing, 'HEAD', needs_all=False
-            )
-            return _agreed(answers)._replace(shard=shard)
+            answer = self._agreed_head(req, account, backing)
+            return answer._replace(shard=shard)
 
-        shards = [(shard,) for shard in target.shards()]
-        return self.backend.fan_out(head, shards, AT_A_TIME)
+        return self.backend.fan_out(
+            head, [(shard,) for shard in shards], AT_A_TIME
+        )
+
+    def _agreed_head(
+        self, req: Request, account: str, container: str
+    ) -> Answer:
+        app = self.backend.proxy_app
+        if app is None:
+            base = self.backend.owner_env(req.environ, uncached=True)
+            path = Path('v1', account, container).to_wsgi()
+            headers = {'X-Newest': 'true'}
+            return self.backend.send(base, 'HEAD', path, headers=headers)
+        answers = ask_primaries(
+            app, req.environ, account, container, 'HEAD', needs_all=False
+        )
+        return _agreed(answers)
 
     def _delete_shards(self, req: Request, target: LogicalContainer) -> None:
         """Delete the shards of a container that is gone, or never was.
@@ -593,12 +615,15 @@ def _agreed(answers: list[Answer]) -> Answer:
 
 
 def _new_layout(shards: int, former: RootState) -> Layout:
-    """Return a layout with an id that is later than the last deletion.
+    """Return a layout with an id that is later than all that was before.
 
     :param former: what is left of a container of this name. The clock of the
-                   proxy that deleted it may be ahead
+                   proxy that deleted or changed it may be ahead
     """
     drawn = max(time.time(), former.deleted + CLOCK_TICK_SECONDS)
+    if former.record:
+        changed = time_of_id(former.record.serial)
+        drawn = max(drawn, changed + TICKS_SECONDS)
     return Layout(id_of_time(drawn), shards)
 
 

@@ -100,9 +100,10 @@ class ObjectController:
 
         def answer(env: dict, start_response: Callable):
             infocache = env[INFOCACHE_ENV]
-            env[INFOCACHE_ENV] = redirected(
-                env, path.account, path.container, target.info, row_target
-            )
+            if target.layout.written:
+                env[INFOCACHE_ENV] = redirected(
+                    env, path.account, path.container, target.info, row_target
+                )
             try:
                 return self.app(env, start_response)
             finally:
@@ -110,41 +111,50 @@ class ObjectController:
                 if env['REQUEST_METHOD'] in COUNTED_WRITES:
                     self.head_cache.mark_write(env, target)
 
-        if req.method == 'DELETE' and target.may_have_strays:
-            return self._delete_stray(req, path, target, answer)
+        if req.method == 'DELETE':
+            places = target.places_of(path.name)
+            places.remove(target.place_of(path.name))
+            if places:
+                return self._delete_everywhere(
+                    req, path, target, answer, places
+                )
         return answer
 
-    def _delete_stray(
+    def _delete_everywhere(
         self,
         req: Request,
         path: Path,
         target: LogicalContainer,
         delete: Callable,
+        places: set[str],
     ) -> Callable:
-        """Delete an object, and its row in the root.
+        """Delete an object, and its rows in other places than new ones go to.
 
         Like Swift, leave a tombstone also for an object that does not exist:
         a repeated DELETE removes a row that has stayed.
 
         :param delete: the WSGI application that deletes the object
+        :param places: the other places, ``account/container``
         """
         timestamp = req.environ.setdefault(
             TIMESTAMP_ENV, Timestamp.now().internal
         )
         resp = req.get_response(delete)
         if resp.is_success or resp.status_int == HTTP_NOT_FOUND:
-            root = f'{path.account}/{path.container}'
             policy_index = target.policy_index
             row = deletion(path.name, timestamp, policy_index)
             try:
-                merge_rows(
-                    self.backend,
-                    req.environ,
-                    root,
-                    policy_index,
-                    [row],
-                    needs_all=False,
-                )
+                for place in sorted(places):
+                    merge_rows(
+                        self.backend,
+                        req.environ,
+                        self.row_targets.database(
+                            req.environ, place, path.name
+                        ),
+                        policy_index,
+                        [row],
+                        needs_all=False,
+                    )
             except BackendError as err:
                 return unavailable(req, self.logger, err)
         return resp

@@ -22,10 +22,8 @@ the container's last deletion is asked for before the row is moved, or left in
 a root that late rows have brought back.
 """
 
-import base64
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -35,16 +33,12 @@ from swift.common.utils import Timestamp
 from swift.common.utils import quote as quote_path
 
 from shardmw.backend.answers import Answer
+from shardmw.backend.concurrency import Event
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.requests import Backend
-from shardmw.backend.rows import (
-    all_replicas_answer,
-    listed_at,
-    merge_rows,
-    moved_row,
-    tombstone,
-)
+from shardmw.backend.rows import all_replicas_answer, listed_at
 from shardmw.layout.lookup import Layouts
+from shardmw.layout.moving import AT_A_TIME, RowMover, by_place
 from shardmw.layout.roots import RootState, read_root
 from shardmw.layout.row_targets import RowTargets
 from shardmw.lru import LRU
@@ -56,7 +50,7 @@ from shardmw.placement import (
     hidden_account,
     parse_backing,
 )
-from shardmw.record import MICROSECONDS, id_of_time, time_of_id
+from shardmw.record import MICROSECONDS, Layout, id_of_time, time_of_id
 from shardmw.stats.accounts import AFTER_ALL, account_rows
 from shardmw.stats.head_cache import HeadCache
 
@@ -88,19 +82,8 @@ CREATION_SECONDS = 3600
 #: How many containers a worker remembers the last look for late rows of.
 LOOKED = 10_000
 
-#: How many objects to ask for, or leftovers to delete, at once.
-AT_A_TIME = 32
-
 #: How long not to try again when rows could not be moved.
 PAUSE_SECONDS = 5
-
-#: How the ETag of a large object's manifest is told from others in a listing.
-MANIFEST_MARK = 'slo_etag='
-
-#: How an encrypted ETag is told from others. Encryption hides the mark of a
-#: manifest in it, but not its length.
-ENCRYPTED_MARK = 'swift_meta='
-ENCRYPTED_ETAG_LENGTH = len(base64.b64encode(bytes(32)))
 
 
 class Listed(NamedTuple):
@@ -150,7 +133,8 @@ class Adoption:
         # Places of which all rows have been copied once. Rows may stay there
         # while a replica is away.
         self._whole = LRU(LOOKED)
-        self._running: set[tuple[str, str]] = set()
+        # The containers whose rows a request is moving; others wait for it.
+        self._running: dict[tuple[str, str], Event] = {}
 
     def is_due(self, path: Path) -> bool:
         """Return True if it is time to look for a container's late rows."""
@@ -186,15 +170,18 @@ class Adoption:
         :returns: True if rows were moved or removed
         """
         key = _key(path)
+        running = self._running.get(key)
+        if running:
+            return running.wait()
         if (
             self.backend.proxy_app is None
-            or key in self._running
             or time.monotonic() < self._paused.get(key, 0)
         ):
             return False
-        self._running.add(key)
+        running = self._running[key] = Event()
+        is_changed = False
         try:
-            return self._look(env, path, known, has_strays)
+            is_changed = self._look(env, path, known, has_strays)
         except BackendError as err:
             self._paused[key] = time.monotonic() + PAUSE_SECONDS
             self.logger.warning(
@@ -202,9 +189,10 @@ class Adoption:
                 quote_path(path.to_wsgi()),
                 err,
             )
-            return False
         finally:
-            self._running.discard(key)
+            del self._running[key]
+            running.send(is_changed)
+        return is_changed
 
     def _look(
         self,
@@ -220,27 +208,19 @@ class Adoption:
         # The root is read after the shards have been listed: a shard that has
         # rows is either one of the root's, or of an earlier layout.
         base = self.backend.owner_env(env)
-        listed = [
-            each
-            for each in listed_backing(self.backend, base, path)
-            if known is None or each.name.layout_id != known.layout.id
-        ]
-        if not (has_strays or any(map(_is_to_be_taken_over, listed))):
+        layout = known and known.layout
+        listed = list(listed_backing(self.backend, base, path))
+        if not (has_strays or any(abandoned(listed, layout))):
             self._looked[key] = time.monotonic()
             self._unfinished.pop(key, None)
             return False
         root = read_root(self.backend, env, path)
-        current = root.layout and root.layout.id
-        abandoned = [
-            each
-            for each in listed
-            if each.name.layout_id != current and _is_to_be_taken_over(each)
-        ]
-        if any(each.object_count for each in abandoned):
+        found = list(abandoned(listed, root.record))
+        if any(each.object_count for each in found):
             self._looked.pop(key, None)
         if any(
             each.object_count and each.path(path) not in self._whole
-            for each in abandoned
+            for each in found
         ):
             self._unfinished[key] = True
         run = _Run(
@@ -252,7 +232,7 @@ class Adoption:
             self._copied,
             self._whole,
         )
-        run.move_all(abandoned)
+        run.move_all(found)
         if run.left > 0:
             self._looked[key] = time.monotonic()
             self._unfinished.pop(key, None)
@@ -318,7 +298,8 @@ class _Run:
         self._whole = whole
         self._sources: list[Path] = []
         self._failures = 0
-        self.moved_at = int(time.time() * MICROSECONDS)
+        moved_at = int(time.time() * MICROSECONDS)
+        self.mover = RowMover(backend, env, path, moved_at)
 
     def move_all(self, abandoned: list[Listed]) -> None:
         """Move late rows and strays.
@@ -334,7 +315,8 @@ class _Run:
             [each for each in abandoned if each.object_count == 0]
         )
         has_rows = self.root.exists and self.root.answer.object_count > 0
-        if has_rows and (self.target or self.root.is_revived):
+        has_strays = self.target and not self.target.layout.is_changing
+        if has_rows and (has_strays or self.root.is_revived):
             self._move_rows(self.path)
         if self.left > 0:
             for source in self._sources:
@@ -392,7 +374,7 @@ class _Run:
         self.left -= len(rows)
         self.read += len(deleted)
         place_in_source = self._place_in(source)
-        if self._remove(deleted, policy_index, place_in_source):
+        if self.mover.remove(deleted, policy_index, place_in_source):
             self.removed += len(deleted)
         if source == self.path and not self.target:
             return  # a root that came back: the other rows belong there
@@ -404,19 +386,14 @@ class _Run:
         is_for_reconciler = (
             self.root.exists and policy_index != self.root.policy_index
         )
-        moved_at = 0 if is_for_reconciler else self.moved_at
-        for place, moving in _by_place(rows, destination).items():
+        for place, moving in by_place(rows, destination).items():
             if source == self.path and not self._can_take_strays(place):
                 continue
-            copies = [
-                moved_row(row, policy_index, moved_at)
-                for row in self._complete(moving)
-            ]
-            if not merge_rows(
-                self.backend, self.env, place, policy_index, copies
+            if not self.mover.copy(
+                moving, place, policy_index, is_for_reconciler
             ):
                 continue
-            self._remove(moving, policy_index, place_in_source)
+            self.mover.remove(moving, policy_index, place_in_source)
             self.moved += len(moving)
 
     def _can_take_strays(self, place: str) -> bool:
@@ -430,23 +407,6 @@ class _Run:
             return True
         self._failures += 1
         return False
-
-    def _remove(
-        self,
-        rows: list[dict],
-        policy_index: int,
-        place_in_source: Callable[[str], str],
-    ) -> bool:
-        """Remove rows from where they are.
-
-        :returns: True if every replica has removed them
-        """
-        removed = [tombstone(row, policy_index, self.moved_at) for row in rows]
-        taken = [
-            merge_rows(self.backend, self.env, place, policy_index, gone)
-            for place, gone in _by_place(removed, place_in_source).items()
-        ]
-        return all(taken)
 
     def _of_deleted_objects(
         self, policy_index: int, rows: list[dict]
@@ -498,38 +458,6 @@ class _Run:
             return lambda name: self.backend.row_path(self.env, *names, name)
         return lambda name: '/'.join(names)
 
-    def _complete(self, rows: list[dict]) -> list[dict]:
-        """Return listed rows with the sizes that their database has.
-
-        Of a large object's manifest the listing shows the size of the whole;
-        the database keeps that in the content type.
-        """
-        manifests = [row for row in rows if _may_be_manifest(row['hash'])]
-        answers = self.backend.fan_out(
-            lambda _shard, name: self.backend.send(
-                self.base, 'HEAD', self.path._replace(name=name).to_wsgi()
-            ),
-            [(None, row['name']) for row in manifests],
-            AT_A_TIME,
-        )
-        sizes = {
-            row['name']: int(answer.headers.get('Content-Length', 0))
-            if answer.is_success
-            else 0
-            for row, answer in zip(manifests, answers, strict=True)
-        }
-        return [
-            {
-                **row,
-                'bytes': sizes[row['name']],
-                'content_type': f'{row["content_type"]}'
-                f';swift_bytes={row["bytes"]}',
-            }
-            if row['name'] in sizes
-            else row
-            for row in rows
-        ]
-
 
 def listed_backing(
     backend: Backend, base: dict, path: Path
@@ -559,37 +487,26 @@ def _deleted_at(answer: Answer) -> float:
     return float(Timestamp(answer.headers.get('X-Backend-Timestamp', 0)))
 
 
-def _is_to_be_taken_over(listed: Listed) -> bool:
-    """Return True for a backing container that has rows, or is left over.
+def abandoned(
+    listed: Iterable[Listed], layout: Layout | None
+) -> Iterator[Listed]:
+    """Return the backing containers of earlier layouts to take over.
 
-    An empty one of late may be that of a container which is being created.
+    They have rows, or are left over. An empty one of late may be that of a
+    container which is being created, or one that a proxy still lists.
     """
-    age = time.time() - time_of_id(listed.name.layout_id)
-    return listed.object_count > 0 or age > CREATION_SECONDS
+    now = time.time()
+    for each in listed:
+        since = each.name.layout_id
+        if layout and since == layout.id:
+            if each.name.shard < layout.backing_count:
+                continue
+            since = layout.serial
+        if each.object_count > 0 or now - time_of_id(since) > CREATION_SECONDS:
+            yield each
 
 
 def _target(path: Path, root: Answer, layout) -> LogicalContainer:
     return LogicalContainer(
         path.version, path.account, path.container, root.info(), layout
     )
-
-
-def _may_be_manifest(etag: str) -> bool:
-    """Return True if a row may be that of a large object's manifest.
-
-    :param etag: the ETag as the container's database has it
-    """
-    value, _, parameters = etag.partition(';')
-    if ENCRYPTED_MARK in parameters:
-        return len(value) > ENCRYPTED_ETAG_LENGTH
-    return MANIFEST_MARK in parameters
-
-
-def _by_place(
-    rows: list[dict], place_of: Callable[[str], str]
-) -> dict[str, list[dict]]:
-    """Return rows by the container whose database takes them."""
-    places = defaultdict(list)
-    for row in rows:
-        places[place_of(row['name'])].append(row)
-    return places

@@ -41,10 +41,10 @@ CONFIRMED = 10_000
 class _Confirmed(NamedTuple):
     """The layout that the replicas of a root agreed on.
 
-    :param layout: the layout; None if the container is plain or deleted
+    :param layout: the layout; None if the container was never sharded or is
+                   deleted
     :param policy_index: the storage policy; None if it is not confirmed
-    :param latest_id: the latest id that was seen by then; a record with a
-                      later one is of a newer layout
+    :param latest: the latest serial of a layout that was seen by then
     :param is_confirmed: False while too few replicas answer
     :param asked: when, by the monotonic clock
     :param expires: by the same clock
@@ -52,7 +52,7 @@ class _Confirmed(NamedTuple):
 
     layout: Layout | None
     policy_index: int | None
-    latest_id: str
+    latest: str
     is_confirmed: bool
     asked: float
     expires: float
@@ -75,6 +75,17 @@ class Layouts:
         self.backend = backend
         self._confirmed = LRU(CONFIRMED)
         self._being_asked: set[tuple[str, str]] = set()
+
+    @property
+    def seconds(self) -> float:
+        """Return how long a confirmed layout counts.
+
+        Changes of layout wait for as long as proxies cache container info.
+        """
+        app = self.backend.proxy_app
+        if app is None:
+            return CONFIRMED_SECONDS
+        return min(CONFIRMED_SECONDS, app.recheck_container_existence)
 
     def of(
         self,
@@ -99,7 +110,7 @@ class Layouts:
                 layout = self._confirm(env, path, layout, max_age)
             else:
                 layout = self._confirm_plain(env, path, max_age)
-            if layout is None:
+            if layout is None or layout.is_plain:
                 return None
             info = self._with_policy(path, info)
             return LogicalContainer(
@@ -128,7 +139,7 @@ class Layouts:
         self, env: dict, path: Path, layout: Layout, max_age: float
     ) -> Layout | None:
         known = self._confirmed.get(_key(path))
-        if known is not None and layout.id <= known.latest_id:
+        if known is not None and layout.serial <= known.latest:
             is_being_asked = _key(path) in self._being_asked
             is_good_enough = is_being_asked and max_age >= CONFIRMED_SECONDS
             if is_good_enough or known.counts(max_age):
@@ -157,7 +168,7 @@ class Layouts:
             return None
         hidden = hidden_account(path.account)
         if layout is None and not self.backend.account_exists(env, hidden):
-            self._keep(path, None, None, CONFIRMED_SECONDS, time.monotonic())
+            self._keep(path, None, None, self.seconds, time.monotonic())
             return None
         return self._ask(env, path, layout)
 
@@ -175,7 +186,7 @@ class Layouts:
                 path,
                 layout,
                 None,
-                UNCONFIRMED_SECONDS,
+                min(UNCONFIRMED_SECONDS, self.seconds),
                 time.monotonic(),
                 is_confirmed=False,
             )
@@ -185,31 +196,31 @@ class Layouts:
         policy_index = root.policy_index if root.exists else None
         self._keep(
             path,
-            root.layout,
+            root.record,
             policy_index,
-            CONFIRMED_SECONDS,
+            self.seconds,
             asked,
-            layout.id if layout else '',
+            layout.serial if layout else '',
         )
-        return root.layout
+        return root.record
 
     def _keep(
         self,
         path: Path,
         layout: Layout | None,
         policy_index: int | None,
-        seconds: int,
+        seconds: float,
         asked: float,
-        seen_id: str = '',
+        seen: str = '',
         is_confirmed: bool = True,
     ) -> None:
         known = self._confirmed.get(_key(path))
         if known is not None and known.asked > asked:
             return  # the answer to a later question came first
-        latest_id = max(layout.id if layout else '', seen_id)
+        latest = max(layout.serial if layout else '', seen)
         expires = asked + seconds
         self._confirmed[_key(path)] = _Confirmed(
-            layout, policy_index, latest_id, is_confirmed, asked, expires
+            layout, policy_index, latest, is_confirmed, asked, expires
         )
 
 

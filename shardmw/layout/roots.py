@@ -26,7 +26,8 @@ class RootState:
 
     :param answer: that replica's answer to a HEAD; None if the container does
                    not exist
-    :param layout: None if the container is plain or does not exist
+    :param record: the layout that counts; None if the container has never
+                   been sharded, or does not exist
     :param deleted: the last deletion that a replica knows of, in seconds since
                     1970; 0 for none
     :param is_revived: True if nobody has put the container since, but rows
@@ -36,7 +37,7 @@ class RootState:
     """
 
     answer: Answer | None
-    layout: Layout | None
+    record: Layout | None
     deleted: float = 0
     is_revived: bool = False
     holders: int = 0
@@ -46,6 +47,12 @@ class RootState:
     def exists(self) -> bool:
         """Return True if the container exists, plain or sharded."""
         return self.answer is not None
+
+    @property
+    def layout(self) -> Layout | None:
+        """Return the layout, None if the container is plain or gone."""
+        is_plain = self.record is None or self.record.is_plain
+        return None if is_plain else self.record
 
     @property
     def is_safe(self) -> bool:
@@ -86,7 +93,7 @@ def newest_state(answers: list[Answer]) -> RootState:
     included. A replica that was away has an earlier record still, even if it
     took the PUT that created the container anew. An id tells when its record
     was put: :meth:`Lifecycle.put` commits no record with an id from before a
-    deletion. Of several records, the one with the latest id counts.
+    deletion. Of several records, the one with the latest serial counts.
 
     :param answers: 2xx and 404 answers to HEADs
     :raises LayoutError: if a record cannot be read
@@ -104,8 +111,8 @@ def newest_state(answers: list[Answer]) -> RootState:
         (layout, a) for layout, a in layouts if time_of_id(layout.id) > deleted
     ]
     if layouts:
-        layout, answer = max(layouts, key=lambda pair: pair[0].id)
-        holders = sum(each.id == layout.id for each, _ in layouts)
+        layout, answer = max(layouts, key=lambda pair: pair[0].serial)
+        holders = sum(each.serial == layout.serial for each, _ in layouts)
         return RootState(answer, layout, deleted, holders=holders)
     return RootState(max(alive, key=_put), None, deleted)
 

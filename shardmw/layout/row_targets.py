@@ -25,9 +25,14 @@ class RowTargets:
 
     def of(self, env: dict, target: LogicalContainer, name: str) -> str:
         """Return where the row of an object goes, ``account/container``."""
-        account = target.hidden_account
-        backing = target.backing(target.shard_of(name))
-        path = f'{account}/{backing}'
+        return self.database(env, target.place_of(name), name)
+
+    def database(self, env: dict, path: str, name: str) -> str:
+        """Return the database that has the row of a name for a container.
+
+        :param path: the container, ``account/container``
+        """
+        account, backing = path.split('/', 1)
         now = time.monotonic()
         if self._whole.get(path, 0) > now:
             return path

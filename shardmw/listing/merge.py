@@ -89,7 +89,7 @@ class Page:
         self.limit = limit
         self.reverse = reverse
         self.is_wanted = is_wanted
-        self._sources = {number: _Source() for number in sources}
+        self._sources: dict[int, _Source] = {}
         self._texts: dict[str, bytes] = {}
         # The keys of _texts, in the order of the listing if _is_sorted.
         self._names: list[str] = []
@@ -99,6 +99,11 @@ class Page:
         # of two, by whose rows that was found.
         self._end: str | None = None
         self._sampled = 0
+        self.open(sources)
+
+    def open(self, sources: Iterable[int]) -> None:
+        """Merge the rows of further sources, too."""
+        self._sources.update((number, _Source()) for number in sources)
 
     def asks(self) -> list[Ask]:
         """Return the queries to send before the page is complete."""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The requests behind one listing of a sharded container.
 
-The root is read before any shard: a row that moves from the root to a shard
+The root is read before any shard, and while the layout changes, all places
+that rows move out of before those that they move into: a row that moves
 meanwhile is then found in one of the two. If a shard cannot be read, the
 listing fails. There is never a partial listing.
 """
@@ -91,9 +92,22 @@ class ListingRequest:
         :raises BackendError: if the root or a shard cannot be read
         """
         root = self._answer_of_root()
-        page = Page(self.target.shards(), params.limit, params.reverse)
+        page = Page((), params.limit, params.reverse)
         page.merge(_rows_in(root))
-        return self._filled(page, params)
+        for stage in self.target.read_stages():
+            page.open(stage)
+            self._fill(page, params)
+        if self.target.moves_to_root:
+            page.merge(self._read_root_again(params))
+        return page.rows()
+
+    def is_unordered(self, params: ListingParams) -> bool:
+        """Return True if the page may have any order.
+
+        While rows move between shards, one after the other cannot be read
+        whole.
+        """
+        return params.is_unordered and not self.target.layout.is_changing
 
     def unordered_rows(self, params: ListingParams, expected: float) -> Rows:
         """Return the page of an unordered listing.
@@ -109,7 +123,8 @@ class ListingRequest:
             self._read_strays(params, strays)
         shards = self.target.layout.shards
         page = UnorderedPage(shards, expected, strays)
-        return self._filled(page, params)
+        self._fill(page, params)
+        return page.rows()
 
     def _answer_of_root(self) -> Answer:
         root = self.answers[ROOT]
@@ -157,10 +172,23 @@ class ListingRequest:
             if scan.query is None or strays.fill_page:
                 return answer
 
-    def _filled(
-        self, page: Page | UnorderedPage, params: ListingParams
-    ) -> Rows:
-        """Send the queries that a page asks for and return its rows."""
+    def _read_root_again(self, params: ListingParams) -> Rows:
+        """Return the rows that the root has for the page by now."""
+        base = self.backend.owner_env(self.req.environ, uncached=True)
+        answer = self.backend.send(
+            base,
+            'GET',
+            self.target.path.to_wsgi(),
+            params.query(None, params.limit),
+            newest_header(self.req.environ),
+        )
+        require_success([answer])
+        self.answers[ROOT] = answer
+        self._requests[ROOT] += 1
+        return _rows_in(answer)
+
+    def _fill(self, page: Page | UnorderedPage, params: ListingParams) -> None:
+        """Send the queries that a page asks for."""
         # The client's query would be part of the Referer header, where it may
         # be longer than in the request line: a client can quote any character.
         env = {**self.req.environ, 'QUERY_STRING': ''}
@@ -173,7 +201,6 @@ class ListingRequest:
             require_success(answers)
             for ask, answer in zip(asks, answers, strict=True):
                 self.answers.setdefault(ask.source, answer)
-        return page.rows()
 
     def _read(
         self,

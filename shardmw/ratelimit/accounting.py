@@ -242,8 +242,7 @@ class Accounting:
             key = write_key(write.account, write.container)
             size = _object_count(write.info)
         else:
-            backing = target.backing(target.shard_of(write.name))
-            key = write_key(target.hidden_account, backing)
+            key = write_key(*target.place_of(write.name).split('/', 1))
             size = self._size_of_shard(req, target)
         return self.limiter.write(
             req,
@@ -257,7 +256,7 @@ class Accounting:
     def _size_of_shard(self, req: Request, target: LogicalContainer) -> int:
         """Return the mean object count of the shards, rounded up."""
         total = self.stats.of(req.environ, target).object_count
-        return -(-total // target.layout.shards)
+        return -(-total // max(1, target.layout.written))
 
 
 def is_uploaded_version(req: Request) -> bool:

@@ -21,6 +21,7 @@ MEMCACHE_CONF = 'memcache.conf'
 RINGS_JSON = 'rings.json'
 INTERNAL_CLIENT_CONF = 'internal-client.conf'
 EXPIRER_CONF = 'object-expirer.conf'
+RESHARDER_CONF = 'shardmw-resharder.conf'
 RECONCILER_CONF = 'container-reconciler.conf'
 
 #: Options of shardmw that have a container's size in their name.
@@ -75,6 +76,7 @@ STORAGE_DAEMONS = {
 CLUSTER_DAEMONS = {
     'container-reconciler': RECONCILER_CONF,
     'object-expirer': EXPIRER_CONF,
+    'shardmw-resharder': RESHARDER_CONF,
 }
 
 #: The users of Swift's functional tests: (account, user, key, groups).
@@ -177,6 +179,7 @@ def config_files(
         INTERNAL_CLIENT_CONF: _internal_client_conf(options, place),
         EXPIRER_CONF: _expirer_conf(options, place),
         RECONCILER_CONF: _reconciler_conf(options, place),
+        RESHARDER_CONF: _resharder_conf(options, place),
     }
     for server in servers.values():
         if server.kind == PROXY_KIND:
@@ -379,12 +382,18 @@ def _reconciler_conf(options: ClusterOptions, place: Place) -> Sections:
     return conf
 
 
+def _resharder_conf(options: ClusterOptions, place: Place) -> Sections:
+    conf = _client_conf(options, place, RECONCILER_PIPELINE)
+    conf['shardmw-resharder'] = _configured(options, 'shardmw-resharder')
+    return conf
+
+
 def _client_conf(
     options: ClusterOptions, place: Place, pipeline: str
 ) -> Sections:
     """Return the configuration of a daemon's internal client.
 
-    Its filters have the settings of the proxies' filters, without the rates
+    It has the settings of the proxies and of their filters, without the rates
     of containers: Swift does not limit its daemons either.
     """
     sections = {
@@ -395,11 +404,15 @@ def _client_conf(
         'DEFAULT': {**_common(place), 'recon_cache_path': f'{place.cache}/1'},
         'pipeline:main': {'pipeline': pipeline},
         **sections,
-        'app:proxy-server': {
-            'use': 'egg:swift#proxy',
-            'account_autocreate': 'true',
-            **_BACKEND_TIMINGS,
-        },
+        'app:proxy-server': _configured(
+            options,
+            PROXY_KIND,
+            {
+                'use': 'egg:swift#proxy',
+                'account_autocreate': 'true',
+                **_BACKEND_TIMINGS,
+            },
+        ),
     }
 
 

@@ -33,6 +33,7 @@ DAEMONS = {
     'object-expirer': 'swift.obj.expirer:ObjectExpirer',
     'object-replicator': 'swift.obj.replicator:ObjectReplicator',
     'object-updater': 'swift.obj.updater:ObjectUpdater',
+    'shardmw-resharder': 'shardmw.resharder:Resharder',
 }
 
 

@@ -64,7 +64,7 @@ class HeadCache:
 
         :param target: the container, as its root is now
         """
-        if not self._may_be_kept(env):
+        if not self._may_be_kept(env, target):
             return None
         mark = _key(MARK_KEY, target)
         cache = SharedCache(env)
@@ -81,7 +81,8 @@ class HeadCache:
                 seconds = self._mark_seconds(cache)
                 cache.set_together({LACKS_MARKS_KEY: True}, mark, seconds)
             return None
-        if written or lacks_marks or not sums or sums[0] != target.layout.id:
+        serial = target.layout.serial
+        if written or lacks_marks or not sums or sums[0] != serial:
             return None
         return ContainerStats(*sums[1:])
 
@@ -97,10 +98,11 @@ class HeadCache:
         :param asked: when they were asked, by the monotonic clock
         """
         seconds = int(self.seconds - (time.monotonic() - asked))
-        if seconds > 0 and self._may_be_kept(env):
-            sums = {_key(SUMS_KEY, target): [target.layout.id, *total(shards)]}
-            place = _key(MARK_KEY, target)
-            SharedCache(env).set_together(sums, place, seconds)
+        if seconds > 0 and self._may_be_kept(env, target):
+            sums = [target.layout.serial, *total(shards)]
+            SharedCache(env).set_together(
+                {_key(SUMS_KEY, target): sums}, _key(MARK_KEY, target), seconds
+            )
 
     def mark_write(self, env: dict, target: LogicalContainer) -> None:
         """Mark a container as written, before the write is answered."""
@@ -122,8 +124,11 @@ class HeadCache:
         late = math.ceil(cache.timeout_seconds)
         return 2 * (self.seconds + ROUNDING_SECONDS) + late
 
-    def _may_be_kept(self, env: dict) -> bool:
-        return self.seconds > 0 and 'HTTP_X_NEWEST' not in env
+    def _may_be_kept(self, env: dict, target: LogicalContainer) -> bool:
+        """Return False also while rows move between the root and shards."""
+        is_changing = target.layout.is_changing
+        is_newest = 'HTTP_X_NEWEST' in env
+        return self.seconds > 0 and not (is_newest or is_changing)
 
 
 def _key(template: str, target: LogicalContainer) -> str:

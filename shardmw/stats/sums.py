@@ -39,13 +39,13 @@ class _CachedSums(NamedTuple):
     """Sums as memcached keeps them, a list there.
 
     :param expires: until when they are fresh, in seconds since 1970
-    :param layout_id: the layout that they were read by
+    :param serial: that of the layout that they were read by
     """
 
     object_count: int
     bytes_used: int
     expires: float
-    layout_id: str
+    serial: str
 
     @property
     def stats(self) -> ContainerStats:
@@ -178,7 +178,7 @@ class SummedStats:
         if expired and not any(answer.is_success for answer in answers):
             stats = expired.stats
         expires = time.time() + self.seconds
-        sums = _CachedSums(*stats, expires, target.layout.id)
+        sums = _CachedSums(*stats, expires, target.layout.serial)
         key = _key(target)
         self._local[key] = sums
         SharedCache(env).set(key, list(sums), STALE_FACTOR * self.seconds)
@@ -193,6 +193,6 @@ def _of_layout(
     sums: _CachedSums | None, target: LogicalContainer
 ) -> _CachedSums | None:
     """Return sums unless they are of another container of the same name."""
-    if sums is None or sums.layout_id != target.layout.id:
+    if sums is None or sums.serial != target.layout.serial:
         return None
     return sums

@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from shardmw.placement import hidden_account
-from test.functional.conftest import SHARD_COUNT_HEADER
+from shardmw.placement import hidden_account, shard_of
+from test.functional.backing import name_in_shard, put_rows
+from test.functional.conftest import SHARD_COUNT_HEADER, unique
 
 SAIO = 'from shardmw.commands import saio; saio()'
 ADMIN = 'from shardmw.commands import admin; admin()'
@@ -146,3 +147,82 @@ def test_a_folder_without_configuration_is_told(tmp_path, cluster, missing):
     assert ran.returncode == 1
     assert ran.stderr.startswith(f'Error: {tmp_path}/{missing}: no such file')
     assert ran.stderr.count('\n') == 1
+
+
+class TestAudit:
+    @pytest.fixture
+    def sharded(self, client) -> str:
+        """A container with an object for each name."""
+        container = unique('audited')
+        headers = {SHARD_COUNT_HEADER: '4'}
+        assert client.put(container, headers=headers).status == 201
+        for name in NAMES:
+            assert client.put(container, name, b'').status == 201
+        return container
+
+    def audit(self, admin, client, container, *options) -> tuple[int, list]:
+        path = f'{client.account}/{container}'
+        ran = admin('audit', path, '--json', *options)
+        assert ran.stderr == ''
+        found = [
+            (each['kind'], each['name'], each['is_mended'])
+            for each in json.loads(ran.stdout)
+        ]
+        return ran.returncode, sorted(found)
+
+    def test_finds_nothing_in_a_sound_container(self, admin, client, sharded):
+        assert self.audit(admin, client, sharded, '--objects') == (0, [])
+
+    def test_mends_rows_that_lie_elsewhere(
+        self, admin, client, cluster, backing, sharded
+    ):
+        hidden = hidden_account(client.account)
+        wrong = (shard_of(NAMES[0], 4) + 1) % 4
+        place = backing.shard_name(sharded, wrong)
+        put_rows(cluster, hidden, place, [NAMES[0]])
+        other = name_in_shard(0, 4)
+        place = backing.shard_name(sharded, 1)
+        put_rows(cluster, hidden, place, [other])
+        put_rows(cluster, client.account, sharded, ['stray'])
+        problems = [
+            ('object that is listed twice', NAMES[0]),
+            ('row in the wrong shard', NAMES[0]),
+            ('row in the wrong shard', other),
+            ('stray row in the root', 'stray'),
+        ]
+        found = sorted((*each, False) for each in problems)
+        assert self.audit(admin, client, sharded) == (1, found)
+        mended = sorted((*each, True) for each in problems)
+        assert self.audit(admin, client, sharded, '--repair') == (0, mended)
+        assert self.audit(admin, client, sharded, '--repair') == (0, [])
+        listed = client.listing(sharded).names()
+        assert listed == sorted([*NAMES, other, 'stray'])
+
+    def test_mends_rows_of_objects_that_are_gone(
+        self, admin, client, unfiltered, sharded
+    ):
+        assert unfiltered.delete(sharded, NAMES[3]).status == 204
+        assert NAMES[3] in client.listing(sharded).names()
+        assert self.audit(admin, client, sharded) == (0, [])
+        problem = ('row without an object', NAMES[3])
+        found = self.audit(admin, client, sharded, '--objects', '--repair')
+        assert found == (0, [(*problem, True)])
+        assert NAMES[3] not in client.listing(sharded).names()
+
+    def test_mends_missing_shards(self, admin, client, backing):
+        container = unique('audited')
+        headers = {SHARD_COUNT_HEADER: '2'}
+        assert client.put(container, headers=headers).status == 201
+        name = backing.shard_name(container, 1)
+        backing.delete_shard(container, 1)
+        found = self.audit(admin, client, container, '--repair')
+        assert found == (0, [('missing shard', name, True)])
+        assert client.listing(container).status == 200
+
+    def test_looks_through_a_whole_account(self, admin, owner):
+        ran = admin('audit', '--account', owner.account)
+        assert (ran.returncode, ran.stdout) == (0, ''), ran
+
+    @pytest.mark.parametrize('arguments', [[], ['a/c', '--account', 'a']])
+    def test_wants_a_container_or_an_account(self, admin, arguments):
+        assert admin('audit', *arguments).returncode == 2

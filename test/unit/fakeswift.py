@@ -322,10 +322,14 @@ class FakeSwift(Application):
             status, headers, body = self._answers[place]
             app = Response(status=status, headers=headers, body=body)
         elif len(call.path.split('/', 4)) == 5:
-            app = Response(status=OBJECT_STATUSES.get(call.method, 200))
+            app = self.answer_object(call)
         else:
             app = super().__call__
         return app(env, start_response)
+
+    def answer_object(self, call: Call) -> Response:
+        """Return the answer to a request for an object."""
+        return Response(status=OBJECT_STATUSES.get(call.method, 200))
 
     def register(
         self,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What shardmw-admin reads of containers, on Swift's own databases."""
+"""The survey of shardmw-admin, on Swift's own databases."""
 
 import pytest
 

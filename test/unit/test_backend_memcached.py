@@ -105,7 +105,7 @@ class TestUnavailable:
 class TestLock:
     @pytest.fixture(autouse=True)
     def waited(self, monkeypatch) -> list[float]:
-        """How long it was waited for a lock."""
+        """Note the seconds of each wait for a lock."""
         waited = []
         monkeypatch.setattr(memcached, 'sleep', waited.append)
         return waited

@@ -74,7 +74,7 @@ class TestAskPrimaries:
     def test_identifies_the_clients_request(self, replicated, monkeypatch):
         seen = []
 
-        def ask_node(_app, _node, _part, _method, _path, headers, body):
+        def ask_node(_app, _node, _part, _method, _path, headers, **_):
             seen.append(headers)
             return NO_ANSWER
 
@@ -88,7 +88,7 @@ class TestAskPrimaries:
 class TestSlowReplica:
     @pytest.fixture(autouse=True)
     def seconds(self, monkeypatch) -> dict[int, float]:
-        """How long each replica takes to answer."""
+        """Delay the answer of each replica by a number of seconds."""
         seconds = {0: 0, 1: 0, 2: 0}
 
         def ask_node(_app, node, *_args, **_kwargs):

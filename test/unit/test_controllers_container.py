@@ -15,7 +15,7 @@ from shardmw.backend.containers import (
     SHARD_COUNT_HEADER,
     BackendError,
 )
-from shardmw.layout import adoption, lookup
+from shardmw.layout import adoption, lookup, moving
 from shardmw.listing_bypass import BYPASS_ENV, STAND_IN, Bypass
 from shardmw.placement import backing_container, shard_of, versions_container
 from shardmw.ratelimit.container_rate import RATE_HEADER
@@ -299,7 +299,7 @@ class TestMissingContainer:
         late = backing_container('c', deleted.id, 0)
         swift.put_row(f'/{HIDDEN}/{late}/o')
         swift.update_accounts()
-        monkeypatch.setattr(adoption, 'merge_rows', merge_fails)
+        monkeypatch.setattr(moving, 'merge_rows', merge_fails)
         assert get(swift, filter_app).status_int == 503
 
 
@@ -618,7 +618,7 @@ class TestLateRows:
     def test_that_are_not_moved_yet_make_the_listing_a_503(
         self, swift, filter_app, monkeypatch
     ):
-        monkeypatch.setattr(adoption, 'merge_rows', merge_fails)
+        monkeypatch.setattr(moving, 'merge_rows', merge_fails)
         assert get(swift, filter_app).status_int == 503
 
     def test_do_not_stop_listings_while_the_hidden_account_is_away(

@@ -68,6 +68,9 @@ class Accounts:
     :ivar looked: how often it was asked
     """
 
+    #: The time that Swift caches container info for is unknown.
+    proxy_app = None
+
     def __init__(self) -> None:
         self.hidden = {'.shardmw_a'}
         self.looked = 0

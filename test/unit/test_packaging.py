@@ -172,6 +172,7 @@ def test_a_wheel_has_the_filter_and_the_commands(wheel):
     assert dict(entry_points['console_scripts']) == {
         'shardmw-admin': 'shardmw.commands:admin',
         'shardmw-bench': 'shardmw.commands:bench',
+        'shardmw-resharder': 'shardmw.commands:resharder',
         'shardmw-saio': 'shardmw.commands:saio',
     }
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
+import re
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from shardmw.record import (
+    PLAIN,
     SHARD_COUNT_LIMIT,
     Layout,
     LayoutError,
@@ -136,3 +138,96 @@ def test_an_id_tells_its_time_to_the_microsecond(seconds):
 def test_an_id_of_any_time_makes_a_record(seconds, shards):
     layout = Layout(id_of_time(seconds), shards)
     assert parse_record(layout.to_record()) == layout
+
+
+counts = st.integers(0, SHARD_COUNT_LIMIT)
+times = st.floats(0, YEAR_2112)
+
+
+class TestChange:
+    @given(counts, counts.filter(bool), times)
+    def test_has_three_records_that_read_back(self, after, before, now):
+        layout = Layout(ID, before)
+        assume(before != after)
+        announced = layout.announced(after, now)
+        moving = announced.moving(now)
+        done = moving.done(now)
+        for each in (announced, moving, done):
+            assert parse_record(each.to_record()) == each
+        assert [each.written for each in (announced, moving, done)] == [
+            before,
+            after,
+            after,
+        ]
+        assert done.is_plain == (after == 0)
+        assert not done.is_changing
+
+    @given(st.lists(counts, min_size=1, max_size=5), times)
+    def test_has_later_and_later_serials(self, after, now):
+        layouts = [PLAIN]
+        for count in after:
+            if count == layouts[-1].shards:
+                continue
+            layouts.append(layouts[-1].announced(count, now))
+            layouts.append(layouts[-1].moving(now))
+            layouts.append(layouts[-1].cancelled(now))
+            layouts.append(layouts[-1].cancelled(now))
+            layouts.append(layouts[-1].done(now))
+        serials = [layout.serial for layout in layouts]
+        assert serials == sorted(set(serials))
+
+    @given(counts.filter(bool), times)
+    def test_of_a_plain_container_draws_an_id(self, count, now):
+        announced = PLAIN.announced(count, now)
+        assert announced.id == announced.changed > PLAIN.id
+
+    @given(counts.filter(bool), counts.filter(bool), times)
+    def test_of_a_sharded_one_keeps_the_id(self, before, after, now):
+        assume(before != after)
+        assert Layout(ID, before).announced(after, now).id == ID
+
+    @given(counts, counts, times, st.booleans())
+    def test_that_is_cancelled_goes_back(self, before, after, now, is_moving):
+        assume(before != after)
+        layout = Layout(ID, before).announced(after, now)
+        layout = layout.moving(now) if is_moving else layout
+        back = layout.cancelled(now)
+        assert (back.former, back.shards, back.written) == (
+            after,
+            before,
+            before,
+        )
+        assert back.done(now).shards == before
+
+    @pytest.mark.parametrize(
+        ('text', 'message'),
+        [
+            (record(shards=0), 'shards 0, not a number from 1'),
+            (record(changed=ID, former=4), 'fields'),
+            (record(changed=ID, former=32, phase='moving'), 'from 32 to 32'),
+            (record(changed=ID, former=4, phase='done'), "phase 'done'"),
+            (record(changed=ID, former=4, phase=[]), 'phase'),
+            (record(changed=ID, former=-1, phase='moving'), 'shards -1'),
+            (record(changed=ID, former=True, phase='moving'), 'shards True'),
+            (record(changed='7'), "id '7'"),
+        ],
+    )
+    def test_whose_record_is_damaged_is_refused(self, text, message):
+        with pytest.raises(LayoutError, match=re.escape(message)):
+            parse_record(text)
+
+    @pytest.mark.parametrize(
+        'change',
+        [
+            lambda: Layout(ID, 4).announced(4, 0),
+            lambda: Layout(ID, 4).announced(SHARD_COUNT_LIMIT + 1, 0),
+            lambda: Layout(ID, 4).announced(8, 0).announced(2, 0),
+            lambda: Layout(ID, 4).moving(0),
+            lambda: Layout(ID, 4).done(0),
+            lambda: Layout(ID, 4).announced(8, 0).done(0),
+            lambda: Layout(ID, 4).cancelled(0),
+        ],
+    )
+    def test_takes_its_steps_in_order(self, change):
+        with pytest.raises(ValueError, match='Layout|shards'):
+            change()

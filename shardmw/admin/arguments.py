@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arguments and options that several commands have."""
+
+import click
+
+from shardmw.admin.errors import AdminError
+from shardmw.admin.names import parse_name
+
+
+class Name(click.ParamType):
+    """A name such as ACCOUNT/CONTAINER."""
+
+    name = 'name'
+
+    def __init__(self, parts: int) -> None:
+        self.parts = parts
+
+    def convert(self, value, param, ctx):
+        try:
+            return parse_name(value, self.parts)
+        except AdminError as err:
+            self.fail(str(err), param, ctx)
+
+
+ACCOUNT = click.argument('account', type=Name(1), required=False)
+CONTAINER = click.argument('container', metavar='A/C', type=Name(2))
+OBJECT = click.argument('name', metavar='A/C/O', type=Name(3))
+AS_JSON = click.option('--json', 'as_json', is_flag=True, help='Print JSON.')

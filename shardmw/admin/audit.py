@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looking for rows and backing containers that are not as they should be."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+from swift.common.utils import Timestamp
+
+from shardmw.admin.cluster import API_VERSION, SwiftCluster
+from shardmw.admin.export import rows_of
+from shardmw.backend.answers import Answer
+from shardmw.backend.containers import BackendError, LogicalContainer
+from shardmw.backend.rows import deletion, listed_at, merge_rows
+from shardmw.layout.adoption import (
+    Adoption,
+    Listed,
+    abandoned,
+    listed_backing,
+)
+from shardmw.layout.lookup import Layouts
+from shardmw.layout.resharding import MoveOptions, Resharding
+from shardmw.layout.roots import RootState, read_root
+from shardmw.layout.row_targets import RowTargets
+from shardmw.paths import Path
+from shardmw.placement import backing_base, hidden_account, parse_backing
+from shardmw.stats.accounts import account_rows
+from shardmw.stats.head_cache import HeadCache
+
+#: How many rows to look at together.
+PAGE_ROWS = 1000
+
+#: How many objects to ask for at once.
+AT_A_TIME = 32
+
+MISSING_SHARD = 'missing shard'
+MISPLACED_ROW = 'row in the wrong shard'
+STRAY = 'stray row in the root'
+DOUBLE = 'object that is listed twice'
+NO_OBJECT = 'row without an object'
+EARLIER_LAYOUT = 'backing container of an earlier layout'
+NO_ROOT = 'backing container without a container'
+CHANGING = 'layout that is changing'
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that is not as it should be.
+
+    :param kind: one of the constants of this module
+    :param container: the container that it concerns
+    :param name: an object, a backing container, or ''
+    """
+
+    kind: str
+    container: str
+    name: str
+
+    def as_json(self) -> dict:
+        """Return the values for ``--json``."""
+        return asdict(self)
+
+
+class Audit:
+    """Looks through the containers of an account.
+
+    :param looks_for_objects: True to ask for the object of every row
+    """
+
+    def __init__(
+        self, cluster: SwiftCluster, account: str, looks_for_objects: bool
+    ) -> None:
+        self.cluster = cluster
+        self.account = account
+        self.looks_for_objects = looks_for_objects
+
+    def look(self, container: str | None) -> list[Problem]:
+        """Return what is found in a container, None for the whole account."""
+        if container is not None:
+            self.cluster.root(self.account, container)
+            return list(self.problems(container))
+        return [
+            *(p for each in self.containers() for p in self.problems(each)),
+            *self.without_root(),
+        ]
+
+    def repair_all(self, problems: list[Problem]) -> None:
+        """Mend problems."""
+        for container in sorted({each.container for each in problems}):
+            self.repair(container)
+
+    def containers(self) -> list[str]:
+        """Return the sharded containers of the account.
+
+        :raises BackendError: if the account or a root cannot be read
+        """
+        path = Path(API_VERSION, self.account)
+        rows = account_rows(
+            self.cluster.backend, self.cluster.base, path, '', ''
+        )
+        return [row['name'] for row in rows if self._root(row['name']).layout]
+
+    def without_root(self) -> Iterator[Problem]:
+        """List the backing containers whose container does not exist."""
+        hidden = Path(API_VERSION, hidden_account(self.account))
+        path = Path(API_VERSION, self.account)
+        backend, base = self.cluster.backend, self.cluster.base
+        roots = {
+            backing_base(row['name'])
+            for row in account_rows(backend, base, path, '', '')
+        }
+        for row in account_rows(backend, base, hidden, '', ''):
+            name = parse_backing(row['name'])
+            if name and name.base not in roots:
+                listed = Listed(name, row['name'], row['count'])
+                for _ in abandoned([listed], None):
+                    yield Problem(NO_ROOT, name.base, row['name'])
+
+    def problems(self, container: str) -> Iterator[Problem]:
+        """Look through a container.
+
+        :raises BackendError: if a database cannot be read
+        """
+        root = self._root(container)
+        layout = root.record
+        path = Path(API_VERSION, self.account, container)
+        backing = list(
+            listed_backing(self.cluster.backend, self.cluster.base, path)
+        )
+        if layout and layout.is_changing:
+            yield Problem(CHANGING, container, '')
+            return
+        for each in abandoned(backing, layout):
+            yield Problem(EARLIER_LAYOUT, container, each.container)
+        target = self.cluster.logical(self.account, container, root)
+        if target:
+            yield from self._problems_of_shards(root, target)
+
+    def _problems_of_shards(
+        self, root: RootState, target: LogicalContainer
+    ) -> Iterator[Problem]:
+        container = target.container
+        heads = self.cluster.backend.head_shards(
+            self.cluster.env, target, newest=True
+        )
+        missing = [each.shard for each in heads if each.is_missing]
+        for shard in missing:
+            yield Problem(MISSING_SHARD, container, target.backing(shard))
+        for shard in target.shards():
+            if shard in missing:
+                continue
+            path = target.backing_path(shard)
+            for page in self._pages(path):
+                yield from self._problems_of_rows(target, page, shard)
+        for page in self._pages(target.path):
+            for row in page:
+                yield Problem(STRAY, container, row['name'])
+            yield from self._doubles(target, page)
+
+    def _problems_of_rows(
+        self, target: LogicalContainer, rows: list[dict], shard: int
+    ) -> Iterator[Problem]:
+        container = target.container
+        wrong = [row for row in rows if target.shard_of(row['name']) != shard]
+        for row in wrong:
+            yield Problem(MISPLACED_ROW, container, row['name'])
+        yield from self._doubles(target, wrong)
+        if self.looks_for_objects:
+            for row, _ in self.without_objects(target, rows):
+                yield Problem(NO_OBJECT, container, row['name'])
+
+    def _doubles(
+        self, target: LogicalContainer, rows: list[dict]
+    ) -> Iterator[Problem]:
+        """List those of misplaced rows that have another at their place."""
+        for row in rows:
+            _, replicas = self.cluster.row_replicas(
+                *target.place_of(row['name']).split('/', 1), row['name']
+            )
+            if any(replica.has_it for replica in replicas):
+                yield Problem(DOUBLE, target.container, row['name'])
+
+    def without_objects(
+        self, target: LogicalContainer, rows: list[dict]
+    ) -> list[tuple[dict, str]]:
+        """Return the rows whose objects have been deleted since.
+
+        :returns: rows, with the timestamps of the deletions
+        :raises BackendError: if an object does not answer
+        """
+        headers = {
+            'X-Newest': 'true',
+            'X-Backend-Storage-Policy-Index': str(target.policy_index),
+        }
+
+        def head(_shard: None, name: str) -> Answer:
+            path = target.path._replace(name=name).to_wsgi()
+            base = self.cluster.base
+            backend = self.cluster.backend
+            return backend.send(base, 'HEAD', path, headers=headers)
+
+        answers = self.cluster.backend.fan_out(
+            head, [(None, row['name']) for row in rows], AT_A_TIME
+        )
+        found = []
+        for row, answer in zip(rows, answers, strict=True):
+            if not (answer.is_success or answer.is_missing):
+                name = f'{target.container}/{row["name"]}'
+                reason = f'{name} answered {answer.status}'
+                raise BackendError(None, answer.status, reason)
+            deleted = Timestamp(answer.headers.get('X-Backend-Timestamp', 0))
+            if answer.is_missing and (
+                not float(deleted) or float(deleted) > listed_at(row)
+            ):
+                found.append((row, deleted.internal))
+        return found
+
+    def repair(self, container: str) -> None:
+        """Mend what :meth:`problems` finds.
+
+        Rows move to where they belong. A row without an object goes if the
+        object's deletion is known.
+
+        :raises BackendError: if a server does not answer
+        """
+        cluster = self.cluster
+        root = self._root(container)
+        path = Path(API_VERSION, self.account, container)
+        resharding = Resharding(
+            cluster.backend, cluster.env, path, MoveOptions()
+        )
+        target = cluster.logical(self.account, container, root)
+        if target and not target.layout.is_changing:
+            heads = cluster.backend.head_shards(
+                cluster.env, target, newest=True
+            )
+            for each in heads:
+                if each.is_missing:
+                    resharding.put_shard(target, each.shard)
+            if self.looks_for_objects:
+                self._remove_without_objects(target)
+            resharding.sweep()
+        self.adopt(container)
+
+    def adopt(self, container: str) -> None:
+        """Move the rows of a container's earlier layouts.
+
+        A container that is gone comes back if it has any.
+        """
+        backend = self.cluster.backend
+        adoption = Adoption(
+            backend,
+            Layouts(backend),
+            RowTargets(backend),
+            HeadCache(0),
+            0,
+            backend.logger,
+        )
+        path = Path(API_VERSION, self.account, container)
+        while adoption.look(self.cluster.env, path):
+            pass
+
+    def _remove_without_objects(self, target: LogicalContainer) -> None:
+        for shard in target.shards():
+            place = target.backing_path(shard)
+            for page in self._pages(place):
+                tombstones = [
+                    deletion(row['name'], deleted, target.policy_index)
+                    for row, deleted in self.without_objects(target, page)
+                    if float(Timestamp(deleted))
+                ]
+                if tombstones:
+                    merge_rows(
+                        self.cluster.backend,
+                        self.cluster.env,
+                        f'{place.account}/{place.container}',
+                        target.policy_index,
+                        tombstones,
+                    )
+
+    def _pages(self, path: Path) -> Iterator[list[dict]]:
+        page: list[dict] = []
+        for row in rows_of(self.cluster, path, PAGE_ROWS):
+            page.append(row)
+            if len(page) == PAGE_ROWS:
+                yield page
+                page = []
+        yield page
+
+    def _root(self, container: str) -> RootState:
+        path = Path(API_VERSION, self.account, container)
+        return read_root(self.cluster.backend, self.cluster.env, path)

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of layout, as an operator asks for them."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+
+from swift.common.registry import get_swift_info
+
+from shardmw.admin.cluster import API_VERSION, SwiftCluster
+from shardmw.admin.errors import AdminError
+from shardmw.backend.concurrency import spawn
+from shardmw.layout.register import Register
+from shardmw.layout.resharding import (
+    ChangeRefusedError,
+    MoveOptions,
+    Progress,
+    Resharding,
+)
+from shardmw.layout.roots import read_root
+from shardmw.paths import Path
+from shardmw.placement import versions_container
+from shardmw.record import PLAIN, time_of_id
+
+#: How long late rows may come: as long as Swift keeps tombstones by default.
+RECLAIM_SECONDS = 7 * 86400
+
+#: How many rows a second are moved if nothing bounds it, for estimates.
+USUAL_ROWS_PER_SECOND = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a change would do.
+
+    :param rows: about how many rows it moves
+    :param seconds: about how long it takes, without the time to settle
+    """
+
+    account: str
+    container: str
+    shards: int
+    former: int
+    rows: int
+    seconds: float
+
+    def as_json(self) -> dict:
+        """Return the values for ``--json``."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeState:
+    """A change that is under way, or of which late rows may come.
+
+    :param phase: announced, moving or done
+    :param since: when that phase began, in seconds since 1970
+    :param rows_left: about how many rows are still to be moved
+    """
+
+    account: str
+    container: str
+    former: int | None
+    shards: int
+    phase: str
+    since: float
+    rows_left: int
+
+    def as_json(self) -> dict:
+        """Return the values for ``--json``."""
+        return asdict(self)
+
+
+class Changes:
+    """Plans, makes and shows changes of layout.
+
+    :param report: called with a container's name and its progress
+    """
+
+    def __init__(
+        self,
+        cluster: SwiftCluster,
+        options: MoveOptions,
+        report: Callable[[str, Progress], None] = lambda *_args: None,
+    ) -> None:
+        self.cluster = cluster
+        self.options = options
+        self.report = report
+        self.register = Register(cluster.backend, cluster.env)
+
+    def plan(self, account: str, container: str, shards: int) -> list[Plan]:
+        """Return what a change would do, and the one of its old versions.
+
+        :raises AdminError: if it would be refused
+        """
+        return [
+            self._plan(each, shards)
+            for each in self._with_versions(account, container)
+        ]
+
+    def begin(self, account: str, container: str, shards: int) -> list[Path]:
+        """Announce a change.
+
+        :returns: the container, and that of its old versions if there is one
+        :raises AdminError: if it is refused
+        """
+        self._check_count(shards)
+        paths = self._with_versions(account, container)
+        for path in paths:
+            try:
+                self._resharding(path).begin(shards)
+            except ChangeRefusedError as err:
+                if path != paths[0]:
+                    continue  # its versions have that count already
+                raise AdminError(f'{account}/{container}: {err}') from err
+        return paths
+
+    def cancel(self, account: str, container: str) -> list[Path]:
+        """Turn a change around.
+
+        :returns: the containers that go back
+        :raises AdminError: if there is nothing to cancel
+        """
+        paths = self._with_versions(account, container)
+        cancelled, refusals = [], []
+        for path in paths:
+            try:
+                self._resharding(path).cancel()
+                cancelled.append(path)
+            except ChangeRefusedError as err:
+                refusals.append(err)
+        if not cancelled:
+            raise AdminError(f'{account}/{container}: {refusals[0]}')
+        return cancelled
+
+    def run(self, paths: list[Path]) -> None:
+        """Make changes that have been announced, side by side."""
+        threads = [spawn(self._resharding(path).run) for path in paths]
+        for thread in threads:
+            thread.wait()
+
+    def under_way(self) -> Iterator[ChangeState]:
+        """List the changes of all accounts, and those of late.
+
+        :raises BackendError: if a container cannot be read
+        """
+        for account in self.register.accounts():
+            for change in self.register.changes(account):
+                state = self.state(change.path)
+                if state:
+                    yield state
+
+    def state(self, path: Path) -> ChangeState | None:
+        """Return the state of a container's change.
+
+        :returns: None if no late rows of it are to be expected any more
+        """
+        cluster = self.cluster
+        root = read_root(cluster.backend, cluster.env, path)
+        layout = root.record
+        if layout is None or not layout.changed:
+            return None
+        since = time_of_id(layout.changed)
+        if not layout.is_changing and time.time() - since > RECLAIM_SECONDS:
+            return None
+        rows = 0
+        if layout.is_changing:
+            rows = self._resharding(path).rows_to_move(root)
+        return ChangeState(
+            path.account,
+            path.container,
+            layout.former,
+            layout.shards,
+            layout.phase or 'done',
+            since,
+            rows,
+        )
+
+    def _plan(self, path: Path, shards: int) -> Plan:
+        self._check_count(shards)
+        cluster = self.cluster
+        root = read_root(cluster.backend, cluster.env, path)
+        resharding = self._resharding(path)
+        try:
+            resharding.check(root, shards)
+        except ChangeRefusedError as err:
+            name = f'{path.account}/{path.container}'
+            raise AdminError(f'{name}: {err}') from err
+        layout = root.record or PLAIN
+        rows = resharding.rows_to_move(root, layout.announced(shards, 0))
+        rate = self.options.rows_per_second or USUAL_ROWS_PER_SECOND
+        waits = 3 * self.options.cache_seconds
+        return Plan(
+            path.account,
+            path.container,
+            shards,
+            layout.shards,
+            rows,
+            waits + rows / rate,
+        )
+
+    def _check_count(self, shards: int) -> None:
+        info = get_swift_info().get('shardmw')
+        if info is None:
+            raise AdminError(
+                "the configuration has no filter shardmw: Swift's daemons "
+                'need it, too'
+            )
+        if shards > info['max_shards']:
+            raise AdminError(
+                f'{shards} shards are more than max_shards = '
+                f'{info["max_shards"]} allows'
+            )
+
+    def _with_versions(self, account: str, container: str) -> list[Path]:
+        """Return a container, and that of its old versions if it exists."""
+        path = Path(API_VERSION, account, container)
+        versions = path.of_container(versions_container(container))
+        cluster = self.cluster
+        root = read_root(cluster.backend, cluster.env, versions)
+        return [path, versions] if root.exists else [path]
+
+    def _resharding(self, path: Path) -> Resharding:
+        name = f'{path.account}/{path.container}'
+        return Resharding(
+            self.cluster.backend,
+            self.cluster.env,
+            path,
+            self.options,
+            lambda progress: self.report(name, progress),
+        )

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands that change layouts: reshard, status and cancel."""
+
+import sys
+import time
+from collections.abc import Callable
+from datetime import datetime, timezone
+
+import click
+
+from shardmw.admin.arguments import AS_JSON, CONTAINER
+from shardmw.admin.printing import print_json, print_table, printable
+
+#: How often to print how far a change is, on a terminal and elsewhere.
+REPORT_SECONDS = 1, 30
+
+DETACHED = 'announced; shardmw-resharder goes on with it'
+
+
+def _move_options(command: Callable) -> Callable:
+    """Add the options of all commands that move rows."""
+    for option in (
+        click.option(
+            '--detach',
+            is_flag=True,
+            help='Announce only, and leave the rest to shardmw-resharder.',
+        ),
+        click.option(
+            '--info-cache-seconds',
+            type=click.FloatRange(min=0),
+            help='How long proxies may cache container info. Default: '
+            'recheck_container_existence of the configuration.',
+        ),
+        click.option(
+            '--settle-seconds',
+            type=click.FloatRange(min=0),
+            default=86400,
+            show_default=True,
+            help='How long the old place must stay empty before the change '
+            'is over.',
+        ),
+        click.option(
+            '--rows-per-second',
+            type=click.IntRange(min=0),
+            default=0,
+            help='The most rows to move a second; 0 for no limit.',
+        ),
+        AS_JSON,
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@CONTAINER
+@click.argument('shards', metavar='N', type=click.IntRange(0, 1024))
+@click.option('--dry-run', is_flag=True, help='Only print what would be done.')
+@_move_options
+@click.pass_context
+def reshard(
+    context: click.Context,
+    container: tuple[str, str],
+    shards: int,
+    dry_run: bool,
+    **options,
+) -> None:
+    """Give A/C N shards, or make it a plain container with N = 0.
+
+    Clients go on reading and writing meanwhile. The container of old versions
+    changes with it. The command may be killed: repeated, it goes on where it
+    was.
+    """
+    changes, reporter = _changes(context, options)
+    if dry_run:
+        plans = changes.plan(*container, shards)
+        if options['as_json']:
+            print_json(plan.as_json() for plan in plans)
+            return
+        for plan in plans:
+            click.echo(
+                f'{_shown(plan.account, plan.container)}: from '
+                f'{_layout(plan.former)} to {_layout(plan.shards)}: about '
+                f'{plan.rows:,} rows to move, about {plan.seconds:,.0f} s, '
+                f'then {options["settle_seconds"]:,.0f} s to settle'
+            )
+        return
+    paths = changes.begin(*container, shards)
+    _finish(changes, paths, reporter, options)
+
+
+@click.command()
+@CONTAINER
+@_move_options
+@click.pass_context
+def cancel(
+    context: click.Context, container: tuple[str, str], **options
+) -> None:
+    """Turn the change of A/C around, at any point, and move the rows back."""
+    changes, reporter = _changes(context, options)
+    paths = changes.cancel(*container)
+    _finish(changes, paths, reporter, options)
+
+
+@click.command()
+@AS_JSON
+@click.pass_context
+def status(context: click.Context, as_json: bool) -> None:
+    """List the changes that are under way, and those of the last week."""
+    changes, _ = _changes(context, {})
+    states = list(changes.under_way())
+    if as_json:
+        print_json(state.as_json() for state in states)
+    elif states:
+        print_table(
+            ('container', 'from', 'to', 'phase', 'since', 'rows left'),
+            [
+                (
+                    _shown(state.account, state.container),
+                    '' if state.former is None else _layout(state.former),
+                    _layout(state.shards),
+                    state.phase,
+                    datetime.fromtimestamp(
+                        int(state.since), timezone.utc
+                    ).isoformat(),
+                    state.rows_left,
+                )
+                for state in states
+            ],
+        )
+
+
+class _Reporter:
+    """Prints how far changes are, now and then, on stderr."""
+
+    def __init__(self) -> None:
+        self.moved: dict[str, int] = {}
+        self._started = time.monotonic()
+        self._last = 0.0
+        self._line = ''
+        terminal, other = REPORT_SECONDS
+        self._seconds = terminal if sys.stderr.isatty() else other
+
+    def __call__(self, name: str, progress) -> None:
+        self.moved[name] = progress.moved
+        now = time.monotonic()
+        state = f'{name} {progress.phase} {progress.problem}'
+        if state == self._line and now - self._last < self._seconds:
+            return
+        self._line, self._last = state, now
+        click.echo(self._text(name, progress, now), err=True)
+
+    def _text(self, name: str, progress, now: float) -> str:
+        parts = [progress.phase]
+        if progress.moved:
+            rate = progress.moved / max(now - self._started, 0.001)
+            parts.append(f'{progress.moved:,} rows, {rate:,.0f} rows/s')
+            left = max(0, (progress.total or 0) - progress.moved)
+            if left and progress.phase == 'moving':
+                parts.append(f'about {left / rate:,.0f} s left')
+        if progress.problem:
+            parts.append(f'waiting: {progress.problem}')
+        return f'{printable(name)}: ' + ', '.join(parts)
+
+
+def _changes(context: click.Context, options: dict):
+    """Return the changes of the cluster and what reports their progress."""
+    cluster = context.obj()
+    from shardmw.admin.changes import Changes
+    from shardmw.layout.resharding import MoveOptions
+
+    seconds = options.get('info_cache_seconds')
+    if seconds is None:
+        seconds = cluster.info_cache_seconds
+    reporter = _Reporter()
+    move_options = MoveOptions(
+        seconds,
+        options.get('settle_seconds', 0),
+        options.get('rows_per_second', 0),
+    )
+    return Changes(cluster, move_options, reporter), reporter
+
+
+def _finish(changes, paths, reporter: _Reporter, options: dict) -> None:
+    """Make announced changes, unless they are left to the daemon."""
+    started = time.monotonic()
+    if not options['detach']:
+        changes.run(paths)
+    seconds = time.monotonic() - started
+    states = [changes.state(path) for path in paths]
+    if options['as_json']:
+        print_json(
+            {
+                **state.as_json(),
+                'rows_moved': reporter.moved.get(
+                    f'{state.account}/{state.container}', 0
+                ),
+                'seconds': seconds,
+            }
+            for state in states
+            if state
+        )
+        return
+    for state in states:
+        if state:
+            name = _shown(state.account, state.container)
+            what = DETACHED if options['detach'] else _layout(state.shards)
+            click.echo(f'{name}: {what}')
+
+
+def _layout(shards: int) -> str:
+    return f'{shards} shards' if shards else 'plain'
+
+
+def _shown(account: str, container: str) -> str:
+    return printable(f'{account}/{container}')

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Moving rows from one container's database to another's.
+
+A container database keeps, for each name, the row with the newest timestamp,
+so a copied row never replaces a newer one, and copying is idempotent. A row is
+removed from its old place once every replica of the new one has it.
+"""
+
+import base64
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+from shardmw.backend.answers import require_success
+from shardmw.backend.requests import Backend
+from shardmw.backend.rows import merge_rows, moved_row, tombstone
+from shardmw.paths import Path
+
+#: How many objects to ask for, or places to write to, at once.
+AT_A_TIME = 32
+
+#: How the ETag of a large object's manifest is told from others in a listing.
+MANIFEST_MARK = 'slo_etag='
+
+#: How an encrypted ETag is told from others. Encryption hides the mark of a
+#: manifest in it, but not its length.
+ENCRYPTED_MARK = 'swift_meta='
+ENCRYPTED_ETAG_LENGTH = len(base64.b64encode(bytes(32)))
+
+
+class RowMover:
+    """Copies and removes rows of one container's objects.
+
+    :param path: the path of the logical container
+    :param moved_at: the time of the move, in microseconds since 1970
+    """
+
+    def __init__(
+        self, backend: Backend, env: dict, path: Path, moved_at: int
+    ) -> None:
+        self.backend = backend
+        self.env = env
+        self.path = path
+        self.moved_at = moved_at
+
+    def copy(
+        self,
+        rows: list[dict],
+        place: str,
+        policy_index: int,
+        keeps_timestamps: bool = False,
+    ) -> bool:
+        """Copy listed rows to a place, ``account/container``.
+
+        :param keeps_timestamps: True to add no offset
+        :returns: True if every replica has them
+        :raises BackendError: if fewer than a majority have
+        """
+        moved_at = 0 if keeps_timestamps else self.moved_at
+        copies = [
+            moved_row(row, policy_index, moved_at)
+            for row in self._complete(rows)
+        ]
+        return merge_rows(self.backend, self.env, place, policy_index, copies)
+
+    def remove(
+        self,
+        rows: list[dict],
+        policy_index: int,
+        place_of: Callable[[str], str],
+    ) -> bool:
+        """Remove listed rows from where they are.
+
+        :param place_of: returns the place of a name, ``account/container``
+        :returns: True if every replica has removed them
+        :raises BackendError: if fewer than a majority have
+        """
+        removed = [tombstone(row, policy_index, self.moved_at) for row in rows]
+        taken = [
+            merge_rows(self.backend, self.env, place, policy_index, gone)
+            for place, gone in by_place(removed, place_of).items()
+        ]
+        return all(taken)
+
+    def _complete(self, rows: list[dict]) -> list[dict]:
+        """Return listed rows with the sizes that their database has.
+
+        Of a large object's manifest the listing shows the size of the whole;
+        the database keeps that in the content type.
+
+        :raises BackendError: if a manifest does not answer
+        """
+        manifests = [row for row in rows if _may_be_manifest(row['hash'])]
+        if not manifests:
+            return rows
+        base = self.backend.owner_env(self.env)
+        answers = self.backend.fan_out(
+            lambda _shard, name: self.backend.send(
+                base, 'HEAD', self.path._replace(name=name).to_wsgi()
+            ),
+            [(None, row['name']) for row in manifests],
+            AT_A_TIME,
+        )
+        require_success(a for a in answers if not a.is_missing)
+        sizes = {
+            row['name']: int(answer.headers.get('Content-Length', 0))
+            if answer.is_success
+            else 0
+            for row, answer in zip(manifests, answers, strict=True)
+        }
+        return [
+            {
+                **row,
+                'bytes': sizes[row['name']],
+                'content_type': f'{row["content_type"]}'
+                f';swift_bytes={row["bytes"]}',
+            }
+            if row['name'] in sizes
+            else row
+            for row in rows
+        ]
+
+
+def by_place(
+    rows: Iterable[dict], place_of: Callable[[str], str]
+) -> dict[str, list[dict]]:
+    """Return rows by the place that a function gives for their names."""
+    places = defaultdict(list)
+    for row in rows:
+        places[place_of(row['name'])].append(row)
+    return places
+
+
+def _may_be_manifest(etag: str) -> bool:
+    """Return True if a row may be that of a large object's manifest.
+
+    :param etag: the ETag as the container's database has it
+    """
+    value, _, parameters = etag.partition(';')
+    if ENCRYPTED_MARK in parameters:
+        return len(value) > ENCRYPTED_ETAG_LENGTH
+    return MANIFEST_MARK in parameters

@@ -1,0 +1,679 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of a container's layout while clients use it.
+
+A change has three steps, each a write of the layout record
+(:mod:`shardmw.record` says what each phase means for requests). A step begins
+only when every proxy must know the one before: all replicas of the root have
+its record, and the time for which proxies cache container info has passed
+since.
+
+In the phase *moving*, rows are read from the old place in pages, copied to the
+new one, and removed from the old one once every replica of the new one has
+them. An upload that began before the change, or an update that an object
+server put off, may bring rows to the old place later. So the old place is
+looked through again, until it has been empty for the time to *settle*.
+
+The process that does this can be killed at any point and started again, and
+two of them do no harm: copying and removing rows is idempotent, and rows move
+only in a direction that has been in the record for long enough. What is under
+way is listed in the register (:mod:`shardmw.layout.register`).
+
+A page is read from all replicas. A row that not all of them have may be that
+of an object whose deletion one of them has missed, so the object is asked for
+before such a row is copied.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import quote
+
+import orjson
+from swift.common.constraints import CONTAINER_LISTING_LIMIT
+from swift.common.http import is_success
+from swift.common.storage_policy import POLICIES
+from swift.common.utils import Timestamp
+
+from shardmw.backend.answers import Answer, require_success
+from shardmw.backend.concurrency import sleep
+from shardmw.backend.containers import (
+    RECORD_HEADER,
+    BackendError,
+    LogicalContainer,
+)
+from shardmw.backend.nodes import ask_primaries, is_majority
+from shardmw.backend.requests import SPLIT_STATES, Backend
+from shardmw.backend.rows import deletion, listed_at, merge_rows
+from shardmw.layout.moving import AT_A_TIME, RowMover, by_place
+from shardmw.layout.register import Register
+from shardmw.layout.roots import RootState, read_root
+from shardmw.paths import Path
+from shardmw.placement import hidden_account
+from shardmw.record import (
+    ANNOUNCED,
+    MICROSECONDS,
+    PLAIN,
+    Layout,
+    time_of_id,
+)
+
+#: How long to wait before what has failed is tried again.
+RETRY_SECONDS = 5
+
+#: How often to look whether all replicas of a root have a record.
+POLL_SECONDS = 0.5
+
+#: How often to look whether a change that settles has been cancelled.
+LOOK_SECONDS = 10
+
+#: How old the last look at the record may be when rows are removed.
+CHECK_SECONDS = 1
+
+#: How often the old place is looked through while it settles.
+PASSES_TO_SETTLE = 3
+
+#: How many places to read at once.
+SOURCES_AT_A_TIME = 4
+
+#: About how many batches of rows are moved in a second at a bounded rate.
+BATCHES_A_SECOND = 10
+
+
+class ChangeRefusedError(Exception):
+    """A change of layout that cannot be begun, and why."""
+
+
+class _RecordChangedError(BackendError):
+    """Another process has written the record of a container."""
+
+    def __init__(self) -> None:
+        super().__init__(None, 503, 'another process has changed the layout')
+
+
+@dataclass(frozen=True, slots=True)
+class MoveOptions:
+    """The waits and bounds of changes.
+
+    :param cache_seconds: for how long proxies may cache container info
+    :param settle_seconds: for how long the old place has to stay empty
+    :param rows_per_second: the most rows to move a second; 0 for no bound
+    """
+
+    cache_seconds: float = 60
+    settle_seconds: float = 86400
+    rows_per_second: int = 0
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a change has done so far.
+
+    :ivar phase: what it does
+    :ivar moved: how many rows it has moved
+    :ivar total: about how many rows it has to move; None if not known yet
+    :ivar problem: why it does not go on for now, '' if it does
+    """
+
+    phase: str = ''
+    moved: int = 0
+    total: int | None = None
+    problem: str = ''
+
+
+class Resharding:
+    """Changes the layout of one container.
+
+    :param env: the environment of a request, which needs no memcached
+    :param path: the path of the container
+    :param report: called with the progress whenever it changes
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        env: dict,
+        path: Path,
+        options: MoveOptions,
+        report: Callable[[Progress], None] = lambda _progress: None,
+    ) -> None:
+        self.backend = backend
+        self.env = env
+        self.base = backend.owner_env(env)
+        self.path = path
+        self.options = options
+        self.register = Register(backend, env)
+        self.progress = Progress()
+        self.report = report
+        self._checked = 0.0
+        self._paid_until = 0.0
+
+    def begin(self, shards: int) -> None:
+        """Announce a change, or leave one to the same count as it is.
+
+        :param shards: the number of shards, 0 for a plain container
+        :raises ChangeRefusedError: if it cannot be made
+        :raises BackendError: if too few servers answer
+        """
+        root = read_root(self.backend, self.env, self.path)
+        layout = root.record or PLAIN
+        if layout.is_changing and layout.shards == shards:
+            self.register.note(self.path, layout)
+            return
+        self.check(root, shards)
+        changed = layout.announced(shards, time.time())
+        target = self._target(root, changed)
+        hidden = target.hidden_account
+        self.backend.create_hidden_account(self.env, hidden)
+        for shard in target.shards():
+            self.put_shard(target, shard)
+        self._write(changed, root.record)
+
+    def check(self, root: RootState, shards: int) -> None:
+        """Check that a change can be made.
+
+        :raises ChangeRefusedError: if it cannot
+        """
+        if not root.exists:
+            raise ChangeRefusedError('no such container')
+        layout = root.record or PLAIN
+        if layout.is_changing:
+            raise ChangeRefusedError(
+                f'its change from {layout.former} to {layout.shards} shards '
+                'is under way: wait for its end, or cancel it'
+            )
+        if layout.shards == shards:
+            raise ChangeRefusedError(f'it has {shards} shards already')
+        target = self._target(root, layout)
+        answers = [root.answer, *self.backend.head_shards(self.env, target)]
+        require_success(answers)
+        if any(a.info()['sharding_state'] in SPLIT_STATES for a in answers):
+            raise ChangeRefusedError(
+                "Swift's own sharder has split it: shrink it to one shard "
+                'with swift-manage-shard-ranges first'
+            )
+
+    def cancel(self) -> None:
+        """Turn a change around; :meth:`run` then moves the rows back.
+
+        :raises ChangeRefusedError: if there is nothing to cancel
+        :raises BackendError: if too few servers answer
+        """
+        root = read_root(self.backend, self.env, self.path)
+        layout = root.record or PLAIN
+        if not layout.is_changing:
+            raise ChangeRefusedError('its layout is not changing')
+        cancelled = layout.cancelled(time.time())
+        self._write(cancelled, layout)
+        # A process may have been about to write the record of the next phase.
+        sleep(CHECK_SECONDS)
+        try:
+            self._check_record(cancelled)
+        except _RecordChangedError as err:
+            raise ChangeRefusedError(
+                'another process has just gone on with its change: try again'
+            ) from err
+
+    def run(self) -> None:
+        """Go on with a change until it is done.
+
+        What fails is tried again for as long as it takes.
+
+        :raises LayoutError: if the record cannot be read
+        """
+        while True:
+            try:
+                if self._step():
+                    return
+            except _RecordChangedError:
+                continue
+            except BackendError as err:
+                self._note(problem=str(err))
+                sleep(RETRY_SECONDS)
+
+    def sweep(self) -> int:
+        """Move the rows that do not belong where they are, once.
+
+        For a container whose layout does not change: late rows of the last
+        change, strays, and what a fault has left.
+
+        :returns: how many it has found
+        :raises BackendError: if a server does not answer
+        """
+        root = read_root(self.backend, self.env, self.path)
+        if root.layout is None or root.layout.is_changing:
+            return 0
+        return self._look_through(self._target(root, root.layout))
+
+    def _step(self) -> bool:
+        """Take one step of the change; return True if that was the last."""
+        root = read_root(self.backend, self.env, self.path)
+        layout = root.record
+        if layout is None:
+            return True
+        if not layout.is_changing:
+            self._note('cleaning up')
+            self._wait_until_known(layout)
+            self._delete_dropped(root)
+            self._note('done')
+            return True
+        if layout.phase == ANNOUNCED:
+            self._note(ANNOUNCED)
+            self._wait_until_known(layout)
+            self._write(layout.moving(time.time()), layout)
+            return False
+        self._note('waiting to move')
+        # A process that moved rows the other way has finished by then.
+        app = self.backend.proxy_app
+        self._wait_until_known(layout, app.conn_timeout + app.node_timeout)
+        self._move(root)
+        self._write(layout.done(time.time()), layout)
+        return False
+
+    def _wait_until_known(self, layout: Layout, seconds: float = 0) -> None:
+        """Wait until every proxy must know a record.
+
+        :param seconds: the least time to wait
+        :raises _RecordChangedError: if it is replaced meanwhile
+        """
+        while True:
+            root = self._check_record(layout)
+            if root.holders == root.replicas:
+                break
+            self._note(
+                problem=f'{root.holders} of {root.replicas} replicas of the '
+                'root have the record'
+            )
+            sleep(POLL_SECONDS)
+        self._note()
+        sleep(max(seconds, self.options.cache_seconds))
+        self._check_record(layout)
+
+    def _check_record(self, layout: Layout | None) -> RootState:
+        root = read_root(self.backend, self.env, self.path)
+        if root.record != layout:
+            raise _RecordChangedError
+        self._checked = time.monotonic()
+        return root
+
+    def _check_record_of_late(self, layout: Layout) -> None:
+        if time.monotonic() - self._checked >= CHECK_SECONDS:
+            self._check_record(layout)
+
+    def _move(self, root: RootState) -> None:
+        """Move rows until the old place has stayed empty."""
+        target = self._target(root, root.record)
+        self.progress.total = self.rows_to_move(root)
+        self._note('moving')
+        quiet_since = time.monotonic()
+        while self._look_through(target):
+            quiet_since = time.monotonic()
+        self._note('settling')
+        while time.monotonic() - quiet_since < self.options.settle_seconds:
+            self._sleep(
+                self.options.settle_seconds / PASSES_TO_SETTLE, target.layout
+            )
+            if self._look_through(target):
+                quiet_since = time.monotonic()
+
+    def _sleep(self, seconds: float, layout: Layout) -> None:
+        """Wait as long as a record stays.
+
+        :raises _RecordChangedError: when it is replaced
+        """
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            sleep(min(left, LOOK_SECONDS))
+            self._check_record(layout)
+
+    def rows_to_move(
+        self, root: RootState, layout: Layout | None = None
+    ) -> int:
+        """Return about how many rows a change has to move.
+
+        :param layout: the layout during the change; None for that of the root
+        :raises BackendError: if a place does not answer
+        """
+        target = self._target(root, layout or root.record)
+        layout = target.layout
+        answers = [
+            self.backend.send(self.base, 'HEAD', _path_of(place).to_wsgi())
+            for place in _sources(target)
+        ]
+        require_success(a for a in answers if not a.is_missing)
+        rows = sum(answer.object_count for answer in answers)
+        if not 0 < layout.former < layout.shards:
+            return rows
+        # Those that have been moved are in the new shards.
+        moved = sum(
+            answer.object_count
+            for answer in self.backend.head_shards(self.env, target)
+            if answer.is_success and answer.shard >= layout.former
+        )
+        share = (layout.shards - layout.former) / layout.shards
+        return max(0, round((rows + moved) * share) - moved)
+
+    def _look_through(self, target: LogicalContainer) -> int:
+        """Move what there is in the places that rows move out of.
+
+        :returns: how many rows it has found
+        """
+        moved_at = int(time.time() * MICROSECONDS)
+        mover = RowMover(self.backend, self.env, self.path, moved_at)
+        outcomes = {}
+        failures = []
+
+        def move(_shard: None, place: str) -> Answer:
+            try:
+                outcomes[place] = self._move_out_of(place, target, mover)
+            except (BackendError, _RecordChangedError) as err:
+                failures.append(err)
+            return Answer(None, '200 OK', {}, [])
+
+        places = _sources(target)
+        self.backend.fan_out(
+            move, [(None, place) for place in places], SOURCES_AT_A_TIME
+        )
+        for failure in failures:
+            raise failure
+        if len(outcomes) < len(places):
+            raise BackendError(None, 503, 'rows could not be moved')
+        return sum(outcomes.values())
+
+    def _move_out_of(
+        self, place: str, target: LogicalContainer, mover: RowMover
+    ) -> int:
+        """Move all rows that do not belong to a place.
+
+        :returns: how many it has found
+        """
+        found, marker = 0, ''
+        while True:
+            agreed, doubtful, marker = self._page(place, marker)
+            rows = [*agreed, *self._existing(doubtful, place, target)]
+            misplaced = by_place(rows, target.place_of)
+            misplaced.pop(place, None)
+            count = sum(map(len, misplaced.values()))
+            found += count + len(agreed) + len(doubtful) - len(rows)
+            self._pay(count)
+            self._move_rows(place, misplaced, target, mover)
+            if marker is None:
+                return found
+
+    def _move_rows(
+        self,
+        place: str,
+        misplaced: dict[str, list[dict]],
+        target: LogicalContainer,
+        mover: RowMover,
+    ) -> None:
+        """Copy rows to where they belong and remove them.
+
+        :param misplaced: rows by the place that they belong to
+        :raises BackendError: if a replica of the new place does not take them
+        """
+        policy_index = target.policy_index
+
+        def copy(_shard: None, new_place: str) -> Answer:
+            is_whole = mover.copy(
+                misplaced[new_place], new_place, policy_index
+            )
+            status = '200 OK' if is_whole else '503 Replica Away'
+            return Answer(None, status, {}, [])
+
+        if not misplaced:
+            return
+        self._check_record_of_late(target.layout)
+        answers = self.backend.fan_out(
+            copy, [(None, new_place) for new_place in misplaced], AT_A_TIME
+        )
+        rows = [
+            row
+            for answer, rows in zip(answers, misplaced.values(), strict=True)
+            if answer.is_success
+            for row in rows
+        ]
+        self._check_record_of_late(target.layout)
+        is_gone = mover.remove(rows, policy_index, lambda _name: place)
+        self.progress.moved += len(rows)
+        self._note()
+        if not all(answer.is_success for answer in answers) or not is_gone:
+            raise BackendError(
+                None, 503, 'a replica does not take the rows that move'
+            )
+
+    def _page(
+        self, place: str, marker: str
+    ) -> tuple[list[dict], list[dict], str | None]:
+        """Read one page of a place from all of its replicas.
+
+        :returns: the rows that all replicas have, the newest ones of those
+                  that they do not agree on, and the next page's marker, None
+                  after the last one
+        :raises BackendError: if a replica does not answer
+        """
+        limit = self._batch()
+        answers = ask_primaries(
+            self.backend.proxy_app,
+            self.env,
+            *place.split('/', 1),
+            'GET',
+            query=f'format=json&limit={limit}&marker={quote(marker)}',
+        )
+        if all(answer.is_missing for answer in answers):
+            return [], [], None
+        if not all(answer.is_success for answer in answers):
+            told = sum(answer.is_success for answer in answers)
+            raise BackendError(
+                None, 503, f'{told} of {len(answers)} replicas list {place}'
+            )
+        if any(a.info()['sharding_state'] in SPLIT_STATES for a in answers):
+            raise BackendError(None, 503, f"Swift's sharder has split {place}")
+        bodies = [b''.join(answer.body) for answer in answers]
+        pages = [orjson.loads(body or b'[]') for body in bodies]
+        ends = [page[-1]['name'] for page in pages if len(page) == limit]
+        end = min(ends, default=None)
+        if len(set(bodies)) == 1:
+            return pages[0], [], end
+        return (*_compared(pages, end), end)
+
+    def _existing(
+        self, rows: list[dict], place: str, target: LogicalContainer
+    ) -> list[dict]:
+        """Return the rows whose objects exist, and remove the others.
+
+        A 404 without the timestamp of a tombstone proves nothing.
+
+        :raises BackendError: if an object does not answer
+        """
+        if not rows:
+            return rows
+        policy_index = target.policy_index
+        headers = {
+            'X-Newest': 'true',
+            'X-Backend-Storage-Policy-Index': str(policy_index),
+        }
+        answers = self.backend.fan_out(
+            lambda _shard, row: self.backend.send(
+                self.base,
+                'HEAD',
+                self.path._replace(name=row['name']).to_wsgi(),
+                headers=headers,
+            ),
+            [(None, row) for row in rows],
+            AT_A_TIME,
+        )
+        require_success(a for a in answers if not a.is_missing)
+        existing, tombstones = [], []
+        for row, answer in zip(rows, answers, strict=True):
+            deleted = Timestamp(answer.headers.get('X-Backend-Timestamp', 0))
+            if answer.is_missing and float(deleted) > listed_at(row):
+                tombstones.append(
+                    deletion(row['name'], deleted.internal, policy_index)
+                )
+            else:
+                existing.append(row)
+        if tombstones:
+            self._check_record_of_late(target.layout)
+            merge_rows(self.backend, self.env, place, policy_index, tombstones)
+        return existing
+
+    def _batch(self) -> int:
+        """Return how many rows to read and move at once."""
+        rate = self.options.rows_per_second
+        if not rate:
+            return CONTAINER_LISTING_LIMIT
+        return max(1, min(CONTAINER_LISTING_LIMIT, rate // BATCHES_A_SECOND))
+
+    def _pay(self, rows: int) -> None:
+        """Wait until the bounded rate allows so many rows more."""
+        rate = self.options.rows_per_second
+        if not rate:
+            return
+        now = time.monotonic()
+        start = max(now, self._paid_until)
+        self._paid_until = start + rows / rate
+        sleep(start - now)
+
+    def put_shard(self, target: LogicalContainer, shard: int) -> None:
+        """Create a backing container if it does not exist.
+
+        Its policy may have been deprecated since the root was created: the
+        proxy would refuse that.
+
+        :raises BackendError: if it cannot be created
+        """
+        policy = POLICIES[target.policy_index]
+        if policy.is_deprecated:
+            answers = ask_primaries(
+                self.backend.proxy_app,
+                self.env,
+                target.hidden_account,
+                target.backing(shard),
+                'PUT',
+                {'X-Backend-Storage-Policy-Index': str(target.policy_index)},
+            )
+            if not is_majority(answers, len(answers)):
+                raise BackendError(shard, 503)
+            return
+        headers = {'X-Storage-Policy': policy.name}
+        require_success(
+            [
+                self.backend.send_to_shard(
+                    self.base, target, shard, 'PUT', headers=headers
+                )
+            ]
+        )
+
+    def _delete_dropped(self, root: RootState) -> None:
+        """Delete the empty backing containers that the layout has no more.
+
+        One that has got a row meanwhile stays, and is adopted.
+        """
+        layout = root.record
+        target = self._target(root, layout)
+        count = self.register.backing_count(self.path)
+        for shard in range(layout.shards, count):
+            self.backend.send_to_shard(self.base, target, shard, 'DELETE')
+
+    def _write(self, layout: Layout, former: Layout | None) -> None:
+        """Write the record, at all replicas of the root.
+
+        The record's own time is the timestamp, so of several records the same
+        one counts by Swift's rules as by ours.
+
+        :param former: the record that it replaces
+        :raises BackendError: if a majority has not taken it
+        :raises _RecordChangedError: if another one is there
+        """
+        self.register.note(self.path, layout)
+        self._check_record(former)
+        timestamp = Timestamp(time_of_id(layout.changed)).internal
+        answers = ask_primaries(
+            self.backend.proxy_app,
+            self.env,
+            self.path.account,
+            self.path.container,
+            'POST',
+            {
+                'X-Timestamp': timestamp,
+                RECORD_HEADER: layout.to_record(),
+            },
+        )
+        taken = sum(is_success(answer.status) for answer in answers)
+        self.backend.forget_info(self.env, self.path)
+        if 2 * taken <= len(answers):
+            raise BackendError(
+                None, 503, f'{taken} of {len(answers)} roots took the record'
+            )
+        root = read_root(self.backend, self.env, self.path)
+        if root.record != layout:
+            raise BackendError(
+                None,
+                503,
+                'the record was not taken: another process writes it, or the '
+                'clock of this machine is behind',
+            )
+
+    def _target(self, root: RootState, layout: Layout) -> LogicalContainer:
+        path = self.path
+        return LogicalContainer(
+            path.version,
+            path.account,
+            path.container,
+            root.answer.info(),
+            layout,
+        )
+
+    def _note(self, phase: str | None = None, problem: str = '') -> None:
+        """Report the progress."""
+        if phase is not None:
+            self.progress.phase = phase
+        self.progress.problem = problem
+        self.report(self.progress)
+
+
+def _path_of(place: str) -> Path:
+    return Path('v1', *place.split('/', 1))
+
+
+def _sources(target: LogicalContainer) -> list[str]:
+    """Return the places that may have rows which belong elsewhere.
+
+    A shard that is in the old and the new layout keeps its rows when the
+    number of shards falls.
+    """
+    layout = target.layout
+    hidden = hidden_account(target.account)
+    root = [f'{target.account}/{target.container}']
+    if layout.former == 0:
+        return root
+    last = layout.former or layout.shards
+    first = layout.shards if layout.shards < last else 0
+    shards = [
+        f'{hidden}/{target.backing(shard)}' for shard in range(first, last)
+    ]
+    # Strays move to the shards, and stay if the root is the new place.
+    return shards + root if layout.shards else shards
+
+
+def _compared(
+    pages: list[list[dict]], end: str | None
+) -> tuple[list[dict], list[dict]]:
+    """Return the rows that all pages have, and the newest of the others.
+
+    :param end: the last name to look at; None for all
+    """
+    found: dict[str, list[dict]] = {}
+    for page in pages:
+        for row in page:
+            if end is None or row['name'] <= end:
+                found.setdefault(row['name'], []).append(row)
+    agreed, doubtful = [], []
+    for rows in found.values():
+        newest = max(rows, key=listed_at)
+        is_agreed = all(row == newest for row in rows)
+        if is_agreed and len(rows) == len(pages):
+            agreed.append(newest)
+        else:
+            doubtful.append(newest)
+    return agreed, doubtful

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemon ``shardmw-resharder``.
+
+It goes on with the changes of layout that somebody has begun and not finished,
+and with those that were left to it (``shardmw-admin reshard --detach``). Until
+Swift forgets tombstones, it comes back to containers that have changed, and
+moves rows that came late. With ``auto_reshard`` it also gives containers more
+shards that have too many rows in one database.
+
+Any number of them may run, on any machines: what is under way is listed in the
+register and in the layout records, and two that change the same container do
+no harm. ``processes`` and ``process`` share the containers out.
+"""
+
+import configparser
+import fnmatch
+import time
+from collections.abc import Iterator
+from pathlib import Path as FilePath
+
+from swift.common.daemon import Daemon, run_daemon
+from swift.common.registry import get_swift_info
+from swift.common.utils import (
+    config_auto_int_value,
+    config_true_value,
+    get_logger,
+    hash_path,
+    parse_options,
+)
+
+from shardmw.admin.advice import advised_shards, findings_among
+from shardmw.admin.changes import RECLAIM_SECONDS, Changes
+from shardmw.admin.cluster import open_cluster
+from shardmw.admin.errors import AdminError
+from shardmw.admin.survey import Survey
+from shardmw.backend.concurrency import sleep, spawn
+from shardmw.backend.containers import BackendError
+from shardmw.config import ConfigError, check_option_names
+from shardmw.layout.register import Change
+from shardmw.layout.resharding import MoveOptions, Progress, Resharding
+from shardmw.layout.roots import read_root
+from shardmw.record import LayoutError, time_of_id
+
+SECTION = 'shardmw-resharder'
+
+OPTION_NAMES = (
+    'accounts',
+    'auto_reshard',
+    'auto_shrink',
+    'concurrency',
+    'containers',
+    'info_cache_seconds',
+    'interval',
+    'late_rows_interval',
+    'process',
+    'processes',
+    'reclaim_age',
+    'rows_per_second',
+    'rows_per_shard',
+    'settle_seconds',
+    'swift_dir',
+)
+
+#: A container shrinks if it has this many times the shards that it needs.
+SHRINK_FACTOR = 4
+
+
+class Resharder(Daemon):
+    """Changes layouts in the background.
+
+    :param conf: its section, with the name of the file as ``__file__``
+    """
+
+    def __init__(self, conf: dict, logger=None) -> None:
+        super().__init__(conf)
+        self.logger = logger or get_logger(conf, log_route=SECTION)
+        check_option_names(
+            _own_options(conf['__file__']), SECTION, OPTION_NAMES, (), SECTION
+        )
+        self.interval = _number(conf, 'interval', 300)
+        self.late_rows_interval = _number(conf, 'late_rows_interval', 86400)
+        self.reclaim_age = _number(conf, 'reclaim_age', RECLAIM_SECONDS)
+        self.concurrency = int(_number(conf, 'concurrency', 4, least=1))
+        self.processes = int(_number(conf, 'processes', 0))
+        self.process = int(_number(conf, 'process', 0))
+        if self.processes and self.process >= self.processes:
+            raise ConfigError(
+                f'{SECTION}: process = {self.process} must be less than '
+                f'processes = {self.processes}'
+            )
+        self.auto_reshard = config_true_value(conf.get('auto_reshard'))
+        self.auto_shrink = config_true_value(conf.get('auto_shrink'))
+        self.rows_per_shard = int(
+            _number(conf, 'rows_per_shard', 1_000_000, least=1)
+        )
+        self.accounts = conf.get('accounts', '').replace(',', ' ').split()
+        self.containers = conf.get('containers', '*').split()
+        swift_dir = FilePath(conf.get('swift_dir', '/etc/swift'))
+        self.cluster = open_cluster(FilePath(conf['__file__']), swift_dir)
+        cache_seconds = config_auto_int_value(
+            conf.get('info_cache_seconds', 'auto'),
+            self.cluster.info_cache_seconds,
+        )
+        self.options = MoveOptions(
+            cache_seconds,
+            _number(conf, 'settle_seconds', 86400),
+            int(_number(conf, 'rows_per_second', 0)),
+        )
+        self.changes = Changes(self.cluster, self.options)
+        self._running: dict[tuple[str, str], object] = {}
+        self._swept: dict[tuple[str, str], float] = {}
+
+    def run_once(self, *args, **kwargs) -> None:
+        """Make all changes that are under way, to their end."""
+        self._begin_changes()
+        self._start_changes()
+        while self._running:
+            self._start_changes()
+            sleep(1)
+
+    def run_forever(self, *args, **kwargs) -> None:
+        """Make changes as they come."""
+        while True:
+            self._begin_changes()
+            self._start_changes()
+            sleep(self.interval)
+
+    def _start_changes(self) -> None:
+        """Start to work on the changes that nobody here works on."""
+        for key, thread in list(self._running.items()):
+            if thread.dead:
+                del self._running[key]
+        try:
+            for change in self._own_changes():
+                if len(self._running) >= self.concurrency:
+                    return
+                key = (change.path.account, change.path.container)
+                if key not in self._running and self._is_due(key):
+                    self._running[key] = spawn(self._work_on, change)
+        except BackendError as err:
+            self.logger.error('the changes cannot be listed: %s', err)
+
+    def _own_changes(self) -> Iterator[Change]:
+        """List the registered changes that are this process's."""
+        for account in self.changes.register.accounts():
+            for change in self.changes.register.changes(account):
+                if self._is_own(*change.path[1:3]):
+                    yield change
+
+    def _is_own(self, account: str, container: str) -> bool:
+        if not self.processes:
+            return True
+        digest = int(hash_path(account, container), 16)
+        return digest % self.processes == self.process
+
+    def _is_due(self, key: tuple[str, str]) -> bool:
+        """Return True unless late rows of a change were moved of late."""
+        swept = self._swept.get(key)
+        now = time.monotonic()
+        return swept is None or now - swept >= self.late_rows_interval
+
+    def _work_on(self, change: Change) -> None:
+        """Go on with a change, or look for late rows after it."""
+        name = f'{change.path.account}/{change.path.container}'
+        key = (change.path.account, change.path.container)
+        resharding = Resharding(
+            self.cluster.backend,
+            self.cluster.env,
+            change.path,
+            self.options,
+            lambda progress: self._log(name, progress),
+        )
+        try:
+            root = read_root(
+                self.cluster.backend, self.cluster.env, change.path
+            )
+            layout = root.record
+            if layout and layout.is_changing:
+                resharding.run()
+            elif layout is None or self._is_over(layout.serial):
+                self.changes.register.remove(change.path)
+            else:
+                found = resharding.sweep()
+                if found:
+                    self.logger.info(
+                        '%s: %d late rows were moved', name, found
+                    )
+            self._swept[key] = time.monotonic()
+        except (BackendError, LayoutError) as err:
+            self.logger.error('%s: %s', name, err)
+        except Exception:
+            self.logger.exception('%s: unexpected error', name)
+
+    def _is_over(self, serial: str) -> bool:
+        """Return True if no rows from before a change can come any more."""
+        return time.time() - time_of_id(serial) > self.reclaim_age
+
+    def _log(self, name: str, progress: Progress) -> None:
+        state = (progress.phase, progress.problem)
+        if self._swept.get(('', name)) == state:
+            return
+        self._swept['', name] = state
+        if progress.problem:
+            self.logger.warning('%s: waiting: %s', name, progress.problem)
+        else:
+            self.logger.info(
+                '%s: %s, %d rows moved', name, progress.phase, progress.moved
+            )
+
+    def _begin_changes(self) -> None:
+        """Announce the changes that the rows of containers ask for."""
+        if not (self.auto_reshard or self.auto_shrink):
+            return
+        survey = Survey(self.cluster)
+        try:
+            accounts = {*survey.accounts(), *self.accounts}
+            for account in sorted(accounts):
+                self._begin_changes_of(survey, account)
+        except BackendError as err:
+            self.logger.error('containers cannot be listed: %s', err)
+
+    def _begin_changes_of(self, survey: Survey, account: str) -> None:
+        listed = [
+            each
+            for each in survey.containers(account)
+            if not each.problem
+            and self._is_own(account, each.container)
+            and self._is_chosen(f'{account}/{each.container}')
+        ]
+        if self.auto_reshard:
+            for finding in findings_among(listed, self.rows_per_shard):
+                most = get_swift_info()['shardmw']['max_shards']
+                shards = min(finding.advised_shards, most)
+                if finding.is_over and shards > finding.shards:
+                    self._begin(account, finding.container, shards)
+        if self.auto_shrink:
+            for each in listed:
+                needed = advised_shards(each.objects, self.rows_per_shard)
+                if each.shards >= SHRINK_FACTOR * needed > 0:
+                    self._begin(account, each.container, needed)
+
+    def _is_chosen(self, name: str) -> bool:
+        return any(
+            fnmatch.fnmatchcase(name, pattern) for pattern in self.containers
+        )
+
+    def _begin(self, account: str, container: str, shards: int) -> None:
+        try:
+            self.changes.begin(account, container, shards)
+            self.logger.info(
+                '%s/%s: begins to change to %d shards',
+                account,
+                container,
+                shards,
+            )
+        except (AdminError, BackendError, LayoutError) as err:
+            self.logger.warning('%s', err)
+
+
+def _own_options(conf_file: str) -> dict[str, str]:
+    """Return the options of the daemon's section, without [DEFAULT]."""
+    parser = configparser.RawConfigParser(strict=False)
+    parser.optionxform = str
+    parser.read(conf_file)
+    return {
+        name: value
+        for name, value in parser.items(SECTION)
+        if name not in parser.defaults()
+    }
+
+
+def _number(conf: dict, name: str, default: float, least: float = 0) -> float:
+    """Return the value of an option.
+
+    :raises ConfigError: if it is no number, or less than `least`
+    """
+    text = conf.get(name, default)
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not least <= value < float('inf'):
+        raise ConfigError(
+            f'{SECTION}: {name} = {text} must be a number from {least:g}'
+        )
+    return value
+
+
+def main() -> None:
+    """``shardmw-resharder CONF``."""
+    conf_file, options = parse_options(once=True)
+    run_daemon(Resharder, conf_file, SECTION, **options)

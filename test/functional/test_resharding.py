@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of layout while clients read and write."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from shardmw.saio import Cluster, ClusterOptions
+from test.functional.client import Client
+from test.functional.conftest import SHARD_COUNT_HEADER, USER, unique
+from test.functional.extra_proxy import running_detached_proxy
+from test.functional.history import Clients
+
+SAIO = 'from shardmw.commands import saio; saio()'
+
+#: Proxies cache little, and slow servers are given up soon.
+SETTINGS = {
+    'proxy-server.recheck_container_existence': '1',
+    'proxy-server.recheck_account_existence': '1',
+    'proxy-server.node_timeout': '1',
+    'shardmw-resharder.settle_seconds': '1',
+}
+
+#: How long the old place has to stay empty.
+SETTLE_SECONDS = '2'
+
+PROXY_LOGS = ('proxy-1.log', 'detached-proxy.log')
+
+NAMES = [f'o{i}' for i in range(12)]
+SEED = int(time.time())
+
+
+@pytest.fixture(scope='module')
+def cluster(tmp_path_factory) -> Iterator[Cluster]:
+    options = ClusterOptions(policies=2, settings=SETTINGS)
+    with Cluster(tmp_path_factory.mktemp('resharding'), options) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope='module')
+def clients(cluster) -> Iterator[list[Callable[[], Client]]]:
+    """Make clients of two proxies whose memcacheds differ."""
+    key = cluster.users[USER]
+
+    def first() -> Client:
+        return Client.login(cluster.auth_url, USER, key)
+
+    with running_detached_proxy(cluster) as url:
+
+        def second() -> Client:
+            auth = f'{url}/auth/v1.0'
+            client = Client.login(auth, USER, key)
+            return Client(url + client.account_path, client.token)
+
+        yield [first, second]
+
+
+@pytest.fixture
+def client(clients) -> Client:
+    return clients[0]()
+
+
+class Admin:
+    """Runs ``shardmw-admin`` on a cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.command = [sys.executable, '-c', SAIO, 'admin']
+        self.command += ['--dir', str(cluster.path)]
+
+    def start(self, *arguments: str) -> subprocess.Popen:
+        return subprocess.Popen(
+            [*self.command, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def __call__(self, *arguments: str) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [*self.command, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    def reshard(self, client: Client, container: str, shards: int) -> dict:
+        """Change a layout; return the printed state."""
+        ran = self(
+            'reshard',
+            f'{client.account}/{container}',
+            str(shards),
+            '--settle-seconds',
+            SETTLE_SECONDS,
+            '--json',
+        )
+        assert ran.returncode == 0, ran.stderr
+        return json.loads(ran.stdout)[0]
+
+
+@pytest.fixture(scope='module')
+def admin(cluster) -> Admin:
+    return Admin(cluster)
+
+
+def layout_of(client: Client, container: str) -> str | None:
+    return client.head(container).headers.get(SHARD_COUNT_HEADER.lower())
+
+
+def refusals(cluster: Cluster) -> list[str]:
+    """Return what the filter has logged when it refused a request."""
+    logs = [cluster.path / 'log' / name for name in PROXY_LOGS]
+    return [
+        line
+        for log in logs
+        for line in log.read_text().splitlines()
+        if 'shardmw: 503' in line
+    ]
+
+
+def test_clients_see_one_container_all_the_time(
+    cluster, clients, admin, client
+):
+    container = unique('history')
+    assert client.put(container).status == 201
+    with Clients(clients, container, NAMES, SEED) as work:
+        for shards in (4, 9, 2, 0):
+            admin.reshard(client, container, shards)
+    history = work.history
+    print('seed', SEED, dict(history.counts))
+    assert history.refused + refusals(cluster) == []
+    assert '\n'.join(history.check()[:3]) == ''
+    assert history.counts['listing'] > 50
+    listed = client.listing(container).names()
+    assert listed == sorted(
+        name for name in NAMES if client.head(container, name).status == 200
+    )
+    assert layout_of(client, container) is None
+
+
+def test_killed_and_cancelled_changes_lose_nothing(
+    cluster, clients, admin, client
+):
+    container = unique('history')
+    assert client.put(container).status == 201
+    chance = random.Random(SEED)
+    path = f'{client.account}/{container}'
+    options = ['--settle-seconds', SETTLE_SECONDS]
+    with Clients(clients, container, NAMES, SEED) as work:
+        for shards in (5, 3):
+            for _ in range(2):
+                mover = admin.start('reshard', path, str(shards), *options)
+                time.sleep(chance.uniform(1, 6))
+                mover.send_signal(signal.SIGKILL)
+                mover.communicate()
+            both = [
+                admin.start('reshard', path, str(shards), *options)
+                for _ in range(2)
+            ]
+            for each in both:
+                each.communicate(timeout=120)
+        mover = admin.start('reshard', path, '0', *options)
+        time.sleep(chance.uniform(1, 6))
+        cancelled = admin('cancel', path, *options)
+        mover.communicate(timeout=120)
+    history = work.history
+    print('seed', SEED, dict(history.counts), cancelled.stderr)
+    assert history.refused + refusals(cluster) == []
+    assert '\n'.join(history.check()[:3]) == ''
+    listed = client.listing(container).names()
+    assert listed == sorted(
+        name for name in NAMES if client.head(container, name).status == 200
+    )
+    assert layout_of(client, container) in ('3', None)
+
+
+@pytest.fixture
+def filled(client) -> str:
+    """A plain container with a few objects."""
+    container = unique('filled')
+    assert client.put(container).status == 201
+    for name in NAMES:
+        assert client.put(container, name, b'body').status == 201
+    return container
+
+
+def test_a_dry_run_changes_nothing(client, admin, filled):
+    path = f'{client.account}/{filled}'
+    ran = admin('reshard', path, '4', '--dry-run')
+    assert ran.returncode == 0, ran.stderr
+    assert 'from plain to 4 shards: about 12 rows to move' in ran.stdout
+    ran = admin('reshard', path, '4', '--dry-run', '--json')
+    assert json.loads(ran.stdout)[0]['rows'] == len(NAMES)
+    assert layout_of(client, filled) is None
+
+
+@pytest.mark.parametrize(
+    ('container', 'shards', 'status', 'message'),
+    [
+        ('nowhere', '4', 1, 'no such container'),
+        ('filled', '0', 1, 'it has 0 shards already'),
+        ('filled', '1025', 2, '1025 is not in the range'),
+        ('filled', '-1', 2, 'No such option'),
+        ('a/b', '4', 2, 'not a name like'),
+    ],
+)
+def test_what_cannot_be_done_is_refused(
+    client, admin, filled, container, shards, status, message
+):
+    container = filled if container == 'filled' else container
+    ran = admin('reshard', f'{client.account}/{container}', shards)
+    assert (ran.returncode, message in ran.stderr) == (status, True), ran
+
+
+def test_a_detached_change_is_made_by_the_daemon(
+    cluster, client, admin, filled
+):
+    path = f'{client.account}/{filled}'
+    assert admin('reshard', path, '4', '--detach').returncode == 0
+    assert layout_of(client, filled) is None
+    (state,) = [
+        each
+        for each in json.loads(admin('status', '--json').stdout)
+        if each['container'] == filled
+    ]
+    assert (state['phase'], state['rows_left']) == ('announced', len(NAMES))
+    ran = admin('reshard', path, '8')
+    assert (ran.returncode, 'is under way' in ran.stderr) == (1, True), ran
+    cluster.daemon('shardmw-resharder')
+    assert layout_of(client, filled) == '4'
+    assert client.listing(filled).names() == sorted(NAMES)
+    assert f'{filled}' in admin('status').stdout
+
+
+def test_the_container_of_old_versions_changes_with_its_owner(
+    client, admin, filled
+):
+    enable = {'X-Versions-Enabled': 'true'}
+    assert client.post(filled, headers=enable).status == 204
+    for name in NAMES:
+        assert client.put(filled, name, b'newer').status == 201
+    admin.reshard(client, filled, 3)
+    versions = client.get(filled, query={'format': 'json', 'versions': ''})
+    assert len(versions.json()) == 2 * len(NAMES)
+    name = NAMES[0]
+    assert client.delete(filled, name).status == 204
+    assert name not in client.listing(filled).names()
+    path = f'{client.account}/%00versions%00{filled}'
+    state = json.loads(admin('stat', path, '--json').stdout)
+    assert len(state['shards']) == 3
+    admin.reshard(client, filled, 0)
+    versions = client.get(filled, query={'format': 'json', 'versions': ''})
+    assert len(versions.json()) == 2 * len(NAMES) + 1
+
+
+def test_large_objects_and_symlinks_stay_what_they_are(client, admin, filled):
+    segment = client.head(filled, NAMES[0]).headers
+    manifest = [{'path': f'/{filled}/{NAMES[0]}', 'etag': segment['etag']}]
+    put = client.put(
+        filled,
+        'large',
+        json.dumps(manifest * 3).encode(),
+        query={'multipart-manifest': 'put'},
+    )
+    assert put.status == 201
+    link = {'X-Symlink-Target': f'{filled}/{NAMES[1]}'}
+    assert client.put(filled, 'link', headers=link).status == 201
+    post = {'X-Object-Meta-A': 'b', 'Content-Type': 'text/x-other'}
+    assert client.post(filled, NAMES[2], headers=post).status == 202
+    before = client.listing(filled).json()
+    size = client.head(filled).headers['x-container-bytes-used']
+    for shards in (4, 2, 0):
+        admin.reshard(client, filled, shards)
+        assert client.listing(filled).json() == before
+        headers = client.head(filled).headers
+        assert headers['x-container-bytes-used'] == size
+    assert client.get(filled, 'large').body == b'body' * 3
+    assert client.get(filled, 'link').body == b'body'

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+import json
+
+import pytest
+from swift.common.swob import Request
+
+from shardmw.backend.requests import Backend
+from shardmw.layout import resharding
+from shardmw.layout.register import Register
+from shardmw.layout.resharding import (
+    ChangeRefusedError,
+    MoveOptions,
+    Resharding,
+)
+from shardmw.layout.roots import read_root
+from shardmw.paths import Path
+from shardmw.placement import backing_container, shard_of
+from test.unit.fakeswift import (
+    ACCOUNT,
+    HIDDEN,
+    FakeSwift,
+    Logger,
+    fake_swift,
+    filtered,
+)
+
+NAMES = [f'n{i:03}' for i in range(60)]
+PATH = Path('v1', ACCOUNT, 'c')
+ROOT = f'/{ACCOUNT}/c'
+OPTIONS = MoveOptions(cache_seconds=0, settle_seconds=0)
+
+
+@pytest.fixture(params=[1, 3])
+def swift(request, monkeypatch):
+    with fake_swift(request.param) as swift:
+        monkeypatch.setattr(resharding, 'sleep', lambda _seconds: None)
+        yield swift
+
+
+@pytest.fixture
+def proxy(swift):
+    return filtered(swift)
+
+
+def backend(swift: FakeSwift) -> Backend:
+    return Backend(swift, Logger(), 4)
+
+
+def environ() -> dict:
+    return Request.blank('/').environ
+
+
+def change(swift: FakeSwift, options=OPTIONS) -> Resharding:
+    return Resharding(backend(swift), environ(), PATH, options)
+
+
+def reshard(swift: FakeSwift, shards: int) -> Resharding:
+    resharder = change(swift)
+    resharder.begin(shards)
+    resharder.run()
+    return resharder
+
+
+def fill(swift: FakeSwift, shards: int = 0):
+    """Create the container with a row for each name."""
+    proxy = filtered(swift)
+    headers = {'X-Container-Shard-Count': str(shards)} if shards else {}
+    swift.send(proxy, 'PUT', f'/v1{ROOT}', headers)
+    for name in NAMES:
+        swift.put_row(f'{place(swift, name, shards)}/{name}', size=2)
+
+
+def layout(swift: FakeSwift):
+    return read_root(backend(swift), environ(), PATH).record
+
+
+def place(swift: FakeSwift, name: str, shards: int) -> str:
+    if not shards:
+        return ROOT
+    shard = shard_of(name, shards)
+    return f'/{HIDDEN}/{backing_container("c", layout(swift).id, shard)}'
+
+
+def listed(swift: FakeSwift, proxy) -> list[str]:
+    resp = swift.send(proxy, 'GET', f'/v1{ROOT}', query='format=json')
+    assert resp.status_int == 200, resp.status
+    return [row['name'] for row in json.loads(resp.body)]
+
+
+def figures(swift: FakeSwift, proxy) -> tuple[int, int, str | None]:
+    resp = swift.send(proxy, 'HEAD', f'/v1{ROOT}')
+    headers = resp.headers
+    return (
+        int(headers['X-Container-Object-Count']),
+        int(headers['X-Container-Bytes-Used']),
+        headers.get('X-Container-Shard-Count'),
+    )
+
+
+def all_rows(swift: FakeSwift) -> dict[str, set[str]]:
+    """Return the names in each database of each replica."""
+    found = {}
+    places = [(ACCOUNT, 'c')]
+    if layout(swift):
+        places += [
+            (HIDDEN, backing_container('c', layout(swift).id, shard))
+            for shard in range(40)
+        ]
+    for account, container in places:
+        replicas = [
+            set(swift.rows(account, container, i))
+            for i in range(swift.container_ring.replica_count)
+        ]
+        assert all(rows == replicas[0] for rows in replicas), container
+        if replicas[0]:
+            found[f'/{account}/{container}'] = replicas[0]
+    return found
+
+
+@pytest.mark.parametrize(
+    ('before', 'after'), [(0, 4), (4, 9), (9, 4), (4, 0), (1, 32), (3, 1)]
+)
+def test_a_change_moves_each_row_to_its_place(swift, proxy, before, after):
+    fill(swift, before)
+    reshard(swift, after)
+    assert listed(swift, proxy) == NAMES
+    expected = {}
+    for name in NAMES:
+        expected.setdefault(place(swift, name, after), set()).add(name)
+    assert all_rows(swift) == expected
+    count = str(after) if after else None
+    assert figures(swift, proxy) == (60, 120, count)
+
+
+def test_changes_follow_each_other(swift, proxy):
+    fill(swift)
+    for count in (4, 32, 7, 0, 2):
+        reshard(swift, count)
+        assert listed(swift, proxy) == NAMES
+        assert figures(swift, proxy)[:2] == (60, 120)
+
+
+def test_the_backing_containers_that_are_not_needed_are_deleted(swift):
+    fill(swift, 4)
+    shards = [backing_container('c', layout(swift).id, i) for i in range(4)]
+    reshard(swift, 2)
+    assert [swift.exists(HIDDEN, each) for each in shards] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    reshard(swift, 0)
+    assert not any(swift.exists(HIDDEN, each) for each in shards)
+
+
+def test_the_register_lists_what_changes(swift):
+    fill(swift)
+    resharder = change(swift)
+    register = Register(backend(swift), environ())
+    resharder.begin(4)
+    assert [each.path for each in register.changes(ACCOUNT)] == [PATH]
+    resharder.run()
+    register.remove(PATH)
+    assert list(register.changes(ACCOUNT)) == []
+
+
+def test_a_killed_change_is_carried_on_by_another_process(swift, proxy):
+    fill(swift)
+    change(swift).begin(4)
+    change(swift).run()
+    assert listed(swift, proxy) == NAMES
+    assert layout(swift).shards == 4
+    assert not layout(swift).is_changing
+
+
+class TestSweep:
+    def test_moves_rows_to_their_shards(self, swift, proxy):
+        fill(swift, 4)
+        for name in NAMES[:3]:
+            other = backing_container(
+                'c', layout(swift).id, (shard_of(name, 4) + 1) % 4
+            )
+            swift.put_row(f'/{HIDDEN}/{other}/{name}', at=1, size=2)
+        swift.put_row(f'{ROOT}/stray', size=2)
+        assert change(swift).sweep() == 4
+        assert change(swift).sweep() == 0
+        assert listed(swift, proxy) == [*NAMES, 'stray']
+        assert figures(swift, proxy)[0] == 61
+
+    def test_leaves_plain_and_changing_containers_alone(self, swift):
+        fill(swift)
+        assert change(swift).sweep() == 0
+        change(swift).begin(4)
+        assert change(swift).sweep() == 0
+
+
+class TestCancel:
+    @pytest.mark.parametrize(('before', 'after'), [(0, 4), (4, 9), (9, 4)])
+    def test_of_an_announced_change_goes_back(
+        self, swift, proxy, before, after
+    ):
+        fill(swift, before)
+        resharder = change(swift)
+        resharder.begin(after)
+        resharder.cancel()
+        resharder.run()
+        assert listed(swift, proxy) == NAMES
+        assert layout(swift).shards == before
+
+    @pytest.mark.parametrize(('before', 'after'), [(0, 4), (4, 9), (9, 4)])
+    def test_of_a_moving_change_goes_back(
+        self, swift, proxy, before, after, monkeypatch
+    ):
+        fill(swift, before)
+        resharder = change(swift)
+        resharder.begin(after)
+        look_through = Resharding._look_through
+
+        def move_and_cancel(self, target):
+            moved = look_through(self, target)
+            monkeypatch.setattr(Resharding, '_look_through', look_through)
+            change(swift).cancel()
+            return moved
+
+        monkeypatch.setattr(Resharding, '_look_through', move_and_cancel)
+        resharder.run()
+        assert listed(swift, proxy) == NAMES
+        assert layout(swift).shards == before
+        expected = {}
+        for name in NAMES:
+            expected.setdefault(place(swift, name, before), set()).add(name)
+        assert all_rows(swift) == expected
+
+    def test_of_nothing_is_refused(self, swift):
+        fill(swift, 4)
+        with pytest.raises(ChangeRefusedError, match='not changing'):
+            change(swift).cancel()
+
+
+class TestRefused:
+    def test_missing_container(self, swift):
+        with pytest.raises(ChangeRefusedError, match='no such container'):
+            change(swift).begin(4)
+
+    def test_same_count(self, swift):
+        fill(swift, 4)
+        with pytest.raises(ChangeRefusedError, match='4 shards already'):
+            change(swift).begin(4)
+
+    def test_another_change_is_under_way(self, swift):
+        fill(swift)
+        change(swift).begin(4)
+        with pytest.raises(ChangeRefusedError, match='from 0 to 4 shards is'):
+            change(swift).begin(8)
