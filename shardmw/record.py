@@ -18,12 +18,14 @@ rows that get another shard.
 phase        rows of new uploads go to   tombstones go to
 ===========  ==========================  ==================================
 announced    the old place               the old and the new place
-moving       the new place               the new and the old place
+moving,      the new place               the new and the old place
+returning
 none (done)  the new place               the new place
 ===========  ==========================  ==================================
 
-A listing merges the old place, the new one and the root in all phases. A phase
-may begin only when every proxy must know of the one before
+A listing merges the old place, the new one and the root in all phases. A
+change that is cancelled goes back: what was its old place is its new one then.
+A phase may begin only when every proxy must know of the one before
 (:mod:`shardmw.layout.resharding`).
 """
 
@@ -50,6 +52,8 @@ TICKS_SECONDS = 0.00002
 #: The phases of a change.
 ANNOUNCED = 'announced'
 MOVING = 'moving'
+#: The same as moving, for a change that has been cancelled.
+RETURNING = 'returning'
 
 _ID = re.compile(f'[0-9a-f]{{{ID_DIGITS}}}')
 _FIELDS = {'version', 'id', 'shards'}
@@ -130,7 +134,7 @@ class Layout:
 
     def done(self, now: float) -> 'Layout':
         """Return the record that ends a change."""
-        if self.phase != MOVING:
+        if self.phase not in (MOVING, RETURNING):
             raise ValueError(f'{self} is not moving rows')
         return Layout(self.id, self.shards, changed=self._later(now))
 
@@ -141,10 +145,10 @@ class Layout:
         it replaces may run side by side, as both write tombstones to both
         places and list both.
         """
-        if not self.is_changing:
-            raise ValueError(f'{self} is not changing')
+        if self.phase not in (ANNOUNCED, MOVING):
+            raise ValueError(f'{self} cannot be cancelled')
         return Layout(
-            self.id, self.former, self.shards, MOVING, self._later(now)
+            self.id, self.former, self.shards, RETURNING, self._later(now)
         )
 
     def _later(self, now: float) -> str:
@@ -213,7 +217,7 @@ def _check_counts(fields: dict) -> None:
         counts.append(fields['former'])
         if counts[0] == counts[1]:
             raise LayoutError(f'a change from {shards} to {shards} shards')
-        if fields['phase'] not in (ANNOUNCED, MOVING):
+        if fields['phase'] not in (ANNOUNCED, MOVING, RETURNING):
             raise LayoutError(f'phase {fields["phase"]!r}')
     for count in counts:
         if type(count) is not int or not least <= count <= SHARD_COUNT_LIMIT:

@@ -61,6 +61,9 @@ OPTION_NAMES = (
     'swift_dir',
 )
 
+#: The phases of a change that take time, but no work.
+WAITING_PHASES = ('announced', 'waiting to move', 'settling', 'cleaning up')
+
 #: A container shrinks if it has this many times the shards that it needs.
 SHRINK_FACTOR = 4
 
@@ -106,9 +109,17 @@ class Resharder(Daemon):
             _number(conf, 'settle_seconds', 86400),
             int(_number(conf, 'rows_per_second', 0)),
         )
+        info = get_swift_info().get('shardmw')
+        if info is None:
+            raise ConfigError(
+                f'{SECTION}: the pipeline has no filter shardmw: add it'
+            )
+        self.max_shards = info['max_shards']
         self.changes = Changes(self.cluster, self.options)
         self._running: dict[tuple[str, str], object] = {}
         self._swept: dict[tuple[str, str], float] = {}
+        # The last progress that was logged, by container.
+        self._states: dict[tuple[str, str], tuple[str, str]] = {}
 
     def run_once(self, *args, **kwargs) -> None:
         """Make all changes that are under way, to their end."""
@@ -132,13 +143,22 @@ class Resharder(Daemon):
                 del self._running[key]
         try:
             for change in self._own_changes():
-                if len(self._running) >= self.concurrency:
+                if self._busy() >= self.concurrency:
                     return
                 key = (change.path.account, change.path.container)
                 if key not in self._running and self._is_due(key):
                     self._running[key] = spawn(self._work_on, change)
         except BackendError as err:
             self.logger.error('the changes cannot be listed: %s', err)
+
+    def _busy(self) -> int:
+        """Return how many changes are being worked on, and do not wait."""
+        return sum(
+            phase not in WAITING_PHASES and not problem
+            for phase, problem in (
+                self._states.get(key, ('', '')) for key in self._running
+            )
+        )
 
     def _own_changes(self) -> Iterator[Change]:
         """List the registered changes that are this process's."""
@@ -168,7 +188,7 @@ class Resharder(Daemon):
             self.cluster.env,
             change.path,
             self.options,
-            lambda progress: self._log(name, progress),
+            lambda progress: self._log(key, progress),
         )
         try:
             root = read_root(
@@ -195,11 +215,12 @@ class Resharder(Daemon):
         """Return True if no rows from before a change can come any more."""
         return time.time() - time_of_id(serial) > self.reclaim_age
 
-    def _log(self, name: str, progress: Progress) -> None:
+    def _log(self, key: tuple[str, str], progress: Progress) -> None:
         state = (progress.phase, progress.problem)
-        if self._swept.get(('', name)) == state:
+        if self._states.get(key) == state:
             return
-        self._swept['', name] = state
+        self._states[key] = state
+        name = '/'.join(key)
         if progress.problem:
             self.logger.warning('%s: waiting: %s', name, progress.problem)
         else:
@@ -229,8 +250,7 @@ class Resharder(Daemon):
         ]
         if self.auto_reshard:
             for finding in findings_among(listed, self.rows_per_shard):
-                most = get_swift_info()['shardmw']['max_shards']
-                shards = min(finding.advised_shards, most)
+                shards = min(finding.advised_shards, self.max_shards)
                 if finding.is_over and shards > finding.shards:
                     self._begin(account, finding.container, shards)
         if self.auto_shrink:

@@ -10,6 +10,7 @@ from swift.common.registry import get_swift_info
 from shardmw.admin.cluster import API_VERSION, SwiftCluster
 from shardmw.admin.errors import AdminError
 from shardmw.backend.concurrency import spawn
+from shardmw.backend.containers import BackendError
 from shardmw.layout.register import Register
 from shardmw.layout.resharding import (
     ChangeRefusedError,
@@ -20,7 +21,7 @@ from shardmw.layout.resharding import (
 from shardmw.layout.roots import read_root
 from shardmw.paths import Path
 from shardmw.placement import versions_container
-from shardmw.record import PLAIN, time_of_id
+from shardmw.record import PLAIN, LayoutError, time_of_id
 
 #: How long late rows may come: as long as Swift keeps tombstones by default.
 RECLAIM_SECONDS = 7 * 86400
@@ -53,7 +54,7 @@ class Plan:
 class ChangeState:
     """A change that is under way, or of which late rows may come.
 
-    :param phase: announced, moving or done
+    :param phase: announced, moving, returning or done, or why it is not known
     :param since: when that phase began, in seconds since 1970
     :param rows_left: about how many rows are still to be moved
     """
@@ -122,13 +123,17 @@ class Changes:
         :raises AdminError: if there is nothing to cancel
         """
         paths = self._with_versions(account, container)
-        cancelled, refusals = [], []
+        cancelled, refusals, failures = [], [], []
         for path in paths:
             try:
                 self._resharding(path).cancel()
                 cancelled.append(path)
             except ChangeRefusedError as err:
                 refusals.append(err)
+            except BackendError as err:
+                failures.append(err)
+        if failures:
+            raise failures[0]
         if not cancelled:
             raise AdminError(f'{account}/{container}: {refusals[0]}')
         return cancelled
@@ -142,11 +147,18 @@ class Changes:
     def under_way(self) -> Iterator[ChangeState]:
         """List the changes of all accounts, and those of late.
 
-        :raises BackendError: if a container cannot be read
+        :raises BackendError: if the register cannot be read
         """
         for account in self.register.accounts():
             for change in self.register.changes(account):
-                state = self.state(change.path)
+                try:
+                    state = self.state(change.path)
+                except (BackendError, LayoutError) as err:
+                    path = change.path
+                    yield ChangeState(
+                        path.account, path.container, None, 0, str(err), 0, 0
+                    )
+                    continue
                 if state:
                     yield state
 

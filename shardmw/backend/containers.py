@@ -78,10 +78,15 @@ class LogicalContainer:
         return int(self.info['storage_policy'] or 0)
 
     @property
+    def root_objects(self) -> int:
+        """Return how many rows the root had when its info was read."""
+        rows = self.info.get(ROOT_OBJECTS_KEY, self.info.get('object_count'))
+        return int(rows or 0)
+
+    @property
     def may_have_strays(self) -> bool:
         """Return True if the root had rows when its info was read."""
-        rows = self.info.get(ROOT_OBJECTS_KEY, self.info.get('object_count'))
-        return int(rows or 0) > 0
+        return self.root_objects > 0
 
     def shards(self) -> range:
         """Return the indices of the backing containers."""

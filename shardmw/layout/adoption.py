@@ -306,11 +306,13 @@ class _Run:
 
         :param abandoned: the backing containers of earlier layouts
         """
+        current = self.root.record and self.root.record.id
         for listed in abandoned:
             if listed.object_count > 0 and self.left > 0:
                 backing = listed.path(self.path)
                 self._move_rows(backing)
-                self._delete(backing)
+                if listed.name.layout_id != current:
+                    self._delete(backing)
         self._delete_empty(
             [each for each in abandoned if each.object_count == 0]
         )
@@ -493,16 +495,18 @@ def abandoned(
     """Return the backing containers of earlier layouts to take over.
 
     They have rows, or are left over. An empty one of late may be that of a
-    container which is being created, or one that a proxy still lists.
+    container which is being created. One of the present id may be needed by a
+    change that is about to begin, or still be listed by a proxy.
     """
     now = time.time()
     for each in listed:
-        since = each.name.layout_id
-        if layout and since == layout.id:
-            if each.name.shard < layout.backing_count:
-                continue
-            since = layout.serial
-        if each.object_count > 0 or now - time_of_id(since) > CREATION_SECONDS:
+        age = now - time_of_id(each.name.layout_id)
+        if layout and each.name.layout_id == layout.id:
+            is_left = False
+            is_used = each.name.shard < layout.backing_count
+        else:
+            is_left, is_used = age > CREATION_SECONDS, False
+        if is_left or (each.object_count > 0 and not is_used):
             yield each
 
 

@@ -17,6 +17,7 @@ from shardmw.backend.containers import (
     LogicalContainer,
     described_by,
 )
+from shardmw.backend.infocache import INFOCACHE_ENV
 from shardmw.backend.requests import Backend
 from shardmw.layout.roots import read_root
 from shardmw.lru import LRU
@@ -33,6 +34,9 @@ UNCONFIRMED_SECONDS = 5
 #: or for the DELETE of an object: rows in an earlier layout are found and
 #: moved, but tombstones are not listed anywhere.
 DOUBT_SECONDS = 1
+
+#: How long a confirmed layout counts at least, whatever Swift caches.
+LEAST_SECONDS = 1
 
 #: How many containers' layouts a worker keeps.
 CONFIRMED = 10_000
@@ -85,7 +89,8 @@ class Layouts:
         app = self.backend.proxy_app
         if app is None:
             return CONFIRMED_SECONDS
-        return min(CONFIRMED_SECONDS, app.recheck_container_existence)
+        cached = max(LEAST_SECONDS, app.recheck_container_existence)
+        return min(CONFIRMED_SECONDS, cached)
 
     def of(
         self,
@@ -167,7 +172,9 @@ class Layouts:
         if layout is None and not is_for_delete:
             return None
         hidden = hidden_account(path.account)
-        if layout is None and not self.backend.account_exists(env, hidden):
+        # What a long request has learned at its beginning may be outdated.
+        fresh = {**env, INFOCACHE_ENV: {}}
+        if layout is None and not self.backend.account_exists(fresh, hidden):
             self._keep(path, None, None, self.seconds, time.monotonic())
             return None
         return self._ask(env, path, layout)

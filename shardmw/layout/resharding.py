@@ -44,6 +44,7 @@ from shardmw.backend.containers import (
 from shardmw.backend.nodes import ask_primaries, is_majority
 from shardmw.backend.requests import SPLIT_STATES, Backend
 from shardmw.backend.rows import deletion, listed_at, merge_rows
+from shardmw.layout.lookup import LEAST_SECONDS, UNCONFIRMED_SECONDS
 from shardmw.layout.moving import AT_A_TIME, RowMover, by_place
 from shardmw.layout.register import Register
 from shardmw.layout.roots import RootState, read_root
@@ -53,6 +54,7 @@ from shardmw.record import (
     ANNOUNCED,
     MICROSECONDS,
     PLAIN,
+    RETURNING,
     Layout,
     time_of_id,
 )
@@ -164,9 +166,10 @@ class Resharding:
         target = self._target(root, changed)
         hidden = target.hidden_account
         self.backend.create_hidden_account(self.env, hidden)
-        for shard in target.shards():
-            self.put_shard(target, shard)
+        self._put_shards(target)
         self._write(changed, root.record)
+        # A process that cleaned up may have deleted some meanwhile.
+        self._put_shards(target)
 
     def check(self, root: RootState, shards: int) -> None:
         """Check that a change can be made.
@@ -202,6 +205,9 @@ class Resharding:
         layout = root.record or PLAIN
         if not layout.is_changing:
             raise ChangeRefusedError('its layout is not changing')
+        if layout.phase == RETURNING:
+            self.register.note(self.path, layout)
+            return
         cancelled = layout.cancelled(time.time())
         self._write(cancelled, layout)
         # A process may have been about to write the record of the next phase.
@@ -258,6 +264,7 @@ class Resharding:
             return True
         if layout.phase == ANNOUNCED:
             self._note(ANNOUNCED)
+            self._put_shards(self._target(root, layout))
             self._wait_until_known(layout)
             self._write(layout.moving(time.time()), layout)
             return False
@@ -285,7 +292,10 @@ class Resharding:
             )
             sleep(POLL_SECONDS)
         self._note()
-        sleep(max(seconds, self.options.cache_seconds))
+        cached = max(self.options.cache_seconds, LEAST_SECONDS)
+        # While no replica answers, a proxy goes by its cache for longer.
+        cached += min(cached, UNCONFIRMED_SECONDS)
+        sleep(max(seconds, cached))
         self._check_record(layout)
 
     def _check_record(self, layout: Layout | None) -> RootState:
@@ -307,6 +317,7 @@ class Resharding:
         quiet_since = time.monotonic()
         while self._look_through(target):
             quiet_since = time.monotonic()
+            sleep(POLL_SECONDS)
         self._note('settling')
         while time.monotonic() - quiet_since < self.options.settle_seconds:
             self._sleep(
@@ -357,7 +368,9 @@ class Resharding:
 
         :returns: how many rows it has found
         """
-        moved_at = int(time.time() * MICROSECONDS)
+        # Later than the moves of a process whose clock is ahead.
+        changed = time_of_id(target.layout.serial)
+        moved_at = int(max(time.time(), changed) * MICROSECONDS)
         mover = RowMover(self.backend, self.env, self.path, moved_at)
         outcomes = {}
         failures = []
@@ -534,6 +547,10 @@ class Resharding:
         self._paid_until = start + rows / rate
         sleep(start - now)
 
+    def _put_shards(self, target: LogicalContainer) -> None:
+        for shard in target.shards():
+            self.put_shard(target, shard)
+
     def put_shard(self, target: LogicalContainer, shard: int) -> None:
         """Create a backing container if it does not exist.
 
@@ -573,6 +590,7 @@ class Resharding:
         target = self._target(root, layout)
         count = self.register.backing_count(self.path)
         for shard in range(layout.shards, count):
+            self._check_record(layout)
             self.backend.send_to_shard(self.base, target, shard, 'DELETE')
 
     def _write(self, layout: Layout, former: Layout | None) -> None:

@@ -254,9 +254,14 @@ class Accounting:
         )
 
     def _size_of_shard(self, req: Request, target: LogicalContainer) -> int:
-        """Return the mean object count of the shards, rounded up."""
+        """Return the mean object count of the shards, rounded up.
+
+        While new rows go to the root, return that of the container.
+        """
         total = self.stats.of(req.environ, target).object_count
-        return -(-total // max(1, target.layout.written))
+        if target.layout.written == 0:
+            return total + target.root_objects
+        return -(-total // target.layout.written)
 
 
 def is_uploaded_version(req: Request) -> bool:

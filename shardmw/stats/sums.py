@@ -24,6 +24,9 @@ CACHE_KEY = 'shardmw/stats/{account}/{container}'
 #: one request reads them anew.
 STALE_FACTOR = 2
 
+#: How old sums may be while the layout of the container changes.
+CHANGING_SECONDS = 5
+
 #: How many containers' sums a worker keeps.
 LOCAL_SUMS = 10_000
 
@@ -177,7 +180,11 @@ class SummedStats:
         stats = estimated_total(answers)
         if expired and not any(answer.is_success for answer in answers):
             stats = expired.stats
-        expires = time.time() + self.seconds
+        seconds = self.seconds
+        if target.layout.is_changing:
+            # Rows move between the root and the shards.
+            seconds = min(seconds, CHANGING_SECONDS)
+        expires = time.time() + seconds
         sums = _CachedSums(*stats, expires, target.layout.serial)
         key = _key(target)
         self._local[key] = sums

@@ -72,7 +72,7 @@ def test_stat_shows_each_shard(admin, owner):
     ran = admin('stat', f'{owner.account}/{SNOWMAN}')
     assert ran.returncode == 0, ran.stderr
     lines = ran.stdout.splitlines()
-    assert 'shards                 4' in lines
+    assert 'layout                 4 shards' in lines
     assert sum(line.startswith(f'{SNOWMAN}.') for line in lines) == 4
     state = json.loads(
         admin('stat', f'{owner.account}/{SNOWMAN}', '--json').stdout

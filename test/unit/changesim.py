@@ -43,7 +43,7 @@ from test.unit.fakeswift import (
 
 PATH = Path('v1', ACCOUNT, 'c')
 ROOT = f'/{ACCOUNT}/c'
-NAMES = [f'n{i}' for i in range(6)]
+NAMES = [f'n{i}' for i in range(8)]
 COUNTS = (0, 1, 2, 3, 5)
 METHODS = ('PUT', 'PUT', 'PUT', 'DELETE', 'DELETE')
 
@@ -54,8 +54,13 @@ SETTLE_SECONDS = 45
 LATE_SECONDS = (3, 10, 20)
 SLOW_SECONDS = 2
 
+#: So few rows a second that they move two by two.
+ROWS_PER_SECOND = 20
+
+
 PROXIES = 2
 CLIENTS = 3
+READERS = 4
 STEP_SECONDS = 1
 INFINITY = NEVER = float('inf')
 
@@ -336,7 +341,7 @@ class World:
             Backend(self.swift, Logger(), 2),
             Request.blank('/').environ,
             PATH,
-            MoveOptions(CACHE_SECONDS, SETTLE_SECONDS),
+            MoveOptions(CACHE_SECONDS, SETTLE_SECONDS, ROWS_PER_SECOND),
             lambda progress: None,
         )
         write = resharder._write
@@ -369,8 +374,7 @@ class World:
         """Let everything happen, then check what is left when all is calm."""
         actors = [
             *((self.write, client) for client in range(CLIENTS)),
-            (self.read,),
-            (self.read,),
+            *((self.read,) for _ in range(READERS)),
             (self.deliver_late,),
             (self.replicate,),
             (self.lose_replicas,),

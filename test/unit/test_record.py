@@ -171,7 +171,6 @@ class TestChange:
             layouts.append(layouts[-1].announced(count, now))
             layouts.append(layouts[-1].moving(now))
             layouts.append(layouts[-1].cancelled(now))
-            layouts.append(layouts[-1].cancelled(now))
             layouts.append(layouts[-1].done(now))
         serials = [layout.serial for layout in layouts]
         assert serials == sorted(set(serials))
@@ -226,6 +225,7 @@ class TestChange:
             lambda: Layout(ID, 4).done(0),
             lambda: Layout(ID, 4).announced(8, 0).done(0),
             lambda: Layout(ID, 4).cancelled(0),
+            lambda: Layout(ID, 4).announced(8, 0).cancelled(0).cancelled(0),
         ],
     )
     def test_takes_its_steps_in_order(self, change):
