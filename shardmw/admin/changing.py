@@ -134,7 +134,7 @@ class _Reporter:
 
     def __init__(self) -> None:
         self.moved: dict[str, int] = {}
-        self._started = time.monotonic()
+        self._started: dict[str, float] = {}
         self._last = 0.0
         self._line = ''
         terminal, other = REPORT_SECONDS
@@ -151,8 +151,11 @@ class _Reporter:
 
     def _text(self, name: str, progress, now: float) -> str:
         parts = [progress.phase]
+        if progress.phase == 'moving':
+            self._started.setdefault(name, now)
         if progress.moved:
-            rate = progress.moved / max(now - self._started, 0.001)
+            seconds = now - self._started.get(name, now)
+            rate = progress.moved / max(seconds, 0.001)
             parts.append(f'{progress.moved:,} rows, {rate:,.0f} rows/s')
             left = max(0, (progress.total or 0) - progress.moved)
             if left and progress.phase == 'moving':
