@@ -191,8 +191,9 @@ class Resharding:
         require_success(answers)
         if any(a.info()['sharding_state'] in SPLIT_STATES for a in answers):
             raise ChangeRefusedError(
-                "Swift's own sharder has split it: shrink it to one shard "
-                'with swift-manage-shard-ranges first'
+                "Swift's own sharder has split it, or one of its shards: "
+                'have it compacted into one database first '
+                '(swift-manage-shard-ranges compact)'
             )
 
     def cancel(self) -> None:
@@ -231,7 +232,7 @@ class Resharding:
                 if self._step():
                     return
             except _RecordChangedError:
-                continue
+                sleep(POLL_SECONDS)
             except BackendError as err:
                 self._note(problem=str(err))
                 sleep(RETRY_SECONDS)
