@@ -45,6 +45,7 @@ SECTION = 'shardmw-resharder'
 
 OPTION_NAMES = (
     'accounts',
+    'ask_for_objects',
     'auto_reshard',
     'auto_shrink',
     'concurrency',
@@ -108,6 +109,7 @@ class Resharder(Daemon):
             cache_seconds,
             _number(conf, 'settle_seconds', 86400),
             int(_number(conf, 'rows_per_second', 0)),
+            config_true_value(conf.get('ask_for_objects')),
         )
         info = get_swift_info().get('shardmw')
         if info is None:

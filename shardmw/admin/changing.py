@@ -45,6 +45,12 @@ def _move_options(command: Callable) -> Callable:
             default=0,
             help='The most rows to move a second; 0 for no limit.',
         ),
+        click.option(
+            '--ask-for-objects',
+            is_flag=True,
+            help='Ask for the object of each row before it moves: slow, for '
+            'clusters in which deletions may wait on object servers.',
+        ),
         AS_JSON,
     ):
         command = option(command)
@@ -179,6 +185,7 @@ def _changes(context: click.Context, options: dict):
         seconds,
         options.get('settle_seconds', 0),
         options.get('rows_per_second', 0),
+        options.get('ask_for_objects', False),
     )
     return Changes(cluster, move_options, reporter), reporter
 

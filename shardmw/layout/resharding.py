@@ -20,7 +20,9 @@ way is listed in the register (:mod:`shardmw.layout.register`).
 
 A page is read from all replicas. A row that not all of them have may be that
 of an object whose deletion one of them has missed, so the object is asked for
-before such a row is copied.
+before such a row is copied. A deletion that no replica knows of, because it
+waits on an object server, is found only if the objects of all rows are asked
+for, which is an option.
 """
 
 import time
@@ -99,11 +101,14 @@ class MoveOptions:
     :param cache_seconds: for how long proxies may cache container info
     :param settle_seconds: for how long the old place has to stay empty
     :param rows_per_second: the most rows to move a second; 0 for no bound
+    :param asks_for_objects: True to ask for the object of each row before it
+                             moves, and not only of rows in doubt
     """
 
     cache_seconds: float = 60
     settle_seconds: float = 86400
     rows_per_second: int = 0
+    asks_for_objects: bool = False
 
 
 @dataclass(slots=True)
@@ -403,6 +408,8 @@ class Resharding:
         found, marker = 0, ''
         while True:
             agreed, doubtful, marker = self._page(place, marker)
+            if self.options.asks_for_objects:
+                agreed, doubtful = [], [*agreed, *doubtful]
             rows = [*agreed, *self._existing(doubtful, place, target)]
             misplaced = by_place(rows, target.place_of)
             misplaced.pop(place, None)

@@ -3,6 +3,7 @@ import json
 
 import pytest
 from swift.common.swob import Request
+from swift.common.utils import Timestamp
 
 from shardmw.backend.requests import Backend
 from shardmw.layout import resharding
@@ -172,6 +173,33 @@ def test_a_killed_change_is_carried_on_by_another_process(swift, proxy):
     assert listed(swift, proxy) == NAMES
     assert layout(swift).shards == 4
     assert not layout(swift).is_changing
+
+
+class TestRowOfADeletedObject:
+    """Its deletion waits on an object server, or one replica has missed it."""
+
+    @pytest.fixture
+    def deleted(self, swift) -> str:
+        fill(swift)
+        headers = {'X-Backend-Timestamp': Timestamp.now().internal}
+        swift.register('HEAD', f'/v1{ROOT}/{NAMES[7]}', 404, headers)
+        return NAMES[7]
+
+    def test_does_not_move_if_objects_are_asked_for(
+        self, swift, proxy, deleted
+    ):
+        options = MoveOptions(0, 0, asks_for_objects=True)
+        resharder = change(swift, options)
+        resharder.begin(4)
+        resharder.run()
+        assert listed(swift, proxy) == [n for n in NAMES if n != deleted]
+
+    @pytest.mark.parametrize('swift', [3], indirect=True)
+    def test_does_not_move_if_a_replica_lacks_it(self, swift, proxy, deleted):
+        at = {'X-Timestamp': Timestamp.now().internal}
+        swift.direct('DELETE', f'{ROOT}/{deleted}', at, b'', [1, 2])
+        reshard(swift, 4)
+        assert listed(swift, proxy) == [n for n in NAMES if n != deleted]
 
 
 class TestSweep:
