@@ -133,10 +133,10 @@ class Audit:
             yield Problem(EARLIER_LAYOUT, container, each.container)
         target = self.cluster.logical(self.account, container, root)
         if target:
-            yield from self._problems_of_shards(root, target)
+            yield from self._problems_of_shards(target)
 
     def _problems_of_shards(
-        self, root: RootState, target: LogicalContainer
+        self, target: LogicalContainer
     ) -> Iterator[Problem]:
         container = target.container
         heads = self.cluster.backend.head_shards(
