@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
+import time
 
 import pytest
 from swift.common.swob import Request
@@ -173,6 +174,81 @@ def test_a_killed_change_is_carried_on_by_another_process(swift, proxy):
     assert listed(swift, proxy) == NAMES
     assert layout(swift).shards == 4
     assert not layout(swift).is_changing
+
+
+@pytest.mark.parametrize('swift', [1], indirect=True)
+class TestRowsThatMoveDuringARequest:
+    """They move all at once, before one of the databases is asked."""
+
+    @pytest.fixture(params=[(0, 3), (3, 7), (7, 3), (3, 0)])
+    def moving(self, request, swift) -> Resharding:
+        """A change that is about to move rows."""
+        before, after = request.param
+        fill(swift, before)
+        resharder = change(swift)
+        resharder.begin(after)
+        resharder._write(layout(swift).moving(time.time()), layout(swift))
+        return resharder
+
+    def places(self, swift) -> list[str]:
+        shards = range(layout(swift).backing_count)
+        names = [backing_container('c', layout(swift).id, i) for i in shards]
+        return [ROOT, *(f'/{HIDDEN}/{name}' for name in names)]
+
+    def move_before(self, swift, resharder, place) -> None:
+        def move():
+            root = read_root(backend(swift), environ(), PATH)
+            target = resharder._target(root, root.record)
+            assert resharder._look_through(target) > 0
+
+        swift.servers.before(place, move)
+
+    @pytest.mark.parametrize('place', range(8))
+    def test_are_listed(self, swift, proxy, moving, place):
+        listed(swift, proxy)
+        places = self.places(swift)
+        self.move_before(swift, moving, places[place % len(places)])
+        assert listed(swift, proxy) == NAMES
+        assert listed(swift, proxy) == NAMES
+
+    @pytest.mark.parametrize('place', range(8))
+    def test_are_counted_at_least_once(self, swift, proxy, moving, place):
+        figures(swift, proxy)
+        places = self.places(swift)
+        self.move_before(swift, moving, places[place % len(places)])
+        assert figures(swift, proxy)[0] >= len(NAMES)
+        assert figures(swift, proxy)[0] == len(NAMES)
+
+
+@pytest.mark.parametrize('swift', [1], indirect=True)
+class TestDelete:
+    """A DELETE during a change leaves a tombstone in both places."""
+
+    @pytest.mark.parametrize('phase', ['announced', 'moving', 'returning'])
+    @pytest.mark.parametrize(('before', 'after'), [(0, 3), (3, 7), (3, 0)])
+    def test_hides_rows_of_either_place(
+        self, swift, proxy, before, after, phase
+    ):
+        fill(swift, before)
+        resharder = change(swift)
+        resharder.begin(after)
+        if phase == 'moving':
+            resharder._write(layout(swift).moving(time.time()), layout(swift))
+        elif phase == 'returning':
+            resharder.cancel()
+        for name in NAMES[:5]:
+            new = place(swift, name, after)
+            swift.put_row(f'{new}/{name}', size=2)
+            path = f'/v1{ROOT}/{name}'
+            assert swift.send(proxy, 'DELETE', path).status_int == 204
+            # The object server's tombstone, where the filter has sent it to.
+            written = before if phase != 'moving' else after
+            target = place(swift, name, written)
+            at = {'X-Timestamp': Timestamp.now().internal}
+            swift.direct('DELETE', f'{target}/{name}', at)
+        assert listed(swift, proxy) == NAMES[5:]
+        resharder.run()
+        assert listed(swift, proxy) == NAMES[5:]
 
 
 class TestRowOfADeletedObject:
