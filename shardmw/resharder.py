@@ -15,7 +15,7 @@ no harm. ``processes`` and ``process`` share the containers out.
 import configparser
 import fnmatch
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path as FilePath
 
 from swift.common.daemon import Daemon, run_daemon
@@ -126,9 +126,12 @@ class Resharder(Daemon):
     def run_once(self, *args, **kwargs) -> None:
         """Make all changes that are under way, to their end."""
         self._begin_changes()
-        self._start_changes()
-        while self._running:
-            self._start_changes()
+        started: set[tuple[str, str]] = set()
+        while True:
+            self._start_changes(started)
+            started.update(self._running)
+            if not self._running:
+                return
             sleep(1)
 
     def run_forever(self, *args, **kwargs) -> None:
@@ -138,8 +141,11 @@ class Resharder(Daemon):
             self._start_changes()
             sleep(self.interval)
 
-    def _start_changes(self) -> None:
-        """Start to work on the changes that nobody here works on."""
+    def _start_changes(self, started: Collection = ()) -> None:
+        """Start to work on the changes that nobody here works on.
+
+        :param started: those that were worked on already
+        """
         for key, thread in list(self._running.items()):
             if thread.dead:
                 del self._running[key]
@@ -148,7 +154,7 @@ class Resharder(Daemon):
                 if self._busy() >= self.concurrency:
                     return
                 key = (change.path.account, change.path.container)
-                if key not in self._running and self._is_due(key):
+                if key not in self._running and key not in started:
                     self._running[key] = spawn(self._work_on, change)
         except BackendError as err:
             self.logger.error('the changes cannot be listed: %s', err)
@@ -176,7 +182,7 @@ class Resharder(Daemon):
         return digest % self.processes == self.process
 
     def _is_due(self, key: tuple[str, str]) -> bool:
-        """Return True unless late rows of a change were moved of late."""
+        """Return True if it is time to look for late rows of a change."""
         swept = self._swept.get(key)
         now = time.monotonic()
         return swept is None or now - swept >= self.late_rows_interval
@@ -201,13 +207,13 @@ class Resharder(Daemon):
                 resharding.run()
             elif layout is None or self._is_over(layout.serial):
                 self.changes.register.remove(change.path)
-            else:
+            elif self._is_due(key):
                 found = resharding.sweep()
+                self._swept[key] = time.monotonic()
                 if found:
                     self.logger.info(
                         '%s: %d late rows were moved', name, found
                     )
-            self._swept[key] = time.monotonic()
         except (BackendError, LayoutError) as err:
             self.logger.error('%s: %s', name, err)
         except Exception:

@@ -32,7 +32,7 @@ USUAL_ROWS_PER_SECOND = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a change would do.
+    """The amount of work of a change that nobody has begun.
 
     :param rows: about how many rows it moves
     :param seconds: about how long it takes, without the time to settle

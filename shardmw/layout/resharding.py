@@ -113,7 +113,7 @@ class MoveOptions:
 
 @dataclass(slots=True)
 class Progress:
-    """What a change has done so far.
+    """The progress of a change.
 
     :ivar phase: what it does
     :ivar moved: how many rows it has moved
@@ -384,7 +384,7 @@ class Resharding:
         def move(_shard: None, place: str) -> Answer:
             try:
                 outcomes[place] = self._move_out_of(place, target, mover)
-            except (BackendError, _RecordChangedError) as err:
+            except BackendError as err:
                 failures.append(err)
             return Answer(None, '200 OK', {}, [])
 

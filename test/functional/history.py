@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What concurrent clients did to one container, and whether it can be.
+"""Record what concurrent clients do to one container, and check it.
 
 Every operation is recorded with the time at which it began and ended. A name's
 state is that of the last write, so at any time the possible states are those
