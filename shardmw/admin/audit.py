@@ -8,7 +8,6 @@ from swift.common.utils import Timestamp
 
 from shardmw.admin.cluster import API_VERSION, SwiftCluster
 from shardmw.admin.export import rows_of
-from shardmw.backend.answers import Answer
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.rows import deletion, listed_at, merge_rows
 from shardmw.layout.adoption import (
@@ -18,6 +17,7 @@ from shardmw.layout.adoption import (
     listed_backing,
 )
 from shardmw.layout.lookup import Layouts
+from shardmw.layout.moving import deleted_at, heads_of_objects
 from shardmw.layout.resharding import MoveOptions, Resharding
 from shardmw.layout.roots import RootState, read_root
 from shardmw.layout.row_targets import RowTargets
@@ -28,9 +28,6 @@ from shardmw.stats.head_cache import HeadCache
 
 #: How many rows to look at together.
 PAGE_ROWS = 1000
-
-#: How many objects to ask for at once.
-AT_A_TIME = 32
 
 MISSING_SHARD = 'missing shard'
 MISPLACED_ROW = 'row in the wrong shard'
@@ -187,19 +184,12 @@ class Audit:
         :returns: rows, with the timestamps of the deletions
         :raises BackendError: if an object does not answer
         """
-        headers = {
-            'X-Newest': 'true',
-            'X-Backend-Storage-Policy-Index': str(target.policy_index),
-        }
-
-        def head(_shard: None, name: str) -> Answer:
-            path = target.path._replace(name=name).to_wsgi()
-            base = self.cluster.base
-            backend = self.cluster.backend
-            return backend.send(base, 'HEAD', path, headers=headers)
-
-        answers = self.cluster.backend.fan_out(
-            head, [(None, row['name']) for row in rows], AT_A_TIME
+        answers = heads_of_objects(
+            self.cluster.backend,
+            self.cluster.base,
+            target.path,
+            target.policy_index,
+            rows,
         )
         found = []
         for row, answer in zip(rows, answers, strict=True):
@@ -207,7 +197,7 @@ class Audit:
                 name = f'{target.container}/{row["name"]}'
                 reason = f'{name} answered {answer.status}'
                 raise BackendError(None, answer.status, reason)
-            deleted = Timestamp(answer.headers.get('X-Backend-Timestamp', 0))
+            deleted = deleted_at(answer)
             if answer.is_missing and (
                 not float(deleted) or float(deleted) > listed_at(row)
             ):

@@ -29,7 +29,6 @@ from urllib.parse import quote
 
 from swift.common.constraints import CONTAINER_LISTING_LIMIT
 from swift.common.http import HTTP_CONFLICT
-from swift.common.utils import Timestamp
 from swift.common.utils import quote as quote_path
 
 from shardmw.backend.answers import Answer
@@ -38,7 +37,13 @@ from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import all_replicas_answer, listed_at
 from shardmw.layout.lookup import Layouts
-from shardmw.layout.moving import AT_A_TIME, RowMover, by_place
+from shardmw.layout.moving import (
+    AT_A_TIME,
+    RowMover,
+    by_place,
+    deleted_at,
+    heads_of_objects,
+)
 from shardmw.layout.roots import RootState, read_root
 from shardmw.layout.row_targets import RowTargets
 from shardmw.lru import LRU
@@ -421,24 +426,13 @@ class _Run:
         """
         doubtful = [row for row in rows if listed_at(row) <= self.root.deleted]
         self.left -= (ASKED_ROW_COST - 1) * len(doubtful)
-        headers = {
-            'X-Newest': 'true',
-            'X-Backend-Storage-Policy-Index': str(policy_index),
-        }
-        answers = self.backend.fan_out(
-            lambda _shard, row: self.backend.send(
-                self.base,
-                'HEAD',
-                self.path._replace(name=row['name']).to_wsgi(),
-                headers=headers,
-            ),
-            [(None, row) for row in doubtful],
-            AT_A_TIME,
+        answers = heads_of_objects(
+            self.backend, self.base, self.path, policy_index, doubtful
         )
         return [
             row
             for row, answer in zip(doubtful, answers, strict=True)
-            if answer.is_missing and _deleted_at(answer) > listed_at(row)
+            if answer.is_missing and float(deleted_at(answer)) > listed_at(row)
         ]
 
     def _destination(self, policy_index: int) -> Callable[[str], str]:
@@ -482,11 +476,6 @@ def listed_backing(
 
 def _key(path: Path) -> tuple[str, str]:
     return path.account, path.container
-
-
-def _deleted_at(answer: Answer) -> float:
-    """Return when a missing object was deleted, 0 if nobody says so."""
-    return float(Timestamp(answer.headers.get('X-Backend-Timestamp', 0)))
 
 
 def abandoned(

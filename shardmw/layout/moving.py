@@ -10,7 +10,9 @@ import base64
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from shardmw.backend.answers import require_success
+from swift.common.utils import Timestamp
+
+from shardmw.backend.answers import Answer, require_success
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import merge_rows, moved_row, tombstone
 from shardmw.paths import Path
@@ -118,6 +120,35 @@ class RowMover:
             else row
             for row in rows
         ]
+
+
+def heads_of_objects(
+    backend: Backend, base: dict, path: Path, policy_index: int, rows: list
+) -> list[Answer]:
+    """HEAD the objects of rows, on all of their replicas.
+
+    :param base: an environment of :meth:`Backend.owner_env`
+    :param path: the path of the logical container
+    """
+    headers = {
+        'X-Newest': 'true',
+        'X-Backend-Storage-Policy-Index': str(policy_index),
+    }
+    return backend.fan_out(
+        lambda _shard, row: backend.send(
+            base,
+            'HEAD',
+            path._replace(name=row['name']).to_wsgi(),
+            headers=headers,
+        ),
+        [(None, row) for row in rows],
+        AT_A_TIME,
+    )
+
+
+def deleted_at(answer: Answer) -> Timestamp:
+    """Return when a missing object was deleted, 0 if nobody says so."""
+    return Timestamp(answer.headers.get('X-Backend-Timestamp', 0))
 
 
 def by_place(

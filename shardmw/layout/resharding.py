@@ -47,7 +47,13 @@ from shardmw.backend.nodes import ask_primaries, is_majority
 from shardmw.backend.requests import SPLIT_STATES, Backend
 from shardmw.backend.rows import deletion, listed_at, merge_rows
 from shardmw.layout.lookup import LEAST_SECONDS, UNCONFIRMED_SECONDS
-from shardmw.layout.moving import AT_A_TIME, RowMover, by_place
+from shardmw.layout.moving import (
+    AT_A_TIME,
+    RowMover,
+    by_place,
+    deleted_at,
+    heads_of_objects,
+)
 from shardmw.layout.register import Register
 from shardmw.layout.roots import RootState, read_root
 from shardmw.paths import Path
@@ -509,24 +515,13 @@ class Resharding:
         if not rows:
             return rows
         policy_index = target.policy_index
-        headers = {
-            'X-Newest': 'true',
-            'X-Backend-Storage-Policy-Index': str(policy_index),
-        }
-        answers = self.backend.fan_out(
-            lambda _shard, row: self.backend.send(
-                self.base,
-                'HEAD',
-                self.path._replace(name=row['name']).to_wsgi(),
-                headers=headers,
-            ),
-            [(None, row) for row in rows],
-            AT_A_TIME,
+        answers = heads_of_objects(
+            self.backend, self.base, self.path, policy_index, rows
         )
         require_success(a for a in answers if not a.is_missing)
         existing, tombstones = [], []
         for row, answer in zip(rows, answers, strict=True):
-            deleted = Timestamp(answer.headers.get('X-Backend-Timestamp', 0))
+            deleted = deleted_at(answer)
             if answer.is_missing and float(deleted) > listed_at(row):
                 tombstones.append(
                     deletion(row['name'], deleted.internal, policy_index)
