@@ -7,12 +7,12 @@ JSON::
 
     {"version": 2, "id": "65a1b2c3d4e5f", "shards": 32}
 
-During a change it also has the number of shards before, the phase and the time
-at which it was written. A shard count of 0 stands for the root itself, so a
-container is converted from 0 shards, and changes back to a plain one by going
-to 0. A change leaves the id as it is, unless the container was plain: shard
-``i`` is the same backing container before and after, and growth moves only the
-rows that get another shard.
+During a change it also has the number and the id of the shards before, the
+phase, and the time at which it was written. A shard count of 0 stands for the
+root itself, so a container is converted from 0 shards, and changes back to a
+plain one by going to 0. Each change draws an id, so the new backing containers
+are not those of before: no row has ever been removed from them, and a row can
+move to them with its own timestamp.
 
 ===========  ==========================  ==================================
 phase        rows of new uploads go to   tombstones go to
@@ -58,7 +58,7 @@ RETURNING = 'returning'
 _ID = re.compile(f'[0-9a-f]{{{ID_DIGITS}}}')
 _FIELDS = {'version', 'id', 'shards'}
 _CHANGED_FIELDS = {*_FIELDS, 'changed'}
-_CHANGING_FIELDS = {*_CHANGED_FIELDS, 'former', 'phase'}
+_CHANGING_FIELDS = {*_CHANGED_FIELDS, 'former', 'former_id', 'phase'}
 
 
 class LayoutError(ValueError):
@@ -75,6 +75,7 @@ class Layout:
                    root, or will after a change
     :param former: the number before the change that is under way; None if
                    there is none
+    :param former_id: the id of the shards before that change
     :param phase: the phase of that change
     :param changed: when the record was written, in the form of an id; None if
                     the layout has been the same since the id was drawn
@@ -83,6 +84,7 @@ class Layout:
     id: str
     shards: int
     former: int | None = None
+    former_id: str | None = None
     phase: str | None = None
     changed: str | None = None
 
@@ -109,7 +111,25 @@ class Layout:
     @property
     def backing_count(self) -> int:
         """Return how many backing containers may have rows."""
-        return max(self.shards, self.former or 0)
+        return self.shards + (self.former or 0)
+
+    def backing(self, shard: int) -> tuple[str, int]:
+        """Return the id and the number in the name of a backing container.
+
+        :param shard: an index; those from before a change follow the new ones
+        """
+        if shard < self.shards:
+            return self.id, shard
+        return self.former_id, shard - self.shards
+
+    def has(self, layout_id: str, number: int) -> bool:
+        """Return True if a backing container may have rows.
+
+        :param number: the number in its name
+        """
+        return (layout_id == self.id and number < self.shards) or (
+            layout_id == self.former_id and number < self.former
+        )
 
     def announced(self, shards: int, now: float) -> 'Layout':
         """Return the first record of a change.
@@ -123,8 +143,10 @@ class Layout:
         if not 0 <= shards <= SHARD_COUNT_LIMIT:
             raise ValueError(f'{shards} is no number of shards')
         changed = self._later(now)
-        layout_id = self.id if self.shards else changed
-        return Layout(layout_id, shards, self.shards, ANNOUNCED, changed)
+        former_id = self.id if self.shards else changed
+        return Layout(
+            changed, shards, self.shards, former_id, ANNOUNCED, changed
+        )
 
     def moving(self, now: float) -> 'Layout':
         """Return the record that follows the announcement of a change."""
@@ -148,7 +170,12 @@ class Layout:
         if self.phase not in (ANNOUNCED, MOVING):
             raise ValueError(f'{self} cannot be cancelled')
         return Layout(
-            self.id, self.former, self.shards, RETURNING, self._later(now)
+            self.former_id,
+            self.former,
+            self.shards,
+            self.id,
+            RETURNING,
+            self._later(now),
         )
 
     def _later(self, now: float) -> str:
@@ -162,6 +189,7 @@ class Layout:
             'id': self.id,
             'shards': self.shards,
             'former': self.former,
+            'former_id': self.former_id,
             'phase': self.phase,
             'changed': self.changed,
         }
@@ -192,8 +220,9 @@ def parse_record(text: str) -> Layout:
         )
     if set(fields) not in (_FIELDS, _CHANGED_FIELDS, _CHANGING_FIELDS):
         raise LayoutError(f'fields {sorted(fields)}, not {sorted(_FIELDS)}')
-    layout_id, changed = fields['id'], fields.get('changed', fields['id'])
-    for each in (layout_id, changed):
+    layout_id = fields['id']
+    for name in ('id', 'changed', 'former_id'):
+        each = fields.get(name, layout_id)
         if not (isinstance(each, str) and _ID.fullmatch(each)):
             raise LayoutError(f'id {each!r}, not {ID_DIGITS} hex digits')
     _check_counts(fields)
@@ -201,6 +230,7 @@ def parse_record(text: str) -> Layout:
         layout_id,
         fields['shards'],
         fields.get('former'),
+        fields.get('former_id'),
         fields.get('phase'),
         fields.get('changed'),
     )

@@ -36,9 +36,10 @@ from shardmw.admin.survey import Survey
 from shardmw.backend.concurrency import sleep, spawn
 from shardmw.backend.containers import BackendError
 from shardmw.config import ConfigError, check_option_names
-from shardmw.layout.register import Change
+from shardmw.layout.adoption import adopt_all
 from shardmw.layout.resharding import MoveOptions, Progress, Resharding
 from shardmw.layout.roots import read_root
+from shardmw.paths import Path
 from shardmw.record import LayoutError, time_of_id
 
 SECTION = 'shardmw-resharder'
@@ -150,12 +151,12 @@ class Resharder(Daemon):
             if thread.dead:
                 del self._running[key]
         try:
-            for change in self._own_changes():
+            for path in self._own_changes():
                 if self._busy() >= self.concurrency:
                     return
-                key = (change.path.account, change.path.container)
+                key = (path.account, path.container)
                 if key not in self._running and key not in started:
-                    self._running[key] = spawn(self._work_on, change)
+                    self._running[key] = spawn(self._work_on, path)
         except BackendError as err:
             self.logger.error('the changes cannot be listed: %s', err)
 
@@ -168,12 +169,12 @@ class Resharder(Daemon):
             )
         )
 
-    def _own_changes(self) -> Iterator[Change]:
+    def _own_changes(self) -> Iterator[Path]:
         """List the registered changes that are this process's."""
         for account in self.changes.register.accounts():
-            for change in self.changes.register.changes(account):
-                if self._is_own(*change.path[1:3]):
-                    yield change
+            for path in self.changes.register.changes(account):
+                if self._is_own(path.account, path.container):
+                    yield path
 
     def _is_own(self, account: str, container: str) -> bool:
         if not self.processes:
@@ -187,33 +188,27 @@ class Resharder(Daemon):
         now = time.monotonic()
         return swept is None or now - swept >= self.late_rows_interval
 
-    def _work_on(self, change: Change) -> None:
+    def _work_on(self, path: Path) -> None:
         """Go on with a change, or look for late rows after it."""
-        name = f'{change.path.account}/{change.path.container}'
-        key = (change.path.account, change.path.container)
+        name = f'{path.account}/{path.container}'
+        key = (path.account, path.container)
         resharding = Resharding(
             self.cluster.backend,
             self.cluster.env,
-            change.path,
+            path,
             self.options,
             lambda progress: self._log(key, progress),
         )
         try:
-            root = read_root(
-                self.cluster.backend, self.cluster.env, change.path
-            )
+            root = read_root(self.cluster.backend, self.cluster.env, path)
             layout = root.record
             if layout and layout.is_changing:
                 resharding.run()
             elif layout is None or self._is_over(layout.serial):
-                self.changes.register.remove(change.path)
+                self.changes.register.remove(path)
             elif self._is_due(key):
-                found = resharding.sweep()
+                adopt_all(self.cluster.backend, self.cluster.env, path)
                 self._swept[key] = time.monotonic()
-                if found:
-                    self.logger.info(
-                        '%s: %d late rows were moved', name, found
-                    )
         except (BackendError, LayoutError) as err:
             self.logger.error('%s: %s', name, err)
         except Exception:

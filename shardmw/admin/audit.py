@@ -11,20 +11,17 @@ from shardmw.admin.export import rows_of
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.rows import deletion, listed_at, merge_rows
 from shardmw.layout.adoption import (
-    Adoption,
     Listed,
     abandoned,
+    adopt_all,
     listed_backing,
 )
-from shardmw.layout.lookup import Layouts
 from shardmw.layout.moving import deleted_at, heads_of_objects
 from shardmw.layout.resharding import MoveOptions, Resharding
 from shardmw.layout.roots import RootState, read_root
-from shardmw.layout.row_targets import RowTargets
 from shardmw.paths import Path
 from shardmw.placement import backing_base, hidden_account, parse_backing
 from shardmw.stats.accounts import account_rows
-from shardmw.stats.head_cache import HeadCache
 
 #: How many rows to look at together.
 PAGE_ROWS = 1000
@@ -229,25 +226,7 @@ class Audit:
             if self.looks_for_objects:
                 self._remove_without_objects(target)
             resharding.sweep()
-        self.adopt(container)
-
-    def adopt(self, container: str) -> None:
-        """Move the rows of a container's earlier layouts.
-
-        A container that is gone comes back if it has any.
-        """
-        backend = self.cluster.backend
-        adoption = Adoption(
-            backend,
-            Layouts(backend),
-            RowTargets(backend),
-            HeadCache(0),
-            0,
-            backend.logger,
-        )
-        path = Path(API_VERSION, self.account, container)
-        while adoption.look(self.cluster.env, path):
-            pass
+        adopt_all(cluster.backend, cluster.env, path)
 
     def _remove_without_objects(self, target: LogicalContainer) -> None:
         for shard in target.shards():

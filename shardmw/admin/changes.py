@@ -150,11 +150,10 @@ class Changes:
         :raises BackendError: if the register cannot be read
         """
         for account in self.register.accounts():
-            for change in self.register.changes(account):
+            for path in self.register.changes(account):
                 try:
-                    state = self.state(change.path)
+                    state = self.state(path)
                 except (BackendError, LayoutError) as err:
-                    path = change.path
                     yield ChangeState(
                         path.account, path.container, None, 0, str(err), 0, 0
                     )

@@ -43,8 +43,7 @@ def export(
     earlier = [
         Path(API_VERSION, hidden, each.container)
         for each in listed_backing(cluster.backend, cluster.base, path)
-        if each.name.layout_id != target.layout.id
-        or each.name.shard >= target.layout.backing_count
+        if not target.layout.has(each.name.layout_id, each.name.shard)
     ]
     elsewhere = sorted(
         (

@@ -255,7 +255,12 @@ class Survey:
             return Listed(account, name, 0, rows, used, rows, str(err))
         if not layout:
             return Listed(account, name, 0, rows, used, rows)
-        figures = layouts.get(layout.id, {}).values()
+        figures = [
+            figures
+            for layout_id, shards in layouts.items()
+            for number, figures in shards.items()
+            if layout.has(layout_id, number)
+        ]
         return Listed(
             account,
             name,

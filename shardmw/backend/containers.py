@@ -15,7 +15,7 @@ from shardmw.placement import (
     is_reserved,
     shard_of,
 )
-from shardmw.record import Layout, parse_record
+from shardmw.record import ANNOUNCED, Layout, parse_record
 
 SWIFT_SOURCE = 'SMW'
 SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
@@ -99,13 +99,9 @@ class LogicalContainer:
         row that moves meanwhile is then found in one of the two.
         """
         layout = self.layout
-        if not layout.is_changing:
-            return [self.shards()]
-        kept = range(min(layout.shards, layout.former))
-        others = range(len(kept), layout.backing_count)
-        is_growing = layout.shards > layout.former
-        stages = [kept, others] if is_growing else [others, kept]
-        return [stage for stage in stages if stage]
+        new = range(layout.shards)
+        former = range(layout.shards, layout.backing_count)
+        return [stage for stage in (former, new) if stage]
 
     @property
     def moves_to_root(self) -> bool:
@@ -117,30 +113,45 @@ class LogicalContainer:
 
         :returns: None if that is the root
         """
-        count = self.layout.written
+        if self.layout.phase == ANNOUNCED:
+            return self._former_shard_of(name)
+        count = self.layout.shards
         return shard_of(name, count) if count else None
 
     def place_of(self, name: str) -> str:
         """Return where a new row goes, ``account/container``."""
-        return self._place(name, self.layout.written)
+        return self.place_in(self.shard_of(name))
 
     def places_of(self, name: str) -> set[str]:
         """Return where rows of a name may be, ``account/container``."""
         layout = self.layout
-        counts = {layout.shards, layout.written, layout.former}
-        places = {self._place(name, n) for n in counts if n is not None}
+        shards = {shard_of(name, layout.shards) if layout.shards else None}
+        if layout.is_changing:
+            shards.add(self._former_shard_of(name))
         if self.may_have_strays:
-            places.add(self._place(name, 0))
-        return places
+            shards.add(None)
+        return {self.place_in(shard) for shard in shards}
 
-    def _place(self, name: str, count: int) -> str:
-        if count == 0:
+    def place_in(self, shard: int | None) -> str:
+        """Return a place of rows, ``account/container``.
+
+        :param shard: None for the root
+        """
+        if shard is None:
             return f'{self.account}/{self.container}'
-        return f'{self.hidden_account}/{self.backing(shard_of(name, count))}'
+        return f'{self.hidden_account}/{self.backing(shard)}'
+
+    def _former_shard_of(self, name: str) -> int | None:
+        """Return the index of the shard before the change that is under way.
+
+        :returns: None if that is the root
+        """
+        count = self.layout.former
+        return self.layout.shards + shard_of(name, count) if count else None
 
     def backing(self, shard: int) -> str:
         """Return the name of a backing container."""
-        return backing_container(self.container, self.layout.id, shard)
+        return backing_container(self.container, *self.layout.backing(shard))
 
     def backing_path(self, shard: int) -> Path:
         """Return the path of a backing container."""

@@ -9,19 +9,14 @@ import functools
 
 import orjson
 from swift.common.http import is_success
-from swift.common.utils import (
-    Timestamp,
-    last_modified_date_to_timestamp,
-    quorum_size,
-)
+from swift.common.utils import last_modified_date_to_timestamp, quorum_size
 
 from shardmw.backend.containers import BackendError
 from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import Backend
 
-#: How many times to keep the timestamps of: a row that moves needs its own
-#: when it is copied and when it is removed.
-CACHED_TIMES = 32_768
+#: For how many seconds since 1970 to keep what they are in a timestamp.
+CACHED_SECONDS = 32_768
 
 
 def merge_rows(
@@ -107,7 +102,7 @@ def tombstone(listed: dict, policy_index: int, moved_at: int) -> dict:
 
 def listed_at(listed: dict) -> float:
     """Return the timestamp of a listed row, without its offset."""
-    return _seconds(listed['last_modified'])
+    return float(_normal(listed['last_modified']))
 
 
 def deletion(name: str, timestamp: str, policy_index: int) -> dict:
@@ -127,9 +122,23 @@ def deletion(name: str, timestamp: str, policy_index: int) -> dict:
 
 
 def _moved_timestamp(listed: dict, moved_at: int) -> str:
-    return Timestamp(listed_at(listed), offset=moved_at).internal
+    """Return the timestamp of a listed row with an offset, 0 for none."""
+    normal = _normal(listed['last_modified'])
+    return f'{normal}_{moved_at:016x}' if moved_at else normal
 
 
-@functools.lru_cache(maxsize=CACHED_TIMES)
-def _seconds(last_modified: str) -> float:
-    return float(last_modified_date_to_timestamp(last_modified))
+def _normal(last_modified: str) -> str:
+    """Return a time of a listing as the text of a Swift timestamp.
+
+    The same as Swift's own functions, which take three times as long for the
+    millions of rows of a container.
+    """
+    second, _, microseconds = last_modified.partition('.')
+    return f'{_seconds(second)}.{microseconds[:5]}'
+
+
+@functools.lru_cache(maxsize=CACHED_SECONDS)
+def _seconds(text: str) -> str:
+    """Return the seconds since 1970 of a time, in ten digits."""
+    timestamp = last_modified_date_to_timestamp(f'{text}.000000')
+    return f'{int(timestamp):010d}'

@@ -22,6 +22,7 @@ the container's last deletion is asked for before the row is moved, or left in
 a root that late rows have brought back.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -105,6 +106,24 @@ class Listed(NamedTuple):
         """
         hidden = hidden_account(logical.account)
         return Path(logical.version, hidden, self.container)
+
+
+def adopt_all(backend: Backend, env: dict, path: Path) -> None:
+    """Move all strays and late rows of a container.
+
+    A container that is gone comes back if it has late rows. Rows that cannot
+    be moved yet are logged, and stay.
+    """
+    adoption = Adoption(
+        backend,
+        Layouts(backend),
+        RowTargets(backend),
+        HeadCache(0),
+        0,
+        backend.logger,
+    )
+    while adoption.look(env, path, has_strays=True):
+        pass
 
 
 class Adoption:
@@ -311,12 +330,12 @@ class _Run:
 
         :param abandoned: the backing containers of earlier layouts
         """
-        current = self.root.record and self.root.record.id
+        is_settled = _age(self.root.record) > CREATION_SECONDS
         for listed in abandoned:
             if listed.object_count > 0 and self.left > 0:
                 backing = listed.path(self.path)
                 self._move_rows(backing)
-                if listed.name.layout_id != current:
+                if is_settled:
                     self._delete(backing)
         self._delete_empty(
             [each for each in abandoned if each.object_count == 0]
@@ -484,19 +503,27 @@ def abandoned(
     """Return the backing containers of earlier layouts to take over.
 
     They have rows, or are left over. An empty one of late may be that of a
-    container which is being created. One of the present id may be needed by a
-    change that is about to begin, or still be listed by a proxy.
+    container which is being created, or still be listed by a proxy that does
+    not know of a change's end.
     """
-    now = time.time()
+    is_settled = _age(layout) > CREATION_SECONDS
     for each in listed:
-        age = now - time_of_id(each.name.layout_id)
-        if layout and each.name.layout_id == layout.id:
-            is_left = False
-            is_used = each.name.shard < layout.backing_count
-        else:
-            is_left, is_used = age > CREATION_SECONDS, False
-        if is_left or (each.object_count > 0 and not is_used):
+        if layout and layout.has(each.name.layout_id, each.name.shard):
+            continue
+        age = time.time() - time_of_id(each.name.layout_id)
+        is_left = is_settled and age > CREATION_SECONDS
+        if is_left or each.object_count > 0:
             yield each
+
+
+def _age(layout: Layout | None) -> float:
+    """Return how many seconds ago a container's layout was changed.
+
+    :param layout: None if the container is gone, or was never sharded
+    """
+    if layout is None or layout.changed is None:
+        return math.inf
+    return time.time() - time_of_id(layout.changed)
 
 
 def _target(path: Path, root: Answer, layout) -> LogicalContainer:

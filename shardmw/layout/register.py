@@ -6,9 +6,7 @@ accounts that have, or have had, a sharded container. Each lists the containers
 of that account whose layout is changing, in rows without objects.
 """
 
-import json
 from collections.abc import Iterator
-from typing import NamedTuple
 from urllib.parse import quote
 
 from swift.common.utils import Timestamp
@@ -19,20 +17,9 @@ from shardmw.backend.requests import Backend
 from shardmw.backend.rows import deletion, merge_rows
 from shardmw.paths import Path
 from shardmw.placement import REGISTER
-from shardmw.record import Layout
 from shardmw.stats.accounts import account_rows
 
 API_VERSION = 'v1'
-
-
-class Change(NamedTuple):
-    """A container whose layout is changing.
-
-    :param backing_count: how many backing containers it may have
-    """
-
-    path: Path
-    backing_count: int
 
 
 class Register:
@@ -52,41 +39,21 @@ class Register:
         for row in account_rows(self.backend, self.base, path, '', ''):
             yield row['name']
 
-    def changes(self, account: str, prefix: str = '') -> Iterator[Change]:
+    def changes(self, account: str) -> Iterator[Path]:
         """List the containers of an account whose layout is changing.
 
-        :param prefix: what their names begin with
         :raises BackendError: if the register does not answer
         """
         marker = ''
-        while rows := self._list(account, prefix, marker).rows():
+        while rows := self._list(account, marker).rows():
             for row in rows:
-                path = Path(API_VERSION, account, row['name'])
-                yield Change(path, json.loads(row['content_type']))
+                yield Path(API_VERSION, account, row['name'])
             marker = rows[-1]['name']
 
-    def note(self, path: Path, layout: Layout) -> None:
-        """List a container, with the number of its backing containers.
-
-        :param layout: the layout that it gets
-        """
-        count = max(layout.backing_count, self.backing_count(path))
-        now = Timestamp.now().internal
-        self._merge(
-            path,
-            {
-                **deletion(path.container, now, 0),
-                'content_type': json.dumps(count),
-                'deleted': 0,
-            },
-        )
-
-    def backing_count(self, path: Path) -> int:
-        """Return how many backing containers a listed container may have."""
-        for change in self.changes(path.account, path.container):
-            if change.path.container == path.container:
-                return change.backing_count
-        return 0
+    def note(self, path: Path) -> None:
+        """List a container."""
+        row = deletion(path.container, Timestamp.now().internal, 0)
+        self._merge(path, {**row, 'content_type': 'text/plain', 'deleted': 0})
 
     def remove(self, path: Path) -> None:
         """List a container no more."""
@@ -105,18 +72,13 @@ class Register:
         )
 
     def _list(
-        self,
-        account: str,
-        prefix: str = '',
-        marker: str = '',
-        limit: int = 1000,
+        self, account: str, marker: str = '', limit: int = 1000
     ) -> Answer:
         answer = self.backend.send(
             self.base,
             'GET',
             Path(API_VERSION, REGISTER, account).to_wsgi(),
-            f'format=json&limit={limit}&prefix={quote(prefix)}'
-            f'&marker={quote(marker)}',
+            f'format=json&limit={limit}&marker={quote(marker)}',
             {'X-Newest': 'true'},
         )
         if not (answer.is_success or answer.is_missing):

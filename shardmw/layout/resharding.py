@@ -46,6 +46,7 @@ from shardmw.backend.containers import (
 from shardmw.backend.nodes import ask_primaries, is_majority
 from shardmw.backend.requests import SPLIT_STATES, Backend
 from shardmw.backend.rows import deletion, listed_at, merge_rows
+from shardmw.layout.adoption import listed_backing
 from shardmw.layout.lookup import LEAST_SECONDS, UNCONFIRMED_SECONDS
 from shardmw.layout.moving import (
     AT_A_TIME,
@@ -57,7 +58,6 @@ from shardmw.layout.moving import (
 from shardmw.layout.register import Register
 from shardmw.layout.roots import RootState, read_root
 from shardmw.paths import Path
-from shardmw.placement import hidden_account
 from shardmw.record import (
     ANNOUNCED,
     MICROSECONDS,
@@ -170,7 +170,7 @@ class Resharding:
         root = read_root(self.backend, self.env, self.path)
         layout = root.record or PLAIN
         if layout.is_changing and layout.shards == shards:
-            self.register.note(self.path, layout)
+            self.register.note(self.path)
             return
         self.check(root, shards)
         changed = layout.announced(shards, time.time())
@@ -218,7 +218,7 @@ class Resharding:
         if not layout.is_changing:
             raise ChangeRefusedError('its layout is not changing')
         if layout.phase == RETURNING:
-            self.register.note(self.path, layout)
+            self.register.note(self.path)
             return
         cancelled = layout.cancelled(time.time())
         self._write(cancelled, layout)
@@ -251,8 +251,8 @@ class Resharding:
     def sweep(self) -> int:
         """Move the rows that do not belong where they are, once.
 
-        For a container whose layout does not change: late rows of the last
-        change, strays, and what a fault has left.
+        For a container whose layout does not change: strays, and what a fault
+        has left.
 
         :returns: how many it has found
         :raises BackendError: if a server does not answer
@@ -260,7 +260,8 @@ class Resharding:
         root = read_root(self.backend, self.env, self.path)
         if root.layout is None or root.layout.is_changing:
             return 0
-        return self._look_through(self._target(root, root.layout))
+        target = self._target(root, root.layout)
+        return self._look_through(target, [*target.shards(), None])
 
     def _step(self) -> bool:
         """Take one step of the change; return True if that was the last."""
@@ -327,7 +328,8 @@ class Resharding:
         self.progress.total = self.rows_to_move(root)
         self._note('moving')
         quiet_since = time.monotonic()
-        while self._look_through(target):
+        sources = _sources(target)
+        while self._look_through(target, sources):
             quiet_since = time.monotonic()
             sleep(POLL_SECONDS)
         self._note('settling')
@@ -335,7 +337,7 @@ class Resharding:
             self._sleep(
                 self.options.settle_seconds / PASSES_TO_SETTLE, target.layout
             )
-            if self._look_through(target):
+            if self._look_through(target, sources):
                 quiet_since = time.monotonic()
 
     def _sleep(self, seconds: float, layout: Layout) -> None:
@@ -357,50 +359,47 @@ class Resharding:
         :raises BackendError: if a place does not answer
         """
         target = self._target(root, layout or root.record)
-        layout = target.layout
         answers = [
-            self.backend.send(self.base, 'HEAD', _path_of(place).to_wsgi())
-            for place in _sources(target)
+            self.backend.send(
+                self.base, 'HEAD', _path_of(target.place_in(shard)).to_wsgi()
+            )
+            for shard in _sources(target)
         ]
         require_success(a for a in answers if not a.is_missing)
-        rows = sum(answer.object_count for answer in answers)
-        if not 0 < layout.former < layout.shards:
-            return rows
-        # Those that have been moved are in the new shards.
-        moved = sum(
-            answer.object_count
-            for answer in self.backend.head_shards(self.env, target)
-            if answer.is_success and answer.shard >= layout.former
-        )
-        share = (layout.shards - layout.former) / layout.shards
-        return max(0, round((rows + moved) * share) - moved)
+        return sum(answer.object_count for answer in answers)
 
-    def _look_through(self, target: LogicalContainer) -> int:
-        """Move what there is in the places that rows move out of.
+    def _look_through(
+        self, target: LogicalContainer, sources: list[int | None]
+    ) -> int:
+        """Move the rows that do not belong where they are.
 
-        :returns: how many rows it has found
+        :param sources: the shards to look through, None for the root
+        :returns: how many it has found
         """
         # Later than the moves of a process whose clock is ahead.
         changed = time_of_id(target.layout.serial)
         moved_at = int(max(time.time(), changed) * MICROSECONDS)
-        mover = RowMover(self.backend, self.env, self.path, moved_at)
+        is_returning = target.layout.phase == RETURNING
+        mover = RowMover(
+            self.backend, self.env, self.path, moved_at, is_returning
+        )
         outcomes = {}
         failures = []
 
-        def move(_shard: None, place: str) -> Answer:
+        def move(shard: int | None) -> Answer:
+            place = target.place_in(shard)
             try:
                 outcomes[place] = self._move_out_of(place, target, mover)
             except BackendError as err:
                 failures.append(err)
             return Answer(None, '200 OK', {}, [])
 
-        places = _sources(target)
         self.backend.fan_out(
-            move, [(None, place) for place in places], SOURCES_AT_A_TIME
+            move, [(shard,) for shard in sources], SOURCES_AT_A_TIME
         )
         for failure in failures:
             raise failure
-        if len(outcomes) < len(places):
+        if len(outcomes) < len(sources):
             raise BackendError(None, 503, 'rows could not be moved')
         return sum(outcomes.values())
 
@@ -409,10 +408,13 @@ class Resharding:
     ) -> int:
         """Move all rows that do not belong to a place.
 
+        The rows of a page are removed while those of the next are copied.
+
         :returns: how many it has found
         """
         found, marker = 0, ''
-        while True:
+        copied: list[dict] = []
+        while marker is not None:
             agreed, doubtful, marker = self._page(place, marker)
             if self.options.asks_for_objects:
                 agreed, doubtful = [], [*agreed, *doubtful]
@@ -422,51 +424,49 @@ class Resharding:
             count = sum(map(len, misplaced.values()))
             found += count + len(agreed) + len(doubtful) - len(rows)
             self._pay(count)
-            self._move_rows(place, misplaced, target, mover)
-            if marker is None:
-                return found
+            self._move_rows(place, copied, misplaced, target, mover)
+            copied = [row for rows in misplaced.values() for row in rows]
+        self._move_rows(place, copied, {}, target, mover)
+        return found
 
     def _move_rows(
         self,
         place: str,
+        copied: list[dict],
         misplaced: dict[str, list[dict]],
         target: LogicalContainer,
         mover: RowMover,
     ) -> None:
-        """Copy rows to where they belong and remove them.
+        """Remove rows from a place, and copy others to where they belong.
 
-        :param misplaced: rows by the place that they belong to
-        :raises BackendError: if a replica of the new place does not take them
+        :param copied: the rows to remove
+        :param misplaced: the rows to copy, by the place that they belong to
+        :raises BackendError: if a replica does not take them
         """
         policy_index = target.policy_index
 
-        def copy(_shard: None, new_place: str) -> Answer:
-            is_whole = mover.copy(
-                misplaced[new_place], new_place, policy_index
-            )
+        def act(_shard: None, new_place: str | None) -> Answer:
+            if new_place is None:
+                is_whole = mover.remove(copied, policy_index, lambda _: place)
+            else:
+                rows = misplaced[new_place]
+                is_whole = mover.copy(rows, new_place, policy_index)
             status = '200 OK' if is_whole else '503 Replica Away'
             return Answer(None, status, {}, [])
 
-        if not misplaced:
+        places = [*([None] if copied else []), *misplaced]
+        if not places:
             return
         self._check_record_of_late(target.layout)
         answers = self.backend.fan_out(
-            copy, [(None, new_place) for new_place in misplaced], AT_A_TIME
+            act, [(None, each) for each in places], AT_A_TIME
         )
-        rows = [
-            row
-            for answer, rows in zip(answers, misplaced.values(), strict=True)
-            if answer.is_success
-            for row in rows
-        ]
-        self._check_record_of_late(target.layout)
-        is_gone = mover.remove(rows, policy_index, lambda _name: place)
-        self.progress.moved += len(rows)
-        self._note()
-        if not all(answer.is_success for answer in answers) or not is_gone:
+        if not all(answer.is_success for answer in answers):
             raise BackendError(
                 None, 503, 'a replica does not take the rows that move'
             )
+        self.progress.moved += len(copied)
+        self._note()
 
     def _page(
         self, place: str, marker: str
@@ -551,7 +551,7 @@ class Resharding:
         sleep(start - now)
 
     def _put_shards(self, target: LogicalContainer) -> None:
-        for shard in target.shards():
+        for shard in range(target.layout.shards):
             self.put_shard(target, shard)
 
     def put_shard(self, target: LogicalContainer, shard: int) -> None:
@@ -587,14 +587,17 @@ class Resharding:
     def _delete_dropped(self, root: RootState) -> None:
         """Delete the empty backing containers that the layout has no more.
 
-        One that has got a row meanwhile stays, and is adopted.
+        One that has got a row meanwhile stays, and is adopted. Those of a
+        later id are of a change that is about to begin.
         """
         layout = root.record
-        target = self._target(root, layout)
-        count = self.register.backing_count(self.path)
-        for shard in range(layout.shards, count):
-            self._check_record(layout)
-            self.backend.send_to_shard(self.base, target, shard, 'DELETE')
+        for each in listed_backing(self.backend, self.base, self.path):
+            if each.name.layout_id < layout.serial and not layout.has(
+                each.name.layout_id, each.name.shard
+            ):
+                self._check_record_of_late(layout)
+                backing = each.path(self.path).to_wsgi()
+                self.backend.send(self.base, 'DELETE', backing)
 
     def _write(self, layout: Layout, former: Layout | None) -> None:
         """Write the record, at all replicas of the root.
@@ -606,7 +609,7 @@ class Resharding:
         :raises BackendError: if a majority has not taken it
         :raises _RecordChangedError: if another one is there
         """
-        self.register.note(self.path, layout)
+        self.register.note(self.path)
         self._check_record(former)
         timestamp = Timestamp(time_of_id(layout.changed)).internal
         answers = ask_primaries(
@@ -657,24 +660,14 @@ def _path_of(place: str) -> Path:
     return Path('v1', *place.split('/', 1))
 
 
-def _sources(target: LogicalContainer) -> list[str]:
-    """Return the places that may have rows which belong elsewhere.
+def _sources(target: LogicalContainer) -> list[int | None]:
+    """Return the shards that rows move out of, None for the root.
 
-    A shard that is in the old and the new layout keeps its rows when the
-    number of shards falls.
+    Strays move to the shards, and stay if the root is the new place.
     """
     layout = target.layout
-    hidden = hidden_account(target.account)
-    root = [f'{target.account}/{target.container}']
-    if layout.former == 0:
-        return root
-    last = layout.former or layout.shards
-    first = layout.shards if layout.shards < last else 0
-    shards = [
-        f'{hidden}/{target.backing(shard)}' for shard in range(first, last)
-    ]
-    # Strays move to the shards, and stay if the root is the new place.
-    return shards + root if layout.shards else shards
+    former = list(range(layout.shards, layout.backing_count))
+    return [*former, None] if layout.shards else former
 
 
 def _compared(

@@ -22,6 +22,8 @@ from shardmw.listing.params import ListingParams
 from shardmw.listing.rows import Rows, parse_rows
 from shardmw.listing.scan import Scan
 from shardmw.listing.unordered import Strays, UnorderedPage
+from shardmw.placement import backing_container
+from shardmw.record import SHARD_COUNT_LIMIT
 
 #: The root among the sources of a listing. Shards have their indices.
 ROOT = -1
@@ -137,8 +139,11 @@ class ListingRequest:
         The request line of a container server has the query, and so has the
         Referer header if the request goes through the proxy app.
         """
-        longest = self.target.backing(self.target.shards()[-1])
-        path = quote(f'/{self.target.hidden_account}/{longest}')
+        target = self.target
+        longest = backing_container(
+            target.container, target.layout.id, SHARD_COUNT_LIMIT - 1
+        )
+        path = quote(f'/{target.hidden_account}/{longest}')
         return MAX_LINE - LINE_MARGIN - len(self.req.host_url + path)
 
     def _fits(self, query: str) -> bool:

@@ -25,6 +25,21 @@ SECOND_MOVE = FIRST_MOVE + 1
 PLACE = f'{HIDDEN}/backing'
 
 
+@given(st.integers(0, 4_000_000_000 * 100_000), st.integers(0, 2**52))
+def test_a_moved_row_has_the_listed_time_and_the_offset(ticks, moved_at):
+    uploaded = Timestamp(ticks / 100_000)
+    listed = {
+        'name': 'o',
+        'bytes': 1,
+        'content_type': 'text/plain',
+        'hash': 'etag',
+        'last_modified': uploaded.isoformat,
+    }
+    expected = Timestamp(uploaded, offset=moved_at).internal
+    assert moved_row(listed, 0, moved_at)['created_at'] == expected
+    assert tombstone(listed, 0, moved_at)['created_at'] == expected
+
+
 class Database:
     """A container's database, of one policy.
 

@@ -41,6 +41,11 @@ def record(**changes) -> str:
     return json.dumps({k: v for k, v in fields.items() if v is not None})
 
 
+def changing(**changes) -> str:
+    fields = {'changed': ID, 'former': 4, 'former_id': ID, 'phase': 'moving'}
+    return record(**{**fields, **changes})
+
+
 @given(layouts)
 def test_a_record_reads_back_as_it_was_written(layout):
     assert parse_record(layout.to_record()) == layout
@@ -180,10 +185,26 @@ class TestChange:
         announced = PLAIN.announced(count, now)
         assert announced.id == announced.changed > PLAIN.id
 
-    @given(counts.filter(bool), counts.filter(bool), times)
-    def test_of_a_sharded_one_keeps_the_id(self, before, after, now):
+    @given(counts.filter(bool), counts, times)
+    def test_of_a_sharded_one_draws_a_later_id(self, before, after, now):
         assume(before != after)
-        assert Layout(ID, before).announced(after, now).id == ID
+        announced = Layout(ID, before).announced(after, now)
+        assert announced.id == announced.changed > ID
+        assert announced.former_id == ID
+        assert announced.moving(now).done(now).id == announced.id
+
+    @given(counts.filter(bool), counts, times)
+    def test_has_the_backing_containers_of_both(self, before, after, now):
+        assume(before != after)
+        layout = Layout(ID, before).announced(after, now)
+        backing = [layout.backing(i) for i in range(layout.backing_count)]
+        assert backing == [
+            *((layout.id, i) for i in range(after)),
+            *((ID, i) for i in range(before)),
+        ]
+        assert all(layout.has(*each) for each in backing)
+        assert not layout.has(ID, before)
+        assert not layout.has(layout.id, after)
 
     @given(counts, counts, times, st.booleans())
     def test_that_is_cancelled_goes_back(self, before, after, now, is_moving):
@@ -196,6 +217,7 @@ class TestChange:
             before,
             before,
         )
+        assert (back.id, back.former_id) == (layout.former_id, layout.id)
         assert back.done(now).shards == before
 
     @pytest.mark.parametrize(
@@ -203,12 +225,14 @@ class TestChange:
         [
             (record(shards=0), 'shards 0, not a number from 1'),
             (record(changed=ID, former=4), 'fields'),
-            (record(changed=ID, former=32, phase='moving'), 'from 32 to 32'),
-            (record(changed=ID, former=4, phase='done'), "phase 'done'"),
-            (record(changed=ID, former=4, phase=[]), 'phase'),
-            (record(changed=ID, former=-1, phase='moving'), 'shards -1'),
-            (record(changed=ID, former=True, phase='moving'), 'shards True'),
+            (changing(former=32), 'from 32 to 32'),
+            (changing(phase='done'), "phase 'done'"),
+            (changing(phase=[]), 'phase'),
+            (changing(former=-1), 'shards -1'),
+            (changing(former=True), 'shards True'),
             (record(changed='7'), "id '7'"),
+            (changing(former_id='7'), "id '7'"),
+            (changing(former_id=None), 'fields'),
         ],
     )
     def test_whose_record_is_damaged_is_refused(self, text, message):
