@@ -23,7 +23,6 @@ from shardmw.backend.containers import (
     SWIFT_SOURCE,
     BackendError,
     LogicalContainer,
-    described_by,
 )
 from shardmw.backend.infocache import INFOCACHE_ENV, info_at_hand
 from shardmw.backend.shard_reads import ShardReads
@@ -128,14 +127,6 @@ class Backend:
     def _autocreate(self, env: dict, account: str) -> None:
         req = Request(self.owner_env(env))
         Controller(self.proxy_app).autocreate_account(req, account)
-
-    def described_by(self, path: Path, info: dict) -> LogicalContainer | None:
-        """Return the sharded container that an info describes, or None.
-
-        :raises BackendError: if the info says that the root did not answer
-        :raises LayoutError: if the record cannot be read
-        """
-        return described_by(path, info)
 
     def forget_info(self, env: dict, path: Path) -> None:
         """Drop what memcached and the request have cached of a container."""

@@ -45,7 +45,11 @@ from swift.common.middleware.versioned_writes.object_versioning import (
 from swift.common.request_helpers import split_reserved_name
 from swift.common.swob import HTTPServiceUnavailable, Request, Response
 
-from shardmw.backend.containers import LogicalContainer, authorize
+from shardmw.backend.containers import (
+    LogicalContainer,
+    authorize,
+    described_by,
+)
 from shardmw.backend.infocache import RequestState
 from shardmw.backend.requests import Backend
 from shardmw.paths import Path
@@ -215,7 +219,7 @@ class Accounting:
         info = self.backend.container_info_of(
             req.environ, path.version, path.account, owner
         )
-        target = self.backend.described_by(path.of_container(owner), info)
+        target = described_by(path.of_container(owner), info)
         name = _versioned_object(path.name)
         return _Write(path.account, owner, name, info, target)
 

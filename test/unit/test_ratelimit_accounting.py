@@ -19,7 +19,11 @@ from swift.proxy.controllers.base import (
     headers_to_container_info,
 )
 
-from shardmw.backend.containers import RECORD_HEADER, LogicalContainer
+from shardmw.backend.containers import (
+    RECORD_HEADER,
+    LogicalContainer,
+    described_by,
+)
 from shardmw.backend.requests import Backend
 from shardmw.config import parse_options
 from shardmw.paths import parse_path
@@ -202,7 +206,7 @@ class Client:
             req.environ['wsgi.input'] = ByteCountingReader(BytesIO())
         path = parse_path(req.path_info)
         info = self.proxy.infos[container]
-        target = self.proxy.backend.described_by(path, info)
+        target = described_by(path, info)
         accounting = self.proxy.accounting
         count = accounting.write if name is not None else accounting.listing
         return count(req, path, info, target)
