@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands that change layouts: reshard, status and cancel."""
 
+import json
 import sys
 import time
 from collections.abc import Callable
@@ -11,7 +12,8 @@ import click
 from shardmw.admin.arguments import AS_JSON, CONTAINER
 from shardmw.admin.printing import print_json, print_table, printable
 
-#: How often to print how far a change is, on a terminal and elsewhere.
+#: How often to print how far a change is: on a terminal and as JSON, and
+#: elsewhere.
 REPORT_SECONDS = 1, 30
 
 DETACHED = 'announced; shardmw-resharder goes on with it'
@@ -74,7 +76,8 @@ def reshard(
 
     Clients go on reading and writing meanwhile. The container of old versions
     changes with it. The command may be killed: repeated, it goes on where it
-    was.
+    was. The progress is printed on stderr, with --json as a JSON object a
+    line.
     """
     changes, reporter = _changes(context, options)
     if dry_run:
@@ -136,15 +139,19 @@ def status(context: click.Context, as_json: bool) -> None:
 
 
 class _Reporter:
-    """Prints how far changes are, now and then, on stderr."""
+    """Prints how far changes are, now and then, on stderr.
 
-    def __init__(self) -> None:
+    :param as_json: True to print a JSON object a line, False for text
+    """
+
+    def __init__(self, as_json: bool) -> None:
         self.moved: dict[str, int] = {}
+        self._as_json = as_json
         self._started: dict[str, float] = {}
         self._last = 0.0
         self._line = ''
-        terminal, other = REPORT_SECONDS
-        self._seconds = terminal if sys.stderr.isatty() else other
+        often, seldom = REPORT_SECONDS
+        self._seconds = often if as_json or sys.stderr.isatty() else seldom
 
     def __call__(self, name: str, progress) -> None:
         self.moved[name] = progress.moved
@@ -153,7 +160,20 @@ class _Reporter:
         if state == self._line and now - self._last < self._seconds:
             return
         self._line, self._last = state, now
-        click.echo(self._text(name, progress, now), err=True)
+        line = self._json if self._as_json else self._text
+        click.echo(line(name, progress, now), err=True)
+
+    def _json(self, name: str, progress, _now: float) -> str:
+        return json.dumps(
+            {
+                'time': time.time(),
+                'container': name,
+                'phase': progress.phase,
+                'rows_moved': progress.moved,
+                'rows': progress.total,
+                'problem': progress.problem,
+            }
+        )
 
     def _text(self, name: str, progress, now: float) -> str:
         parts = [progress.phase]
@@ -180,7 +200,7 @@ def _changes(context: click.Context, options: dict):
     seconds = options.get('info_cache_seconds')
     if seconds is None:
         seconds = cluster.info_cache_seconds
-    reporter = _Reporter()
+    reporter = _Reporter(options.get('as_json', False))
     move_options = MoveOptions(
         seconds,
         options.get('settle_seconds', 0),
