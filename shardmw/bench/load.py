@@ -3,7 +3,7 @@
 
 import functools
 import heapq
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -113,7 +113,8 @@ class Outcome:
     :param began_at: the same on the wall clock
     :param seconds: for how long requests were sent; of a load whose requests
                     ended before its time, until the last answer
-    :param clients: how many there were
+    :param clients: how many began with it; 0 for a part of a load, which had
+                    begun before
     :param is_exhausted: whether it ended when there were no more requests,
                          and all of them had their answers
     """
@@ -179,6 +180,24 @@ class Outcome:
             return float(self.steady_from <= sample.start < over)
         begin, end = max(sample.start, self.steady_from), min(sample.end, over)
         return max(0.0, end - begin) / took
+
+    def part(self, begin: float, end: float) -> 'Outcome':
+        """Return what was answered in a part of the time.
+
+        :param begin, end: seconds on the monotonic clock
+        """
+        samples = Samples()
+        for each in self.samples:
+            if begin <= each.end < end:
+                samples.append(*each)
+        return replace(
+            self,
+            samples=samples,
+            began=begin,
+            began_at=self.wall_time(begin),
+            seconds=end - begin,
+            clients=0,
+        )
 
     def wall_time(self, monotonic: float) -> float:
         """What the clock on the wall showed then."""

@@ -19,7 +19,15 @@ from urllib.parse import quote, urlencode
 
 from shardmw.bench.chance import shuffling_step
 from shardmw.bench.names import Names, ScatteredNames, in_turns
-from shardmw.bench.units import DELETE, HEAD, READ, Mix, SizeMix
+from shardmw.bench.units import (
+    DELETE,
+    HEAD,
+    LIST,
+    OVERWRITE,
+    READ,
+    Mix,
+    SizeMix,
+)
 
 # Makes the first numbers that fit into its bits fall far apart, evenly.
 _SPREAD_FACTOR = 40503
@@ -337,13 +345,15 @@ class SomePages:
 class Mixed:
     """Different operations, without end.
 
-    Reads and heads are of objects that exist. Writes are of new ones, whose
-    names fall between theirs, and deletes of those that were written, once
-    this was answered. Until one is, a write comes in the place of a delete.
+    Reads, heads and overwrites are of objects that exist. Writes are of new
+    ones, whose names fall between theirs, and deletes of those that were
+    written, once this was answered. Until one is, a write comes in the place
+    of a delete. Pages of listings begin at the names of objects that exist.
 
-    :param names: of objects that exist and are left alone, at least one
+    :param names: of objects that exist and are not deleted, at least one
     :param size: of objects that are written, in bytes
     :param tag: what tells these from those of another load
+    :param page: rows of a page of a listing
     """
 
     container_path: str
@@ -351,7 +361,10 @@ class Mixed:
     names: Names
     size: int | SizeMix
     tag: str = 'new'
-    kinds: ClassVar[tuple[str, ...]] = ('PUT', 'GET', 'HEAD', 'DELETE')
+    page: int = 100
+    kinds: ClassVar[tuple[str, ...]] = (
+        *('PUT', 'GET', 'HEAD', 'DELETE', 'overwrite', 'list'),
+    )
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
         return _MixedRequests(self, first, step)
@@ -370,6 +383,10 @@ class _MixedRequests:
         existing = mixed.container_path, mixed.names, None, True
         self._reads = Reads(*existing).requests(first, step)
         self._heads = Heads(*existing).requests(first, step)
+        self._overwritten = Reads(*existing).requests(first, step)
+        self._pages = Listings(
+            mixed.container_path, mixed.names, mixed.page
+        ).requests(first, step)
         self._written: deque[bytes] = deque()
 
     def __iter__(self) -> Iterator[Request]:
@@ -385,6 +402,12 @@ class _MixedRequests:
         if operation == DELETE and self._written:
             target = self._written.popleft()
             return Request(3, number, b'DELETE', target, None)
+        if operation == OVERWRITE:
+            _, _, _, target, _ = next(self._overwritten)
+            size = _size_of(self._mixed.size, number)
+            return Request(4, number, b'PUT', target, size)
+        if operation == LIST:
+            return next(self._pages)._replace(kind=5, number=number)
         return next(self._uploads)._replace(kind=0, number=number)
 
     def answered(self, request: Request, status: int) -> None:

@@ -22,7 +22,9 @@ _THOUSANDS = re.compile(r'\d{1,3}(?:,\d{3})+')
 _SHARE = re.compile(r'\d+(?:\.\d+)?')
 
 #: The operations of a mix.
-WRITE, READ, HEAD, DELETE = OPERATIONS = ('write', 'read', 'head', 'delete')
+WRITE, READ, HEAD, DELETE, OVERWRITE, LIST = OPERATIONS = (
+    *('write', 'read', 'head', 'delete', 'overwrite', 'list'),
+)
 
 _FOR_SIZES = b'size'
 
@@ -168,6 +170,8 @@ class Mix:
     read: float = 0
     head: float = 0
     delete: float = 0
+    overwrite: float = 0
+    list: float = 0
 
     def __post_init__(self) -> None:
         if not any(astuple(self)):
@@ -202,7 +206,8 @@ def parse_mix(text: str) -> Mix:
         if not known or not _SHARE.fullmatch(share):
             raise ValueError(
                 f'{text!r} is no mix: write some of '
-                'write=20,read=70,head=5,delete=5, each once'
+                f'{", ".join(OPERATIONS)}, each once with its share, such as '
+                'write=20,read=70,head=5,delete=5'
             )
         shares[name] = float(share)
     return Mix(**shares)

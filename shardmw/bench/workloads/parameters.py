@@ -157,7 +157,9 @@ class MixedParameters(ReadParameters):
     """Of a mix of operations."""
 
     mix: str = option(
-        'write=20,read=70,head=5,delete=5', MIX, 'Operations, in percent.'
+        'write=20,read=70,head=5,delete=5',
+        MIX,
+        'Operations, in percent; overwrite and list are others.',
     )
 
 
