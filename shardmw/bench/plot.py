@@ -63,6 +63,18 @@ class Axis:
 
 
 @dataclass(frozen=True)
+class Band:
+    """A range of the x axis that the legend names, drawn behind the series.
+
+    Bands of the same label look the same, and the legend has it once.
+    """
+
+    label: str
+    begin: float
+    end: float
+
+
+@dataclass(frozen=True)
 class Plot:
     """A plot.
 
@@ -76,3 +88,4 @@ class Plot:
     y: Axis
     series: Sequence[Series] = field(default_factory=tuple)
     note: str = ''
+    bands: Sequence[Band] = ()

@@ -15,6 +15,7 @@ from shardmw.bench.drawing.palette import (
     PAPER,
     REFERENCE_COLOUR,
     Look,
+    band_colours,
     looks,
 )
 from shardmw.bench.drawing.ticks import number_text
@@ -70,6 +71,10 @@ def style_of(plot: Plot, series: Series) -> str:
 
 def draw_series(axes: Axes, plot: Plot) -> None:
     """Draw all of them: bars below, what others published on top."""
+    colours = band_colours(band.label for band in plot.bands)
+    for band in plot.bands:
+        colour = colours[band.label]
+        axes.axvspan(band.begin, band.end, color=colour, lw=0, zorder=0)
     look_of = _looks(plot)
     places = _places(plot)
     for series in plot.series:
@@ -93,20 +98,25 @@ def draw_series(axes: Axes, plot: Plot) -> None:
 
 
 def legend_of(plot: Plot) -> tuple[list[Artist], list[str]]:
-    """Keys and labels, each label once; none if there's one series only."""
+    """Keys and labels, each label once, those of bands last.
+
+    None if there is one series only, and no band.
+    """
     shown: dict[str, Series] = {}
     for series in plot.series:
         # of dots with a line, it's the line that can be seen
         if series.label not in shown or series.style == LINE:
             shown[series.label] = series
-    if len(shown) < 2:
+    if len(shown) < 2 and not plot.bands:
         return [], []
     look_of = _looks(plot)
     keys = [
         _key(plot, series, look_of.get(label))
         for label, series in shown.items()
     ]
-    return keys, list(shown)
+    colours = band_colours(band.label for band in plot.bands)
+    keys += [Patch(facecolor=colour) for colour in colours.values()]
+    return keys, [*shown, *colours]
 
 
 def _looks(plot: Plot) -> dict[str, Look]:

@@ -15,6 +15,10 @@ _COLOURS = (
     *('#37474f', '#0072b2', '#d55e00', '#009e73'),
     *('#aa4499', '#c78a00', '#3aa0dd'),
 )
+#: Behind lines, so light that these can be seen on each.
+_BAND_COLOURS = (
+    *('#e3e6e8', '#fbe3c0', '#cfe5f5', '#d6efe2', '#f0dcec', '#f6f0c4'),
+)
 _DASHES = ('-', (0, (5, 1.6)))
 _MARKERS = 'osD^vP*'
 
@@ -40,6 +44,14 @@ def looks(labels: Iterable[str]) -> dict[str, Look]:
     # the first colour is for what others are compared with
     first = 1 if len(distinct) == 1 else 0
     return {label: _look(place) for place, label in enumerate(distinct, first)}
+
+
+def band_colours(labels: Iterable[str]) -> dict[str, str]:
+    """Return a colour for each label, in their order."""
+    return {
+        label: _BAND_COLOURS[place % len(_BAND_COLOURS)]
+        for place, label in enumerate(dict.fromkeys(labels))
+    }
 
 
 def _look(place: int) -> Look:
