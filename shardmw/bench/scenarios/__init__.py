@@ -71,6 +71,7 @@ NAMES = (
     'listing-cost',
     'listing-memory',
     'listing-fairness',
+    'reshard',
 )
 
 

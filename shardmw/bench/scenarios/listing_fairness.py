@@ -25,7 +25,6 @@ from shardmw.bench.kinds import PLAIN, Kind
 from shardmw.bench.load import Load
 from shardmw.bench.names import FlatNames
 from shardmw.bench.options import (
-    CLIENTS,
     COUNT,
     COUNTS,
     DURATION,
@@ -37,7 +36,10 @@ from shardmw.bench.options import (
 from shardmw.bench.parameters import option
 from shardmw.bench.plot import BARS, REFERENCE, Axis, Plot, Series
 from shardmw.bench.runs import Run, runs_of
-from shardmw.bench.scenarios.parameters import LoadParameters
+from shardmw.bench.scenarios.parameters import (
+    LoadParameters,
+    PacedParameters,
+)
 from shardmw.bench.scenarios.transfers import WRITE, kinds_of
 from shardmw.bench.site import Site
 from shardmw.bench.sources import Listings, Uploads
@@ -67,16 +69,13 @@ _p99 = latency_of('p99_ms')
 
 
 @dataclass(frozen=True)
-class Parameters(LoadParameters):
+class Parameters(PacedParameters, LoadParameters):
     """Of the writers, and of who lists.
 
     :param rate: writes/s of all clients together; 0 for all they can
     """
 
     seconds: float = option(10.0, DURATION, 'Of each load.')
-    clients: int = option(
-        16, CLIENTS, 'Clients that write at once.', '-t', '--clients'
-    )
     workers: int = option(
         4,
         WORKERS,
@@ -100,11 +99,6 @@ class Parameters(LoadParameters):
         COUNTS,
         'Shard counts of what is listed, beside the plain container.',
     )
-
-    @property
-    def pace_seconds(self) -> float:
-        """Between two writes of a client."""
-        return self.clients / self.rate if self.rate else 0.0
 
 
 class _Listing(NamedTuple):

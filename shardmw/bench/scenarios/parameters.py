@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shardmw.bench.options import (
+    CLIENTS,
     DURATION,
+    NATURAL,
     POSITIVE,
     PROCESSES,
     SETTING,
@@ -51,6 +53,25 @@ class ClusterParameters(Parameters):
             workers=self.workers,
             settings={**(settings or {}), **self.settings},
         )
+
+
+@dataclass(frozen=True)
+class PacedParameters(Parameters):
+    """Of clients that send so many requests a second, or all they can."""
+
+    clients: int = option(
+        16, CLIENTS, 'Clients that write at once.', '-t', '--clients'
+    )
+    rate: int = option(
+        0,
+        NATURAL,
+        'Requests/s of all of them together, evenly; 0: as fast as they can.',
+    )
+
+    @property
+    def pace_seconds(self) -> float:
+        """Return the time between two requests of a client."""
+        return self.clients / self.rate if self.rate else 0.0
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,613 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``reshard``: changes of a container's layout, idle and with clients."""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from shardmw.bench.changing import Change, Phase, change_layout
+from shardmw.bench.figures import latency
+from shardmw.bench.kinds import PLAIN, sharded
+from shardmw.bench.load import Outcome
+from shardmw.bench.names import FlatNames, ListedNames
+from shardmw.bench.options import (
+    COUNT,
+    COUNTS,
+    DURATION,
+    MIX,
+    POSITIVE,
+    PROCESSES,
+    SIZE,
+    Parsed,
+)
+from shardmw.bench.parameters import option
+from shardmw.bench.plot import BARS, Axis, Band, Plot, Series
+from shardmw.bench.runs import Run
+from shardmw.bench.scenarios.parameters import (
+    ClusterParameters,
+    PacedParameters,
+)
+from shardmw.bench.site import Site
+from shardmw.bench.sources import Mixed
+from shardmw.bench.stage import Stage, run_text
+from shardmw.bench.summary import Summary, errors_text, summarize
+from shardmw.bench.tables import Table, figure, number, plain, ratio
+from shardmw.bench.units import parse_choices, parse_mix
+
+NAME = 'reshard'
+SUMMARY = 'Changes of the number of shards, idle and while clients write.'
+PUBLISHED = ''
+
+#: The cases: no clients; clients, and the rows move as fast as they can;
+#: clients, and the rows move at a bounded rate.
+IDLE, UNBOUNDED, BOUNDED = CASES = ('idle', 'unbounded', 'bounded')
+
+#: The parts of a load that is under way before, during and after a change.
+BEFORE, DURING, MOVING, AFTER = 'before', 'during', 'moving', 'after'
+
+#: The container for which the duration of a change is computed.
+LARGE_ROWS = 200_000_000
+
+#: The most that the p99 of a bounded change may be of that before.
+GOAL_RATIO = 1.5
+
+# Objects that clients read and overwrite.
+_OBJECTS = 1000
+
+# Swift's default, which is the least time that a change waits before rows
+# move; other scenarios have more.
+_NODE_TIMEOUT = '10'
+
+_MOST_POINTS = 120
+_LEAST_STEP_SECONDS = 2
+_READS = ('GET', 'list')
+_ALL = 'all'
+_HOUR = 3600
+
+_CASES = Parsed('cases', lambda text: parse_choices(text, CASES), ','.join)
+
+
+@dataclass(frozen=True)
+class Parameters(PacedParameters, ClusterParameters):
+    """Of the container, its changes, and the clients."""
+
+    rows: int = option(1_000_000, COUNT, 'Rows in the container.')
+    shards: tuple[int, ...] = option(
+        (4, 32), COUNTS, 'Shard counts, there and back: 0, 4, 32, 4, 0.'
+    )
+    cases: tuple[str, ...] = option(
+        CASES,
+        _CASES,
+        'Without clients (idle), and with them: rows move without a bound '
+        '(unbounded) or with one (bounded).',
+    )
+    rows_per_second: int = option(
+        2000, POSITIVE, 'The bound of the bounded changes.'
+    )
+    settle_seconds: float = option(
+        30.0, DURATION, 'How long the old place has to stay empty.'
+    )
+    info_cache_seconds: int = option(
+        5, POSITIVE, 'How long proxies cache container info.'
+    )
+    seconds: float = option(
+        30.0, DURATION, 'Of the load before and after each change.'
+    )
+    mix: str = option(
+        'write=40,overwrite=20,delete=5,read=25,list=10',
+        MIX,
+        'Requests of the clients, in percent.',
+    )
+    page: int = option(100, POSITIVE, 'Rows of a page of a listing.')
+    size: int = option(1, SIZE, 'Of the objects.', '-b', '--size')
+    processes: int = option(
+        2, PROCESSES, 'Processes that the clients are spread over.'
+    )
+
+    @property
+    def changes(self) -> list[tuple[int, int]]:
+        """Return the shard counts before and after each change."""
+        back = reversed(self.shards[:-1])
+        return list(pairwise((0, *self.shards, *back, 0)))
+
+
+class _Step(NamedTuple):
+    """A change in one of the cases."""
+
+    case: str
+    former: int
+    shards: int
+
+    @property
+    def change(self) -> str:
+        return f'{_count(self.former)} to {_count(self.shards)}'
+
+    @property
+    def word(self) -> str:
+        """Return a part of the name of a file."""
+        return f'{self.case}-{self.former}-{self.shards}'
+
+    def case_text(self, parameters: Parameters) -> str:
+        """Return the case for people."""
+        if self.case == BOUNDED:
+            return f'clients, {number(parameters.rows_per_second)} rows/s'
+        return 'clients, no bound' if self.case == UNBOUNDED else 'no clients'
+
+
+def measure(
+    stage: Stage, keep: Callable[[Mapping], None]
+) -> dict[str, object]:
+    """Make all changes of a container in each case, one after the other."""
+    parameters = stage.parameters
+    figures: dict[str, object] = {'rows': []}
+    cached = str(parameters.info_cache_seconds)
+    settings = {
+        'proxy-server.recheck_container_existence': cached,
+        'proxy-server.recheck_account_existence': cached,
+        'proxy-server.node_timeout': _NODE_TIMEOUT,
+    }
+    with stage.site(parameters.cluster(settings)) as site:
+        for case in parameters.cases:
+            container, objects = _filled(stage, site)
+            for former, shards in parameters.changes:
+                step = _Step(case, former, shards)
+                row = _measured(stage, site, container, objects, step)
+                figures['rows'].append(row)
+                keep(figures)
+    return figures
+
+
+def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
+    """Rates and latencies, the time of each phase, each kind of request."""
+    rows = figures['rows']
+    if not rows:
+        return []
+    found = [
+        _summary_table(parameters, rows),
+        _phases_table(parameters, rows),
+    ]
+    if any(row['clients'] for row in rows):
+        found.append(_kinds_table(parameters, rows))
+    return found
+
+
+def plots(parameters: Parameters, figures: Mapping) -> list[Plot]:
+    """Rates and latencies by change, and each change over time."""
+    rows = figures['rows']
+    by_case = {
+        case: own
+        for case in parameters.cases
+        if (own := [row for row in rows if row['case'] == case])
+    }
+    if not by_case:
+        return []
+    found = [_rows_plot(parameters, by_case)]
+    for own in by_case.values():
+        if own[0]['clients']:
+            found.append(_latency_plot(parameters, own))
+            found += [
+                plot for row in own for plot in _over_time(parameters, row)
+            ]
+    return found
+
+
+def points_of(outcome: Outcome, step: int) -> list[dict[str, object]]:
+    """Return rates and latencies of each so many seconds of a load. Pure.
+
+    :returns: ``seconds`` is the middle of each; ``writes`` and ``reads`` are
+              their latencies in milliseconds, None of no requests
+    """
+    bins = [([], []) for _ in range(int(outcome.seconds // step))]
+    for each in outcome.samples:
+        place = int((each.end - outcome.began) // step)
+        if each.is_admitted and 0 <= place < len(bins):
+            is_read = outcome.kinds[each.kind] in _READS
+            bins[place][is_read].append(each.end - each.start)
+    return [
+        {
+            'seconds': (place + 0.5) * step,
+            'rate': (len(writes) + len(reads)) / step,
+            'writes': latency(writes)._asdict(),
+            'reads': latency(reads)._asdict(),
+        }
+        for place, (writes, reads) in enumerate(bins)
+    ]
+
+
+def _filled(stage: Stage, site: Site) -> tuple[str, ListedNames]:
+    """Make a plain container with rows; return the names of its objects."""
+    parameters = stage.parameters
+    names = FlatNames(parameters.rows)
+    count = min(_OBJECTS, len(names))
+    objects = ListedNames(
+        tuple(names[i * len(names) // count] for i in range(count))
+    )
+    with stage.screen.status(f'putting {number(len(names))} rows there'):
+        container = site.make(PLAIN, names)
+        site.fill(container, PLAIN, names)
+    site.populate(container, objects, parameters.size)
+    return container, objects
+
+
+def _measured(
+    stage: Stage, site: Site, container: str, objects: ListedNames, step: _Step
+) -> dict[str, object]:
+    """Make a change, with clients if the case has any."""
+    parameters = stage.parameters
+    label = f'{step.case_text(parameters)}, {step.change}'
+    row: dict[str, object] = {
+        'case': step.case,
+        'former': step.former,
+        'shards': step.shards,
+        'clients': 0,
+    }
+    if step.case == IDLE:
+        change = _changed(stage, site, container, step, label)
+        load_seconds = 0.0
+    else:
+        source = Mixed(
+            site.container_path(container),
+            parse_mix(parameters.mix),
+            objects,
+            parameters.size,
+            step.word,
+            parameters.page,
+        )
+        load = site.load(
+            source,
+            parameters.clients,
+            pace_seconds=parameters.pace_seconds,
+        )
+        running = stage.clients.begin(load)
+        running.sleep_until(parameters.seconds)
+        change = _changed(stage, site, container, step, label)
+        time.sleep(parameters.seconds)
+        outcome = stage.checked(running.stop())
+        load_seconds = change.began_at - outcome.began_at
+        points = points_of(outcome, _step_seconds(outcome.seconds))
+        row |= {
+            'clients': parameters.clients,
+            **_parts(stage, outcome, change, step, label),
+            'points': points,
+        }
+    return {
+        **row,
+        'load_seconds': load_seconds,
+        'rows_moved': change.rows_moved,
+        'rows_per_second': change.rows_per_second,
+        'phases': {each.name: each.seconds for each in change.phases},
+        'change': change.as_json(),
+    }
+
+
+def _changed(
+    stage: Stage, site: Site, container: str, step: _Step, label: str
+) -> Change:
+    parameters = stage.parameters
+    bound = parameters.rows_per_second if step.case == BOUNDED else 0
+    options = {
+        '--settle-seconds': plain(parameters.settle_seconds),
+        '--info-cache-seconds': plain(parameters.info_cache_seconds),
+        '--rows-per-second': str(bound),
+    }
+    with stage.screen.status(label):
+        change = change_layout(
+            site.cluster,
+            f'{site.account.name}/{container}',
+            step.shards,
+            [word for pair in options.items() for word in pair],
+        )
+    stage.screen.line(
+        f'{label}: {number(change.rows_moved)} rows, '
+        f'{figure(change.rows_per_second)} rows/s, '
+        f'{figure(change.seconds)} s in all'
+    )
+    return change
+
+
+def _parts(
+    stage: Stage, outcome: Outcome, change: Change, step: _Step, label: str
+) -> dict[str, object]:
+    """Return a run for each part of a load in which a change was made."""
+    begin = outcome.began + change.began_at - outcome.began_at
+    end = begin + change.seconds
+    first = min(outcome.steady_from, (outcome.began + begin) / 2)
+    spans = {
+        BEFORE: (first, begin),
+        DURING: (begin, end),
+        AFTER: (end, outcome.began + outcome.seconds),
+    }
+    if change.moving is not None:
+        moving = change.moving
+        spans[MOVING] = (begin + moving.begin, begin + moving.end)
+    found = {}
+    for name, span in spans.items():
+        shards = step.former if name == BEFORE else step.shards
+        run = Run(
+            'mixed',
+            sharded(shards) if shards else PLAIN,
+            0,
+            {'part': name},
+            summarize(outcome.part(*span)),
+        )
+        found[name] = run.as_json()
+        stage.screen.line(f'{label}, {name}: {run_text(run)}')
+    return found
+
+
+def _summary_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
+    bound = number(parameters.rows_per_second)
+    return Table(
+        f'Changes of layout: {number(parameters.rows)} rows',
+        (
+            *('case', 'change', 'rows moved', 'rows/s', '200M rows h'),
+            *('requests/s before', 'during', 'after', 'p99 before ms'),
+            *('during to before', 'moving to before', 'refused', 'errors'),
+        ),
+        [_summary_row(parameters, row) for row in rows],
+        (
+            '*Rows/s*: while rows move. *200M rows h*: the hours in which '
+            f'{number(LARGE_ROWS)} rows move at that rate, computed. '
+            '*Refused* and *errors*: requests of clients from the start of '
+            f'the load to its end, {plain(parameters.seconds)} s after the '
+            'change; the goal is 0 of both.',
+            '*During to before*: the p99 of all requests from the start of '
+            'the command to its end, divided by that before; *moving to '
+            f'before*: while rows move. The goal at {bound} rows/s is '
+            f'{plain(GOAL_RATIO)}.',
+            _clients_note(parameters),
+            'All servers, the clients and the command share one machine. The '
+            f'rows were put into the database, of which {_OBJECTS:,} have '
+            'objects.',
+        ),
+        names=2,
+    )
+
+
+def _clients_note(parameters: Parameters) -> str:
+    manner = (
+        f'together send {number(parameters.rate)} requests/s, evenly'
+        if parameters.rate
+        else 'each send the next request when the last one is answered, so '
+        'their rate falls when the machine has other work'
+    )
+    return (
+        f'{number(parameters.clients)} clients {manner}. The mix in percent: '
+        f'{parameters.mix}; a page has {number(parameters.page)} rows.'
+    )
+
+
+def _summary_row(parameters: Parameters, row: Mapping) -> tuple[str, ...]:
+    rate = row['rows_per_second']
+    step = _step(row)
+    before, during, moving, after = (
+        _summary(row, part) for part in (BEFORE, DURING, MOVING, AFTER)
+    )
+    known = [each for each in (before, during, after) if each]
+    errors: dict[str, int] = {}
+    for each in known:
+        for what, count in each.errors.items():
+            errors[what] = errors.get(what, 0) + count
+    return (
+        step.case_text(parameters),
+        step.change,
+        number(row['rows_moved']),
+        figure(rate),
+        figure(LARGE_ROWS / rate / _HOUR if rate else None),
+        *(
+            figure(each.done_rate if each else None)
+            for each in (before, during, after)
+        ),
+        figure(_p99(before)),
+        ratio(_p99(during), _p99(before)),
+        ratio(_p99(moving), _p99(before)),
+        number(sum(each.refused for each in known) if known else None),
+        errors_text(errors) if known else '—',
+    )
+
+
+def _phases_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
+    names = list(dict.fromkeys(name for row in rows for name in row['phases']))
+    return Table(
+        'Seconds of each phase',
+        ('case', 'change', 'all', *names),
+        [
+            (
+                _step(row).case_text(parameters),
+                _step(row).change,
+                figure(row['change']['seconds']),
+                *(number(row['phases'].get(name), 1) for name in names),
+            )
+            for row in rows
+        ],
+        (
+            'The waits are short here: proxies cache container info for '
+            f'{number(parameters.info_cache_seconds)} s (60 by default), and '
+            'the old place has to stay empty for '
+            f'{plain(parameters.settle_seconds)} s (86,400 by default).',
+        ),
+        names=2,
+    )
+
+
+def _kinds_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
+    return Table(
+        'Latency by kind of request',
+        (
+            *('case', 'change', 'request', 'p50 before ms', 'during'),
+            *('moving', 'after', 'p99 before ms', 'during', 'moving'),
+            *('after', 'moving to before'),
+        ),
+        [
+            (
+                _step(row).case_text(parameters),
+                _step(row).change,
+                *_kind_cells(row, kind),
+            )
+            for row in rows
+            if row['clients']
+            for kind in (_ALL, *row[BEFORE]['summary']['by_operation'])
+        ],
+        (
+            '*Overwrite*: PUT of a name that exists. *Moving to before*: of '
+            'the p99.',
+        ),
+        names=3,
+    )
+
+
+def _kind_cells(row: Mapping, kind: str) -> Iterator[str]:
+    parts = [
+        _summary(row, part, kind) for part in (BEFORE, DURING, MOVING, AFTER)
+    ]
+    yield kind
+    for each in parts:
+        yield figure(each.latency.p50_ms if each else None)
+    for each in parts:
+        yield figure(_p99(each))
+    yield ratio(_p99(parts[2]), _p99(parts[0]))
+
+
+def _rows_plot(
+    parameters: Parameters, by_case: Mapping[str, Sequence[Mapping]]
+) -> Plot:
+    return Plot(
+        f'{NAME}-rows',
+        f'Changes of layout: rows moved a second, {number(parameters.rows)} '
+        'rows',
+        _changes_axis(parameters),
+        Axis('rows/s'),
+        [
+            _bars(
+                _step(own[0]).case_text(parameters),
+                parameters,
+                own,
+                lambda row: row['rows_per_second'],
+            )
+            for own in by_case.values()
+        ],
+        'While rows move, without the waits.',
+    )
+
+
+def _latency_plot(parameters: Parameters, rows: Sequence[Mapping]) -> Plot:
+    step = _step(rows[0])
+    return Plot(
+        f'{NAME}-p99-{step.case}',
+        f'Requests of clients: 99th percentile ({step.case_text(parameters)})',
+        _changes_axis(parameters),
+        Axis('p99 (ms)'),
+        [
+            _bars(
+                part,
+                parameters,
+                rows,
+                lambda row, part=part: _p99(_summary(row, part)),
+            )
+            for part in (BEFORE, DURING, MOVING, AFTER)
+        ],
+        'Of all requests. During: from the start of the command to its end; '
+        'moving: the part of it in which rows move.',
+    )
+
+
+def _changes_axis(parameters: Parameters) -> Axis:
+    steps = [_Step('', *each) for each in parameters.changes]
+    return Axis('change', names=[step.change for step in steps])
+
+
+def _bars(
+    label: str,
+    parameters: Parameters,
+    rows: Sequence[Mapping],
+    value: Callable[[Mapping], float | None],
+) -> Series:
+    found = [
+        (parameters.changes.index((row['former'], row['shards'])), value(row))
+        for row in rows
+    ]
+    known = [(place, each) for place, each in found if each is not None]
+    return Series(label, [x for x, _ in known], [y for _, y in known], BARS)
+
+
+def _over_time(parameters: Parameters, row: Mapping) -> Iterator[Plot]:
+    """Yield the plots of a change with clients: rates and latencies."""
+    step = _step(row)
+    change = Change.from_json(row['change'])
+    points = row['points']
+    x = [each['seconds'] for each in points]
+    began, end = row['load_seconds'], (x[-1] if x else 0.0)
+    what = f'{step.change} ({step.case_text(parameters)})'
+    axis = Axis('time since the clients began (s)')
+    bands = [
+        Band(each.name, began + each.begin, began + each.end)
+        for each in (*change.phases[:-1], _to_end(change, end - began))
+    ]
+    rates = change.rates(_step_seconds(end))
+    yield Plot(
+        f'{NAME}-rates-{step.word}',
+        f'Rates over time: {what}',
+        axis,
+        Axis('rate (/s)', log=True),
+        [
+            Series('requests of clients', x, [e['rate'] for e in points]),
+            Series(
+                'rows moved',
+                [began + seconds for seconds, _ in rates],
+                [rate for _, rate in rates],
+            ),
+        ],
+        bands=bands,
+    )
+    yield Plot(
+        f'{NAME}-latency-{step.word}',
+        f'Latency over time: {what}',
+        axis,
+        Axis('latency (ms)', log=True),
+        [
+            Series(
+                f'{what} {name}', x, [e[what][f'{name}_ms'] for e in points]
+            )
+            for name in ('p99', 'p50')
+            for what in ('writes', 'reads')
+        ],
+        f'Of each {plain(_step_seconds(end))} s. Writes: PUT and DELETE of '
+        'objects; reads: GET of objects and of pages of the listing.',
+        bands=bands,
+    )
+
+
+def _to_end(change: Change, seconds: float) -> Phase:
+    """Return the last phase, which lasts until the end of the load."""
+    last = change.phases[-1]
+    return last._replace(end=max(seconds, last.end))
+
+
+def _step_seconds(seconds: float) -> int:
+    """Return how many seconds make a point of a plot."""
+    return max(_LEAST_STEP_SECONDS, math.ceil(seconds / _MOST_POINTS))
+
+
+def _step(row: Mapping) -> _Step:
+    return _Step(row['case'], row['former'], row['shards'])
+
+
+def _summary(row: Mapping, part: str, kind: str = _ALL) -> Summary | None:
+    """Return the summary of a part of the load, None if there is none."""
+    if part not in row:
+        return None
+    summary = Run.from_json(row[part]).summary
+    if kind == _ALL:
+        return summary
+    return summary.of(kind) if kind in summary.by_operation else None
+
+
+def _p99(summary: Summary | None) -> float | None:
+    return summary.latency.p99_ms if summary else None
+
+
+def _count(shards: int) -> str:
+    return str(shards) if shards else PLAIN.label
