@@ -100,12 +100,8 @@ class Change:
             ):
                 kept.append(each)
         return [
-            (
-                (before.seconds + after.seconds) / 2,
-                (after.moved - before.moved)
-                / (after.seconds - before.seconds),
-            )
-            for before, after in pairwise(kept)
+            ((begin + end) / 2, (moved - before) / (end - begin))
+            for (begin, _, before, _), (end, _, moved, _) in pairwise(kept)
         ]
 
     def as_json(self) -> dict[str, object]:

@@ -49,7 +49,33 @@ def test_a_scenario_is_measured(name, cluster, tmp_path):
     assert 'N = 2' in ran.output
 
 
+def test_changes_of_layout_are_measured(cluster, tmp_path):
+    options = ['--rows', '3000', '--shards', '2', '-t', '2', '--seconds', '1']
+    options += ['--rows-per-second', '1000', '--cases', 'bounded']
+    options += ['--settle-seconds', '0.5', '--info-cache-seconds', '1']
+    options += ['--set', 'proxy-server.node_timeout=3']
+    options += ['--set', 'proxy-server.conn_timeout=1']
+    with own_cluster_is(cluster):
+        ran = run_here(
+            'scenario', 'reshard', *options, '--output', str(tmp_path)
+        )
+    assert ran.exit_code == 0, ran.output
+    result = result_of(tmp_path, 'scenario-reshard')
+    assert result['complete']
+    rows = result['figures']['rows']
+    assert [row['shards'] for row in rows] == [2, 0]
+    for row in rows:
+        assert row['rows_moved'] >= 3000
+        assert row['rows_per_second'] < 1100
+        assert row['during']['summary']['errors'] == {}
+        assert row['during']['summary']['refused'] == 0
+    assert len(csv_rows(tmp_path, 'scenario-reshard')) == 2
+    made = run_here('report', '--output', str(tmp_path))
+    assert made.exit_code == 0, made.output
+    assert 'Rates over time' in (tmp_path / 'report.html').read_text()
+
+
 def test_all_scenarios_are_listed_with_a_line_each():
     ran = run_here('scenario', '--help')
-    for name in (*SCENARIOS, 'container-growth', 'all'):
+    for name in (*SCENARIOS, 'container-growth', 'reshard', 'all'):
         assert f'\n  {name} ' in ran.output

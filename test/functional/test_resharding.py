@@ -237,6 +237,20 @@ def test_a_detached_change_is_made_by_the_daemon(
     assert f'{filled}' in admin('status').stdout
 
 
+def test_the_progress_is_printed_as_json(client, admin, filled):
+    path = f'{client.account}/{filled}'
+    settle = ('--settle-seconds', SETTLE_SECONDS)
+    ran = admin('reshard', path, '3', *settle, '--json')
+    reports = [json.loads(line) for line in ran.stderr.splitlines()]
+    assert {each['container'] for each in reports} == {path}
+    phases = list(dict.fromkeys(each['phase'] for each in reports))
+    assert phases == [
+        *('announced', 'waiting to move', 'moving'),
+        *('settling', 'cleaning up', 'done'),
+    ]
+    assert reports[-1]['rows_moved'] == len(NAMES)
+
+
 def test_the_container_of_old_versions_changes_with_its_owner(
     client, admin, filled
 ):

@@ -27,6 +27,7 @@ from shardmw.bench.plot import (
     STEPS,
     STROKES,
     Axis,
+    Band,
     Plot,
     Series,
 )
@@ -52,6 +53,8 @@ BY_SIZE = Plot(
         Series('published', SIZES, [4, 40, 1000], REFERENCE),
     ],
 )
+
+BANDS = [Band('moving', 1, 2), Band('done', 2, 3), Band('moving', 3, 4)]
 
 
 def texts_in(drawing: str) -> list[str]:
@@ -106,6 +109,13 @@ class TestSvg:
             ],
         )
         assert texts_in(svg(both)).count('plain') == 1
+
+    def test_bands_are_in_the_legend_once(self):
+        alone = replace(many_of(1, 50, LINE), bands=BANDS)
+        texts = texts_in(svg(alone))
+        assert [each for each in texts if each in ('moving', 'done')] == [
+            *('moving', 'done'),
+        ]
 
     def test_it_can_stand_in_a_page_among_others(self):
         ids = [

@@ -288,6 +288,15 @@ class TestMixed:
             exists = request.target.decode() in [f'{PATH}/{n}' for n in FEW]
             assert exists == (request.method in (b'GET', b'HEAD'))
 
+    def test_what_exists_is_overwritten_and_listed(self):
+        mixed = replace(self.MIXED, mix=Mix(overwrite=50, list=50), page=7)
+        requests = [*islice(mixed.requests(0, 1), 100)]
+        of_method = {b'PUT': set(), b'GET': set()}
+        for each in requests:
+            of_method[each.method].add(each.target.decode())
+        assert of_method[b'PUT'] == {f'{PATH}/{name}' for name in FEW}
+        assert all('&limit=7' in target for target in of_method[b'GET'])
+
     def test_processes_write_different_objects(self):
         requests = shared(self.MIXED, 3, 100)
         written = [r.target for r in requests if r.method == b'PUT']

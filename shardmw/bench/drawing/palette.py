@@ -18,6 +18,7 @@ _COLOURS = (
 #: Behind lines, so light that these can be seen on each.
 _BAND_COLOURS = (
     *('#e3e6e8', '#fbe3c0', '#cfe5f5', '#d6efe2', '#f0dcec', '#f6f0c4'),
+    '#e2dcf5',
 )
 _DASHES = ('-', (0, (5, 1.6)))
 _MARKERS = 'osD^vP*'

@@ -3,14 +3,15 @@
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from shardmw.bench.changing import Change, Phase, change_layout
+from shardmw.bench.changing import Change, change_layout
 from shardmw.bench.figures import latency
-from shardmw.bench.kinds import PLAIN, sharded
+from shardmw.bench.kinds import PLAIN
 from shardmw.bench.load import Outcome
 from shardmw.bench.names import FlatNames, ListedNames
 from shardmw.bench.options import (
@@ -24,7 +25,7 @@ from shardmw.bench.options import (
     Parsed,
 )
 from shardmw.bench.parameters import option
-from shardmw.bench.plot import BARS, Axis, Band, Plot, Series
+from shardmw.bench.plot import Axis, Band, Plot, Series
 from shardmw.bench.runs import Run
 from shardmw.bench.scenarios.parameters import (
     ClusterParameters,
@@ -127,7 +128,7 @@ class _Step(NamedTuple):
 
     @property
     def word(self) -> str:
-        """Return a part of the name of a file."""
+        """Return what tells the objects and plots of changes apart."""
         return f'{self.case}-{self.former}-{self.shards}'
 
     def case_text(self, parameters: Parameters) -> str:
@@ -169,29 +170,42 @@ def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
         _summary_table(parameters, rows),
         _phases_table(parameters, rows),
     ]
-    if any(row['clients'] for row in rows):
+    if any(BEFORE in row for row in rows):
         found.append(_kinds_table(parameters, rows))
     return found
 
 
 def plots(parameters: Parameters, figures: Mapping) -> list[Plot]:
-    """Rates and latencies by change, and each change over time."""
-    rows = figures['rows']
-    by_case = {
-        case: own
-        for case in parameters.cases
-        if (own := [row for row in rows if row['case'] == case])
+    """Rates and latencies over time, of each change with clients."""
+    return [
+        plot
+        for row in figures['rows']
+        if BEFORE in row
+        for plot in _over_time(parameters, row)
+    ]
+
+
+def runs_of_parts(outcome: Outcome, change: Change) -> dict[str, Run]:
+    """Return a run for each part of a load in which a change was made. Pure.
+
+    The part *moving* is a part of *during*, if rows moved.
+    """
+    begin = outcome.began + change.began_at - outcome.began_at
+    end = begin + change.seconds
+    first = min(outcome.steady_from, (outcome.began + begin) / 2)
+    spans = {
+        BEFORE: (first, begin),
+        DURING: (begin, end),
+        AFTER: (end, outcome.began + outcome.seconds),
     }
-    if not by_case:
-        return []
-    found = [_rows_plot(parameters, by_case)]
-    for own in by_case.values():
-        if own[0]['clients']:
-            found.append(_latency_plot(parameters, own))
-            found += [
-                plot for row in own for plot in _over_time(parameters, row)
-            ]
-    return found
+    if moving := change.moving:
+        spans[MOVING] = (begin + moving.begin, begin + moving.end)
+    return {
+        part: Run(
+            'mixed', PLAIN, 0, {'part': part}, summarize(outcome.part(*span))
+        )
+        for part, span in spans.items()
+    }
 
 
 def points_of(outcome: Outcome, step: int) -> list[dict[str, object]]:
@@ -236,57 +250,60 @@ def _measured(
     stage: Stage, site: Site, container: str, objects: ListedNames, step: _Step
 ) -> dict[str, object]:
     """Make a change, with clients if the case has any."""
-    parameters = stage.parameters
-    label = f'{step.case_text(parameters)}, {step.change}'
-    row: dict[str, object] = {
-        'case': step.case,
-        'former': step.former,
-        'shards': step.shards,
-        'clients': 0,
-    }
     if step.case == IDLE:
-        change = _changed(stage, site, container, step, label)
-        load_seconds = 0.0
+        change, of_clients = _changed(stage, site, container, step), {}
     else:
-        source = Mixed(
-            site.container_path(container),
-            parse_mix(parameters.mix),
-            objects,
-            parameters.size,
-            step.word,
-            parameters.page,
+        change, of_clients = _with_clients(
+            stage, site, container, objects, step
         )
-        load = site.load(
-            source,
-            parameters.clients,
-            pace_seconds=parameters.pace_seconds,
-        )
-        running = stage.clients.begin(load)
-        running.sleep_until(parameters.seconds)
-        change = _changed(stage, site, container, step, label)
-        time.sleep(parameters.seconds)
-        outcome = stage.checked(running.stop())
-        load_seconds = change.began_at - outcome.began_at
-        points = points_of(outcome, _step_seconds(outcome.seconds))
-        row |= {
-            'clients': parameters.clients,
-            **_parts(stage, outcome, change, step, label),
-            'points': points,
-        }
     return {
-        **row,
-        'load_seconds': load_seconds,
+        **step._asdict(),
         'rows_moved': change.rows_moved,
         'rows_per_second': change.rows_per_second,
         'phases': {each.name: each.seconds for each in change.phases},
+        **of_clients,
         'change': change.as_json(),
     }
 
 
-def _changed(
-    stage: Stage, site: Site, container: str, step: _Step, label: str
-) -> Change:
+def _with_clients(
+    stage: Stage, site: Site, container: str, objects: ListedNames, step: _Step
+) -> tuple[Change, dict[str, object]]:
+    """Make a change during a load; return it and what came of the load."""
     parameters = stage.parameters
+    source = Mixed(
+        site.container_path(container),
+        parse_mix(parameters.mix),
+        objects,
+        parameters.size,
+        step.word,
+        parameters.page,
+    )
+    load = site.load(
+        source, parameters.clients, pace_seconds=parameters.pace_seconds
+    )
+    running = stage.clients.begin(load)
+    running.sleep_until(parameters.seconds)
+    change = _changed(stage, site, container, step)
+    time.sleep(parameters.seconds)
+    outcome = stage.checked(running.stop())
+    runs = runs_of_parts(outcome, change)
+    for part, run in runs.items():
+        stage.screen.line(f'{part}: {run_text(run)}')
+    step_seconds = max(
+        _LEAST_STEP_SECONDS, math.ceil(outcome.seconds / _MOST_POINTS)
+    )
+    return change, {
+        'seconds_before': change.began_at - outcome.began_at,
+        **{part: run.as_json() for part, run in runs.items()},
+        'point_seconds': step_seconds,
+        'points': points_of(outcome, step_seconds),
+    }
+
+
+def _changed(stage: Stage, site: Site, container: str, step: _Step) -> Change:
+    parameters = stage.parameters
+    label = f'{step.case_text(parameters)}, {step.change}'
     bound = parameters.rows_per_second if step.case == BOUNDED else 0
     options = {
         '--settle-seconds': plain(parameters.settle_seconds),
@@ -305,37 +322,10 @@ def _changed(
         f'{figure(change.rows_per_second)} rows/s, '
         f'{figure(change.seconds)} s in all'
     )
+    for problem in dict.fromkeys(each.problem for each in change.moments):
+        if problem:
+            stage.screen.warning(f'the change waited: {problem}')
     return change
-
-
-def _parts(
-    stage: Stage, outcome: Outcome, change: Change, step: _Step, label: str
-) -> dict[str, object]:
-    """Return a run for each part of a load in which a change was made."""
-    begin = outcome.began + change.began_at - outcome.began_at
-    end = begin + change.seconds
-    first = min(outcome.steady_from, (outcome.began + begin) / 2)
-    spans = {
-        BEFORE: (first, begin),
-        DURING: (begin, end),
-        AFTER: (end, outcome.began + outcome.seconds),
-    }
-    if change.moving is not None:
-        moving = change.moving
-        spans[MOVING] = (begin + moving.begin, begin + moving.end)
-    found = {}
-    for name, span in spans.items():
-        shards = step.former if name == BEFORE else step.shards
-        run = Run(
-            'mixed',
-            sharded(shards) if shards else PLAIN,
-            0,
-            {'part': name},
-            summarize(outcome.part(*span)),
-        )
-        found[name] = run.as_json()
-        stage.screen.line(f'{label}, {name}: {run_text(run)}')
-    return found
 
 
 def _summary_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
@@ -382,18 +372,13 @@ def _clients_note(parameters: Parameters) -> str:
 
 def _summary_row(parameters: Parameters, row: Mapping) -> tuple[str, ...]:
     rate = row['rows_per_second']
-    step = _step(row)
     before, during, moving, after = (
         _summary(row, part) for part in (BEFORE, DURING, MOVING, AFTER)
     )
     known = [each for each in (before, during, after) if each]
-    errors: dict[str, int] = {}
-    for each in known:
-        for what, count in each.errors.items():
-            errors[what] = errors.get(what, 0) + count
+    errors = sum((Counter(each.errors) for each in known), Counter())
     return (
-        step.case_text(parameters),
-        step.change,
+        *_labels(parameters, row),
         number(row['rows_moved']),
         figure(rate),
         figure(LARGE_ROWS / rate / _HOUR if rate else None),
@@ -416,8 +401,7 @@ def _phases_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
         ('case', 'change', 'all', *names),
         [
             (
-                _step(row).case_text(parameters),
-                _step(row).change,
+                *_labels(parameters, row),
                 figure(row['change']['seconds']),
                 *(number(row['phases'].get(name), 1) for name in names),
             )
@@ -443,12 +427,11 @@ def _kinds_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
         ),
         [
             (
-                _step(row).case_text(parameters),
-                _step(row).change,
+                *_labels(parameters, row),
                 *_kind_cells(row, kind),
             )
             for row in rows
-            if row['clients']
+            if BEFORE in row
             for kind in (_ALL, *row[BEFORE]['summary']['by_operation'])
         ],
         (
@@ -471,88 +454,33 @@ def _kind_cells(row: Mapping, kind: str) -> Iterator[str]:
     yield ratio(_p99(parts[2]), _p99(parts[0]))
 
 
-def _rows_plot(
-    parameters: Parameters, by_case: Mapping[str, Sequence[Mapping]]
-) -> Plot:
-    return Plot(
-        f'{NAME}-rows',
-        f'Changes of layout: rows moved a second, {number(parameters.rows)} '
-        'rows',
-        _changes_axis(parameters),
-        Axis('rows/s'),
-        [
-            _bars(
-                _step(own[0]).case_text(parameters),
-                parameters,
-                own,
-                lambda row: row['rows_per_second'],
-            )
-            for own in by_case.values()
-        ],
-        'While rows move, without the waits.',
-    )
-
-
-def _latency_plot(parameters: Parameters, rows: Sequence[Mapping]) -> Plot:
-    step = _step(rows[0])
-    return Plot(
-        f'{NAME}-p99-{step.case}',
-        f'Requests of clients: 99th percentile ({step.case_text(parameters)})',
-        _changes_axis(parameters),
-        Axis('p99 (ms)'),
-        [
-            _bars(
-                part,
-                parameters,
-                rows,
-                lambda row, part=part: _p99(_summary(row, part)),
-            )
-            for part in (BEFORE, DURING, MOVING, AFTER)
-        ],
-        'Of all requests. During: from the start of the command to its end; '
-        'moving: the part of it in which rows move.',
-    )
-
-
-def _changes_axis(parameters: Parameters) -> Axis:
-    steps = [_Step('', *each) for each in parameters.changes]
-    return Axis('change', names=[step.change for step in steps])
-
-
-def _bars(
-    label: str,
-    parameters: Parameters,
-    rows: Sequence[Mapping],
-    value: Callable[[Mapping], float | None],
-) -> Series:
-    found = [
-        (parameters.changes.index((row['former'], row['shards'])), value(row))
-        for row in rows
-    ]
-    known = [(place, each) for place, each in found if each is not None]
-    return Series(label, [x for x, _ in known], [y for _, y in known], BARS)
-
-
 def _over_time(parameters: Parameters, row: Mapping) -> Iterator[Plot]:
     """Yield the plots of a change with clients: rates and latencies."""
-    step = _step(row)
-    change = Change.from_json(row['change'])
     points = row['points']
+    if not points:
+        return
+    case, words = _labels(parameters, row)
+    change = Change.from_json(row['change'])
+    began, step = row['seconds_before'], row['point_seconds']
     x = [each['seconds'] for each in points]
-    began, end = row['load_seconds'], (x[-1] if x else 0.0)
-    what = f'{step.change} ({step.case_text(parameters)})'
-    axis = Axis('time since the clients began (s)')
-    bands = [
-        Band(each.name, began + each.begin, began + each.end)
-        for each in (*change.phases[:-1], _to_end(change, end - began))
-    ]
-    rates = change.rates(_step_seconds(end))
+    rates = change.rates(step)
+    # what comes after the end of the command is done, too
+    last = change.phases[-1]
+    last = last._replace(end=max(x[-1] - began, last.end))
+    shown = {
+        'x': Axis('time since the clients began (s)'),
+        'note': f'Each point is of {step} s.',
+        'bands': [
+            Band(each.name, began + each.begin, began + each.end)
+            for each in (*change.phases[:-1], last)
+        ],
+    }
+    word = _step(row).word
     yield Plot(
-        f'{NAME}-rates-{step.word}',
-        f'Rates over time: {what}',
-        axis,
-        Axis('rate (/s)', log=True),
-        [
+        f'{NAME}-rates-{word}',
+        f'Rates over time: {words} ({case})',
+        y=Axis('rate (/s)', log=True),
+        series=[
             Series('requests of clients', x, [e['rate'] for e in points]),
             Series(
                 'rows moved',
@@ -560,39 +488,32 @@ def _over_time(parameters: Parameters, row: Mapping) -> Iterator[Plot]:
                 [rate for _, rate in rates],
             ),
         ],
-        bands=bands,
+        **shown,
     )
     yield Plot(
-        f'{NAME}-latency-{step.word}',
-        f'Latency over time: {what}',
-        axis,
-        Axis('latency (ms)', log=True),
-        [
+        f'{NAME}-latency-{word}',
+        f'Latency over time: {words} ({case})',
+        y=Axis('latency (ms)', log=True),
+        series=[
             Series(
-                f'{what} {name}', x, [e[what][f'{name}_ms'] for e in points]
+                f'{name} {share}',
+                x,
+                [each[name][f'{share}_ms'] for each in points],
             )
-            for name in ('p99', 'p50')
-            for what in ('writes', 'reads')
+            for share in ('p99', 'p50')
+            for name in ('writes', 'reads')
         ],
-        f'Of each {plain(_step_seconds(end))} s. Writes: PUT and DELETE of '
-        'objects; reads: GET of objects and of pages of the listing.',
-        bands=bands,
+        **shown,
     )
-
-
-def _to_end(change: Change, seconds: float) -> Phase:
-    """Return the last phase, which lasts until the end of the load."""
-    last = change.phases[-1]
-    return last._replace(end=max(seconds, last.end))
-
-
-def _step_seconds(seconds: float) -> int:
-    """Return how many seconds make a point of a plot."""
-    return max(_LEAST_STEP_SECONDS, math.ceil(seconds / _MOST_POINTS))
 
 
 def _step(row: Mapping) -> _Step:
     return _Step(row['case'], row['former'], row['shards'])
+
+
+def _labels(parameters: Parameters, row: Mapping) -> tuple[str, str]:
+    step = _step(row)
+    return step.case_text(parameters), step.change
 
 
 def _summary(row: Mapping, part: str, kind: str = _ALL) -> Summary | None:
