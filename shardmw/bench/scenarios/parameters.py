@@ -57,7 +57,7 @@ class ClusterParameters(Parameters):
 
 @dataclass(frozen=True)
 class PacedParameters(Parameters):
-    """Of clients that send so many requests a second, or all they can."""
+    """The options of clients that share a rate, or have none."""
 
     clients: int = option(
         16, CLIENTS, 'Clients that write at once.', '-t', '--clients'

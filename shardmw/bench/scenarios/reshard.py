@@ -58,8 +58,8 @@ GOAL_RATIO = 1.5
 # Objects that clients read and overwrite.
 _OBJECTS = 1000
 
-# Swift's default, which is the least time that a change waits before rows
-# move; other scenarios have more.
+# Swift's default: a change waits for this time and the conn_timeout before
+# rows move. Clusters of the benchmark have more.
 _NODE_TIMEOUT = '10'
 
 _MOST_POINTS = 120
@@ -73,17 +73,17 @@ _CASES = Parsed('cases', lambda text: parse_choices(text, CASES), ','.join)
 
 @dataclass(frozen=True)
 class Parameters(PacedParameters, ClusterParameters):
-    """Of the container, its changes, and the clients."""
+    """The options of the scenario."""
 
     rows: int = option(1_000_000, COUNT, 'Rows in the container.')
     shards: tuple[int, ...] = option(
-        (4, 32), COUNTS, 'Shard counts, there and back: 0, 4, 32, 4, 0.'
+        (4, 32), COUNTS, 'Shard counts; 4,32: from 0 to 4, 32, 4 and 0 again.'
     )
     cases: tuple[str, ...] = option(
         CASES,
         _CASES,
-        'Without clients (idle), and with them: rows move without a bound '
-        '(unbounded) or with one (bounded).',
+        'idle: no clients; unbounded: clients, and rows move as fast as '
+        'possible; bounded: clients, and rows move at --rows-per-second.',
     )
     rows_per_second: int = option(
         2000, POSITIVE, 'The bound of the bounded changes.'
@@ -343,15 +343,15 @@ def _summary_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
             f'{number(LARGE_ROWS)} rows move at that rate, computed. '
             '*Refused* and *errors*: requests of clients from the start of '
             f'the load to its end, {plain(parameters.seconds)} s after the '
-            'change; the goal is 0 of both.',
+            'change; the goal is 0.',
             '*During to before*: the p99 of all requests from the start of '
             'the command to its end, divided by that before; *moving to '
             f'before*: while rows move. The goal at {bound} rows/s is '
             f'{plain(GOAL_RATIO)}.',
             _clients_note(parameters),
-            'All servers, the clients and the command share one machine. The '
-            f'rows were put into the database, of which {_OBJECTS:,} have '
-            'objects.',
+            'All servers, the clients and the command share one machine. '
+            'The rows were written into the database of the container; '
+            f'{min(_OBJECTS, parameters.rows):,} of them have objects.',
         ),
         names=2,
     )
@@ -464,7 +464,7 @@ def _over_time(parameters: Parameters, row: Mapping) -> Iterator[Plot]:
     began, step = row['seconds_before'], row['point_seconds']
     x = [each['seconds'] for each in points]
     rates = change.rates(step)
-    # what comes after the end of the command is done, too
+    # The time after the command belongs to its last phase.
     last = change.phases[-1]
     last = last._replace(end=max(x[-1] - began, last.end))
     shown = {
