@@ -127,7 +127,7 @@ def rates_by_shards(runs: Sequence[Run], prefix: str) -> list[Plot]:
             )
             for conditions, group in groups.items()
         ]
-        plots += _plot(
+        plots += plot_of(
             name=cut.name(prefix, 'rate-by-shards'),
             title=cut.title('throughput by shard count'),
             x=_kinds_axis(kinds),
@@ -218,7 +218,7 @@ def latency_over_time(runs: Sequence[Run], prefix: str) -> list[Plot]:
             for run in shown
             for each in _times_series(run, step, has_dots)
         ]
-        plots += _plot(
+        plots += plot_of(
             name=cut.name(prefix, 'latency-over-time'),
             title=cut.title('latency over time'),
             x=Axis('time since the load began (s)'),
@@ -243,7 +243,7 @@ def latency_histograms(runs: Sequence[Run], prefix: str) -> list[Plot]:
             for label, histogram in histograms.items()
             if histogram.total
         ]
-        plots += _plot(
+        plots += plot_of(
             name=cut.name(prefix, 'latency-histogram'),
             title=cut.title('how long they took'),
             x=Axis('latency (ms)', log=True),
@@ -267,7 +267,7 @@ def phases(runs: Sequence[Run], prefix: str) -> list[Plot]:
             _as_strokes(_phase_series(phase, 'mean_ms', cut.runs, kinds))
             for phase in _PHASES
         ]
-        plots += _plot(
+        plots += plot_of(
             name=cut.name(prefix, 'phases'),
             title=cut.title('request, response, transfer'),
             x=_kinds_axis(kinds),
@@ -305,7 +305,7 @@ def _by_condition(
             )
             for kind, own in by_kind(cut.runs).items()
         ]
-        plots += _plot(
+        plots += plot_of(
             name=cut.name(prefix, f'{name}-by-{condition}'),
             title=cut.title(f'{title} {words}'),
             x=_condition_axis(condition, label, values),
@@ -316,7 +316,7 @@ def _by_condition(
     return plots
 
 
-def _plot(*, series: Sequence[Series], **also: object) -> list[Plot]:
+def plot_of(*, series: Sequence[Series], **also: object) -> list[Plot]:
     """A plot, unless it would be empty."""
     shown = [each for each in series if each.x]
     return [Plot(series=shown, **also)] if shown else []

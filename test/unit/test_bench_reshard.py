@@ -7,6 +7,7 @@ import math
 import pytest
 
 from shardmw.bench.changing import Change, Moment, Phase, moments_of
+from shardmw.bench.report.sections import alternative
 from shardmw.bench.samples import Sample
 from shardmw.bench.scenarios import reshard
 from shardmw.bench.scenarios.reshard import (
@@ -162,8 +163,14 @@ def test_changes_with_clients_are_plotted_with_their_phases(figures):
         *('starting', 'announced', 'moving', 'settling', 'done'),
     ]
     assert (rates.bands[2].begin, rates.bands[2].end) == (8.0, 12.0)
-    assert rates.bands[-1].end == requests.x[-1]
+    assert rates.bands[-1].end == 19.0
+    assert list(requests.x) == [1, 3, 7, 9, 15, 17]
     assert latencies.bands == rates.bands
+    assert [each.label for each in latencies.series] == [
+        *('writes p99', 'writes p50'),
+    ]
+    assert 'requests of clients' in alternative(rates)
+    assert 'writes p99' in alternative(latencies)
 
 
 def test_what_has_not_begun_has_neither_tables_nor_plots():

@@ -26,6 +26,7 @@ from shardmw.bench.options import (
 )
 from shardmw.bench.parameters import option
 from shardmw.bench.plot import Axis, Band, Plot, Series
+from shardmw.bench.runplots import plot_of
 from shardmw.bench.runs import Run
 from shardmw.bench.scenarios.parameters import (
     ClusterParameters,
@@ -462,26 +463,27 @@ def _over_time(parameters: Parameters, row: Mapping) -> Iterator[Plot]:
     case, words = _labels(parameters, row)
     change = Change.from_json(row['change'])
     began, step = row['seconds_before'], row['point_seconds']
-    x = [each['seconds'] for each in points]
     rates = change.rates(step)
+    end = points[-1]['seconds'] - began
     # The time after the command belongs to its last phase.
     last = change.phases[-1]
-    last = last._replace(end=max(x[-1] - began, last.end))
+    last = last._replace(end=max(end, last.end))
     shown = {
         'x': Axis('time since the clients began (s)'),
-        'note': f'Each point is of {step} s.',
+        'note': f'Each point is of {step} s. Writes: PUT and DELETE of '
+        'objects; reads: GET of objects and of pages of the listing.',
         'bands': [
             Band(each.name, began + each.begin, began + each.end)
             for each in (*change.phases[:-1], last)
         ],
     }
     word = _step(row).word
-    yield Plot(
-        f'{NAME}-rates-{word}',
-        f'Rates over time: {words} ({case})',
+    yield from plot_of(
+        name=f'{NAME}-rates-{word}',
+        title=f'Rates over time: {words} ({case})',
         y=Axis('rate (/s)', log=True),
         series=[
-            Series('requests of clients', x, [e['rate'] for e in points]),
+            _line('requests of clients', points, lambda each: each['rate']),
             Series(
                 'rows moved',
                 [began + seconds for seconds, _ in rates],
@@ -490,21 +492,32 @@ def _over_time(parameters: Parameters, row: Mapping) -> Iterator[Plot]:
         ],
         **shown,
     )
-    yield Plot(
-        f'{NAME}-latency-{word}',
-        f'Latency over time: {words} ({case})',
+    yield from plot_of(
+        name=f'{NAME}-latency-{word}',
+        title=f'Latency over time: {words} ({case})',
         y=Axis('latency (ms)', log=True),
         series=[
-            Series(
+            _line(
                 f'{name} {share}',
-                x,
-                [each[name][f'{share}_ms'] for each in points],
+                points,
+                lambda each, name=name, share=share: each[name][f'{share}_ms'],
             )
             for share in ('p99', 'p50')
             for name in ('writes', 'reads')
         ],
         **shown,
     )
+
+
+def _line(
+    label: str,
+    points: Sequence[Mapping],
+    value: Callable[[Mapping], float | None],
+) -> Series:
+    """Return a line through the points that have the value, and not 0."""
+    known = [each for each in points if value(each)]
+    x = [each['seconds'] for each in known]
+    return Series(label, x, [value(each) for each in known])
 
 
 def _step(row: Mapping) -> _Step:
