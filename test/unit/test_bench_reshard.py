@@ -149,7 +149,7 @@ def test_the_summary_has_rates_ratios_and_failures(figures):
     assert (idle['p99 before ms'], idle['errors']) == ('—', '—')
     assert bounded['case'] == 'clients, 2,000 rows/s'
     assert float(bounded['p99 before ms']) == 100
-    assert bounded['moving to before'] == '3.00'
+    assert bounded['p99 moving to before'] == '3.00'
     assert (bounded['refused'], bounded['errors']) == ('0', '1 × 503')
 
 

@@ -336,7 +336,8 @@ def _summary_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
         (
             *('case', 'change', 'rows moved', 'rows/s', '200M rows h'),
             *('requests/s before', 'during', 'after', 'p99 before ms'),
-            *('during to before', 'moving to before', 'refused', 'errors'),
+            *('p99 during to before', 'p99 moving to before'),
+            *('refused', 'errors'),
         ),
         [_summary_row(parameters, row) for row in rows],
         (
@@ -345,8 +346,8 @@ def _summary_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
             '*Refused* and *errors*: requests of clients from the start of '
             f'the load to its end, {plain(parameters.seconds)} s after the '
             'change; the goal is 0.',
-            '*During to before*: the p99 of all requests from the start of '
-            'the command to its end, divided by that before; *moving to '
+            '*p99 during to before*: the p99 of all requests from the start of '
+            'the command to its end, divided by that before; *p99 moving to '
             f'before*: while rows move. The goal at {bound} rows/s is '
             f'{plain(GOAL_RATIO)}.',
             _clients_note(parameters),
@@ -424,7 +425,7 @@ def _kinds_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
         (
             *('case', 'change', 'request', 'p50 before ms', 'during'),
             *('moving', 'after', 'p99 before ms', 'during', 'moving'),
-            *('after', 'moving to before'),
+            *('after', 'p99 moving to before'),
         ),
         [
             (
@@ -436,8 +437,8 @@ def _kinds_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
             for kind in (_ALL, *row[BEFORE]['summary']['by_operation'])
         ],
         (
-            '*Overwrite*: PUT of a name that exists. *Moving to before*: of '
-            'the p99.',
+            '*Overwrite*: PUT of a name that exists. The parts of the load '
+            'are those of the first table.',
         ),
         names=3,
     )
