@@ -346,9 +346,9 @@ def _summary_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
             '*Refused* and *errors*: requests of clients from the start of '
             f'the load to its end, {plain(parameters.seconds)} s after the '
             'change; the goal is 0.',
-            '*p99 during to before*: the p99 of all requests from the start of '
-            'the command to its end, divided by that before; *p99 moving to '
-            f'before*: while rows move. The goal at {bound} rows/s is '
+            '*p99 during to before*: the p99 of all requests from the start '
+            'of the command to its end, divided by that before; *p99 moving '
+            f'to before*: while rows move. The goal at {bound} rows/s is '
             f'{plain(GOAL_RATIO)}.',
             _clients_note(parameters),
             'All servers, the clients and the command share one machine. '
