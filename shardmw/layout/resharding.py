@@ -82,11 +82,15 @@ CHECK_SECONDS = 1
 #: How often the old place is looked through while it settles.
 PASSES_TO_SETTLE = 3
 
-#: How many places to read at once.
+#: How many places to read at once, and if all rows move into the root.
 SOURCES_AT_A_TIME = 4
+SOURCES_OF_ROOT = 2
 
 #: About how many batches of rows are moved in a second at a bounded rate.
-BATCHES_A_SECOND = 10
+BATCHES_A_SECOND = 5
+
+#: For how many seconds the mover may catch up on its bounded rate.
+CATCH_UP_SECONDS = 1
 
 
 class ChangeRefusedError(Exception):
@@ -395,7 +399,9 @@ class Resharding:
             return Answer(None, '200 OK', {}, [])
 
         self.backend.fan_out(
-            move, [(shard,) for shard in sources], SOURCES_AT_A_TIME
+            move,
+            [(shard,) for shard in sources],
+            SOURCES_AT_A_TIME if target.layout.shards else SOURCES_OF_ROOT,
         )
         for failure in failures:
             raise failure
@@ -546,9 +552,9 @@ class Resharding:
         if not rate:
             return
         now = time.monotonic()
-        start = max(now, self._paid_until)
+        start = max(now - CATCH_UP_SECONDS, self._paid_until)
         self._paid_until = start + rows / rate
-        sleep(start - now)
+        sleep(max(0, start - now))
 
     def _put_shards(self, target: LogicalContainer) -> None:
         for shard in range(target.layout.shards):
