@@ -14,6 +14,7 @@ no harm. ``processes`` and ``process`` share the containers out.
 
 import configparser
 import fnmatch
+import sys
 import time
 from collections.abc import Collection, Iterator
 from pathlib import Path as FilePath
@@ -21,26 +22,26 @@ from pathlib import Path as FilePath
 from swift.common.daemon import Daemon, run_daemon
 from swift.common.registry import get_swift_info
 from swift.common.utils import (
-    config_auto_int_value,
-    config_true_value,
+    TRUE_VALUES,
     get_logger,
     hash_path,
     parse_options,
 )
 
-from shardmw.admin.advice import advised_shards, findings_among
+from shardmw.admin.advice import Listed, suitable_shards
 from shardmw.admin.changes import RECLAIM_SECONDS, Changes
 from shardmw.admin.cluster import open_cluster
 from shardmw.admin.errors import AdminError
 from shardmw.admin.survey import Survey
-from shardmw.backend.concurrency import sleep, spawn
+from shardmw.backend.concurrency import Timeout, sleep, spawn
 from shardmw.backend.containers import BackendError
 from shardmw.config import ConfigError, check_option_names
 from shardmw.layout.adoption import adopt_all
 from shardmw.layout.resharding import MoveOptions, Progress, Resharding
 from shardmw.layout.roots import read_root
 from shardmw.paths import Path
-from shardmw.record import LayoutError, time_of_id
+from shardmw.placement import can_be_sharded, versions_owner
+from shardmw.record import MOVING, LayoutError, time_of_id
 
 SECTION = 'shardmw-resharder'
 
@@ -63,11 +64,11 @@ OPTION_NAMES = (
     'swift_dir',
 )
 
-#: The phases of a change that take time, but no work.
-WAITING_PHASES = ('announced', 'waiting to move', 'settling', 'cleaning up')
+#: How often a change looks whether fewer than ``concurrency`` are moving.
+SLOT_SECONDS = 0.5
 
-#: A container shrinks if it has this many times the shards that it needs.
-SHRINK_FACTOR = 4
+#: What options that are on or off may say, as for Swift.
+FALSE_VALUES = {'false', '0', 'no', 'off', 'f', 'n', ''}
 
 
 class Resharder(Daemon):
@@ -85,32 +86,31 @@ class Resharder(Daemon):
         self.interval = _number(conf, 'interval', 300)
         self.late_rows_interval = _number(conf, 'late_rows_interval', 86400)
         self.reclaim_age = _number(conf, 'reclaim_age', RECLAIM_SECONDS)
-        self.concurrency = int(_number(conf, 'concurrency', 4, least=1))
-        self.processes = int(_number(conf, 'processes', 0))
-        self.process = int(_number(conf, 'process', 0))
+        self.concurrency = _count(conf, 'concurrency', 4, 1)
+        self.processes = _count(conf, 'processes', 0)
+        self.process = _count(conf, 'process', 0)
         if self.processes and self.process >= self.processes:
             raise ConfigError(
-                f'{SECTION}: process = {self.process} must be less than '
+                f'{SECTION}: process = {self.process}: must be less than '
                 f'processes = {self.processes}'
             )
-        self.auto_reshard = config_true_value(conf.get('auto_reshard'))
-        self.auto_shrink = config_true_value(conf.get('auto_shrink'))
-        self.rows_per_shard = int(
-            _number(conf, 'rows_per_shard', 1_000_000, least=1)
-        )
+        self.auto_reshard = _flag(conf, 'auto_reshard')
+        self.auto_shrink = _flag(conf, 'auto_shrink')
+        self.rows_per_shard = _count(conf, 'rows_per_shard', 1_000_000, 1)
         self.accounts = conf.get('accounts', '').replace(',', ' ').split()
         self.containers = conf.get('containers', '*').split()
+        cache_seconds = None
+        if conf.get('info_cache_seconds', 'auto') != 'auto':
+            cache_seconds = _number(conf, 'info_cache_seconds', 0)
+        settle_seconds = _number(conf, 'settle_seconds', 86400)
+        rows_per_second = _count(conf, 'rows_per_second', 0)
+        asks_for_objects = _flag(conf, 'ask_for_objects')
         swift_dir = FilePath(conf.get('swift_dir', '/etc/swift'))
         self.cluster = open_cluster(FilePath(conf['__file__']), swift_dir)
-        cache_seconds = config_auto_int_value(
-            conf.get('info_cache_seconds', 'auto'),
-            self.cluster.info_cache_seconds,
-        )
+        if cache_seconds is None:
+            cache_seconds = self.cluster.info_cache_seconds
         self.options = MoveOptions(
-            cache_seconds,
-            _number(conf, 'settle_seconds', 86400),
-            int(_number(conf, 'rows_per_second', 0)),
-            config_true_value(conf.get('ask_for_objects')),
+            cache_seconds, settle_seconds, rows_per_second, asks_for_objects
         )
         info = get_swift_info().get('shardmw')
         if info is None:
@@ -120,6 +120,8 @@ class Resharder(Daemon):
         self.max_shards = info['max_shards']
         self.changes = Changes(self.cluster, self.options)
         self._running: dict[tuple[str, str], object] = {}
+        # The containers whose rows this process moves now.
+        self._moving: set[tuple[str, str]] = set()
         self._swept: dict[tuple[str, str], float] = {}
         # The last progress that was logged, by container.
         self._states: dict[tuple[str, str], tuple[str, str]] = {}
@@ -138,8 +140,11 @@ class Resharder(Daemon):
     def run_forever(self, *args, **kwargs) -> None:
         """Make changes as they come."""
         while True:
-            self._begin_changes()
-            self._start_changes()
+            try:
+                self._begin_changes()
+                self._start_changes()
+            except (Exception, Timeout):
+                self.logger.exception('unexpected error')
             sleep(self.interval)
 
     def _start_changes(self, started: Collection = ()) -> None:
@@ -150,31 +155,26 @@ class Resharder(Daemon):
         for key, thread in list(self._running.items()):
             if thread.dead:
                 del self._running[key]
-        try:
-            for path in self._own_changes():
-                if self._busy() >= self.concurrency:
-                    return
-                key = (path.account, path.container)
-                if key not in self._running and key not in started:
-                    self._running[key] = spawn(self._work_on, path)
-        except BackendError as err:
-            self.logger.error('the changes cannot be listed: %s', err)
-
-    def _busy(self) -> int:
-        """Return how many changes are being worked on, and do not wait."""
-        return sum(
-            phase not in WAITING_PHASES and not problem
-            for phase, problem in (
-                self._states.get(key, ('', '')) for key in self._running
-            )
-        )
+        for path in self._own_changes():
+            key = (path.account, path.container)
+            if key not in self._running and key not in started:
+                self._running[key] = spawn(self._work_on, path)
 
     def _own_changes(self) -> Iterator[Path]:
         """List the registered changes that are this process's."""
-        for account in self.changes.register.accounts():
-            for path in self.changes.register.changes(account):
+        register = self.changes.register
+        for account in self._read('register', register.accounts()):
+            changes = register.changes(account)
+            for path in self._read(f'changes of {account}', changes):
                 if self._is_own(path.account, path.container):
                     yield path
+
+    def _read(self, what: str, rows: Iterator) -> Iterator:
+        """Yield what a listing has, and log the error that ends it."""
+        try:
+            yield from rows
+        except BackendError as err:
+            self.logger.error('%s: cannot be listed: %s', what, err)
 
     def _is_own(self, account: str, container: str) -> bool:
         if not self.processes:
@@ -197,7 +197,7 @@ class Resharder(Daemon):
             self.cluster.env,
             path,
             self.options,
-            lambda progress: self._log(key, progress),
+            lambda progress: self._take_turn(key, progress),
         )
         try:
             root = read_root(self.cluster.backend, self.cluster.env, path)
@@ -207,12 +207,34 @@ class Resharder(Daemon):
             elif layout is None or self._is_over(layout.serial):
                 self.changes.register.remove(path)
             elif self._is_due(key):
+                self._take_slot(key)
                 adopt_all(self.cluster.backend, self.cluster.env, path)
                 self._swept[key] = time.monotonic()
         except (BackendError, LayoutError) as err:
             self.logger.error('%s: %s', name, err)
-        except Exception:
+        except (Exception, Timeout):
             self.logger.exception('%s: unexpected error', name)
+        finally:
+            self._moving.discard(key)
+
+    def _take_turn(self, key: tuple[str, str], progress: Progress) -> None:
+        """Let a change wait for its turn to move, and log its progress.
+
+        A change that waits for anything else lets others move.
+        """
+        if progress.phase == MOVING and not progress.problem:
+            self._take_slot(key)
+        else:
+            self._moving.discard(key)
+        self._log(key, progress)
+
+    def _take_slot(self, key: tuple[str, str]) -> None:
+        """Wait until fewer than ``concurrency`` others are moving rows."""
+        while key not in self._moving:
+            if len(self._moving) < self.concurrency:
+                self._moving.add(key)
+            else:
+                sleep(SLOT_SECONDS)
 
     def _is_over(self, serial: str) -> bool:
         """Return True if no rows from before a change can come any more."""
@@ -236,48 +258,70 @@ class Resharder(Daemon):
         if not (self.auto_reshard or self.auto_shrink):
             return
         survey = Survey(self.cluster)
-        try:
-            accounts = {*survey.accounts(), *self.accounts}
-            for account in sorted(accounts):
-                self._begin_changes_of(survey, account)
-        except BackendError as err:
-            self.logger.error('containers cannot be listed: %s', err)
+        known = self._read('accounts', survey.accounts())
+        for account in sorted({*known, *self.accounts}):
+            containers = self._read(account, survey.containers(account))
+            for container in self._unsuitable(account, containers):
+                self._begin_suitable(survey, account, container)
 
-    def _begin_changes_of(self, survey: Survey, account: str) -> None:
-        listed = [
-            each
-            for each in survey.containers(account)
-            if not each.problem
-            and self._is_own(account, each.container)
-            and self._is_chosen(f'{account}/{each.container}')
+    def _unsuitable(self, account: str, listed: Iterator[Listed]) -> list[str]:
+        """Return the containers that seem to have a wrong count.
+
+        A container changes together with that of its old versions.
+        """
+        names = {
+            versions_owner(each.container) or each.container
+            for each in listed
+            if not (each.problem or each.phase)
+            and can_be_sharded(each.container)
+            and self._is_wanted(each.shards, self._suitable(each))
+        }
+        return [
+            name
+            for name in sorted(names)
+            if self._is_own(account, name)
+            and self._is_chosen(f'{account}/{name}')
         ]
-        if self.auto_reshard:
-            for finding in findings_among(listed, self.rows_per_shard):
-                shards = min(finding.advised_shards, self.max_shards)
-                if finding.is_over and shards > finding.shards:
-                    self._begin(account, finding.container, shards)
-        if self.auto_shrink:
-            for each in listed:
-                needed = advised_shards(each.objects, self.rows_per_shard)
-                if each.shards >= SHRINK_FACTOR * needed > 0:
-                    self._begin(account, each.container, needed)
+
+    def _suitable(self, container: Listed) -> int:
+        return suitable_shards(container, self.rows_per_shard, self.max_shards)
+
+    def _is_wanted(self, shards: int, suitable: int) -> bool:
+        """Return True if the daemon is to make such a change."""
+        if suitable > shards:
+            return self.auto_reshard
+        return suitable < shards and self.auto_shrink
 
     def _is_chosen(self, name: str) -> bool:
         return any(
             fnmatch.fnmatchcase(name, pattern) for pattern in self.containers
         )
 
-    def _begin(self, account: str, container: str, shards: int) -> None:
+    def _begin_suitable(
+        self, survey: Survey, account: str, container: str
+    ) -> None:
+        """Give a container the count that suits it.
+
+        What accounts list may be older than the last change, so the databases
+        themselves decide.
+        """
         try:
-            self.changes.begin(account, container, shards)
-            self.logger.info(
-                '%s/%s: begins to change to %d shards',
-                account,
-                container,
-                shards,
-            )
+            paths = self.changes.with_versions(account, container)
+            measured = [survey.measured(*path[1:3]) for path in paths]
+            if any(each.problem for each in measured):
+                return
+            suitable = max(map(self._suitable, measured))
+            if self._is_wanted(measured[0].shards, suitable):
+                self.changes.begin(account, container, suitable)
+                self.logger.info(
+                    '%s/%s: begins to change from %d to %d shards',
+                    account,
+                    container,
+                    measured[0].shards,
+                    suitable,
+                )
         except (AdminError, BackendError, LayoutError) as err:
-            self.logger.warning('%s', err)
+            self.logger.warning('%s/%s: %s', account, container, err)
 
 
 def _own_options(conf_file: str) -> dict[str, str]:
@@ -292,24 +336,52 @@ def _own_options(conf_file: str) -> dict[str, str]:
     }
 
 
-def _number(conf: dict, name: str, default: float, least: float = 0) -> float:
+def _number(conf: dict, name: str, default: float) -> float:
     """Return the value of an option.
 
-    :raises ConfigError: if it is no number, or less than `least`
+    :raises ConfigError: if it is not a number from 0 on
     """
     text = conf.get(name, default)
     try:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not least <= value < float('inf'):
+    if not 0 <= value < float('inf'):
         raise ConfigError(
-            f'{SECTION}: {name} = {text} must be a number from {least:g}'
+            f'{SECTION}: {name} = {text}: must be a number from 0 on'
         )
     return value
+
+
+def _count(conf: dict, name: str, default: int, least: int = 0) -> int:
+    """Return the value of an option that is a whole number.
+
+    :raises ConfigError: if it is none, or less than `least`
+    """
+    text = str(conf.get(name, default))
+    if not (text.isascii() and text.isdecimal() and int(text) >= least):
+        raise ConfigError(
+            f'{SECTION}: {name} = {text}: must be a whole number from '
+            f'{least} on'
+        )
+    return int(text)
+
+
+def _flag(conf: dict, name: str) -> bool:
+    """Return the value of an option that is on or off.
+
+    :raises ConfigError: if it is neither
+    """
+    text = conf.get(name, 'false')
+    if text.lower() not in TRUE_VALUES | FALSE_VALUES:
+        raise ConfigError(f'{SECTION}: {name} = {text}: must be true or false')
+    return text.lower() in TRUE_VALUES
 
 
 def main() -> None:
     """``shardmw-resharder CONF``."""
     conf_file, options = parse_options(once=True)
-    run_daemon(Resharder, conf_file, SECTION, **options)
+    try:
+        run_daemon(Resharder, conf_file, SECTION, **options)
+    except (AdminError, ConfigError) as err:
+        sys.exit(f'Error: {err}')

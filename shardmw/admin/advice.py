@@ -12,6 +12,9 @@ NEAR = 0.8
 #: An advised count leaves room for as many objects again.
 HEADROOM = 2
 
+#: A container is too large if it has this many times the shards of advice.
+SHRINK_FACTOR = 4
+
 
 @dataclass(frozen=True, slots=True)
 class Listed:
@@ -77,6 +80,22 @@ def advised_shards(objects: int, rows_per_shard: int) -> int:
     """
     needed = -(-HEADROOM * objects // rows_per_shard)
     return min(SHARD_COUNT_LIMIT, 1 << max(0, needed - 1).bit_length())
+
+
+def suitable_shards(
+    container: Listed, rows_per_shard: int, max_shards: int
+) -> int:
+    """Return the shard count that a container should have.
+
+    :param max_shards: the most shards that it may get
+    :returns: its own count, unless its fullest database has too many rows, or
+              it has far more shards than it needs
+    """
+    own = container.shards
+    advised = advised_shards(container.objects, rows_per_shard)
+    if container.fullest > rows_per_shard:
+        return max(own, min(advised, max_shards))
+    return advised if own >= SHRINK_FACTOR * advised else own
 
 
 def skew(rows: list[int]) -> float:

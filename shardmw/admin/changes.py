@@ -18,9 +18,9 @@ from shardmw.layout.resharding import (
     Progress,
     Resharding,
 )
-from shardmw.layout.roots import read_root
+from shardmw.layout.roots import RootState, read_root
 from shardmw.paths import Path
-from shardmw.placement import versions_container
+from shardmw.placement import versions_container, versions_owner
 from shardmw.record import PLAIN, LayoutError, time_of_id
 
 #: How long late rows may come: as long as Swift keeps tombstones by default.
@@ -89,31 +89,39 @@ class Changes:
         self.report = report
         self.register = Register(cluster.backend, cluster.env)
 
+    def with_versions(self, account: str, container: str) -> list[Path]:
+        """Return a container, and that of its old versions if it exists."""
+        path = Path(API_VERSION, account, container)
+        versions = path.of_container(versions_container(container))
+        return [path, versions] if self._root(versions).exists else [path]
+
     def plan(self, account: str, container: str, shards: int) -> list[Plan]:
         """Return what a change would do, and the one of its old versions.
 
         :raises AdminError: if it would be refused
         """
+        self._check_count(shards)
         return [
             self._plan(each, shards)
-            for each in self._with_versions(account, container)
+            for each in self._without_count(account, container, shards)
         ]
 
     def begin(self, account: str, container: str, shards: int) -> list[Path]:
         """Announce a change.
 
-        :returns: the container, and that of its old versions if there is one
-        :raises AdminError: if it is refused
+        :returns: the container and that of its old versions, or the one of
+                  the two that does not have that count yet
+        :raises AdminError: if it is refused; neither changes then
         """
         self._check_count(shards)
-        paths = self._with_versions(account, container)
+        paths = self._without_count(account, container, shards)
+        for path in paths:
+            self._check(path, shards)
         for path in paths:
             try:
                 self._resharding(path).begin(shards)
             except ChangeRefusedError as err:
-                if path != paths[0]:
-                    continue  # its versions have that count already
-                raise AdminError(f'{account}/{container}: {err}') from err
+                raise _refused(path, err) from err
         return paths
 
     def cancel(self, account: str, container: str) -> list[Path]:
@@ -122,7 +130,7 @@ class Changes:
         :returns: the containers that go back
         :raises AdminError: if there is nothing to cancel
         """
-        paths = self._with_versions(account, container)
+        paths = self.with_versions(account, container)
         cancelled, refusals, failures = [], [], []
         for path in paths:
             try:
@@ -166,8 +174,7 @@ class Changes:
 
         :returns: None if no late rows of it are to be expected any more
         """
-        cluster = self.cluster
-        root = read_root(cluster.backend, cluster.env, path)
+        root = self._root(path)
         layout = root.record
         if layout is None or not layout.changed:
             return None
@@ -187,16 +194,45 @@ class Changes:
             rows,
         )
 
+    def _without_count(
+        self, account: str, container: str, shards: int
+    ) -> list[Path]:
+        """Return what a change to a count concerns.
+
+        A container that has the count already is among them only if that of
+        its old versions has it, too, or does not exist.
+        """
+        paths = self.with_versions(account, container)
+        return [p for p in paths if not self._has(p, shards)] or paths[:1]
+
+    def _has(self, path: Path, shards: int) -> bool:
+        layout = self._root(path).record or PLAIN
+        return layout.shards == shards and not layout.is_changing
+
+    def _check(self, path: Path, shards: int) -> None:
+        """Check that a change can be begun, or goes on.
+
+        :raises AdminError: if it cannot
+        """
+        root = self._root(path)
+        layout = root.record or PLAIN
+        if layout.is_changing and layout.shards == shards:
+            return
+        try:
+            self._resharding(path).check(root, shards)
+        except ChangeRefusedError as err:
+            raise _refused(path, err) from err
+
+    def _root(self, path: Path) -> RootState:
+        return read_root(self.cluster.backend, self.cluster.env, path)
+
     def _plan(self, path: Path, shards: int) -> Plan:
-        self._check_count(shards)
-        cluster = self.cluster
-        root = read_root(cluster.backend, cluster.env, path)
+        root = self._root(path)
         resharding = self._resharding(path)
         try:
             resharding.check(root, shards)
         except ChangeRefusedError as err:
-            name = f'{path.account}/{path.container}'
-            raise AdminError(f'{name}: {err}') from err
+            raise _refused(path, err) from err
         layout = root.record or PLAIN
         rows = resharding.rows_to_move(root, layout.announced(shards, 0))
         rate = self.options.rows_per_second or USUAL_ROWS_PER_SECOND
@@ -223,14 +259,6 @@ class Changes:
                 f'{info["max_shards"]} allows'
             )
 
-    def _with_versions(self, account: str, container: str) -> list[Path]:
-        """Return a container, and that of its old versions if it exists."""
-        path = Path(API_VERSION, account, container)
-        versions = path.of_container(versions_container(container))
-        cluster = self.cluster
-        root = read_root(cluster.backend, cluster.env, versions)
-        return [path, versions] if root.exists else [path]
-
     def _resharding(self, path: Path) -> Resharding:
         name = f'{path.account}/{path.container}'
         return Resharding(
@@ -240,3 +268,11 @@ class Changes:
             self.options,
             lambda progress: self.report(name, progress),
         )
+
+
+def _refused(path: Path, err: ChangeRefusedError) -> AdminError:
+    """Return the error for a change that cannot be begun."""
+    owner = versions_owner(path.container)
+    if owner is None:
+        return AdminError(f'{path.account}/{path.container}: {err}')
+    return AdminError(f'{path.account}/{owner}: its old versions: {err}')

@@ -140,6 +140,23 @@ class Survey:
         ):
             yield self._listed(account, row, backing)
 
+    def measured(self, account: str, container: str) -> Listed:
+        """Return a container with the figures of its databases now.
+
+        :raises AdminError: if it does not exist
+        """
+        state = self.state(account, container)
+        rows = [each.rows for each in state.shards]
+        return Listed(
+            account,
+            container,
+            len(rows),
+            state.objects,
+            state.bytes,
+            max(rows, default=state.objects),
+            '' if state.is_whole else 'a shard does not answer',
+        )
+
     def state(self, account: str, container: str) -> ContainerState:
         """Return the state of a container and of its shards.
 

@@ -2,7 +2,8 @@
 """Run one of Swift's servers or daemons from a cluster's folder.
 
     python -m shardmw.saio.launch server KIND CONF LOG
-    python -m shardmw.saio.launch daemon NAME CONF LOG
+    python -m shardmw.saio.launch daemon NAME CONF LOG     # one run
+    python -m shardmw.saio.launch service NAME CONF LOG    # until it is ended
 
 Swift reads swift.conf from a path that is fixed at import, logs to syslog, and
 copies databases to other nodes with rsync. A machine that runs tests may have
@@ -64,13 +65,13 @@ class LogFile(logging.Handler):
 
 
 def main(arguments: list[str]) -> int:
-    """Run a server until it is ended, or a daemon once."""
+    """Run a server or a service until it is ended, or a daemon once."""
     what, name, conf, log = arguments
     utils.SWIFT_CONF_FILE = str(Path(conf).with_name('swift.conf'))
     _log_to(log)
     if what == 'server':
         return _run_server(name, conf)
-    return _run_daemon(name, conf)
+    return _run_daemon(name, conf, once=what == 'daemon')
 
 
 def _log_to(path: str) -> None:
@@ -86,13 +87,13 @@ def _run_server(kind: str, conf: str) -> int:
     return wsgi.run_wsgi(conf, kind)
 
 
-def _run_daemon(name: str, conf: str) -> int:
+def _run_daemon(name: str, conf: str, once: bool) -> int:
     from swift.common import daemon, db_replicator
 
     db_replicator.Replicator._rsync_file = _copy_database
     module, _, class_name = DAEMONS[name].partition(':')
     daemon_class = getattr(importlib.import_module(module), class_name)
-    daemon.run_daemon(daemon_class, conf, section_name=name, once=True)
+    daemon.run_daemon(daemon_class, conf, section_name=name, once=once)
     return 0
 
 

@@ -4,8 +4,6 @@
 import json
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 
@@ -16,19 +14,7 @@ from test.functional.client import Client
 from test.functional.conftest import SHARD_COUNT_HEADER, USER, unique
 from test.functional.extra_proxy import running_detached_proxy
 from test.functional.history import Clients
-
-SAIO = 'from shardmw.commands import saio; saio()'
-
-#: Proxies cache little, and slow servers are given up soon.
-SETTINGS = {
-    'proxy-server.recheck_container_existence': '1',
-    'proxy-server.recheck_account_existence': '1',
-    'proxy-server.node_timeout': '1',
-    'shardmw-resharder.settle_seconds': '1',
-}
-
-#: How long the old place has to stay empty.
-SETTLE_SECONDS = '2'
+from test.functional.operating import SETTINGS, SETTLE_SECONDS, Admin
 
 PROXY_LOGS = ('proxy-1.log', 'detached-proxy.log')
 
@@ -64,43 +50,6 @@ def clients(cluster) -> Iterator[list[Callable[[], Client]]]:
 @pytest.fixture
 def client(clients) -> Client:
     return clients[0]()
-
-
-class Admin:
-    """Runs ``shardmw-admin`` on a cluster."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.command = [sys.executable, '-c', SAIO, 'admin']
-        self.command += ['--dir', str(cluster.path)]
-
-    def start(self, *arguments: str) -> subprocess.Popen:
-        return subprocess.Popen(
-            [*self.command, *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def __call__(self, *arguments: str) -> subprocess.CompletedProcess:
-        return subprocess.run(
-            [*self.command, *arguments],
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-
-    def reshard(self, client: Client, container: str, shards: int) -> dict:
-        """Change a layout; return the printed state."""
-        ran = self(
-            'reshard',
-            f'{client.account}/{container}',
-            str(shards),
-            '--settle-seconds',
-            SETTLE_SECONDS,
-            '--json',
-        )
-        assert ran.returncode == 0, ran.stderr
-        return json.loads(ran.stdout)[0]
 
 
 @pytest.fixture(scope='module')

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operators run: the command and the daemon that change layouts."""
+
+import configparser
+import contextlib
+import itertools
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from shardmw.saio import Cluster
+from test.functional.client import Client
+from test.functional.conftest import SHARD_COUNT_HEADER
+
+SAIO = 'from shardmw.commands import saio; saio()'
+
+#: Proxies cache little, and slow servers are given up soon.
+SETTINGS = {
+    'proxy-server.recheck_container_existence': '1',
+    'proxy-server.recheck_account_existence': '1',
+    'proxy-server.node_timeout': '1',
+    'shardmw-resharder.settle_seconds': '1',
+}
+
+#: How long the old place has to stay empty.
+SETTLE_SECONDS = '2'
+
+PATIENCE_SECONDS = 90
+POLL_SECONDS = 0.1
+ROOT = Path(__file__).parents[2]
+SECTION = 'shardmw-resharder'
+
+
+class Admin:
+    """Runs ``shardmw-admin`` on a cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.command = [sys.executable, '-c', SAIO, 'admin']
+        self.command += ['--dir', str(cluster.path)]
+
+    def start(self, *arguments: str) -> subprocess.Popen:
+        return subprocess.Popen(
+            [*self.command, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def __call__(self, *arguments: str) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [*self.command, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    def reshard(self, client: Client, container: str, shards: int) -> dict:
+        """Change a layout; return the printed state."""
+        ran = self(
+            'reshard',
+            f'{client.account}/{container}',
+            str(shards),
+            '--settle-seconds',
+            SETTLE_SECONDS,
+            '--json',
+        )
+        assert ran.returncode == 0, ran.stderr
+        return json.loads(ran.stdout)[0]
+
+    def detach(self, client: Client, container: str, shards: int) -> None:
+        """Leave a change to the daemon."""
+        path = f'{client.account}/{container}'
+        ran = self('reshard', path, str(shards), '--detach')
+        assert ran.returncode == 0, ran.stderr
+
+    def changes(self, client: Client) -> dict[str, dict]:
+        """Return what ``status`` shows of an account, by container."""
+        ran = self('status', '--json')
+        assert ran.returncode == 0, ran.stderr
+        return {
+            each['container']: each
+            for each in json.loads(ran.stdout)
+            if each['account'] == client.account
+        }
+
+
+class Resharder:
+    """Runs ``shardmw-resharder`` on a cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._numbers = itertools.count(1)
+
+    def once(self, **options: object) -> str:
+        """Have it make all changes that are under way; return its log."""
+        with self._run('daemon', options) as daemon:
+            code = daemon.process.wait(PATIENCE_SECONDS)
+            assert code == 0, daemon.log()
+            return daemon.log()
+
+    def running(self, **options: object):
+        """Run it until the end of the block; gives a :class:`Daemon`.
+
+        :param options: options of its section
+        """
+        return self._run('service', {'interval': 1, **options})
+
+    @contextlib.contextmanager
+    def _run(self, how: str, options: dict) -> Iterator['Daemon']:
+        name = f'{SECTION}-{next(self._numbers)}'
+        conf = self.cluster.path / 'etc' / f'{name}.conf'
+        log = self.cluster.path / 'log' / f'{name}.log'
+        self._write(conf, options)
+        command = [sys.executable, '-m', 'shardmw.saio.launch', how, SECTION]
+        # A process group of its own: the daemon ends all of its group.
+        process = subprocess.Popen(
+            [*command, str(conf), str(log)], cwd=ROOT, start_new_session=True
+        )
+        try:
+            yield Daemon(process, log)
+        finally:
+            process.kill()
+            process.wait()
+
+    def _write(self, conf: Path, options: dict) -> None:
+        parser = configparser.RawConfigParser()
+        parser.optionxform = str
+        parser.read(self.cluster.path / 'etc' / f'{SECTION}.conf')
+        for name, value in options.items():
+            parser[SECTION][name] = str(value)
+        with conf.open('w') as text:
+            parser.write(text)
+
+
+class Daemon:
+    """A running daemon."""
+
+    def __init__(self, process: subprocess.Popen, path: Path) -> None:
+        self.process = process
+        self.path = path
+
+    def log(self) -> str:
+        """Return what it has logged."""
+        return self.path.read_text() if self.path.exists() else ''
+
+    def wait_until_it_logs(self, text: str) -> None:
+        wait_until(lambda: text in self.log())
+
+
+def wait_until(is_true: Callable[[], bool]) -> None:
+    """Wait until a condition holds."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not is_true():
+        assert time.monotonic() < deadline, 'it does not happen'
+        time.sleep(POLL_SECONDS)
+
+
+def shards_of(client: Client, container: str) -> int:
+    """Return the number of shards that clients see, 0 for a plain one."""
+    answer = client.head(container)
+    assert answer.status == 204
+    return int(answer.headers.get(SHARD_COUNT_HEADER.lower(), 0))
+
+
+def fill(client: Client, container: str, count: int, **headers) -> list[str]:
+    """Create a container with objects; return their names, sorted."""
+    assert client.put(container, **headers).status == 201
+    names = [f'o{i:03}' for i in range(count)]
+    for name in names:
+        assert client.put(container, name, b'body').status == 201
+    return names
