@@ -67,6 +67,9 @@ OPTION_NAMES = (
 #: How often a change looks whether fewer than ``concurrency`` are moving.
 SLOT_SECONDS = 0.5
 
+#: The value of ``info_cache_seconds`` for that of the proxy app.
+AUTO = 'auto'
+
 #: What options that are on or off may say, as for Swift.
 FALSE_VALUES = {'false', '0', 'no', 'off', 'f', 'n', ''}
 
@@ -100,8 +103,10 @@ class Resharder(Daemon):
         self.accounts = conf.get('accounts', '').replace(',', ' ').split()
         self.containers = conf.get('containers', '*').split()
         cache_seconds = None
-        if conf.get('info_cache_seconds', 'auto') != 'auto':
-            cache_seconds = _number(conf, 'info_cache_seconds', 0)
+        if conf.get('info_cache_seconds', AUTO) != AUTO:
+            cache_seconds = _number(
+                conf, 'info_cache_seconds', 0, 'auto, or a number'
+            )
         settle_seconds = _number(conf, 'settle_seconds', 86400)
         rows_per_second = _count(conf, 'rows_per_second', 0)
         asks_for_objects = _flag(conf, 'ask_for_objects')
@@ -336,9 +341,12 @@ def _own_options(conf_file: str) -> dict[str, str]:
     }
 
 
-def _number(conf: dict, name: str, default: float) -> float:
+def _number(
+    conf: dict, name: str, default: float, kind: str = 'a number'
+) -> float:
     """Return the value of an option.
 
+    :param kind: what the option may be, for the error
     :raises ConfigError: if it is not a number from 0 on
     """
     text = conf.get(name, default)
@@ -348,7 +356,7 @@ def _number(conf: dict, name: str, default: float) -> float:
         value = -1.0
     if not 0 <= value < float('inf'):
         raise ConfigError(
-            f'{SECTION}: {name} = {text}: must be a number from 0 on'
+            f'{SECTION}: {name} = {text}: must be {kind} from 0 on'
         )
     return value
 

@@ -11,6 +11,7 @@ from shardmw.admin.advice import (
     advised_shards,
     findings_among,
     skew,
+    suitable_shards,
 )
 from shardmw.record import SHARD_COUNT_LIMIT
 
@@ -47,6 +48,40 @@ def test_a_container_is_found_from_four_fifths_of_the_limit_on(fullest, found):
 def test_the_advised_count_is_never_below_the_present_one():
     (finding,) = findings_among([listed(32, 150, 101)], 100)
     assert finding.advised_shards == 32
+
+
+@pytest.mark.parametrize(
+    ('shards', 'objects', 'fullest', 'suitable'),
+    [
+        (0, 100, 100, 0),
+        (0, 101, 101, 4),
+        (0, 5000, 5000, 64),
+        (2, 180, 95, 2),
+        (2, 180, 101, 4),
+        (8, 150, 101, 8),
+        (128, 90_000, 900, 128),
+        (7, 90, 20, 7),
+        (8, 90, 20, 2),
+        (4, 0, 0, 1),
+        (3, 0, 0, 3),
+        (1, 0, 0, 1),
+    ],
+)
+def test_a_count_suits_until_a_database_is_full_or_most_are_not_needed(
+    shards, objects, fullest, suitable
+):
+    container = listed(shards, objects, fullest)
+    assert suitable_shards(container, 100, 64) == suitable
+
+
+@given(st.integers(0, SHARD_COUNT_LIMIT), rows, limits)
+def test_a_suitable_count_suits(shards, objects, limit):
+    fullest = -(-objects // max(1, shards))
+    container = listed(shards, objects, fullest)
+    suitable = suitable_shards(container, limit, SHARD_COUNT_LIMIT)
+    spread = -(-objects // max(1, suitable))
+    again = listed(suitable, objects, spread)
+    assert suitable_shards(again, limit, SHARD_COUNT_LIMIT) == suitable
 
 
 @given(st.lists(rows, min_size=1))

@@ -1,0 +1,431 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemon that changes layouts in the background."""
+
+import json
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from shardmw.placement import hidden_account
+from shardmw.saio import Cluster, ClusterOptions
+from test.functional.backing import Backing, put_rows, write_record
+from test.functional.client import Client
+from test.functional.conftest import (
+    RESELLER_ADMIN,
+    SHARD_COUNT_HEADER,
+    account_maker,
+    logins,
+)
+from test.functional.history import Clients
+from test.functional.operating import (
+    SETTINGS,
+    Admin,
+    Resharder,
+    fill,
+    shards_of,
+    wait_until,
+)
+from test.functional.unfiltered import running_unfiltered_proxy
+
+#: More rows than this in one database are too many, for a test.
+ROWS_PER_SHARD = 5
+AUTO = {'auto_reshard': 'true', 'rows_per_shard': ROWS_PER_SHARD}
+SHRINK = {'auto_shrink': 'true', 'rows_per_shard': ROWS_PER_SHARD}
+
+MOVING = re.compile(r'AUTH_\S+/(\S+): (moving|settling), ')
+
+
+@pytest.fixture(scope='module')
+def cluster(tmp_path_factory) -> Iterator[Cluster]:
+    options = ClusterOptions(settings=SETTINGS)
+    with Cluster(tmp_path_factory.mktemp('resharder'), options) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope='module')
+def new_account(cluster) -> Callable[[], Client]:
+    return account_maker(logins(cluster))
+
+
+@pytest.fixture
+def client(new_account) -> Client:
+    """The owner of an account that nobody used before."""
+    return new_account()
+
+
+@pytest.fixture(scope='module')
+def admin(cluster) -> Admin:
+    return Admin(cluster)
+
+
+@pytest.fixture(scope='module')
+def resharder(cluster) -> Resharder:
+    return Resharder(cluster)
+
+
+@pytest.fixture(scope='module')
+def unfiltered_proxy(cluster) -> Iterator[str]:
+    with running_unfiltered_proxy(cluster) as url:
+        yield url
+
+
+@pytest.fixture
+def backing(client, unfiltered_proxy) -> Backing:
+    return Backing(client.on(unfiltered_proxy))
+
+
+def sharded(count: int) -> dict:
+    return {SHARD_COUNT_HEADER: str(count)}
+
+
+class Grown:
+    """Accounts after the daemon ran with ``auto_reshard``.
+
+    :ivar owner: of an account that has sharded containers
+    :ivar named: of one that has none, and that ``accounts`` names
+    :ivar unknown: of one that has none
+    """
+
+    def __init__(self, new_account: Callable[[], Client]) -> None:
+        self.owner, self.named, self.unknown = (new_account() for _ in '123')
+        owner = self.owner
+        fill(owner, 'small', ROWS_PER_SHARD)
+        fill(owner, 'large', 11)
+        fill(owner, 'huge', 21)
+        fill(owner, 'left-alone', 11)
+        fill(owner, 'sharded', 18, headers=sharded(2))
+        fill(owner, 'wide', 3, headers=sharded(8))
+        fill(owner, 'versioned', 2)
+        enabled = {'X-Versions-Enabled': 'true'}
+        assert owner.post('versioned', headers=enabled).status == 204
+        for _ in range(6):
+            assert owner.put('versioned', 'o000', b'new').status == 201
+        fill(self.named, 'large', 11)
+        fill(self.unknown, 'large', 11)
+
+    def counts(self) -> dict[str, int]:
+        """Return the numbers of shards of the owner's containers."""
+        names = self.owner.listing().names()
+        return {name: shards_of(self.owner, name) for name in names}
+
+
+class TestAutoReshard:
+    """It ran with 5 rows a shard, and with max_shards = 8."""
+
+    @pytest.fixture(scope='class')
+    def options(self) -> dict:
+        return dict(AUTO)
+
+    @pytest.fixture(scope='class')
+    def grown(self, cluster, new_account, resharder, options) -> Grown:
+        grown = Grown(new_account)
+        cluster.daemon('container-updater')
+        cluster.reconfigure({'shardmw.max_shards': '8'})
+        accounts = [each.account for each in (grown.owner, grown.named)]
+        patterns = [f'{each}/[!l]*' for each in accounts]
+        patterns += [f'{each}/large' for each in accounts]
+        patterns.append(f'{grown.unknown.account}/*')
+        options['containers'] = ' '.join(patterns)
+        options['accounts'] = grown.named.account
+        resharder.once(**options)
+        yield grown
+        cluster.reconfigure({'shardmw.max_shards': None})
+
+    def test_gives_a_plain_container_shards_for_twice_its_objects(self, grown):
+        assert shards_of(grown.owner, 'large') == 8
+
+    def test_gives_a_sharded_container_shards_for_twice_its_objects(
+        self, grown
+    ):
+        assert shards_of(grown.owner, 'sharded') == 8
+
+    def test_gives_no_more_than_max_shards(self, grown):
+        assert shards_of(grown.owner, 'huge') == 8
+
+    def test_leaves_a_container_of_just_enough_rows_alone(self, grown):
+        assert shards_of(grown.owner, 'small') == 0
+
+    def test_leaves_containers_alone_that_no_glob_matches(self, grown):
+        assert shards_of(grown.owner, 'left-alone') == 0
+
+    def test_takes_no_shards_away(self, grown):
+        assert shards_of(grown.owner, 'wide') == 8
+
+    def test_counts_old_versions(self, grown, admin):
+        """The container has 2 objects, and that of its versions 7."""
+        assert shards_of(grown.owner, 'versioned') == 4
+        path = f'{grown.owner.account}/%00versions%00versioned'
+        state = json.loads(admin('stat', path, '--json').stdout)
+        assert len(state['shards']) == 4
+
+    def test_looks_into_the_accounts_that_are_named(self, grown):
+        assert shards_of(grown.named, 'large') == 8
+
+    def test_does_not_know_other_accounts_without_sharded_containers(
+        self, grown
+    ):
+        assert shards_of(grown.unknown, 'large') == 0
+
+    def test_loses_no_object(self, grown):
+        names = [f'o{i:03}' for i in range(18)]
+        assert grown.owner.listing('sharded').names() == names
+
+    def test_changes_a_container_once(
+        self, cluster, grown, resharder, options
+    ):
+        """The account lists its old and its new backing containers."""
+        counts = grown.counts()
+        assert 'begins to change' not in resharder.once(**options)
+        cluster.daemon('container-updater')
+        assert 'begins to change' not in resharder.once(**options)
+        assert grown.counts() == counts
+
+
+class TestAutoShrink:
+    @pytest.fixture(scope='class')
+    def owner(self, cluster, new_account) -> Client:
+        owner = new_account()
+        fill(owner, 'wide', 3, headers=sharded(8))
+        fill(owner, 'less-wide', 3, headers=sharded(4))
+        fill(owner, 'large', 11)
+        cluster.daemon('container-updater')
+        return owner
+
+    def options(self, owner: Client) -> dict:
+        return {**SHRINK, 'containers': f'{owner.account}/*'}
+
+    def test_takes_away_shards_of_which_there_are_four_times_too_many(
+        self, owner, resharder
+    ):
+        resharder.once(**self.options(owner))
+        assert shards_of(owner, 'wide') == 2
+        assert shards_of(owner, 'less-wide') == 4
+        assert owner.listing('wide').names() == ['o000', 'o001', 'o002']
+
+    def test_goes_by_the_rows_that_there_are_now(self, owner, resharder):
+        """The account knows nothing of the rows."""
+        fill(owner, 'new', 15, headers=sharded(8))
+        resharder.once(**self.options(owner))
+        assert shards_of(owner, 'new') == 8
+
+    def test_adds_no_shards(self, owner, resharder):
+        resharder.once(**self.options(owner))
+        assert shards_of(owner, 'large') == 0
+
+
+class TestSeveralDaemons:
+    def test_share_the_containers_out(self, cluster, admin, resharder):
+        url = logins(cluster)(RESELLER_ADMIN).storage_url
+        token = logins(cluster)(RESELLER_ADMIN).token
+        owner = Client(f'{url.rpartition("/")[0]}/AUTH_shared', token)
+        containers = ['a', 'b', 'c', 'd']
+        for container in containers:
+            fill(owner, container, 2)
+            admin.detach(owner, container, 2)
+        resharder.once(processes=2, process=0)
+        changed = [c for c in containers if shards_of(owner, c) == 2]
+        assert 0 < len(changed) < len(containers)
+        resharder.once(processes=2, process=1)
+        assert [shards_of(owner, c) for c in containers] == [2] * 4
+
+    def test_that_make_the_same_change_do_no_harm(
+        self, cluster, client, admin, resharder
+    ):
+        names = fill(client, 'shared', 12)
+
+        def login() -> Client:
+            return Client(client.storage_url, client.token)
+
+        with (
+            resharder.running(),
+            resharder.running(),
+            Clients([login], 'shared', names, 1) as work,
+        ):
+            for shards in (4, 0):
+                admin.detach(client, 'shared', shards)
+                wait_until(lambda: is_done(admin, client, 'shared'))
+        assert work.history.refused == []
+        assert '\n'.join(work.history.check()[:3]) == ''
+        left = [n for n in names if client.head('shared', n).status == 200]
+        assert client.listing('shared').names() == left
+        assert shards_of(client, 'shared') == 0
+
+
+def is_done(admin: Admin, client: Client, container: str) -> bool:
+    """Return True if no change of a container is under way."""
+    change = admin.changes(client).get(container)
+    return change is None or change['phase'] == 'done'
+
+
+class TestGoingOn:
+    """The daemon goes on with what others have begun."""
+
+    def test_with_a_change_whose_command_and_daemon_were_killed(
+        self, client, admin, resharder
+    ):
+        names = fill(client, 'c', 12)
+        path = f'{client.account}/c'
+        command = admin.start('reshard', path, '4', '--rows-per-second', '2')
+        wait_until(lambda: 'c' in admin.changes(client))
+        command.send_signal(signal.SIGKILL)
+        command.communicate()
+        with resharder.running(rows_per_second=2) as daemon:
+            daemon.wait_until_it_logs(f'{path}: moving')
+            daemon.process.send_signal(signal.SIGKILL)
+        assert 0 < admin.changes(client)['c']['rows_left'] <= 12
+        with resharder.running() as daemon:
+            daemon.wait_until_it_logs(f'{path}: done')
+        assert shards_of(client, 'c') == 4
+        assert client.listing('c').names() == names
+
+    def test_with_a_change_that_is_announced_while_it_runs(
+        self, client, admin, resharder
+    ):
+        fill(client, 'c', 3)
+        with resharder.running():
+            for shards in (4, 2):
+                admin.detach(client, 'c', shards)
+                wait_until(lambda: is_done(admin, client, 'c'))
+                assert shards_of(client, 'c') == shards
+
+    def test_with_a_change_that_has_been_cancelled(
+        self, client, admin, resharder
+    ):
+        names = fill(client, 'c', 12)
+        path = f'{client.account}/c'
+        admin.detach(client, 'c', 4)
+        with resharder.running(rows_per_second=2) as daemon:
+            daemon.wait_until_it_logs(f'{path}: moving')
+            assert admin('cancel', path, '--detach').returncode == 0
+            wait_until(lambda: is_done(admin, client, 'c'))
+        assert shards_of(client, 'c') == 0
+        assert client.listing('c').names() == names
+
+    def test_with_one_container_after_the_other(
+        self, client, admin, resharder
+    ):
+        """concurrency = 1: those that moved before do not count."""
+        for container in ('a', 'b', 'c', 'd'):
+            fill(client, container, 3)
+        for container in ('a', 'b'):
+            admin.detach(client, container, 2)
+        resharder.once()
+        for container in ('c', 'd'):
+            admin.detach(client, container, 2)
+        with resharder.running(concurrency=1, rows_per_second=1) as daemon:
+            wait_until(lambda: is_done(admin, client, 'c'))
+            wait_until(lambda: is_done(admin, client, 'd'))
+            phases = MOVING.findall(daemon.log())
+        first, second = phases[0][0], phases[2][0]
+        assert {first, second} == {'c', 'd'}
+        assert phases == [
+            (first, 'moving'),
+            (first, 'settling'),
+            (second, 'moving'),
+            (second, 'settling'),
+        ]
+
+
+class TestLateRows:
+    """Rows that arrive after the change is done."""
+
+    @pytest.fixture
+    def changed(self, client, backing, admin, resharder) -> str:
+        """A container that had 4 shards and has 2; its shard 3 of before."""
+        fill(client, 'c', 3, headers=sharded(4))
+        former = backing.shard_name('c', 3)
+        admin.detach(client, 'c', 2)
+        resharder.once()
+        assert shards_of(client, 'c') == 2
+        return former
+
+    def test_of_a_former_shard_are_moved(
+        self, cluster, client, changed, resharder, backing
+    ):
+        hidden = hidden_account(client.account)
+        put_rows(cluster, hidden, changed, ['late'])
+        cluster.daemon('container-updater')
+        resharder.once()
+        assert 'late' in backing.list_all_shards('c')
+        assert changed not in backing.shards('c')
+
+    def test_of_the_root_are_moved(
+        self, cluster, client, changed, resharder, backing
+    ):
+        put_rows(cluster, client.account, 'c', ['late'])
+        resharder.once()
+        assert 'late' in backing.list_all_shards('c')
+        assert backing.root_names('c') == []
+
+    def test_are_looked_for_until_the_reclaim_age_has_passed(
+        self, client, changed, admin, resharder
+    ):
+        resharder.once()
+        assert admin.changes(client)['c']['phase'] == 'done'
+        resharder.once(reclaim_age=0)
+        assert 'c' not in admin.changes(client)
+
+    def test_are_looked_for_once_an_interval(
+        self, cluster, client, changed, admin, resharder, backing
+    ):
+        with resharder.running(late_rows_interval=3) as daemon:
+            for name in ('late', 'later'):
+                put_rows(cluster, client.account, 'c', [name])
+                wait_until(lambda: backing.root_names('c') == [])
+            assert daemon.log().count('late rows were moved') == 2
+
+
+class TestFailures:
+    def test_of_a_container_do_not_hold_up_others(
+        self, cluster, client, admin, resharder, backing
+    ):
+        for container in ('damaged', 'missing', 'sound'):
+            fill(client, container, 3)
+            admin.detach(client, container, 2)
+        write_record(cluster, client.account, 'damaged', '{"version": 9}')
+        for name in client.listing('missing').names():
+            assert client.delete('missing', name).status == 204
+        backing.delete_root('missing')
+        log = resharder.once(concurrency=1)
+        assert shards_of(client, 'sound') == 2
+        name = f'{client.account}/damaged'
+        assert f'ERROR {name}: version 9, this release reads 2' in log
+        changes = admin.changes(client)
+        assert 'version 9' in changes['damaged']['phase']
+        assert 'missing' not in changes
+
+    def test_of_a_container_do_not_hold_up_the_growth_of_others(
+        self, cluster, client, resharder
+    ):
+        fill(client, 'damaged', 11, headers=sharded(2))
+        fill(client, 'sound', 11)
+        write_record(cluster, client.account, 'damaged', '{"version": 9}')
+        cluster.daemon('container-updater')
+        resharder.once(**AUTO, containers=f'{client.account}/*')
+        assert shards_of(client, 'sound') == 8
+
+    def test_of_a_server_make_a_change_wait(
+        self, cluster, client, admin, resharder
+    ):
+        fill(client, 'c', 3)
+        admin.detach(client, 'c', 2)
+        with resharder.running() as daemon:
+            daemon.wait_until_it_logs(f'{client.account}/c: announced')
+            cluster.pause('container-1')
+            daemon.wait_until_it_logs(f'{client.account}/c: waiting: ')
+            cluster.resume('container-1')
+            daemon.wait_until_it_logs(f'{client.account}/c: done')
+        assert shards_of(client, 'c') == 2
+
+
+def test_sigterm_ends_it_in_the_middle_of_a_change(client, admin, resharder):
+    fill(client, 'c', 12)
+    admin.detach(client, 'c', 2)
+    with resharder.running(rows_per_second=1) as daemon:
+        daemon.wait_until_it_logs(f'{client.account}/c: moving')
+        os.killpg(daemon.process.pid, signal.SIGTERM)
+        assert daemon.process.wait(10) == 0
+    assert admin.changes(client)['c']['phase'] == 'moving'

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The configuration of the daemon that changes layouts."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shardmw.config import ConfigError
+from shardmw.resharder import SECTION, Resharder
+
+COMMAND = 'from shardmw.commands import resharder; resharder()'
+
+
+@pytest.fixture
+def conf(tmp_path) -> Path:
+    return tmp_path / 'shardmw-resharder.conf'
+
+
+def write(conf: Path, line: str, section: str = SECTION) -> None:
+    conf.write_text(f'[{section}]\n{line}\n')
+
+
+@pytest.mark.parametrize(
+    ('option', 'value', 'allowed'),
+    [
+        ('interval', 'often', 'a number from 0 on'),
+        ('interval', '-1', 'a number from 0 on'),
+        ('interval', 'inf', 'a number from 0 on'),
+        ('interval', 'nan', 'a number from 0 on'),
+        ('late_rows_interval', 'daily', 'a number from 0 on'),
+        ('reclaim_age', '7d', 'a number from 0 on'),
+        ('settle_seconds', '-5', 'a number from 0 on'),
+        ('info_cache_seconds', 'car', 'auto, or a number from 0 on'),
+        ('info_cache_seconds', '-1', 'auto, or a number from 0 on'),
+        ('concurrency', '0', 'a whole number from 1 on'),
+        ('concurrency', '1.5', 'a whole number from 1 on'),
+        ('rows_per_shard', '0', 'a whole number from 1 on'),
+        ('rows_per_shard', '1e6', 'a whole number from 1 on'),
+        ('rows_per_second', '-1', 'a whole number from 0 on'),
+        ('processes', '-1', 'a whole number from 0 on'),
+        ('process', 'first', 'a whole number from 0 on'),
+        ('process', '-1', 'a whole number from 0 on'),
+        ('auto_reshard', 'maybe', 'true or false'),
+        ('auto_shrink', '2', 'true or false'),
+        ('ask_for_objects', 'ja', 'true or false'),
+    ],
+)
+def test_a_wrong_value_is_refused_and_the_allowed_ones_are_named(
+    conf, option, value, allowed
+):
+    write(conf, f'{option} = {value}')
+    with pytest.raises(ConfigError) as raised:
+        Resharder({'__file__': str(conf), option: value})
+    text = f'{SECTION}: {option} = {value}: must be {allowed}'
+    assert str(raised.value) == text
+
+
+def test_a_process_must_be_one_of_the_processes(conf):
+    write(conf, '')
+    options = {'processes': '2', 'process': '2'}
+    with pytest.raises(ConfigError, match='must be less than processes = 2'):
+        Resharder({'__file__': str(conf), **options})
+
+
+@pytest.mark.parametrize(
+    ('section', 'line', 'message'),
+    [
+        (
+            SECTION,
+            'auto_reshrad = true',
+            'Error: shardmw-resharder: unknown option auto_reshrad in '
+            '[shardmw-resharder]: did you mean auto_reshard?',
+        ),
+        (
+            SECTION,
+            'concurrency = many',
+            'Error: shardmw-resharder: concurrency = many: must be a whole '
+            'number from 1 on',
+        ),
+        (
+            'other',
+            '',
+            'Unable to find shardmw-resharder config section in {conf}',
+        ),
+    ],
+)
+def test_the_command_ends_with_one_line(conf, section, line, message):
+    write(conf, line, section)
+    ran = subprocess.run(
+        [sys.executable, '-c', COMMAND, str(conf), 'once'],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ran.returncode == 1
+    assert ran.stderr == message.format(conf=conf) + '\n'
