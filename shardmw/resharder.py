@@ -28,7 +28,7 @@ from swift.common.utils import (
     parse_options,
 )
 
-from shardmw.admin.advice import Listed, suitable_shards
+from shardmw.admin.advice import ROWS_PER_SHARD, Listed, suitable_shards
 from shardmw.admin.changes import RECLAIM_SECONDS, Changes
 from shardmw.admin.cluster import open_cluster
 from shardmw.admin.errors import AdminError
@@ -99,7 +99,7 @@ class Resharder(Daemon):
             )
         self.auto_reshard = _flag(conf, 'auto_reshard')
         self.auto_shrink = _flag(conf, 'auto_shrink')
-        self.rows_per_shard = _count(conf, 'rows_per_shard', 1_000_000, 1)
+        self.rows_per_shard = _count(conf, 'rows_per_shard', ROWS_PER_SHARD, 1)
         self.accounts = conf.get('accounts', '').replace(',', ' ').split()
         self.containers = conf.get('containers', '*').split()
         cache_seconds = None
@@ -124,10 +124,15 @@ class Resharder(Daemon):
             )
         self.max_shards = info['max_shards']
         self.changes = Changes(self.cluster, self.options)
+        # How long a change may take from its registration to its record.
+        app = self.cluster.app
+        self.write_seconds = 2 * (app.conn_timeout + app.node_timeout)
         self._running: dict[tuple[str, str], object] = {}
         # The containers whose rows this process moves now.
         self._moving: set[tuple[str, str]] = set()
         self._swept: dict[tuple[str, str], float] = {}
+        # When registered containers were first seen without a change.
+        self._unneeded: dict[tuple[str, str], float] = {}
         # The last progress that was logged, by container.
         self._states: dict[tuple[str, str], tuple[str, str]] = {}
 
@@ -208,15 +213,18 @@ class Resharder(Daemon):
             root = read_root(self.cluster.backend, self.cluster.env, path)
             layout = root.record
             if layout and layout.is_changing:
+                self._unneeded.pop(key, None)
                 resharding.run()
             elif layout is None or self._is_over(layout.serial):
-                self.changes.register.remove(path)
+                self._drop(path)
             elif self._is_due(key):
                 self._take_slot(key)
                 adopt_all(self.cluster.backend, self.cluster.env, path)
                 self._swept[key] = time.monotonic()
-        except (BackendError, LayoutError) as err:
+        except BackendError as err:
             self.logger.error('%s: %s', name, err)
+        except LayoutError as err:
+            self.logger.error('%s: layout record: %s', name, err)
         except (Exception, Timeout):
             self.logger.exception('%s: unexpected error', name)
         finally:
@@ -240,6 +248,17 @@ class Resharder(Daemon):
                 self._moving.add(key)
             else:
                 sleep(SLOT_SECONDS)
+
+    def _drop(self, path: Path) -> None:
+        """Remove a container from the register if no change comes.
+
+        A change is registered before its record is written.
+        """
+        now = time.monotonic()
+        key = (path.account, path.container)
+        if now - self._unneeded.setdefault(key, now) > self.write_seconds:
+            self.changes.register.remove(path)
+            del self._unneeded[key]
 
     def _is_over(self, serial: str) -> bool:
         """Return True if no rows from before a change can come any more."""

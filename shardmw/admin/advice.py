@@ -6,6 +6,10 @@ from dataclasses import dataclass
 
 from shardmw.record import SHARD_COUNT_LIMIT
 
+#: The rows that a database is at its best with; Swift's own sharder splits one
+#: that has more.
+ROWS_PER_SHARD = 1_000_000
+
 #: The share of the allowed rows from which a container is near the limit.
 NEAR = 0.8
 
@@ -78,8 +82,18 @@ def advised_shards(objects: int, rows_per_shard: int) -> int:
 
     :returns: a power of two, at most :data:`SHARD_COUNT_LIMIT`
     """
-    needed = -(-HEADROOM * objects // rows_per_shard)
-    return min(SHARD_COUNT_LIMIT, 1 << max(0, needed - 1).bit_length())
+    needed = shards_for_rows(HEADROOM * objects, rows_per_shard)
+    return min(SHARD_COUNT_LIMIT, power_of_two(needed))
+
+
+def shards_for_rows(objects: int, rows: int) -> int:
+    """Return how many shards hold so many objects with so many rows each."""
+    return max(1, -(-objects // rows))
+
+
+def power_of_two(count: int) -> int:
+    """Return the least power of two that is not below a count."""
+    return 1 << (count - 1).bit_length()
 
 
 def suitable_shards(

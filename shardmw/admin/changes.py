@@ -20,7 +20,7 @@ from shardmw.layout.resharding import (
 )
 from shardmw.layout.roots import RootState, read_root
 from shardmw.paths import Path
-from shardmw.placement import versions_container, versions_owner
+from shardmw.placement import is_reserved, versions_container, versions_owner
 from shardmw.record import PLAIN, LayoutError, time_of_id
 
 #: How long late rows may come: as long as Swift keeps tombstones by default.
@@ -92,6 +92,8 @@ class Changes:
     def with_versions(self, account: str, container: str) -> list[Path]:
         """Return a container, and that of its old versions if it exists."""
         path = Path(API_VERSION, account, container)
+        if is_reserved(container):
+            return [path]
         versions = path.of_container(versions_container(container))
         return [path, versions] if self._root(versions).exists else [path]
 
@@ -100,7 +102,7 @@ class Changes:
 
         :raises AdminError: if it would be refused
         """
-        self._check_count(shards)
+        self._check_count(account, container, shards)
         return [
             self._plan(each, shards)
             for each in self._without_count(account, container, shards)
@@ -113,7 +115,7 @@ class Changes:
                   the two that does not have that count yet
         :raises AdminError: if it is refused; neither changes then
         """
-        self._check_count(shards)
+        self._check_count(account, container, shards)
         paths = self._without_count(account, container, shards)
         for path in paths:
             self._check(path, shards)
@@ -128,8 +130,9 @@ class Changes:
         """Turn a change around.
 
         :returns: the containers that go back
-        :raises AdminError: if there is nothing to cancel
+        :raises AdminError: if it does not exist, or there is nothing to cancel
         """
+        self.cluster.root(account, container)
         paths = self.with_versions(account, container)
         cancelled, refusals, failures = [], [], []
         for path in paths:
@@ -246,7 +249,7 @@ class Changes:
             waits + rows / rate,
         )
 
-    def _check_count(self, shards: int) -> None:
+    def _check_count(self, account: str, container: str, shards: int) -> None:
         info = get_swift_info().get('shardmw')
         if info is None:
             raise AdminError(
@@ -255,8 +258,9 @@ class Changes:
             )
         if shards > info['max_shards']:
             raise AdminError(
-                f'{shards} shards are more than max_shards = '
-                f'{info["max_shards"]} allows'
+                f'{account}/{container}: {shards} shards are more than '
+                f'max_shards = {info["max_shards"]} allows, in '
+                '[filter:shardmw] of the configuration of this command'
             )
 
     def _resharding(self, path: Path) -> Resharding:

@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands that change layouts: reshard, status and cancel."""
 
+import contextlib
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 
 import click
 
 from shardmw.admin.arguments import AS_JSON, CONTAINER
+from shardmw.admin.errors import AdminError
 from shardmw.admin.printing import print_json, print_table, printable
+from shardmw.record import MOVING
 
 #: How often to print how far a change is: on a terminal and as JSON, and
 #: elsewhere.
 REPORT_SECONDS = 1, 30
 
 DETACHED = 'announced; shardmw-resharder goes on with it'
+CANCELLED = 'cancelled; shardmw-resharder moves its rows back'
 
 
 def _move_options(command: Callable) -> Callable:
@@ -81,7 +85,8 @@ def reshard(
     """
     changes, reporter = _changes(context, options)
     if dry_run:
-        plans = changes.plan(*container, shards)
+        with _naming(container):
+            plans = changes.plan(*container, shards)
         if options['as_json']:
             print_json(plan.as_json() for plan in plans)
             return
@@ -93,8 +98,9 @@ def reshard(
                 f'then {options["settle_seconds"]:,.0f} s to settle'
             )
         return
-    paths = changes.begin(*container, shards)
-    _finish(changes, paths, reporter, options)
+    with _naming(container):
+        paths = changes.begin(*container, shards)
+    _finish(changes, paths, reporter, options, DETACHED)
 
 
 @click.command()
@@ -106,8 +112,9 @@ def cancel(
 ) -> None:
     """Turn the change of A/C around, at any point, and move the rows back."""
     changes, reporter = _changes(context, options)
-    paths = changes.cancel(*container)
-    _finish(changes, paths, reporter, options)
+    with _naming(container):
+        paths = changes.cancel(*container)
+    _finish(changes, paths, reporter, options, CANCELLED)
 
 
 @click.command()
@@ -138,6 +145,17 @@ def status(context: click.Context, as_json: bool) -> None:
         )
 
 
+@contextlib.contextmanager
+def _naming(container: tuple[str, str]) -> Iterator[None]:
+    """Name the container in errors of servers."""
+    from shardmw.backend.containers import BackendError
+
+    try:
+        yield
+    except BackendError as err:
+        raise AdminError(f'{"/".join(container)}: {err}') from err
+
+
 class _Reporter:
     """Prints how far changes are, now and then, on stderr.
 
@@ -148,18 +166,19 @@ class _Reporter:
         self.moved: dict[str, int] = {}
         self._as_json = as_json
         self._started: dict[str, float] = {}
-        self._last = 0.0
-        self._line = ''
+        # What was printed last of each container, and when.
+        self._printed: dict[str, tuple[str, float]] = {}
         often, seldom = REPORT_SECONDS
         self._seconds = often if as_json or sys.stderr.isatty() else seldom
 
     def __call__(self, name: str, progress) -> None:
         self.moved[name] = progress.moved
         now = time.monotonic()
-        state = f'{name} {progress.phase} {progress.problem}'
-        if state == self._line and now - self._last < self._seconds:
+        state = f'{progress.phase} {progress.problem}'
+        printed, when = self._printed.get(name, ('', 0.0))
+        if state == printed and now - when < self._seconds:
             return
-        self._line, self._last = state, now
+        self._printed[name] = (state, now)
         line = self._json if self._as_json else self._text
         click.echo(line(name, progress, now), err=True)
 
@@ -177,14 +196,15 @@ class _Reporter:
 
     def _text(self, name: str, progress, now: float) -> str:
         parts = [progress.phase]
-        if progress.phase == 'moving':
-            self._started.setdefault(name, now)
         if progress.moved:
-            seconds = now - self._started.get(name, now)
+            parts.append(f'{progress.moved:,} rows')
+        if progress.phase == MOVING:
+            seconds = now - self._started.setdefault(name, now)
             rate = progress.moved / max(seconds, 0.001)
-            parts.append(f'{progress.moved:,} rows, {rate:,.0f} rows/s')
             left = max(0, (progress.total or 0) - progress.moved)
-            if left and progress.phase == 'moving':
+            if progress.moved:
+                parts.append(f'{rate:,.0f} rows/s')
+            if progress.moved and left:
                 parts.append(f'about {left / rate:,.0f} s left')
         if progress.problem:
             parts.append(f'waiting: {progress.problem}')
@@ -210,8 +230,13 @@ def _changes(context: click.Context, options: dict):
     return Changes(cluster, move_options, reporter), reporter
 
 
-def _finish(changes, paths, reporter: _Reporter, options: dict) -> None:
-    """Make announced changes, unless they are left to the daemon."""
+def _finish(
+    changes, paths, reporter: _Reporter, options: dict, detached: str
+) -> None:
+    """Make announced changes, unless they are left to the daemon.
+
+    :param detached: what to print of a change that is left to it
+    """
     started = time.monotonic()
     if not options['detach']:
         changes.run(paths)
@@ -233,7 +258,7 @@ def _finish(changes, paths, reporter: _Reporter, options: dict) -> None:
     for state in states:
         if state:
             name = _shown(state.account, state.container)
-            what = DETACHED if options['detach'] else _layout(state.shards)
+            what = detached if options['detach'] else _layout(state.shards)
             click.echo(f'{name}: {what}')
 
 

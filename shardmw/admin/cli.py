@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 from swift.common import utils
 
-from shardmw.admin.advice import Listed, findings_among
+from shardmw.admin.advice import ROWS_PER_SHARD, Listed, findings_among
 from shardmw.admin.arguments import (
     ACCOUNT,
     AS_JSON,
@@ -33,7 +33,6 @@ from shardmw.admin.printing import (
 
 SWIFT_DIR = '/etc/swift'
 CONF_NAME = 'internal-client.conf'
-ROWS_PER_SHARD = 1_000_000
 
 #: The exit code of a command that found something, or failed.
 FOUND = 1
@@ -113,7 +112,7 @@ def list_(
             ),
             [
                 (
-                    f'{each.account}/{each.container}',
+                    printable(f'{each.account}/{each.container}'),
                     each.shards,
                     each.objects,
                     each.bytes,
@@ -143,7 +142,7 @@ def stat(
         print_json(state.as_json())
     else:
         print_pairs(
-            ('container', f'{state.account}/{state.container}'),
+            ('container', printable(f'{state.account}/{state.container}')),
             ('storage policy', state.policy),
             ('layout', state.layout),
             ('layout id', state.layout_id or 'none'),
@@ -160,7 +159,7 @@ def stat(
             ('backing container', 'rows', 'bytes', 'partition', 'servers'),
             [
                 (
-                    each.container,
+                    printable(each.container),
                     each.rows if each.status // 100 == 2 else each.status,
                     each.bytes,
                     each.partition,
@@ -188,9 +187,15 @@ def locate(
         print_json(asdict(found))
     else:
         print_pairs(
-            ('object', f'{found.account}/{found.container}/{found.name}'),
+            (
+                'object',
+                printable(f'{found.account}/{found.container}/{found.name}'),
+            ),
             ('shard', 'none' if found.shard is None else found.shard),
-            ('row in', f'{found.row_account}/{found.row_container}'),
+            (
+                'row in',
+                printable(f'{found.row_account}/{found.row_container}'),
+            ),
             ('partition of the row', found.row_partition),
             *_replica_lines('row', found.row_replicas),
             ('storage policy', found.policy),
@@ -239,7 +244,7 @@ def check(
             ('container', 'shards', 'fullest', 'is', 'advised shards'),
             [
                 (
-                    f'{each.account}/{each.container}',
+                    printable(f'{each.account}/{each.container}'),
                     each.shards,
                     each.fullest,
                     'over' if each.is_over else 'near',
@@ -377,7 +382,7 @@ def _text_of(err: Exception) -> str | None:
     if isinstance(err, LayoutError):
         return f'layout record: {err}'
     is_expected = isinstance(err, (AdminError, BackendError))
-    return str(err) if is_expected else None
+    return printable(str(err)) if is_expected else None
 
 
 def _survey(connect: Callable):
@@ -391,7 +396,7 @@ def _report_problems(listed: Iterable[Listed]) -> int:
     """Print on stderr what could not be read; return how many there are."""
     problems = [each for each in listed if each.problem]
     for each in problems:
-        name = f'{each.account}/{each.container}'
+        name = printable(f'{each.account}/{each.container}')
         click.echo(f'Error: {name}: {each.problem}', err=True)
     return len(problems)
 

@@ -12,6 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from shardmw.admin.advice import (
+    ROWS_PER_SHARD,
+    power_of_two,
+    shards_for_rows,
+)
 from shardmw.listing.merge import first_share
 
 MICROSECONDS = 1_000_000
@@ -102,7 +107,7 @@ class Bounds:
 
     puts_per_second: float = 100
     headroom: float = 2
-    advised_rows: int = 1_000_000
+    advised_rows: int = ROWS_PER_SHARD
     most_rows: int = 4_000_000
     most_shards: int = 1024
 
@@ -201,11 +206,6 @@ def shards_for_puts(puts_per_second: float, bounds: Bounds) -> int:
     return max(1, math.ceil(puts_per_second / bounds.puts_per_second))
 
 
-def shards_for_rows(objects: int, rows: int) -> int:
-    """How many shards hold so many objects, so many rows each."""
-    return max(1, -(-objects // rows))
-
-
 def least_shards(needs: Needs, bounds: Bounds) -> int:
     """How many shards there must be: none is written or filled too much."""
     return max(
@@ -225,8 +225,8 @@ def advised_shards(needs: Needs, bounds: Bounds) -> int:
         shards_for_puts(needs.puts_per_second * bounds.headroom, bounds),
         shards_for_rows(needs.objects, bounds.advised_rows),
     )
-    rounded = 1 << (wanted - 1).bit_length()
-    return max(min(rounded, bounds.most_shards), least_shards(needs, bounds))
+    most = min(power_of_two(wanted), bounds.most_shards)
+    return max(most, least_shards(needs, bounds))
 
 
 def rows_of_fullest(objects: int, shards: int) -> float:

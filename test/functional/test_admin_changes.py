@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands that change layouts: output, refusals and exit codes."""
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from shardmw.bench.native import shard_natively
+from shardmw.placement import hidden_account
+from shardmw.saio import Cluster, ClusterOptions
+from test.functional.backing import Backing, put_rows
+from test.functional.client import Client
+from test.functional.conftest import SHARD_COUNT_HEADER, account_maker, logins
+from test.functional.operating import (
+    SETTINGS,
+    SETTLE_SECONDS,
+    Admin,
+    Resharder,
+    fill,
+    shards_of,
+)
+from test.functional.unfiltered import running_unfiltered_proxy
+
+SHARDED = {'headers': {SHARD_COUNT_HEADER: '4'}}
+VERSIONED = {'X-Versions-Enabled': 'true'}
+
+
+@pytest.fixture(scope='module')
+def cluster(tmp_path_factory) -> Iterator[Cluster]:
+    options = ClusterOptions(settings=SETTINGS)
+    with Cluster(tmp_path_factory.mktemp('changes'), options) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope='module')
+def new_account(cluster) -> Callable[[], Client]:
+    return account_maker(logins(cluster))
+
+
+@pytest.fixture
+def client(new_account) -> Client:
+    """The owner of an account that nobody used before."""
+    return new_account()
+
+
+@pytest.fixture(scope='module')
+def admin(cluster) -> Admin:
+    return Admin(cluster)
+
+
+@pytest.fixture(scope='module')
+def resharder(cluster) -> Resharder:
+    return Resharder(cluster)
+
+
+@pytest.fixture(scope='module')
+def unfiltered_proxy(cluster) -> Iterator[str]:
+    with running_unfiltered_proxy(cluster) as url:
+        yield url
+
+
+@pytest.fixture
+def backing(client, unfiltered_proxy) -> Backing:
+    return Backing(client.on(unfiltered_proxy))
+
+
+def path_of(client: Client, container: str) -> str:
+    return f'{client.account}/{container}'
+
+
+class TestUsage:
+    """Exit code 2, and what would be right."""
+
+    @pytest.mark.parametrize(
+        ('arguments', 'message'),
+        [
+            (['reshard', 'a/c', '1025'], '1025 is not in the range 0<=x<=102'),
+            (
+                ['reshard', 'a/c', 'many'],
+                "'many' is not a valid integer range",
+            ),
+            (['reshard', 'a/c'], "Missing argument 'N'"),
+            (['reshard', 'a', '4'], 'a: not a name like ACCOUNT/CONTAINER'),
+            (['cancel', 'a'], 'a: not a name like ACCOUNT/CONTAINER'),
+            (['cancel', 'a/c', '--settle-seconds', '-1'], '-1.0 is not in'),
+            (['status', 'a/c'], 'Got unexpected extra argument (a/c)'),
+            (['audit'], 'Name a container, or an account: --account.'),
+        ],
+    )
+    def test_of_a_wrong_kind_is_told(self, admin, arguments, message):
+        ran = admin(*arguments)
+        assert (ran.returncode, ran.stdout) == (2, '')
+        assert message in ran.stderr
+
+
+class TestRefusals:
+    """Exit code 1, one line that names the container, and nothing changes."""
+
+    @pytest.fixture
+    def refused(self, admin, client) -> Callable[..., str]:
+        """Runs a command that is refused; gives the rest of the line."""
+
+        def run(command: str, container: str, *arguments: str) -> str:
+            name = path_of(client, container)
+            ran = admin(command, name, *arguments)
+            assert (ran.returncode, ran.stdout) == (1, '')
+            (line,) = ran.stderr.splitlines()
+            start = f'Error: {name}: '
+            assert line.startswith(start)
+            return line.removeprefix(start)
+
+        return run
+
+    @pytest.mark.parametrize(
+        'arguments',
+        [('reshard', '4'), ('reshard', '4', '--dry-run'), ('cancel',)],
+    )
+    def test_of_a_container_that_does_not_exist(self, refused, arguments):
+        command, *others = arguments
+        assert refused(command, 'none', *others) == 'no such container'
+
+    def test_of_the_count_that_it_has(self, client, refused):
+        fill(client, 'c', 1, **SHARDED)
+        assert refused('reshard', 'c', '4') == 'it has 4 shards already'
+
+    def test_of_a_count_above_max_shards(self, cluster, client, refused):
+        fill(client, 'c', 1)
+        cluster.reconfigure({'shardmw.max_shards': '8'})
+        try:
+            for option in ([], ['--dry-run']):
+                told = refused('reshard', 'c', '9', *option)
+                assert told.startswith(
+                    '9 shards are more than max_shards = 8 allows'
+                )
+        finally:
+            cluster.reconfigure({'shardmw.max_shards': None})
+
+    def test_of_a_change_while_another_is_under_way(
+        self, admin, client, refused
+    ):
+        fill(client, 'c', 1)
+        admin.detach(client, 'c', 4)
+        told = 'its change from 0 to 4 shards is under way: '
+        remedy = 'wait for its end, or cancel it'
+        assert refused('reshard', 'c', '8') == told + remedy
+        assert refused('reshard', 'c', '8', '--dry-run') == told + remedy
+
+    def test_of_a_change_whose_old_versions_change_otherwise(
+        self, admin, client, refused
+    ):
+        fill(client, 'c', 1)
+        assert client.post('c', headers=VERSIONED).status == 204
+        admin.detach(client, '%00versions%00c', 4)
+        told = refused('reshard', 'c', '8')
+        assert told.startswith('its old versions: its change from 0 to 4')
+        assert 'c' not in admin.changes(client)
+
+    def test_to_cancel_what_does_not_change(self, client, refused):
+        fill(client, 'c', 1)
+        assert refused('cancel', 'c') == 'its layout is not changing'
+
+    def test_while_the_servers_are_down(self, cluster, client, refused):
+        fill(client, 'c', 1)
+        cluster.stop('container-1')
+        try:
+            for command in (['reshard', '4'], ['cancel']):
+                name, *count = command
+                told = refused(name, 'c', *count)
+                assert told == '0 of 1 roots answered'
+        finally:
+            cluster.start('container-1')
+        assert shards_of(client, 'c') == 0
+
+    def test_of_what_swifts_sharder_has_split(self, cluster, client, refused):
+        fill(client, 'c', 9)
+        shard_natively(cluster, client.account, 'c', ['o004'])
+        told = refused('reshard', 'c', '4')
+        assert told.startswith("Swift's own sharder has split it")
+        assert 'swift-manage-shard-ranges compact' in told
+
+    def test_of_a_shard_that_swifts_sharder_has_split(
+        self, cluster, client, backing, refused
+    ):
+        fill(client, 'c', 9, **SHARDED)
+        hidden = hidden_account(client.account)
+        name = backing.shard_name('c', 0)
+        shard_natively(cluster, hidden, name, ['o004'])
+        told = refused('reshard', 'c', '8')
+        assert 'or one of its shards' in told
+
+
+class TestOutput:
+    """Exit code 0, and JSON if asked."""
+
+    def run(self, admin: Admin, *arguments: str) -> list:
+        ran = admin(*arguments, '--json')
+        assert ran.returncode == 0, ran.stderr
+        return json.loads(ran.stdout)
+
+    def test_of_reshard_has_the_rows_that_it_moved(self, admin, client):
+        fill(client, 'c', 5)
+        options = ['--settle-seconds', SETTLE_SECONDS]
+        name = path_of(client, 'c')
+        (state,) = self.run(admin, 'reshard', name, '4', *options)
+        assert (state['account'], state['container']) == (client.account, 'c')
+        assert (state['phase'], state['shards']) == ('done', 4)
+        assert (state['rows_moved'], state['rows_left']) == (5, 0)
+
+    def test_of_reshard_tells_its_phases_on_stderr(self, admin, client):
+        fill(client, 'c', 5)
+        assert client.post('c', headers=VERSIONED).status == 204
+        name = path_of(client, 'c')
+        ran = admin('reshard', name, '4', '--settle-seconds', SETTLE_SECONDS)
+        assert ran.returncode == 0
+        old = path_of(client, '%00versions%00c')
+        assert ran.stdout == f'{name}: 4 shards\n{old}: 4 shards\n'
+        for each in (name, old):
+            lines = [x for x in ran.stderr.splitlines() if x.startswith(each)]
+            phases = [x.removeprefix(f'{each}: ').split(',')[0] for x in lines]
+            assert phases == [
+                'announced',
+                'waiting to move',
+                'moving',
+                'settling',
+                'cleaning up',
+                'done',
+            ]
+
+    def test_of_a_dry_run_is_the_plan(self, admin, client):
+        fill(client, 'c', 5)
+        name = path_of(client, 'c')
+        (plan,) = self.run(admin, 'reshard', name, '4', '--dry-run')
+        assert (plan['former'], plan['shards'], plan['rows']) == (0, 4, 5)
+        assert admin.changes(client) == {}
+
+    def test_of_status_and_list_has_a_change_under_way(
+        self, cluster, admin, client
+    ):
+        fill(client, 'c', 5)
+        name = path_of(client, 'c')
+        ran = admin('reshard', name, '4', '--detach')
+        detached = 'announced; shardmw-resharder goes on with it'
+        assert ran.stdout == f'{name}: {detached}\n'
+        state = admin.changes(client)['c']
+        assert (state['phase'], state['rows_left']) == ('announced', 5)
+        (line,) = [
+            each
+            for each in admin('status').stdout.splitlines()
+            if each.startswith(name)
+        ]
+        assert line.split()[1:5] == ['plain', '4', 'shards', 'announced']
+        cluster.daemon('container-updater')
+        (listed,) = self.run(admin, 'list', client.account)
+        assert (listed['shards'], listed['phase']) == (0, 'announced')
+        assert listed['objects'] == 5
+
+    def test_of_cancel_has_the_way_back(self, admin, client, resharder):
+        fill(client, 'c', 5)
+        name = path_of(client, 'c')
+        admin.detach(client, 'c', 4)
+        ran = admin('cancel', name, '--detach')
+        detached = 'cancelled; shardmw-resharder moves its rows back'
+        assert (ran.returncode, ran.stdout) == (0, f'{name}: {detached}\n')
+        state = admin.changes(client)['c']
+        assert (state['phase'], state['shards']) == ('returning', 0)
+        (state,) = self.run(
+            admin, 'cancel', name, '--settle-seconds', SETTLE_SECONDS
+        )
+        assert (state['phase'], state['shards']) == ('done', 0)
+
+    def test_of_list_shows_reserved_names_as_they_are_given(
+        self, admin, client
+    ):
+        fill(client, 'c', 1, **SHARDED)
+        assert client.post('c', headers=VERSIONED).status == 204
+        old = path_of(client, '%00versions%00c')
+        assert old in admin('list', client.account).stdout
+        assert admin('stat', old).returncode == 0
+        assert f'container              {old}' in admin('stat', old).stdout
+
+    def test_of_audit_tells_what_it_found(self, cluster, admin, client):
+        fill(client, 'c', 2, **SHARDED)
+        name = path_of(client, 'c')
+        assert self.run(admin, 'audit', name) == []
+        put_rows(cluster, client.account, 'c', ['stray'])
+        ran = admin('audit', name)
+        assert ran.returncode == 1
+        assert ran.stdout.splitlines()[1].split('  ')[0] == (
+            'stray row in the root'
+        )
+        assert self.run(admin, 'audit', name, '--repair')[0]['is_mended']
+
+    def test_of_audit_names_a_container_that_changes(self, admin, client):
+        fill(client, 'c', 2)
+        admin.detach(client, 'c', 4)
+        for option in ([], ['--repair']):
+            ran = admin('audit', path_of(client, 'c'), *option)
+            assert ran.returncode == 1
+            assert 'layout that is changing' in ran.stdout
+
+
+class TestVersions:
+    """The container of old versions changes with its owner."""
+
+    def test_also_if_it_has_another_count(self, admin, client):
+        fill(client, 'c', 2, **SHARDED)
+        assert client.post('c', headers=VERSIONED).status == 204
+        admin.reshard(client, '%00versions%00c', 2)
+        state = admin.reshard(client, 'c', 2)
+        assert (state['container'], state['shards']) == ('c', 2)
+        admin.reshard(client, '%00versions%00c', 3)
+        state = admin.reshard(client, 'c', 2)
+        assert state['container'] == '\0versions\0c'

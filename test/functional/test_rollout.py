@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The filter comes to a cluster that is in use, and goes again.
+
+The steps are those of the README and of doc/resharding.md.
+"""
+
+import configparser
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from shardmw.saio import Cluster, ClusterOptions
+from test.functional.client import Client
+from test.functional.conftest import SHARD_COUNT_HEADER, USER, logins
+from test.functional.operating import (
+    SETTINGS,
+    Admin,
+    fill,
+    shards_of,
+)
+from test.functional.realclients import s3_client
+
+FILTERS = ('shardmw', 'shardmw-listings')
+DAEMON_CONFS = (
+    'internal-client.conf',
+    'object-expirer.conf',
+    'container-reconciler.conf',
+)
+VERSIONED = 'pictures'
+BUCKET = 'bucket'
+PART = b'p' * (5 << 20)
+
+#: The containers that exist when the filter comes, and their new counts.
+COUNTS = {'logs': 4, VERSIONED: 3, BUCKET: 4, f'{BUCKET}+segments': 2}
+
+
+class Operator:
+    """Puts the filter into the configurations of a cluster, and takes it out.
+
+    The embedded Swift writes them with the filter.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._confs = {
+            name: (cluster.swift_dir / name).read_text()
+            for name in ('proxy-1.conf', *DAEMON_CONFS)
+        }
+
+    def remove_filter(self) -> None:
+        for name, text in self._confs.items():
+            conf = _parsed(text)
+            pipeline = conf['pipeline:main']['pipeline'].split()
+            kept = [each for each in pipeline if each not in FILTERS]
+            conf['pipeline:main']['pipeline'] = ' '.join(kept)
+            self._write(name, conf)
+        self._reload()
+
+    def add_filter(self, **options: str) -> None:
+        """Add the filter to all pipelines, with some options."""
+        for name, text in self._confs.items():
+            conf = _parsed(text)
+            conf['filter:shardmw'].update(options)
+            self._write(name, conf)
+        self._reload()
+
+    def _write(self, name: str, conf: configparser.RawConfigParser) -> None:
+        with (self.cluster.swift_dir / name).open('w') as file:
+            conf.write(file)
+
+    def _reload(self) -> None:
+        self.cluster.stop('proxy-1')
+        self.cluster.start('proxy-1')
+
+
+def _parsed(text: str) -> configparser.RawConfigParser:
+    conf = configparser.RawConfigParser()
+    conf.optionxform = str
+    conf.read_string(text)
+    return conf
+
+
+class Rollout:
+    """A cluster from the days before the filter to those after it.
+
+    :ivar before: what was in the account without the filter
+    :ivar closed: the same with the filter and ``max_shards = 0``
+    :ivar refused: a creation with a count then, and a conversion
+    :ivar plain: the count of a container that was created then
+    :ivar counts: the numbers of shards by container, after the conversions
+    :ivar converted: what was in the account after them
+    :ivar used: the same after clients had worked on
+    :ivar listed: the names that ``list`` showed then
+    :ivar audited: what ``audit`` found after all was taken back
+    :ivar left: what ``list`` showed after that, and ``status``
+    :ivar after: what was in the account without the filter again
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.client = logins(cluster)(USER)
+        self.account = self.client.account
+        self.admin = Admin(cluster)
+        self.operator = Operator(cluster)
+        self.s3 = s3_client(cluster)
+
+    def run(self) -> None:
+        self.operator.remove_filter()
+        self._fill()
+        self.before = self.contents()
+        self._install()
+        self._convert()
+        self._use()
+        self._uninstall()
+        self.after = self.contents()
+
+    def _fill(self) -> None:
+        fill(self.client, 'logs', 20)
+        fill(self.client, VERSIONED, 3)
+        enabled = {'X-Versions-Enabled': 'true'}
+        assert self.client.post(VERSIONED, headers=enabled).status == 204
+        for name in ('o000', 'o001'):
+            assert self.client.put(VERSIONED, name, b'newer').status == 201
+        self.s3.create_bucket(Bucket=BUCKET)
+        self._upload('first')
+
+    def _upload(self, key: str) -> None:
+        """Upload an object of two parts by S3."""
+        target = {'Bucket': BUCKET, 'Key': key}
+        upload = self.s3.create_multipart_upload(**target)
+        target['UploadId'] = upload['UploadId']
+        parts = [
+            {
+                'PartNumber': number,
+                'ETag': self.s3.upload_part(
+                    **target, PartNumber=number, Body=body
+                )['ETag'],
+            }
+            for number, body in ((1, PART), (2, key.encode()))
+        ]
+        self.s3.complete_multipart_upload(
+            **target, MultipartUpload={'Parts': parts}
+        )
+
+    def _install(self) -> None:
+        self.operator.add_filter(max_shards='0')
+        self.closed = self.contents()
+        count = {SHARD_COUNT_HEADER: '4'}
+        self.refused = (
+            self.client.put('new', headers=count),
+            self.admin('reshard', f'{self.account}/logs', '4'),
+        )
+        fill(self.client, 'plain', 2)
+        self.plain = shards_of(self.client, 'plain')
+
+    def _convert(self) -> None:
+        self.operator.add_filter()
+        before = self.contents()
+        for container, shards in COUNTS.items():
+            self.admin.reshard(self.client, container, shards)
+        self.counts = {
+            name: shards_of(self.client, name)
+            for name in self.client.listing().names()
+        }
+        self.converted = self.contents()
+        self.is_same = self.converted == before
+
+    def _use(self) -> None:
+        client = self.client
+        fill(client, 'new', 5, headers={SHARD_COUNT_HEADER: '4'})
+        assert client.put('logs', 'later', b'more').status == 201
+        assert client.delete('logs', 'o000').status == 204
+        assert client.put(VERSIONED, 'o000', b'newest').status == 201
+        assert client.delete(VERSIONED, 'o001').status == 204
+        self._upload('second')
+        self.used = self.contents()
+        self.cluster.daemon('container-updater')
+        self.listed = self._listed()
+
+    def _uninstall(self) -> None:
+        self.operator.add_filter(max_shards='0', default_shards='0')
+        for container in self.listed:
+            name = container.replace('\0', '%00')
+            self.admin.reshard(self.client, name, 0)
+        ran = self.admin('audit', '--account', self.account, '--objects')
+        self.audited = (ran.returncode, ran.stdout)
+        phases = {
+            each['phase'] for each in self.admin.changes(self.client).values()
+        }
+        self.left = (self._listed(), phases)
+        self.operator.remove_filter()
+
+    def _listed(self) -> list[str]:
+        ran = self.admin('list', self.account, '--json')
+        assert ran.returncode == 0, ran.stderr
+        return [each['container'] for each in json.loads(ran.stdout)]
+
+    def contents(self) -> dict:
+        """Return what clients see in each container."""
+        return {
+            name: self._content(name) for name in self.client.listing().names()
+        }
+
+    def _content(self, container: str) -> dict:
+        client = self.client
+        rows = client.listing(container).json()
+        headers = client.head(container).headers
+        versions = client.listing(container, versions='true')
+        return {
+            'rows': rows,
+            'objects': int(headers['x-container-object-count']),
+            'bytes': int(headers['x-container-bytes-used']),
+            'policy': headers['x-storage-policy'],
+            'bodies': {
+                row['name']: client.get(container, row['name']).body
+                for row in rows
+            },
+            'versions': versions.json() if versions.status == 200 else None,
+        }
+
+
+@pytest.fixture(scope='module')
+def rollout(tmp_path_factory) -> Iterator[Rollout]:
+    options = ClusterOptions(settings=SETTINGS)
+    with Cluster(tmp_path_factory.mktemp('rollout'), options) as cluster:
+        rollout = Rollout(cluster)
+        rollout.run()
+        yield rollout
+
+
+class TestBeforeTheFilterIsEverywhere:
+    def test_containers_are_as_before(self, rollout):
+        assert rollout.closed == rollout.before
+
+    def test_a_count_of_a_client_is_refused(self, rollout):
+        answer, _ = rollout.refused
+        assert answer.status == 400
+        assert 'is not allowed in this cluster' in answer.text
+
+    def test_a_conversion_is_refused(self, rollout):
+        _, ran = rollout.refused
+        assert ran.returncode == 1
+        name = f'{rollout.account}/logs'
+        assert ran.stderr.startswith(
+            f'Error: {name}: 4 shards are more than max_shards = 0 allows'
+        )
+
+    def test_new_containers_are_plain(self, rollout):
+        assert rollout.plain == 0
+
+
+class TestConversion:
+    def test_gives_each_container_its_count(self, rollout):
+        assert rollout.counts == {**COUNTS, 'plain': 0}
+
+    def test_shows_clients_the_same(self, rollout):
+        assert rollout.is_same
+
+
+class TestUse:
+    def test_goes_on(self, rollout):
+        used = rollout.used
+        names = [row['name'] for row in used['logs']['rows']]
+        assert names == ['later', *(f'o{i:03}' for i in range(1, 20))]
+        assert used[BUCKET]['bodies']['second'] == PART + b'second'
+        assert len(used[VERSIONED]['versions']) == 7
+
+    def test_shows_all_sharded_containers_in_the_list(self, rollout):
+        versions = f'\0versions\0{VERSIONED}'
+        assert sorted(rollout.listed) == sorted([*COUNTS, 'new', versions])
+
+
+class TestUninstall:
+    def test_leaves_no_sharded_container_and_no_change(self, rollout):
+        assert rollout.left == ([], {'done'})
+
+    def test_leaves_nothing_for_the_audit(self, rollout):
+        assert rollout.audited == (0, '')
+
+    def test_shows_clients_the_same_without_the_filter(self, rollout):
+        assert rollout.after == rollout.used
+
+    def test_leaves_right_sums(self, rollout):
+        for content in rollout.after.values():
+            assert content['objects'] == len(content['rows'])
+
+    def test_leaves_parts_where_s3_finds_them(self, rollout):
+        for key in ('first', 'second'):
+            got = rollout.s3.get_object(Bucket=BUCKET, Key=key)
+            assert got['Body'].read() == PART + key.encode()
+
+    def test_leaves_containers_that_can_be_used(self, rollout):
+        client = rollout.client
+        for container in ('logs', 'new', VERSIONED):
+            assert client.put(container, 'last', b'x').status == 201
+            assert 'last' in client.listing(container).names()
+            assert client.delete(container, 'o002').status == 204
+            assert 'o002' not in client.listing(container).names()
+
+    def test_leaves_containers_that_can_be_deleted(self, rollout):
+        client: Client = rollout.client
+        assert client.delete('plain', 'o000').status == 204
+        assert client.delete('plain').status == 409
+        for name in client.listing('new').names():
+            assert client.delete('new', name).status == 204
+        assert client.delete('new').status == 204
+        assert client.head('new').status == 404
