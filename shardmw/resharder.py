@@ -67,6 +67,12 @@ OPTION_NAMES = (
 #: How often a change looks whether fewer than ``concurrency`` are moving.
 SLOT_SECONDS = 0.5
 
+#: How many layouts of registered containers to read at once.
+LOOKS_AT_A_TIME = 16
+
+#: How often to look whether fewer than that are read.
+LOOK_SECONDS = 0.05
+
 #: The value of ``info_cache_seconds`` for that of the proxy app.
 AUTO = 'auto'
 
@@ -128,6 +134,8 @@ class Resharder(Daemon):
         app = self.cluster.app
         self.write_seconds = 2 * (app.conn_timeout + app.node_timeout)
         self._running: dict[tuple[str, str], object] = {}
+        # The containers whose layout this process reads now.
+        self._looking: set[tuple[str, str]] = set()
         # The containers whose rows this process moves now.
         self._moving: set[tuple[str, str]] = set()
         self._swept: dict[tuple[str, str], float] = {}
@@ -167,8 +175,12 @@ class Resharder(Daemon):
                 del self._running[key]
         for path in self._own_changes():
             key = (path.account, path.container)
-            if key not in self._running and key not in started:
-                self._running[key] = spawn(self._work_on, path)
+            if key in self._running or key in started:
+                continue
+            while len(self._looking) >= LOOKS_AT_A_TIME:
+                sleep(LOOK_SECONDS)
+            self._looking.add(key)
+            self._running[key] = spawn(self._work_on, path)
 
     def _own_changes(self) -> Iterator[Path]:
         """List the registered changes that are this process's."""
@@ -211,6 +223,7 @@ class Resharder(Daemon):
         )
         try:
             root = read_root(self.cluster.backend, self.cluster.env, path)
+            self._looking.discard(key)
             layout = root.record
             if layout and layout.is_changing:
                 self._unneeded.pop(key, None)
@@ -228,6 +241,7 @@ class Resharder(Daemon):
         except (Exception, Timeout):
             self.logger.exception('%s: unexpected error', name)
         finally:
+            self._looking.discard(key)
             self._moving.discard(key)
 
     def _take_turn(self, key: tuple[str, str], progress: Progress) -> None:
@@ -298,7 +312,7 @@ class Resharder(Daemon):
             for each in listed
             if not (each.problem or each.phase)
             and can_be_sharded(each.container)
-            and self._is_wanted(each.shards, self._suitable(each))
+            and self._suitable(each) != each.shards
         }
         return [
             name
@@ -308,13 +322,16 @@ class Resharder(Daemon):
         ]
 
     def _suitable(self, container: Listed) -> int:
-        return suitable_shards(container, self.rows_per_shard, self.max_shards)
+        """Return the count that a container should have, its own if it suits.
 
-    def _is_wanted(self, shards: int, suitable: int) -> bool:
-        """Return True if the daemon is to make such a change."""
-        if suitable > shards:
-            return self.auto_reshard
-        return suitable < shards and self.auto_shrink
+        That is its own, too, if the daemon may not make such a change.
+        """
+        suitable = suitable_shards(
+            container, self.rows_per_shard, self.max_shards
+        )
+        grows = suitable > container.shards
+        is_allowed = self.auto_reshard if grows else self.auto_shrink
+        return suitable if is_allowed else container.shards
 
     def _is_chosen(self, name: str) -> bool:
         return any(
@@ -332,10 +349,8 @@ class Resharder(Daemon):
         try:
             paths = self.changes.with_versions(account, container)
             measured = [survey.measured(*path[1:3]) for path in paths]
-            if any(each.problem for each in measured):
-                return
             suitable = max(map(self._suitable, measured))
-            if self._is_wanted(measured[0].shards, suitable):
+            if any(each.shards != suitable for each in measured):
                 self.changes.begin(account, container, suitable)
                 self.logger.info(
                     '%s/%s: begins to change from %d to %d shards',
@@ -344,8 +359,14 @@ class Resharder(Daemon):
                     measured[0].shards,
                     suitable,
                 )
-        except (AdminError, BackendError, LayoutError) as err:
+        except AdminError as err:
+            self.logger.warning('%s', err)
+        except (BackendError, LayoutError) as err:
             self.logger.warning('%s/%s: %s', account, container, err)
+        except (Exception, Timeout):
+            self.logger.exception(
+                '%s/%s: unexpected error', account, container
+            )
 
 
 def _own_options(conf_file: str) -> dict[str, str]:

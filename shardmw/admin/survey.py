@@ -144,8 +144,11 @@ class Survey:
         """Return a container with the figures of its databases now.
 
         :raises AdminError: if it does not exist
+        :raises BackendError: if a shard does not answer
         """
         state = self.state(account, container)
+        if not state.is_whole:
+            raise BackendError(None, 503, 'a shard does not answer')
         rows = [each.rows for each in state.shards]
         return Listed(
             account,
@@ -154,7 +157,6 @@ class Survey:
             state.objects,
             state.bytes,
             max(rows, default=state.objects),
-            '' if state.is_whole else 'a shard does not answer',
         )
 
     def state(self, account: str, container: str) -> ContainerState:
