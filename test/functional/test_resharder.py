@@ -96,6 +96,7 @@ class Grown:
         fill(owner, 'large', 11)
         fill(owner, 'huge', 21)
         fill(owner, 'left-alone', 11)
+        fill(owner, 'emptied', 11)
         fill(owner, 'sharded', 18, headers=sharded(2))
         fill(owner, 'wide', 3, headers=sharded(8))
         fill(owner, 'versioned', 2)
@@ -105,6 +106,11 @@ class Grown:
             assert owner.put('versioned', 'o000', b'new').status == 201
         fill(self.named, 'large', 11)
         fill(self.unknown, 'large', 11)
+
+    def empty(self) -> None:
+        """Delete objects that the account has counted."""
+        for name in self.owner.listing('emptied').names():
+            assert self.owner.delete('emptied', name).status == 204
 
     def counts(self) -> dict[str, int]:
         """Return the numbers of shards of the owner's containers."""
@@ -123,6 +129,7 @@ class TestAutoReshard:
     def grown(self, cluster, new_account, resharder, options) -> Grown:
         grown = Grown(new_account)
         cluster.daemon('container-updater')
+        grown.empty()
         cluster.reconfigure({'shardmw.max_shards': '8'})
         accounts = [each.account for each in (grown.owner, grown.named)]
         patterns = [f'{each}/[!l]*' for each in accounts]
@@ -150,6 +157,9 @@ class TestAutoReshard:
 
     def test_leaves_containers_alone_that_no_glob_matches(self, grown):
         assert shards_of(grown.owner, 'left-alone') == 0
+
+    def test_goes_by_the_rows_that_there_are_now(self, grown):
+        assert shards_of(grown.owner, 'emptied') == 0
 
     def test_takes_no_shards_away(self, grown):
         assert shards_of(grown.owner, 'wide') == 8

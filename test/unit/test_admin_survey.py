@@ -99,6 +99,30 @@ class TestContainers:
 
 
 @pytest.mark.usefixtures('filled')
+class TestMeasured:
+    """A container with the figures that no account knows yet."""
+
+    @pytest.mark.parametrize('container', ['c', 'plain'])
+    def test_is_as_accounts_list_it_later(self, swift, survey, container):
+        listed = {each.container: each for each in survey.containers(ACCOUNT)}
+        assert survey.measured(ACCOUNT, container) == listed[container]
+
+    def test_has_rows_that_came_since(self, swift, survey):
+        put_sharded_row(swift, 'later')
+        assert survey.measured(ACCOUNT, 'c').objects == len(NAMES) + 1
+
+    def test_of_a_container_with_a_missing_shard_is_not_known(
+        self, swift, survey
+    ):
+        name = backing(swift, 1)
+        for row in swift.rows(HIDDEN, name):
+            swift.direct('DELETE', f'/{HIDDEN}/{name}/{row}')
+        swift.direct('DELETE', f'/{HIDDEN}/{name}')
+        with pytest.raises(BackendError, match='a shard does not answer'):
+            survey.measured(ACCOUNT, 'c')
+
+
+@pytest.mark.usefixtures('filled')
 class TestState:
     def test_has_each_shard(self, swift, survey):
         state = survey.state(ACCOUNT, 'c')
