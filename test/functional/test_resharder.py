@@ -112,34 +112,37 @@ class Grown:
         for name in self.owner.listing('emptied').names():
             assert self.owner.delete('emptied', name).status == 204
 
+    def options(self) -> dict:
+        """Return options that leave out one of the owner's containers."""
+        accounts = [each.account for each in (self.owner, self.named)]
+        patterns = [f'{each}/[!l]*' for each in accounts]
+        patterns += [f'{each}/large' for each in accounts]
+        patterns.append(f'{self.unknown.account}/*')
+        return {
+            **AUTO,
+            'containers': ' '.join(patterns),
+            'accounts': self.named.account,
+        }
+
     def counts(self) -> dict[str, int]:
         """Return the numbers of shards of the owner's containers."""
         names = self.owner.listing().names()
         return {name: shards_of(self.owner, name) for name in names}
 
 
+@pytest.fixture(scope='module')
+def grown(cluster, new_account, resharder) -> Iterator[Grown]:
+    grown = Grown(new_account)
+    cluster.daemon('container-updater')
+    grown.empty()
+    cluster.reconfigure({'shardmw.max_shards': '8'})
+    resharder.once(**grown.options())
+    yield grown
+    cluster.reconfigure({'shardmw.max_shards': None})
+
+
 class TestAutoReshard:
     """It ran with 5 rows a shard, and with max_shards = 8."""
-
-    @pytest.fixture(scope='class')
-    def options(self) -> dict:
-        return dict(AUTO)
-
-    @pytest.fixture(scope='class')
-    def grown(self, cluster, new_account, resharder, options) -> Grown:
-        grown = Grown(new_account)
-        cluster.daemon('container-updater')
-        grown.empty()
-        cluster.reconfigure({'shardmw.max_shards': '8'})
-        accounts = [each.account for each in (grown.owner, grown.named)]
-        patterns = [f'{each}/[!l]*' for each in accounts]
-        patterns += [f'{each}/large' for each in accounts]
-        patterns.append(f'{grown.unknown.account}/*')
-        options['containers'] = ' '.join(patterns)
-        options['accounts'] = grown.named.account
-        resharder.once(**options)
-        yield grown
-        cluster.reconfigure({'shardmw.max_shards': None})
 
     def test_gives_a_plain_container_shards_for_twice_its_objects(self, grown):
         assert shards_of(grown.owner, 'large') == 8
@@ -183,47 +186,43 @@ class TestAutoReshard:
         names = [f'o{i:03}' for i in range(18)]
         assert grown.owner.listing('sharded').names() == names
 
-    def test_changes_a_container_once(
-        self, cluster, grown, resharder, options
-    ):
+    def test_changes_a_container_once(self, cluster, grown, resharder):
         """The account lists its old and its new backing containers."""
-        counts = grown.counts()
+        counts, options = grown.counts(), grown.options()
         assert 'begins to change' not in resharder.once(**options)
         cluster.daemon('container-updater')
         assert 'begins to change' not in resharder.once(**options)
         assert grown.counts() == counts
 
 
-class TestAutoShrink:
-    @pytest.fixture(scope='class')
-    def owner(self, cluster, new_account) -> Client:
-        owner = new_account()
-        fill(owner, 'wide', 3, headers=sharded(8))
-        fill(owner, 'less-wide', 3, headers=sharded(4))
-        fill(owner, 'large', 11)
-        cluster.daemon('container-updater')
-        return owner
+@pytest.fixture
+def owner(cluster, client) -> Client:
+    """The owner of containers with many shards, and with too few."""
+    fill(client, 'wide', 3, headers=sharded(8))
+    fill(client, 'less-wide', 3, headers=sharded(4))
+    fill(client, 'large', 11)
+    cluster.daemon('container-updater')
+    return client
 
+
+class TestAutoShrink:
     def options(self, owner: Client) -> dict:
         return {**SHRINK, 'containers': f'{owner.account}/*'}
 
-    def test_takes_away_shards_of_which_there_are_four_times_too_many(
+    def test_takes_shards_away_if_there_are_four_times_too_many(
         self, owner, resharder
     ):
         resharder.once(**self.options(owner))
         assert shards_of(owner, 'wide') == 2
         assert shards_of(owner, 'less-wide') == 4
         assert owner.listing('wide').names() == ['o000', 'o001', 'o002']
-
-    def test_goes_by_the_rows_that_there_are_now(self, owner, resharder):
-        """The account knows nothing of the rows."""
-        fill(owner, 'new', 15, headers=sharded(8))
-        resharder.once(**self.options(owner))
-        assert shards_of(owner, 'new') == 8
-
-    def test_adds_no_shards(self, owner, resharder):
-        resharder.once(**self.options(owner))
         assert shards_of(owner, 'large') == 0
+
+    def test_goes_by_the_rows_that_there_are_now(self, client, resharder):
+        """The account knows nothing of the rows."""
+        fill(client, 'new', 15, headers=sharded(8))
+        resharder.once(**self.options(client))
+        assert shards_of(client, 'new') == 8
 
 
 class TestSeveralDaemons:
