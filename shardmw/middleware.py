@@ -19,7 +19,6 @@ a shard count that is not a number from 1 to          400, nothing created
 ``client_max_shards``
 another count, or any, for a container that exists    409, nothing changed
 a shard count with the PUT or POST of an object       400
-``X-Container-Sync-To`` for a sharded container       400
 ====================================================  ======================
 
 ``GET container?allow_unordered=true`` lists a sharded container shard after
@@ -90,7 +89,8 @@ from shardmw.controllers.obj import WRITES, ObjectController
 from shardmw.layout.adoption import Adoption
 from shardmw.layout.lookup import Layouts
 from shardmw.layout.row_targets import RowTargets
-from shardmw.paths import parse_path
+from shardmw.layout.syncing import logical_path
+from shardmw.paths import Path, parse_path
 from shardmw.pipeline import check_pipeline
 from shardmw.placement import (
     HIDDEN_PREFIX,
@@ -107,6 +107,9 @@ from shardmw.ratelimit.limiter import RateLimiter
 from shardmw.stats.accounts import AccountStats
 from shardmw.stats.head_cache import HeadCache
 from shardmw.stats.sums import SummedStats
+
+#: The requests of Swift's daemons for objects that backing containers list.
+READS = ('GET', 'HEAD')
 
 
 class ShardMiddleware:
@@ -144,6 +147,7 @@ class ShardMiddleware:
             logger,
         )
         self.app = app
+        self._backend = backend
         self._limiter = limiter
         self._stats = (stats, account_stats)
         self._logger = logger
@@ -228,10 +232,9 @@ class ShardMiddleware:
             return self.app
         req = Request(env)
         if is_hidden_account(path.account):
-            # Swift's sharder reads the backing containers that it has split.
-            if not self._faces_clients:
-                return self.app
-            return HTTPNotFound(request=req)
+            if self._faces_clients:
+                return HTTPNotFound(request=req)
+            return self._hidden(req, path)
         refusal = self._limiter.blacklisted(req, path)
         if refusal:
             return refusal
@@ -240,6 +243,24 @@ class ShardMiddleware:
         if path.container:
             return self._containers(req, path)
         return self._accounts(req, path)
+
+    def _hidden(self, req: Request, path: Path) -> Callable:
+        """Return what answers an internal client for a hidden account.
+
+        Swift's sharder reads the backing containers that it has split, and
+        container-sync reads the objects that they list.
+        """
+        if not path.name or req.method not in READS:
+            return self.app
+        logical = logical_path(self._backend, req.environ, path)
+        if logical is None:
+            return self.app
+
+        def read(env: dict, start_response: Callable):
+            env = dict(env, PATH_INFO=logical.to_wsgi())
+            return self.app(env, start_response)
+
+        return read
 
 
 def _is_utf8(path: str) -> bool:

@@ -109,6 +109,21 @@ class Layout:
         return self.former if self.phase == ANNOUNCED else self.shards
 
     @property
+    def synced(self) -> int | None:
+        """Return the number of shards whose rows container sync reads.
+
+        Rows are removed from a place with tombstones that container sync
+        would send to the other container. So a place that rows return to is
+        not synced before all have returned.
+
+        :returns: 0 for the root; None while no place is synced
+        """
+        goes_to_root = self.phase == MOVING and self.shards == 0
+        if self.phase == RETURNING or goes_to_root:
+            return None
+        return self.written
+
+    @property
     def backing_count(self) -> int:
         """Return how many backing containers may have rows."""
         return self.shards + (self.former or 0)

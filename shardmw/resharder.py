@@ -37,7 +37,11 @@ from shardmw.backend.concurrency import Timeout, sleep, spawn
 from shardmw.backend.containers import BackendError
 from shardmw.config import ConfigError, check_option_names
 from shardmw.layout.adoption import adopt_all
-from shardmw.layout.resharding import MoveOptions, Progress, Resharding
+from shardmw.layout.resharding import (
+    MoveOptions,
+    Progress,
+    Resharding,
+)
 from shardmw.layout.roots import read_root
 from shardmw.paths import Path
 from shardmw.placement import can_be_sharded, versions_owner
@@ -62,6 +66,7 @@ OPTION_NAMES = (
     'rows_per_shard',
     'settle_seconds',
     'swift_dir',
+    'sync_seconds',
 )
 
 #: How often a change looks whether fewer than ``concurrency`` are moving.
@@ -116,12 +121,17 @@ class Resharder(Daemon):
         settle_seconds = _number(conf, 'settle_seconds', 86400)
         rows_per_second = _count(conf, 'rows_per_second', 0)
         asks_for_objects = _flag(conf, 'ask_for_objects')
+        sync_seconds = _number(conf, 'sync_seconds', 60)
         swift_dir = FilePath(conf.get('swift_dir', '/etc/swift'))
         self.cluster = open_cluster(FilePath(conf['__file__']), swift_dir)
         if cache_seconds is None:
             cache_seconds = self.cluster.info_cache_seconds
         self.options = MoveOptions(
-            cache_seconds, settle_seconds, rows_per_second, asks_for_objects
+            cache_seconds,
+            settle_seconds,
+            rows_per_second,
+            asks_for_objects,
+            sync_seconds,
         )
         info = get_swift_info().get('shardmw')
         if info is None:

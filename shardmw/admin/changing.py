@@ -52,6 +52,14 @@ def _move_options(command: Callable) -> Callable:
             help='The most rows to move a second; 0 for no limit.',
         ),
         click.option(
+            '--sync-seconds',
+            type=click.FloatRange(min=0),
+            default=60,
+            show_default=True,
+            help='How long container-sync may stay with one container: its '
+            'container_time. A container that syncs is not changed before.',
+        ),
+        click.option(
             '--ask-for-objects',
             is_flag=True,
             help='Ask for the object of each row before it moves: slow, for '
@@ -226,6 +234,7 @@ def _changes(context: click.Context, options: dict):
         options.get('settle_seconds', 0),
         options.get('rows_per_second', 0),
         options.get('ask_for_objects', False),
+        options.get('sync_seconds', 0),
     )
     return Changes(cluster, move_options, reporter), reporter
 

@@ -22,6 +22,19 @@ SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
 RECORD_NAME = 'shardmw-layout'
 RECORD_HEADER = get_sys_meta_prefix('container') + RECORD_NAME
 
+#: The settings of container sync, as Swift has them.
+SYNC_TO_HEADER = 'X-Container-Sync-To'
+SYNC_KEY_HEADER = 'X-Container-Sync-Key'
+
+#: Where the root of a sharded container keeps the first of these: the daemon
+#: must not read the root.
+STORED_SYNC_TO_NAME = 'shardmw-sync-to'
+STORED_SYNC_TO_HEADER = get_sys_meta_prefix('container') + STORED_SYNC_TO_NAME
+
+#: The quoted name of the logical container, in a backing container.
+LOGICAL_NAME = 'shardmw-container'
+LOGICAL_HEADER = get_sys_meta_prefix('container') + LOGICAL_NAME
+
 
 class BackendError(Exception):
     """A container that did not answer as it must for a right answer.

@@ -128,6 +128,18 @@ class Backend:
         req = Request(self.owner_env(env))
         Controller(self.proxy_app).autocreate_account(req, account)
 
+    def may_use(self, env: dict, header: str) -> bool:
+        """Return True if a client may see and set a header of a container.
+
+        Swift leaves some headers to the owners of the account.
+
+        :param env: the environment of the client's authorized request
+        """
+        if env.get('swift_owner'):
+            return True
+        app = self.proxy_app
+        return app is not None and header not in app.swift_owner_headers
+
     def forget_info(self, env: dict, path: Path) -> None:
         """Drop what memcached and the request have cached of a container."""
         clear_info_cache(env, path.account, path.container)

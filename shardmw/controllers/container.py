@@ -21,6 +21,8 @@ from shardmw.backend.answers import (
 )
 from shardmw.backend.containers import (
     SHARD_COUNT_HEADER,
+    STORED_SYNC_TO_HEADER,
+    SYNC_TO_HEADER,
     BackendError,
     LogicalContainer,
     authorize,
@@ -321,6 +323,9 @@ class ContainerController:
         headers['X-Container-Bytes-Used'] = str(stats.bytes_used)
         if target.layout.written:
             headers[SHARD_COUNT_HEADER] = str(target.layout.written)
+        sync_to = headers.get(STORED_SYNC_TO_HEADER)
+        if sync_to and self.backend.may_use(req.environ, SYNC_TO_HEADER):
+            headers[SYNC_TO_HEADER] = sync_to
         if body is not None:
             headers['Content-Length'] = str(len(body))
         answer = root._replace(headers=headers, body=[body or b''])

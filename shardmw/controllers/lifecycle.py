@@ -32,7 +32,7 @@ from swift.common.swob import (
     Response,
     wsgi_quote,
 )
-from swift.common.utils import quorum_size
+from swift.common.utils import Timestamp, quorum_size
 
 from shardmw.backend.answers import Answer, Verbatim, require_success
 from shardmw.backend.containers import (
@@ -49,6 +49,14 @@ from shardmw.config import Options
 from shardmw.layout.adoption import Adoption
 from shardmw.layout.lookup import Layouts
 from shardmw.layout.roots import RootState, read_root
+from shardmw.layout.syncing import (
+    SyncChange,
+    SyncSettings,
+    asked_settings,
+    root_headers,
+    shard_headers,
+    synced_shards,
+)
 from shardmw.paths import Path
 from shardmw.placement import (
     is_reserved,
@@ -66,7 +74,6 @@ from shardmw.record import (
 )
 from shardmw.stats.sums import SummedStats
 
-SYNC_TO_HEADER = 'X-Container-Sync-To'
 POLICY_HEADER = 'X-Storage-Policy'
 
 LOCK_KEY = 'shardmw/lifecycle/{account}/{container}'
@@ -85,7 +92,6 @@ AT_A_TIME = 32
 NO_COUNT = 0
 
 CHANGED = 'another request has changed the container meanwhile'
-SYNC_REFUSED = 'Container sync of sharded containers is not supported'
 
 
 class Lifecycle:
@@ -118,10 +124,24 @@ class Lifecycle:
         refusal = container_rate.take_header(req)
         if refusal:
             return refusal
-        if not _concerns_layout(req):
+        asked_at = Timestamp.now()
+        settings = asked_settings(self.backend, req)
+        if not settings and SHARD_COUNT_HEADER not in req.headers:
             return self.app
         root = read_root(self.backend, req.environ, path)
-        return self._refused_change(req, root) or self.app
+        refusal = self._refused_change(req, root)
+        if refusal or not (root.layout and settings):
+            return refusal or self.app
+        change = self._sync_change(req, path, root, asked_at)
+        refusal = change.refusal()
+        if refusal:
+            return Verbatim(refusal)
+        answer = self.backend.send_as_client(
+            req, to_environ(change.root_headers())
+        )
+        if answer.is_success:
+            change.write_shards()
+        return Verbatim(answer)
 
     def put(self, req: Request, path: Path) -> Callable:
         """Create a container, or change its metadata."""
@@ -132,8 +152,9 @@ class Lifecycle:
             refusal = self._invalid_count(req)
         if refusal:
             return refusal
+        asked_at = Timestamp.now()
         root = read_root(self.backend, req.environ, path)
-        answer = self._put(req, path, root)
+        answer = self._put(req, path, root, asked_at)
         self._adopt(req, path, root)
         return answer
 
@@ -166,51 +187,70 @@ class Lifecycle:
         has_strays = has_rows and bool(root.layout or root.is_revived)
         self.adoption.look(req.environ, path, has_strays=has_strays)
 
-    def _put(self, req: Request, path: Path, root: RootState) -> Callable:
+    def _put(
+        self, req: Request, path: Path, root: RootState, asked_at: Timestamp
+    ) -> Callable:
         if root.exists and not root.is_revived:
-            return self._put_existing(req, path, root)
+            return self._put_existing(req, path, root, asked_at)
         refusal = self._invalid_count(req)
         if refusal:
             return refusal
         shards = self._shards_for(req, path)
         if shards == 0:
             return Verbatim(self.backend.send_as_client(req))
-        if req.headers.get(SYNC_TO_HEADER):
-            return _bad_request(req, SYNC_REFUSED)
         return self._create(req, path, shards, root)
 
     def _put_existing(
-        self, req: Request, path: Path, root: RootState
+        self, req: Request, path: Path, root: RootState, asked_at: Timestamp
     ) -> Callable:
         refusal = self._refused_change(req, root)
         if refusal:
             return refusal
-        if root.layout and SHARD_COUNT_HEADER in req.headers:
-            self._put_missing_shards(
-                req, _target(path, root.answer.info(), root.layout)
+        if root.layout is None:
+            return Verbatim(self.backend.send_as_client(req))
+        change = self._sync_change(req, path, root, asked_at)
+        refusal = change.refusal()
+        if refusal:
+            return Verbatim(refusal)
+        if SHARD_COUNT_HEADER in req.headers:
+            self._put_missing_shards(req, change.target, root)
+        if root.is_safe:
+            answer = self.backend.send_as_client(
+                req, to_environ(change.root_headers())
             )
-        if root.layout and not root.is_safe:
-            return self._recommit(req, path)
-        answer = self.backend.send_as_client(req)
-        if root.layout and answer.status == HTTP_CREATED:
-            # It was deleted meanwhile, and this PUT has created it anew.
-            self._shard_created(req, path)
+            if answer.status == HTTP_CREATED:
+                # It was deleted meanwhile; this PUT has created it anew.
+                self._shard_created(req, path)
+                return Verbatim(answer)
+        else:
+            answer = self._recommit(req, path, change.root_headers())
+        if answer.is_success:
+            change.write_shards()
         return Verbatim(answer)
 
-    def _recommit(self, req: Request, path: Path) -> Callable:
+    def _sync_change(
+        self, req: Request, path: Path, root: RootState, asked_at: Timestamp
+    ) -> SyncChange:
+        target = _target(path, root.answer.info(), root.layout)
+        return SyncChange(self.backend, req, target, asked_at)
+
+    def _recommit(
+        self, req: Request, path: Path, headers: dict[str, str]
+    ) -> Answer:
         """Put a root again whose record too few replicas have.
 
+        :param headers: to send besides those of the client
         :raises BackendError: if that is so afterwards
         """
         with self._lock(req, path):
             root = read_root(self.backend, req.environ, path)
             if root.layout is None:
                 raise BackendError(None, 503, CHANGED)
-            record = {RECORD_HEADER: root.layout.to_record()}
-            answer = self.backend.send_as_client(req, to_environ(record))
+            headers = {**headers, RECORD_HEADER: root.layout.to_record()}
+            answer = self.backend.send_as_client(req, to_environ(headers))
             if answer.is_success:
                 self._check_committed(req, path, root.layout)
-        return Verbatim(answer)
+        return answer
 
     def _check_committed(
         self, req: Request, path: Path, layout: Layout
@@ -262,8 +302,6 @@ class Lifecycle:
         self, req: Request, root: RootState
     ) -> Response | None:
         """Return the response to a change of a container that is refused."""
-        if root.layout and req.headers.get(SYNC_TO_HEADER):
-            return _bad_request(req, SYNC_REFUSED)
         asked = _count_asked(req)
         if asked is None or not root.exists:
             return None
@@ -326,7 +364,8 @@ class Lifecycle:
             policy = POLICIES[former.policy_index].name
         target = _target(path, {}, _new_layout(shards, former))
         self.backend.create_hidden_account(req.environ, target.hidden_account)
-        failure = self._put_shards(req, target, policy)
+        settings = asked_settings(self.backend, req)
+        failure = self._put_shards(req, target, policy, settings)
         if not failure and VERSIONS_HEADER in req.headers:
             failure = self._shard_versions(req, target)
         if failure:
@@ -345,23 +384,26 @@ class Lifecycle:
             is_outdated = present.deleted >= time_of_id(target.layout.id)
             is_taken = present.exists and not present.is_revived
             if not is_taken and not is_outdated:
-                record = {
+                settings = asked_settings(self.backend, req)
+                headers = {
                     RECORD_HEADER: target.layout.to_record(),
                     POLICY_HEADER: policy,
+                    **root_headers(settings, target.layout.synced),
                 }
-                root = self.backend.send_as_client(req, to_environ(record))
+                root = self.backend.send_as_client(req, to_environ(headers))
                 self.layouts.forget(target.path)
                 if root.is_success:
                     self._check_committed(req, target.path, target.layout)
         if is_taken:
             # Another request was faster.
             self._delete_shards(req, target)
-            return self._put_existing(req, target.path, present)
+            now = Timestamp.now()
+            return self._put_existing(req, target.path, present, now)
         if is_outdated:
             # Another request was faster, and yet another has deleted what it
             # created. A record counts only if its id is later than that.
             self._delete_shards(req, target)
-            return self._put(req, target.path, present)
+            return self._put(req, target.path, present, Timestamp.now())
         if is_client_error(root.status):
             self._delete_shards(req, target)
         elif not root.is_success:
@@ -399,16 +441,19 @@ class Lifecycle:
         if not present.exists or present.layout:
             return None
         target = dataclasses.replace(target, info=present.answer.info())
-        failure = self._put_shards(
-            req, target, POLICIES[target.policy_index].name
-        )
+        settings = SyncSettings.of(present.answer).headers()
+        policy = POLICIES[target.policy_index].name
+        failure = self._put_shards(req, target, policy, settings)
         if failure:
             return failure
         root = self.backend.send(
             self.backend.owner_env(req.environ),
             'POST',
             path.to_wsgi(),
-            headers={RECORD_HEADER: target.layout.to_record()},
+            headers={
+                RECORD_HEADER: target.layout.to_record(),
+                **root_headers(settings, target.layout.synced),
+            },
         )
         if not root.is_success:
             return root
@@ -417,20 +462,28 @@ class Lifecycle:
         return None
 
     def _put_shards(
-        self, req: Request, target: LogicalContainer, policy: str
+        self,
+        req: Request,
+        target: LogicalContainer,
+        policy: str,
+        settings: dict[str, str],
     ) -> Answer | None:
         """Create the shards of a new layout.
 
-        The first one goes ahead: if the account or the policy are not as they
-        should be, it gives the answer that the root would have given.
+        The first one goes ahead: if the account, the policy or a setting are
+        not as they should be, it gives the answer that the root would have
+        given.
 
+        :param settings: those of container sync
         :returns: the answer of a shard that could not be created, or None
         """
         base = self.backend.owner_env(req.environ)
+        headers = shard_headers(target.container, settings)
+        headers[POLICY_HEADER] = policy
 
         def put(shard: int) -> Answer:
             return self.backend.send_to_shard(
-                base, target, shard, 'PUT', headers={POLICY_HEADER: policy}
+                base, target, shard, 'PUT', headers=headers
             )
 
         shards = [(shard,) for shard in target.shards()]
@@ -441,7 +494,7 @@ class Lifecycle:
         return None
 
     def _put_missing_shards(
-        self, req: Request, target: LogicalContainer
+        self, req: Request, target: LogicalContainer, root: RootState
     ) -> None:
         """Create the shards that a container lacks.
 
@@ -454,13 +507,20 @@ class Lifecycle:
         missing = [answer.shard for answer in answers if answer.is_missing]
         require_success(a for a in answers if not a.is_missing)
         for shard in missing:
+            is_synced = shard in synced_shards(target)
+            settings = SyncSettings.of(root.answer).headers()
             put = ask_primaries(
                 self.backend.proxy_app,
                 req.environ,
                 target.hidden_account,
                 target.backing(shard),
                 'PUT',
-                {'X-Backend-Storage-Policy-Index': str(target.policy_index)},
+                {
+                    'X-Backend-Storage-Policy-Index': str(target.policy_index),
+                    **shard_headers(
+                        target.container, settings if is_synced else {}
+                    ),
+                },
             )
             if not any(answer.is_success for answer in put):
                 raise BackendError(shard, 503)
@@ -644,11 +704,6 @@ def _count_asked(req: Request) -> int | None:
     is_number = text.isascii() and text.isdecimal() and len(text) < 10
     count = int(text) if is_number else NO_COUNT
     return count if count <= SHARD_COUNT_LIMIT else NO_COUNT
-
-
-def _concerns_layout(req: Request) -> bool:
-    """Return True if a POST has a header that a layout may forbid."""
-    return SHARD_COUNT_HEADER in req.headers or SYNC_TO_HEADER in req.headers
 
 
 def _has_allowed_length(container: str) -> bool:

@@ -57,6 +57,7 @@ from shardmw.layout.moving import (
 )
 from shardmw.layout.register import Register
 from shardmw.layout.roots import RootState, read_root
+from shardmw.layout.syncing import direct_sync, shard_headers
 from shardmw.paths import Path
 from shardmw.record import (
     ANNOUNCED,
@@ -66,6 +67,9 @@ from shardmw.record import (
     Layout,
     time_of_id,
 )
+
+#: The phase in which the daemon of container sync may still read the old place.
+WAITING_FOR_SYNC = 'waiting for container-sync'
 
 #: How long to wait before what has failed is tried again.
 RETRY_SECONDS = 5
@@ -113,12 +117,15 @@ class MoveOptions:
     :param rows_per_second: the most rows to move a second; 0 for no bound
     :param asks_for_objects: True to ask for the object of each row before it
                              moves, and not only of rows in doubt
+    :param sync_seconds: for how long container-sync may go on with a container
+                         after its settings have changed
     """
 
     cache_seconds: float = 60
     settle_seconds: float = 86400
     rows_per_second: int = 0
     asks_for_objects: bool = False
+    sync_seconds: float = 60
 
 
 @dataclass(slots=True)
@@ -262,9 +269,12 @@ class Resharding:
         :raises BackendError: if a server does not answer
         """
         root = read_root(self.backend, self.env, self.path)
-        if root.layout is None or root.layout.is_changing:
+        if root.record is None or root.record.is_changing:
             return 0
-        target = self._target(root, root.layout)
+        target = self._target(root, root.record)
+        direct_sync(self.backend, self.env, root, target)
+        if root.layout is None:
+            return 0
         return self._look_through(target, [*target.shards(), None])
 
     def _step(self) -> bool:
@@ -275,6 +285,9 @@ class Resharding:
             return True
         if not layout.is_changing:
             self._note('cleaning up')
+            direct_sync(
+                self.backend, self.env, root, self._target(root, layout)
+            )
             self._wait_until_known(layout)
             self._delete_dropped(root)
             self._note('done')
@@ -289,6 +302,7 @@ class Resharding:
         # A process that moved rows the other way has finished by then.
         app = self.backend.proxy_app
         self._wait_until_known(layout, app.conn_timeout + app.node_timeout)
+        self._direct_sync(layout)
         self._move(root)
         self._write(layout.done(time.time()), layout)
         return False
@@ -314,6 +328,17 @@ class Resharding:
         cached += min(cached, UNCONFIRMED_SECONDS)
         sleep(max(seconds, cached))
         self._check_record(layout)
+
+    def _direct_sync(self, layout: Layout) -> None:
+        """Wait until container-sync has stopped reading the old place.
+
+        :raises _RecordChangedError: if the record is replaced meanwhile
+        """
+        root = self._check_record(layout)
+        target = self._target(root, layout)
+        if direct_sync(self.backend, self.env, root, target):
+            self._note(WAITING_FOR_SYNC)
+            self._sleep(self.options.sync_seconds, layout)
 
     def _check_record(self, layout: Layout | None) -> RootState:
         root = read_root(self.backend, self.env, self.path)
@@ -568,6 +593,7 @@ class Resharding:
 
         :raises BackendError: if it cannot be created
         """
+        headers = shard_headers(target.container, {})
         policy = POLICIES[target.policy_index]
         if policy.is_deprecated:
             answers = ask_primaries(
@@ -576,12 +602,15 @@ class Resharding:
                 target.hidden_account,
                 target.backing(shard),
                 'PUT',
-                {'X-Backend-Storage-Policy-Index': str(target.policy_index)},
+                {
+                    'X-Backend-Storage-Policy-Index': str(target.policy_index),
+                    **headers,
+                },
             )
             if not is_majority(answers, len(answers)):
                 raise BackendError(shard, 503)
             return
-        headers = {'X-Storage-Policy': policy.name}
+        headers['X-Storage-Policy'] = policy.name
         require_success(
             [
                 self.backend.send_to_shard(

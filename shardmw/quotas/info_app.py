@@ -22,6 +22,7 @@ from swift.proxy.controllers.base import headers_to_account_info
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import (
     ROOT_OBJECTS_KEY,
+    STORED_SYNC_TO_NAME,
     BackendError,
     described_by,
 )
@@ -161,10 +162,16 @@ def _add_figures(env: dict, path: Path, headers: HeaderKeyDict) -> None:
 def _set_info(env: dict, path: Path, headers: HeaderKeyDict) -> None:
     """Put the info of the request into memcached, for as long as Swift would.
 
+    Object versioning must see that a sharded container syncs.
+
     :param headers: of an answer of the proxy app
     """
     key = info_key(path.account, path.container)
-    info = (env.get(INFOCACHE_ENV) or {}).get(key)
+    infocache = env.get(INFOCACHE_ENV) or {}
+    info = infocache.get(key)
+    sync_to = (info or {}).get('sysmeta', {}).get(STORED_SYNC_TO_NAME)
+    if sync_to:
+        info = infocache[key] = {**info, 'sync_to': sync_to}
     level = 'Container' if path.container else 'Account'
     seconds = int(headers.get(f'X-Backend-Recheck-{level}-Existence', 0))
     if info and not is_success(info['status']):

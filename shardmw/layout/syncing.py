@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Container sync of sharded containers.
+
+Swift's daemon ``container-sync`` looks for databases that have both
+``X-Container-Sync-To`` and ``X-Container-Sync-Key``. For each row it reads the
+object through an internal client and sends it to the other container; for
+each tombstone it sends a DELETE.
+
+- The backing containers that new rows go to have both headers. Their rows have
+  the names of objects of the logical container: :func:`logical_path` tells the
+  internal client where the object of such a row is.
+- The root does not sync while the container is sharded. Strays are removed
+  from it with tombstones that are newer than the objects, and a DELETE of
+  that time would remove the object from the other container. So the root
+  keeps ``X-Container-Sync-To`` under another name.
+- A change of layout removes rows with such tombstones, too. So the daemon must
+  have stopped reading a place before the first row is removed from it, and
+  must not read it again before all rows that are to return have returned
+  (:attr:`shardmw.record.Layout.synced`).
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+from swift.common.http import is_client_error
+from swift.common.swob import Request
+from swift.common.utils import Timestamp
+
+from shardmw.backend.answers import Answer, require_success
+from shardmw.backend.containers import (
+    LOGICAL_HEADER,
+    LOGICAL_NAME,
+    STORED_SYNC_TO_HEADER,
+    SYNC_KEY_HEADER,
+    SYNC_TO_HEADER,
+    BackendError,
+    LogicalContainer,
+)
+from shardmw.backend.nodes import ask_primaries
+from shardmw.backend.requests import Backend, to_environ
+from shardmw.layout.roots import RootState
+from shardmw.paths import Path
+from shardmw.placement import owner_of
+from shardmw.record import (
+    SHARD_COUNT_LIMIT,
+    TICKS_SECONDS,
+    Layout,
+    time_of_id,
+)
+
+#: How many backing containers to write to at once.
+AT_A_TIME = 32
+
+TIMESTAMP_HEADER = 'X-Timestamp'
+
+(_POLICY_ENV,) = to_environ({'X-Backend-Storage-Policy-Index': ''})
+
+
+class SyncSettings(NamedTuple):
+    """The settings of container sync that a root has; '' for those unset."""
+
+    to: str
+    key: str
+
+    @classmethod
+    def of(cls, root: Answer) -> 'SyncSettings':
+        """Return the settings in a root's answer to a HEAD."""
+        headers = root.headers
+        to = headers.get(SYNC_TO_HEADER) or headers.get(STORED_SYNC_TO_HEADER)
+        return cls(to or '', headers.get(SYNC_KEY_HEADER, ''))
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers of a PUT that creates a place that syncs."""
+        headers = {SYNC_TO_HEADER: self.to, SYNC_KEY_HEADER: self.key}
+        return {name: value for name, value in headers.items() if value}
+
+
+def asked_settings(backend: Backend, req: Request) -> dict[str, str]:
+    """Return the settings that a client's PUT or POST changes.
+
+    :returns: the new values by header, '' for a setting that is removed
+    """
+    asked = {}
+    for header in (SYNC_TO_HEADER, SYNC_KEY_HEADER):
+        if removing_header(header) in req.headers:
+            asked[header] = ''
+        if header in req.headers and backend.may_use(req.environ, header):
+            asked[header] = req.headers[header]
+    return asked
+
+
+def removing_header(header: str) -> str:
+    """Return the name of the header that removes a setting."""
+    return header.replace('X-', 'X-Remove-', 1)
+
+
+def root_headers(
+    settings: Mapping[str, str], synced: int | None
+) -> dict[str, str]:
+    """Return the headers that set or remove settings in a root.
+
+    :param synced: as the layout has it
+    """
+    if synced == 0 or SYNC_TO_HEADER not in settings:
+        return dict(settings)
+    return {
+        **settings,
+        SYNC_TO_HEADER: '',
+        STORED_SYNC_TO_HEADER: settings[SYNC_TO_HEADER],
+    }
+
+
+def shard_headers(
+    container: str, settings: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the headers that set or remove settings in a shard.
+
+    :param container: the name of the logical container
+    """
+    return {LOGICAL_HEADER: quote(container), **settings}
+
+
+class SyncChange:
+    """A change of the settings of a sharded container by a client.
+
+    Root and shards store it with one timestamp, so that of several changes
+    the same one counts everywhere.
+
+    :param asked_at: when the request came, before the layout was read: the
+                     next phase of a change of layout is later
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        req: Request,
+        target: LogicalContainer,
+        asked_at: Timestamp,
+    ) -> None:
+        self.backend = backend
+        self.target = target
+        self.settings = asked_settings(backend, req)
+        self._base = backend.owner_env(req.environ)
+        after_record = time_of_id(target.layout.serial) + TICKS_SECONDS
+        self._timestamp = max(asked_at, Timestamp(after_record)).internal
+
+    def refusal(self) -> Answer | None:
+        """Return the 400 that Swift has for the value of X-Container-Sync-To.
+
+        The container servers know which values are allowed. They check the
+        value before they look for the container, so a container that cannot
+        exist is asked for.
+
+        :raises BackendError: if they do not answer
+        """
+        to = self.settings.get(SYNC_TO_HEADER)
+        if not to or self.target.layout.synced == 0:
+            return None
+        headers = {SYNC_TO_HEADER: to}
+        answer = self._post(SHARD_COUNT_LIMIT, headers)
+        if answer.is_missing:
+            return None
+        if is_client_error(answer.status):
+            return answer
+        raise BackendError(None, answer.status)
+
+    def root_headers(self) -> dict[str, str]:
+        """Return the headers to send to the root."""
+        if not self.settings:
+            return {}
+        headers = root_headers(self.settings, self.target.layout.synced)
+        return {**headers, TIMESTAMP_HEADER: self._timestamp}
+
+    def write_shards(self) -> None:
+        """Store the settings in the shards that sync.
+
+        :raises BackendError: if a shard does not take them; the client
+                              repeats the request then
+        """
+        if not self.settings:
+            return
+        headers = shard_headers(self.target.container, self.settings)
+        headers[TIMESTAMP_HEADER] = self._timestamp
+        require_success(
+            self.backend.fan_out(
+                lambda shard: self._post(shard, headers),
+                [(shard,) for shard in synced_shards(self.target)],
+                AT_A_TIME,
+            )
+        )
+
+    def _post(self, shard: int, headers: Mapping[str, str]) -> Answer:
+        return self.backend.send_to_shard(
+            self._base, self.target, shard, 'POST', headers=headers
+        )
+
+
+def synced_shards(target: LogicalContainer) -> range:
+    """Return the backing containers that sync, if the container does."""
+    return range(target.layout.synced or 0)
+
+
+def direct_sync(
+    backend: Backend, env: dict, root: RootState, target: LogicalContainer
+) -> bool:
+    """Switch container sync on where a layout has it, and off elsewhere.
+
+    It is switched on with the time of the layout record: what a client has
+    changed since stays. It may be repeated.
+
+    :param root: the root, as it is now
+    :param target: the container in the layout that counts
+    :returns: True if the container has settings of container sync
+    :raises BackendError: if not every replica takes its part
+    """
+    settings = SyncSettings.of(root.answer)
+    calls = [
+        (None, target.path, *call)
+        for call in _root_posts(settings, target.layout)
+    ]
+    calls += [
+        (shard, target.backing_path(shard), *call)
+        for shard in target.shards()
+        for call in _shard_posts(settings, target, shard)
+    ]
+
+    def post(
+        shard: int | None, path: Path, headers: dict, timestamp: float
+    ) -> Answer:
+        answers = ask_primaries(
+            backend.proxy_app,
+            env,
+            path.account,
+            path.container,
+            'POST',
+            {**headers, TIMESTAMP_HEADER: Timestamp(timestamp).internal},
+        )
+        is_taken = all(a.is_success or a.is_missing for a in answers)
+        status = '200 OK' if is_taken else '503 Replica Away'
+        return Answer(shard, status, {}, [])
+
+    require_success(backend.fan_out(post, calls, AT_A_TIME))
+    backend.forget_info(env, target.path)
+    return bool(settings.to or settings.key)
+
+
+def _root_posts(
+    settings: SyncSettings, layout: Layout
+) -> Iterator[tuple[dict, float]]:
+    """Return what to write to a root: headers and their time."""
+    if settings.to:
+        stored = {STORED_SYNC_TO_HEADER: settings.to}
+        shown = {SYNC_TO_HEADER: settings.to, STORED_SYNC_TO_HEADER: ''}
+        is_on = layout.synced == 0
+        yield shown if is_on else stored, time_of_id(layout.serial)
+    if layout.synced != 0:
+        yield _off(layout)
+
+
+def _shard_posts(
+    settings: SyncSettings, target: LogicalContainer, shard: int
+) -> Iterator[tuple[dict, float]]:
+    """Return what to write to a shard: headers and their time."""
+    if shard not in synced_shards(target):
+        yield _off(target.layout)
+    elif settings.to:
+        headers = shard_headers(target.container, settings.headers())
+        yield headers, time_of_id(target.layout.serial)
+
+
+def _off(layout: Layout) -> tuple[dict, float]:
+    """Return what switches container sync off, and its time.
+
+    The clock of the process that has written the record may be ahead.
+    """
+    return {SYNC_TO_HEADER: ''}, max(time.time(), time_of_id(layout.serial))
+
+
+def logical_path(backend: Backend, env: dict, path: Path) -> Path | None:
+    """Return where the object is that a backing container has a row of.
+
+    :param env: the environment of a request for it
+    :param path: the path of the row: that of a hidden account
+    :returns: None if there is no such backing container, or if an object of
+              another storage policy is asked for, as the reconciler does
+    """
+    info = backend.container_info_of(
+        env, path.version, path.account, path.container
+    )
+    container = info['sysmeta'].get(LOGICAL_NAME)
+    policy_index = env.get(_POLICY_ENV, info['storage_policy'])
+    if not container or policy_index != info['storage_policy']:
+        return None
+    account = owner_of(path.account)
+    return Path(path.version, account, unquote(container), path.name)
