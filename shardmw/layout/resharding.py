@@ -68,7 +68,7 @@ from shardmw.record import (
     time_of_id,
 )
 
-#: The phase in which the daemon of container sync may still read the old place.
+#: The phase in which container-sync may still read the old place.
 WAITING_FOR_SYNC = 'waiting for container-sync'
 
 #: How long to wait before what has failed is tried again.
@@ -285,9 +285,9 @@ class Resharding:
             return True
         if not layout.is_changing:
             self._note('cleaning up')
-            direct_sync(
-                self.backend, self.env, root, self._target(root, layout)
-            )
+            # Also where the phases before have kept it from syncing.
+            target = self._target(root, layout)
+            direct_sync(self.backend, self.env, root, target)
             self._wait_until_known(layout)
             self._delete_dropped(root)
             self._note('done')

@@ -59,7 +59,18 @@ Options
 Settings
     ``{'section.option': 'value'}``. A section is ``DEFAULT`` or a filter of
     the proxies, ``proxy-server``, a storage server (``container-server``), a
-    daemon (``container-sharder``), ``memcache``, or ``swift-constraints``.
+    daemon (``container-sharder``), ``memcache``, ``swift-constraints`` or
+    ``container-sync-realms``.
+
+Container sync
+    All embedded clusters have the realm ``saio`` in common. A cluster is told
+    where another one is, while both run::
+
+        url = f'{other.proxy_urls[0]}/v1/'
+        cluster.reconfigure({'container-sync-realms.cluster_other': url})
+
+    A container then syncs to ``//saio/other/AUTH_test/pictures`` whenever
+    ``cluster.daemon('container-sync')`` runs.
 
 Crashes
     The processes of a cluster are found by a mark in their environment, and

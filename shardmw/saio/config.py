@@ -23,6 +23,14 @@ INTERNAL_CLIENT_CONF = 'internal-client.conf'
 EXPIRER_CONF = 'object-expirer.conf'
 RESHARDER_CONF = 'shardmw-resharder.conf'
 RECONCILER_CONF = 'container-reconciler.conf'
+SYNC_CLIENT_CONF = 'container-sync-client.conf'
+SYNC_REALMS_CONF = 'container-sync-realms.conf'
+
+#: The section of settings for the file of the realms.
+SYNC_REALMS = SYNC_REALMS_CONF.removesuffix('.conf')
+
+#: The realm of all embedded clusters.
+SYNC_REALM = 'saio'
 
 #: Options of shardmw that have a container's size in their name.
 RATE_PREFIXES = ('container_ratelimit_', 'container_listing_ratelimit_')
@@ -33,10 +41,10 @@ SHARED_CONFS = frozenset({SWIFT_CONF, MEMCACHE_CONF, RINGS_JSON})
 #: Swift's full pipeline, in the order of etc/proxy-server.conf-sample.
 PIPELINE = (
     'catch_errors gatekeeper healthcheck proxy-logging cache domain_remap '
-    'etag-quoter shardmw-listings listing_formats bulk tempurl ratelimit '
-    'crossdomain formpost s3api tempauth staticweb copy container-quotas '
-    'account-quotas slo dlo versioned_writes symlink keymaster encryption '
-    'shardmw proxy-logging proxy-server'
+    'etag-quoter shardmw-listings listing_formats container_sync bulk tempurl '
+    'ratelimit crossdomain formpost s3api tempauth staticweb copy '
+    'container-quotas account-quotas slo dlo versioned_writes symlink '
+    'keymaster encryption shardmw proxy-logging proxy-server'
 )
 
 #: Filters of a cluster with encryption, and of a cluster without it.
@@ -48,6 +56,10 @@ UNENCRYPTED_FILTERS = ('shardmw-listings',)
 #: containers as the proxies do.
 INTERNAL_CLIENT_PIPELINE = (
     'catch_errors proxy-logging cache symlink shardmw proxy-server'
+)
+SYNC_CLIENT_PIPELINE = (
+    'catch_errors proxy-logging cache symlink keymaster encryption shardmw '
+    'proxy-server'
 )
 EXPIRER_PIPELINE = 'catch_errors cache shardmw proxy-server'
 RECONCILER_PIPELINE = 'catch_errors proxy-logging cache shardmw proxy-server'
@@ -63,6 +75,7 @@ STORAGE_DAEMONS = {
         'container-auditor',
         'container-replicator',
         'container-sharder',
+        'container-sync',
         'container-updater',
     ),
     'object-server': (
@@ -94,6 +107,9 @@ STORAGE_DOMAIN = 'example.com'
 
 # Always the same, so that encrypted objects are readable after a restart.
 _ROOT_SECRET = 'c2hhcmRtdy1zYWlvLXRlc3RzLW9ubHktbm90LXNlY3JldCE='
+
+# The same for all embedded clusters, so that they can sync with each other.
+_SYNC_KEY = 'shardmw-saio-tests-only-not-secret'
 
 _EGG_NAMES = {
     'account-quotas': 'account_quotas',
@@ -147,6 +163,11 @@ _DAEMON_OPTIONS: Sections = {
     'object-updater': {'objects_per_second': '0'},
 }
 
+_INTERNAL_CLIENTS = {
+    'container-sharder': INTERNAL_CLIENT_CONF,
+    'container-sync': SYNC_CLIENT_CONF,
+}
+
 _COPY_DATABASES = (
     'account-replicator',
     'container-replicator',
@@ -180,6 +201,8 @@ def config_files(
         EXPIRER_CONF: _expirer_conf(options, place),
         RECONCILER_CONF: _reconciler_conf(options, place),
         RESHARDER_CONF: _resharder_conf(options, place),
+        SYNC_CLIENT_CONF: _sync_client_conf(options, place),
+        SYNC_REALMS_CONF: _sync_realms_conf(options),
     }
     for server in servers.values():
         if server.kind == PROXY_KIND:
@@ -216,8 +239,8 @@ def setting_sections() -> list[str]:
         for kind, daemons in STORAGE_DAEMONS.items()
         for section in (kind, *daemons)
     ]
-    others = ['DEFAULT', 'memcache', 'swift-constraints', *CLUSTER_DAEMONS]
-    return sorted({*PIPELINE.split(), *storage, *others})
+    others = ['DEFAULT', 'memcache', 'swift-constraints', SYNC_REALMS]
+    return sorted({*PIPELINE.split(), *storage, *CLUSTER_DAEMONS, *others})
 
 
 def servers_to_restart(
@@ -281,10 +304,7 @@ def _memcache_conf(options: ClusterOptions, memcached: Server) -> Sections:
 def _proxy_conf(
     options: ClusterOptions, server: Server, place: Place
 ) -> Sections:
-    left_out = (
-        UNENCRYPTED_FILTERS if options.encryption else ENCRYPTION_FILTERS
-    )
-    pipeline = [name for name in PIPELINE.split() if name not in left_out]
+    pipeline = _with_or_without_encryption(options, PIPELINE)
     defaults = {**_common(place), **_listening(options, server)}
     return {
         'DEFAULT': _configured(options, 'DEFAULT', defaults),
@@ -358,8 +378,8 @@ def _storage_conf(
         if daemon in _COPY_DATABASES:
             # A zone is a node, so this is the folder of the node's devices.
             defaults['rsync_module'] = f'{place.devices}/{{zone}}'
-        if daemon == 'container-sharder':
-            internal_client = f'{place.etc}/{INTERNAL_CLIENT_CONF}'
+        if daemon in _INTERNAL_CLIENTS:
+            internal_client = f'{place.etc}/{_INTERNAL_CLIENTS[daemon]}'
             defaults['internal_client_conf_path'] = internal_client
         conf[daemon] = _configured(options, daemon, defaults)
     return conf
@@ -367,6 +387,29 @@ def _storage_conf(
 
 def _internal_client_conf(options: ClusterOptions, place: Place) -> Sections:
     return _client_conf(options, place, INTERNAL_CLIENT_PIPELINE)
+
+
+def _sync_client_conf(options: ClusterOptions, place: Place) -> Sections:
+    pipeline = _with_or_without_encryption(options, SYNC_CLIENT_PIPELINE)
+    return _client_conf(options, place, ' '.join(pipeline))
+
+
+def _sync_realms_conf(options: ClusterOptions) -> Sections:
+    return {
+        # Servers and daemons look at the file each time they need it.
+        'DEFAULT': {'mtime_check_interval': '0'},
+        SYNC_REALM: _configured(options, SYNC_REALMS, {'key': _SYNC_KEY}),
+    }
+
+
+def _with_or_without_encryption(
+    options: ClusterOptions, pipeline: str
+) -> list[str]:
+    """Return the elements of a pipeline that a cluster has."""
+    left_out = (
+        UNENCRYPTED_FILTERS if options.encryption else ENCRYPTION_FILTERS
+    )
+    return [name for name in pipeline.split() if name not in left_out]
 
 
 def _expirer_conf(options: ClusterOptions, place: Place) -> Sections:

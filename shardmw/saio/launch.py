@@ -29,6 +29,7 @@ DAEMONS = {
     'container-reconciler': 'swift.container.reconciler:ContainerReconciler',
     'container-replicator': 'swift.container.replicator:ContainerReplicator',
     'container-sharder': 'swift.container.sharder:ContainerSharder',
+    'container-sync': 'swift.container.sync:ContainerSync',
     'container-updater': 'swift.container.updater:ContainerUpdater',
     'object-auditor': 'swift.obj.auditor:ObjectAuditor',
     'object-expirer': 'swift.obj.expirer:ObjectExpirer',
