@@ -290,8 +290,8 @@ def logical_path(backend: Backend, env: dict, path: Path) -> Path | None:
         env, path.version, path.account, path.container
     )
     container = info['sysmeta'].get(LOGICAL_NAME)
-    policy_index = env.get(_POLICY_ENV, info['storage_policy'])
-    if not container or policy_index != info['storage_policy']:
+    policy_index = str(info['storage_policy'])
+    if not container or env.get(_POLICY_ENV, policy_index) != policy_index:
         return None
     account = owner_of(path.account)
     return Path(path.version, account, unquote(container), path.name)

@@ -193,9 +193,9 @@ def test_every_filter_of_a_pipeline_has_its_section():
     given = ClusterOptions(encryption=True)
     servers = all_servers(given)
     for name in config.config_files(given, servers, PLACE):
-        if name in (config.SWIFT_CONF, config.MEMCACHE_CONF):
-            continue
         conf = parsed(given, name)
+        if 'pipeline:main' not in conf:
+            continue
         *filters, app = conf['pipeline:main']['pipeline'].split()
         for each in filters:
             assert 'use' in conf[f'filter:{each}']
@@ -252,6 +252,12 @@ def test_daemons_are_not_rate_limited(name):
         ),
         ('swift-constraints.max_file_size', 'swift.conf', None),
         ('memcache.io_timeout', 'memcache.conf', None),
+        ('container-sync.container_time', 'container-1.conf', None),
+        (
+            'container-sync-realms.cluster_there',
+            'container-sync-realms.conf',
+            'saio',
+        ),
     ],
 )
 def test_a_setting_goes_into_its_section(setting, file, section):
