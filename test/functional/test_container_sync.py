@@ -8,98 +8,37 @@ must do the same.
 import itertools
 import json
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import pytest
 
-from shardmw.saio import Cluster, ClusterOptions
-from test.functional.client import Answer, Client
-from test.functional.conftest import SHARD_COUNT_HEADER, USER, unique
-
-KEY = 'a shared key'
-DAEMON = 'container-sync'
-SHARDS = 4
-
-#: The second pass looks again at what the first one has sent.
-PASSES = 2
+from test.functional.client import Answer
+from test.functional.conftest import unique
+from test.functional.syncing import (
+    KEY,
+    KINDS,
+    Container,
+    Pair,
+    Side,
+    errors,
+    make_pair,
+    sync,
+    two_clusters,
+)
 
 SETTINGS = {
     'proxy-server.recheck_container_existence': '1',
     'proxy-server.recheck_account_existence': '1',
 }
 
-KINDS = {'plain': {}, 'sharded': {SHARD_COUNT_HEADER: str(SHARDS)}}
 PAIRS = ['-to-'.join(kinds) for kinds in itertools.product(KINDS, repeat=2)]
 
 NAMES = ['o', 'with space', '\u2603/\u00e4?#%20', 'a/b', *map(str, range(8))]
 
 
-class Side(NamedTuple):
-    """One of the two clusters.
-
-    :param name: what the other one calls it
-    """
-
-    name: str
-    cluster: Cluster
-    client: Client
-
-
-class Container(NamedTuple):
-    """A container on one side."""
-
-    side: Side
-    name: str
-
-    @property
-    def sync_to(self) -> str:
-        """Return what syncs to this container."""
-        account = self.side.client.account
-        return f'//saio/{self.side.name}/{account}/{self.name}'
-
-    def ask(self, method: str, name: str | None = None, **kwargs) -> Answer:
-        """Send a request that must succeed."""
-        answer = self.side.client.request(method, self.name, name, **kwargs)
-        assert answer.status < 300, (method, name, answer)
-        return answer
-
-    def status(self, name: str) -> int:
-        """Return the status of a GET of an object."""
-        return self.side.client.get(self.name, name).status
-
-    def rows(self) -> list[dict]:
-        """Return the rows of the listing."""
-        return self.ask('GET', query={'format': 'json'}).json()
-
-    def bodies(self) -> dict[str, bytes]:
-        """Return the bodies of all listed objects by name."""
-        return {
-            row['name']: self.ask('GET', row['name']).body
-            for row in self.rows()
-        }
-
-
-class Pair(NamedTuple):
-    """Two containers that sync to each other."""
-
-    here: Container
-    there: Container
-
-    def assert_alike(self) -> None:
-        """Check that both list the same objects, and have them."""
-        here, there = map(listed_objects, self)
-        assert here == there
-        assert self.here.bodies() == self.there.bodies()
-
-
-def listed_objects(container: Container) -> list[tuple]:
-    """Return what both sides list alike.
-
-    The size of a large object is that of its manifest on the side that has
-    got it by container sync.
-    """
-    keys = ('name', 'hash', 'content_type', 'last_modified')
-    return [tuple(row[key] for key in keys) for row in container.rows()]
+@pytest.fixture(scope='module')
+def sides(tmp_path_factory) -> Iterator[tuple[Side, Side]]:
+    with two_clusters(tmp_path_factory.mktemp('sync'), SETTINGS) as sides:
+        yield sides
 
 
 def listed_figures(container: Container) -> list[tuple]:
@@ -107,67 +46,6 @@ def listed_figures(container: Container) -> list[tuple]:
     return [
         (row['name'], row['content_type'], row['bytes'], 'slo_etag' in row)
         for row in container.rows()
-    ]
-
-
-@pytest.fixture(scope='module')
-def sides(tmp_path_factory) -> Iterator[tuple[Side, Side]]:
-    """Two clusters that know each other."""
-    options = ClusterOptions(settings=SETTINGS)
-    here, there = (
-        Cluster(tmp_path_factory.mktemp(name), options)
-        for name in ('here', 'there')
-    )
-    with here, there:
-        acquaint(here, 'there', there)
-        acquaint(there, 'here', here)
-        yield side('here', here), side('there', there)
-
-
-def acquaint(cluster: Cluster, name: str, other: Cluster) -> None:
-    """Tell one cluster where another one is."""
-    setting = f'container-sync-realms.cluster_{name}'
-    url = f'{other.proxy_urls[0]}/v1/'
-    assert cluster.reconfigure({setting: url}) == []
-
-
-def side(name: str, cluster: Cluster) -> Side:
-    key = cluster.users[USER]
-    return Side(name, cluster, Client.login(cluster.auth_url, USER, key))
-
-
-def make_pair(sides: tuple[Side, Side], kinds: str) -> Pair:
-    """Create two containers that sync to each other.
-
-    :param kinds: such as ``plain-to-sharded``
-    """
-    name = unique('pair')
-    pair = Pair(*(Container(side, name) for side in sides))
-    for kind, own, other in zip(
-        kinds.split('-to-'), pair, reversed(pair), strict=True
-    ):
-        headers = {
-            **KINDS[kind],
-            'X-Container-Sync-To': other.sync_to,
-            'X-Container-Sync-Key': KEY,
-        }
-        own.ask('PUT', headers=headers)
-    return pair
-
-
-def sync(sides: tuple[Side, Side]) -> None:
-    """Run the daemons of both sides until everything is sent."""
-    for each in sides * PASSES:
-        each.cluster.daemon(DAEMON)
-
-
-def errors(sides: tuple[Side, Side]) -> list[str]:
-    """Return what the daemons have logged of rows that they cannot sync."""
-    return [
-        line
-        for each in sides
-        for line in each.cluster.log_path(DAEMON).read_text().splitlines()
-        if ' ERROR ' in line
     ]
 
 
@@ -266,3 +144,208 @@ class TestSync:
 
     def test_nothing_is_left_to_do(self, sides, pair):
         assert errors(sides) == []
+
+
+@pytest.fixture
+def lone(sides, kind) -> Container:
+    """A new container that does not sync."""
+    container = Container(sides[0], unique('lone'))
+    container.ask('PUT', headers=KINDS[kind])
+    return container
+
+
+def shown(container: Container, **kwargs) -> tuple[str | None, str | None]:
+    """Return the settings that an owner sees."""
+    answers = [container.ask(method, **kwargs) for method in ('GET', 'HEAD')]
+    first, second = (
+        tuple(
+            answer.headers.get(f'x-container-sync-{s}') for s in ('to', 'key')
+        )
+        for answer in answers
+    )
+    assert first == second
+    return first
+
+
+def settings(to: str, key: str = KEY) -> dict[str, str]:
+    return {'X-Container-Sync-To': to, 'X-Container-Sync-Key': key}
+
+
+SET = settings('//saio/there/AUTH_test/c')
+OTHER = settings('//saio/there/AUTH_test/other', 'another key')
+
+#: Values that Swift refuses.
+INVALID = [
+    '//saio/nowhere/AUTH_test/c',
+    '//nothing/there/AUTH_test/c',
+    '//saio/there/AUTH_test',
+    'http://elsewhere.example.com/v1/AUTH_test/c',
+    'http://127.0.0.1/v1/AUTH_test/c?x',
+    'ftp://127.0.0.1/v1/AUTH_test/c',
+    'AUTH_test/c',
+]
+
+
+@pytest.mark.parametrize('kind', KINDS)
+@pytest.mark.parametrize('method', ['PUT', 'POST'])
+class TestSettings:
+    def test_are_shown(self, lone, method):
+        lone.ask(method, headers=SET)
+        assert shown(lone) == tuple(SET.values())
+
+    def test_can_be_changed(self, lone, method):
+        lone.ask(method, headers=SET)
+        lone.ask(method, headers=OTHER)
+        assert shown(lone) == tuple(OTHER.values())
+
+    @pytest.mark.parametrize('name', SET)
+    def test_can_be_changed_one_by_one(self, lone, method, name):
+        lone.ask(method, headers=SET)
+        lone.ask(method, headers={name: OTHER[name]})
+        assert shown(lone) == tuple({**SET, name: OTHER[name]}.values())
+
+    @pytest.mark.parametrize('name', SET)
+    @pytest.mark.parametrize('how', ['empty', 'remove'])
+    def test_can_be_removed(self, lone, method, name, how):
+        lone.ask(method, headers=SET)
+        remove = {'empty': {name: ''}, 'remove': {removing(name): 'x'}}[how]
+        lone.ask(method, headers=remove)
+        assert shown(lone) == tuple({**SET, name: None}.values())
+
+    def test_are_for_owners(self, sides, lone, method):
+        stranger = sides[0].login('test:tester3')
+        acl = json.dumps({'read-write': ['test:tester3']})
+        owner = lone.side.client
+        assert (
+            owner.post(headers={'X-Account-Access-Control': acl}).status == 204
+        )
+        visitor = stranger.visiting(owner)
+        answer = visitor.request(method, lone.name, headers=SET)
+        assert answer.status in (202, 204)
+        assert shown(lone) == (None, None)
+        lone.ask(method, headers=SET)
+        for answer in (visitor.get(lone.name), visitor.head(lone.name)):
+            assert answer.status == 204
+            assert not [h for h in answer.headers if 'sync' in h]
+
+    @pytest.mark.parametrize('to', INVALID)
+    def test_are_refused_as_by_swift(self, sides, lone, method, to):
+        lone.ask('POST', headers=SET)
+        plain = Container(sides[0], unique('plain'))
+        plain.ask('PUT')
+        headers = {'X-Container-Sync-To': to, 'X-Container-Meta-Colour': 'x'}
+        refusals = [
+            each.side.client.request(method, each.name, headers=headers)
+            for each in (lone, plain)
+        ]
+        assert [refusal.status for refusal in refusals] == [400, 400]
+        assert refusals[0].body == refusals[1].body
+        assert shown(lone) == tuple(SET.values())
+        assert 'x-container-meta-colour' not in lone.ask('HEAD').headers
+
+    def test_keep_object_versioning_off(self, lone, method):
+        lone.ask(method, headers=SET)
+        headers = {'X-Versions-Enabled': 'true'}
+        answer = lone.side.client.post(lone.name, headers=headers)
+        assert answer.status == 400
+        assert b'source of container syncing' in answer.body
+
+    def test_are_kept_off_by_object_versioning(self, lone, method):
+        lone.ask('POST', headers={'X-Versions-Enabled': 'true'})
+        answer = lone.side.client.request(method, lone.name, headers=SET)
+        assert answer.status == 400
+        assert b'with object versioning configured' in answer.body
+
+
+def removing(header: str) -> str:
+    return header.replace('X-', 'X-Remove-')
+
+
+def test_settings_of_a_new_container_are_refused_as_by_swift(sides):
+    refusals = [
+        refused_creation(
+            sides[0], {**headers, 'X-Container-Sync-To': INVALID[0]}
+        )
+        for headers in KINDS.values()
+    ]
+    assert refusals[0].status == 400
+    assert refusals[0].body == refusals[1].body
+
+
+def refused_creation(side: Side, headers: dict) -> Answer:
+    """Return the answer to a PUT that must not create anything."""
+    name = unique('refused')
+    answer = side.client.put(name, headers=headers)
+    assert side.client.head(name).status == 404
+    return answer
+
+
+class TestReceiving:
+    """Requests as the daemon of the other cluster sends them."""
+
+    @pytest.mark.parametrize('kind', KINDS)
+    def test_with_another_key_is_refused(self, sides, kind):
+        here, there = (Container(side, unique('keys')) for side in sides)
+        here.ask('PUT', headers=settings(there.sync_to, 'one key'))
+        headers = {**KINDS[kind], 'X-Container-Sync-Key': 'another key'}
+        there.ask('PUT', headers=headers)
+        here.ask('PUT', 'o', body=b'x')
+        sync(sides)
+        assert there.rows() == []
+        there.ask('POST', headers={'X-Container-Sync-Key': 'one key'})
+        sync(sides)
+        assert there.bodies() == {'o': b'x'}
+
+    @pytest.mark.parametrize('kind', KINDS)
+    def test_without_a_key_is_refused(self, sides, kind):
+        here, there = (Container(side, unique('keys')) for side in sides)
+        here.ask('PUT', headers=settings(there.sync_to))
+        there.ask('PUT', headers=KINDS[kind])
+        here.ask('PUT', 'o', body=b'x')
+        sync(sides)
+        assert there.rows() == []
+
+
+@pytest.mark.parametrize('kind', KINDS)
+class TestSwitch:
+    """Of a container that has objects already."""
+
+    @pytest.fixture
+    def target(self, sides) -> Container:
+        target = Container(sides[1], unique('target'))
+        target.ask('PUT', headers={'X-Container-Sync-Key': KEY})
+        return target
+
+    def test_on_sends_what_is_there(self, sides, lone, target):
+        lone.ask('PUT', 'o', body=b'x')
+        lone.ask('POST', headers=settings(target.sync_to))
+        sync(sides)
+        assert target.bodies() == {'o': b'x'}
+
+    def test_off_sends_nothing_more(self, sides, lone, target):
+        lone.ask('POST', headers=settings(target.sync_to))
+        lone.ask('PUT', 'before', body=b'x')
+        sync(sides)
+        lone.ask('POST', headers={'X-Remove-Container-Sync-To': 'x'})
+        lone.ask('PUT', 'after', body=b'x')
+        lone.ask('DELETE', 'before')
+        sync(sides)
+        assert target.bodies() == {'before': b'x'}
+
+    def test_to_another_container_sends_all(self, sides, lone, target):
+        lone.ask('POST', headers=settings(target.sync_to))
+        lone.ask('PUT', 'o', body=b'x')
+        sync(sides)
+        second = Container(sides[1], unique('second'))
+        second.ask('PUT', headers={'X-Container-Sync-Key': KEY})
+        lone.ask('POST', headers={'X-Container-Sync-To': second.sync_to})
+        sync(sides)
+        assert second.bodies() == {'o': b'x'}
+
+    def test_of_a_long_name_sends_its_objects(self, sides, kind, target):
+        long = Container(sides[0], unique('\u2603' * 70))
+        headers = {**KINDS[kind], **settings(target.sync_to)}
+        long.ask('PUT', headers=headers)
+        long.ask('PUT', 'o', body=b'x')
+        sync(sides)
+        assert target.bodies() == {'o': b'x'}

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two clusters, and containers on them that sync to each other."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from shardmw.saio import Cluster, ClusterOptions
+from test.functional.client import Answer, Client
+from test.functional.conftest import SHARD_COUNT_HEADER, USER, unique
+
+DAEMON = 'container-sync'
+KEY = 'a shared key'
+
+#: The second pass looks again at what the first one has sent.
+PASSES = 2
+
+#: The headers that create a container of each kind.
+KINDS = {'plain': {}, 'sharded': {SHARD_COUNT_HEADER: '4'}}
+
+
+class Side(NamedTuple):
+    """One of the two clusters.
+
+    :param name: what the other one calls it
+    """
+
+    name: str
+    cluster: Cluster
+    client: Client
+
+    def login(self, user: str) -> Client:
+        """Log another user in."""
+        key = self.cluster.users[user]
+        return Client.login(self.cluster.auth_url, user, key)
+
+
+class Container(NamedTuple):
+    """A container on one side."""
+
+    side: Side
+    name: str
+
+    @property
+    def sync_to(self) -> str:
+        """Return what syncs to this container."""
+        account = self.side.client.account
+        return f'//saio/{self.side.name}/{account}/{self.name}'
+
+    def ask(self, method: str, name: str | None = None, **kwargs) -> Answer:
+        """Send a request that must succeed."""
+        answer = self.side.client.request(method, self.name, name, **kwargs)
+        assert answer.status < 300, (method, name, answer)
+        return answer
+
+    def status(self, name: str) -> int:
+        """Return the status of a GET of an object."""
+        return self.side.client.get(self.name, name).status
+
+    def rows(self) -> list[dict]:
+        """Return the rows of the listing."""
+        return self.ask('GET', query={'format': 'json'}).json()
+
+    def bodies(self) -> dict[str, bytes]:
+        """Return the bodies of all listed objects by name."""
+        return {
+            row['name']: self.ask('GET', row['name']).body
+            for row in self.rows()
+        }
+
+
+class Pair(NamedTuple):
+    """Two containers that sync to each other."""
+
+    here: Container
+    there: Container
+
+    def assert_alike(self) -> None:
+        """Check that both list the same objects, and have them."""
+        here, there = map(listed_objects, self)
+        assert here == there
+        assert self.here.bodies() == self.there.bodies()
+
+
+def listed_objects(container: Container) -> list[tuple]:
+    """Return what both sides list alike.
+
+    The size of a large object is that of its manifest on the side that has
+    got it by container sync.
+    """
+    keys = ('name', 'hash', 'content_type', 'last_modified')
+    return [tuple(row[key] for key in keys) for row in container.rows()]
+
+
+@contextlib.contextmanager
+def two_clusters(
+    folders: Path, settings: Mapping[str, str]
+) -> Iterator[tuple[Side, Side]]:
+    """Run two clusters that know each other, with the same settings."""
+    options = ClusterOptions(settings=settings)
+    here = Cluster(folders / 'here', options)
+    there = Cluster(folders / 'there', options)
+    with here, there:
+        acquaint(here, 'there', there)
+        acquaint(there, 'here', here)
+        yield side('here', here), side('there', there)
+
+
+def acquaint(cluster: Cluster, name: str, other: Cluster) -> None:
+    """Tell one cluster where another one is."""
+    setting = f'container-sync-realms.cluster_{name}'
+    url = f'{other.proxy_urls[0]}/v1/'
+    assert cluster.reconfigure({setting: url}) == []
+
+
+def side(name: str, cluster: Cluster) -> Side:
+    key = cluster.users[USER]
+    return Side(name, cluster, Client.login(cluster.auth_url, USER, key))
+
+
+def make_pair(sides: tuple[Side, Side], kinds: str) -> Pair:
+    """Create two containers that sync to each other.
+
+    :param kinds: such as ``plain-to-sharded``
+    """
+    name = unique('pair')
+    pair = Pair(*(Container(side, name) for side in sides))
+    for kind, own, other in zip(
+        kinds.split('-to-'), pair, reversed(pair), strict=True
+    ):
+        headers = {
+            **KINDS[kind],
+            'X-Container-Sync-To': other.sync_to,
+            'X-Container-Sync-Key': KEY,
+        }
+        own.ask('PUT', headers=headers)
+    return pair
+
+
+def sync(sides: tuple[Side, Side]) -> None:
+    """Run the daemons of both sides until everything is sent."""
+    for each in sides * PASSES:
+        each.cluster.daemon(DAEMON)
+
+
+def errors(sides: tuple[Side, Side]) -> list[str]:
+    """Return what the daemons have logged of rows that they cannot sync."""
+    return [
+        line
+        for each in sides
+        for line in each.cluster.log_path(DAEMON).read_text().splitlines()
+        if ' ERROR ' in line
+    ]
