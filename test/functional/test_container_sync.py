@@ -154,9 +154,9 @@ def lone(sides, kind) -> Container:
     return container
 
 
-def shown(container: Container, **kwargs) -> tuple[str | None, str | None]:
+def shown(container: Container) -> tuple[str | None, str | None]:
     """Return the settings that an owner sees."""
-    answers = [container.ask(method, **kwargs) for method in ('GET', 'HEAD')]
+    answers = [container.ask(method) for method in ('GET', 'HEAD')]
     first, second = (
         tuple(
             answer.headers.get(f'x-container-sync-{s}') for s in ('to', 'key')

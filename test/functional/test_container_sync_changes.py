@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of layout while containers of two clusters sync to each other."""
+
+import contextlib
+import random
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from test.functional.conftest import SHARD_COUNT_HEADER
+from test.functional.syncing import (
+    DAEMON,
+    Container,
+    Pair,
+    Side,
+    make_pair,
+    sync,
+    two_clusters,
+)
+from test.functional.test_resharding import Admin
+
+SYNC_SECONDS = '2'
+SETTINGS = {
+    'proxy-server.recheck_container_existence': '1',
+    'proxy-server.recheck_account_existence': '1',
+    'proxy-server.node_timeout': '1',
+    'proxy-server.conn_timeout': '1',
+    'container-sync.container_time': SYNC_SECONDS,
+}
+OPTIONS = ('--settle-seconds', '1', '--sync-seconds', SYNC_SECONDS)
+
+OLD_NAMES = [f'old-{i}' for i in range(30)]
+BUSY_NAMES = [f'busy-{i}' for i in range(12)]
+SEED = int(time.time())
+
+
+@pytest.fixture(scope='module')
+def sides(tmp_path_factory) -> Iterator[tuple[Side, Side]]:
+    with two_clusters(tmp_path_factory.mktemp('sync'), SETTINGS) as sides:
+        yield sides
+
+
+class Traffic:
+    """Clients of both sides, one request at a time, and both daemons.
+
+    :ivar expected: the objects that there are when all is sent, by name
+    """
+
+    def __init__(self, sides: tuple[Side, Side], pair: Pair) -> None:
+        self.sides = sides
+        self.pair = pair
+        self.expected: dict[str, bytes] = {}
+        self._random = random.Random(SEED)
+        self._is_over = threading.Event()
+        self._failures: list[BaseException] = []
+
+    def put(self, name: str, body: bytes, to: int) -> None:
+        self.pair[to].ask('PUT', name, body=body)
+        self.expected[name] = body
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Send requests and run the daemons during the block."""
+        threads = [
+            threading.Thread(target=self._guarded, args=(what,))
+            for what in (self._write, self._sync)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._is_over.set()
+            for thread in threads:
+                thread.join()
+        assert self._failures == []
+
+    def check(self) -> None:
+        """Check that both sides have what the last writes have left."""
+        sync(self.sides)
+        assert self.pair.here.bodies() == self.expected
+        assert self.pair.there.bodies() == self.expected
+        self.pair.assert_alike()
+
+    def _guarded(self, what) -> None:
+        try:
+            while not self._is_over.is_set():
+                what()
+        except BaseException as err:
+            self._failures.append(err)
+
+    def _write(self) -> None:
+        """Send one request to one side."""
+        name = self._random.choice(BUSY_NAMES)
+        to = self._random.randrange(2)
+        if self._random.random() < 0.7:
+            self.put(name, f'{name} {time.time()}'.encode(), to)
+        else:
+            container = self.pair[to]
+            status = container.side.client.delete(container.name, name).status
+            assert status in (204, 404)
+            self.expected.pop(name, None)
+        time.sleep(0.02)
+
+    def _sync(self) -> None:
+        for side in self.sides:
+            side.cluster.daemon(DAEMON)
+
+
+@pytest.fixture
+def traffic(sides, kinds) -> Traffic:
+    """A pair of containers with objects that have been sent already."""
+    traffic = Traffic(sides, make_pair(sides, kinds))
+    for i, name in enumerate(OLD_NAMES):
+        traffic.put(name, name.encode(), i % 2)
+    sync(sides)
+    traffic.check()
+    return traffic
+
+
+def reshard(traffic: Traffic, shards: int) -> None:
+    """Change the number of shards here."""
+    here = traffic.pair.here
+    admin = Admin(here.side.cluster)
+    ran = admin('reshard', admin_name(here), str(shards), *OPTIONS)
+    assert ran.returncode == 0, ran.stderr
+
+
+CHANGES = [
+    ('plain-to-plain', 4),
+    ('plain-to-sharded', 4),
+    ('sharded-to-plain', 7),
+    ('sharded-to-sharded', 2),
+    ('sharded-to-plain', 0),
+]
+
+
+@pytest.mark.parametrize(('kinds', 'shards'), CHANGES)
+def test_last_write_wins_whatever_moves(traffic, kinds, shards):
+    with traffic.running():
+        reshard(traffic, shards)
+        time.sleep(2)
+    traffic.check()
+    shown = traffic.pair.here.ask('HEAD').headers
+    assert int(shown.get(SHARD_COUNT_HEADER.lower(), 0)) == shards
+
+
+@pytest.mark.parametrize('kinds', ['plain-to-plain'])
+def test_container_that_becomes_plain_again_goes_on(traffic):
+    with traffic.running():
+        reshard(traffic, 4)
+        reshard(traffic, 0)
+    traffic.put('at last', b'x', 0)
+    traffic.check()
+
+
+@pytest.mark.parametrize('kinds', ['plain-to-sharded', 'sharded-to-plain'])
+def test_change_that_is_cancelled_loses_nothing(traffic):
+    here = traffic.pair.here
+    admin, name = Admin(here.side.cluster), admin_name(here)
+    never = ('--settle-seconds', '1000', '--sync-seconds', SYNC_SECONDS)
+    with traffic.running():
+        started = admin.start('reshard', name, '3', *never)
+        try:
+            wait_for_phase(started, 'settling')
+        finally:
+            started.kill()
+            started.communicate()
+        cancelled = admin('cancel', name, *OPTIONS)
+        assert cancelled.returncode == 0, cancelled.stderr
+    traffic.put('at last', b'x', 0)
+    traffic.check()
+
+
+def admin_name(container: Container) -> str:
+    """Return what ``shardmw-admin`` calls a container."""
+    return f'{container.side.client.account}/{container.name}'
+
+
+def wait_for_phase(started: subprocess.Popen, phase: str) -> None:
+    """Wait until a change that has been started reports a phase."""
+    for line in started.stderr:
+        if phase in line:
+            return
+    pytest.fail(f'the change has ended before {phase}')
