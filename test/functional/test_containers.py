@@ -30,8 +30,6 @@ NO_COUNTS = (
     '1_0', '', ARABIC_THREE, '9' * 5000,
 )  # fmt: skip
 
-SYNC_TO = {'X-Container-Sync-To': 'http://127.0.0.1/v1/AUTH_other/c'}
-
 
 class TestShardCount:
     @pytest.mark.parametrize('method', ['HEAD', 'GET'])
@@ -343,34 +341,6 @@ class TestNoShards:
         assert SHOWN_COUNT not in client.head(segments).headers
 
 
-class TestContainerSync:
-    def test_of_a_new_sharded_container_is_refused(self, client, backing):
-        name = unique('synced')
-        answer = client.put(name, headers={**COUNT, **SYNC_TO})
-        assert answer.status == 400
-        assert answer.text == (
-            'Container sync of sharded containers is not supported'
-        )
-        assert client.head(name).status == 404
-        assert backing.shards(name) == []
-
-    @pytest.mark.parametrize('method', ['PUT', 'POST'])
-    def test_of_a_sharded_container_is_refused(self, client, sharded, method):
-        answer = client.request(method, sharded, headers=SYNC_TO)
-        assert answer.status == 400
-        after = client.head(sharded).headers
-        assert 'x-container-sync-to' not in after
-
-    def test_of_a_plain_container_is_set(self, client, plain):
-        assert client.post(plain, headers=SYNC_TO).status == 204
-        after = client.head(plain).headers
-        assert after['x-container-sync-to'] == SYNC_TO['X-Container-Sync-To']
-
-    def test_that_is_not_set_can_be_taken_off(self, client, container):
-        headers = {'X-Container-Sync-To': ''}
-        assert client.post(container, headers=headers).status == 204
-
-
 class TestPolicy:
     @pytest.mark.parametrize('policy', ['Policy-0', 'Policy-1'])
     def test_is_the_one_that_was_named(self, client, policy):
@@ -559,12 +529,14 @@ OWNERS_HEADERS = {
     'x-container-read',
     'x-container-write',
     'x-container-sync-key',
+    'x-container-sync-to',
     'x-container-meta-temp-url-key',
 }
 ACLS = {
     'X-Container-Read': 'test:tester3,.r:*',
     'X-Container-Write': 'test:tester3',
     'X-Container-Sync-Key': 'secret',
+    'X-Container-Sync-To': 'http://127.0.0.1/v1/AUTH_other/c',
     'X-Container-Meta-Temp-URL-Key': 'secret',
 }
 WHO_MAY_NOT = ['stranger', 'other_owner']

@@ -223,6 +223,10 @@ container_headers = some_of(
         ),
         'X-Versions-Enabled': st.just('x'),
         'X-Container-Sync-Key': st.sampled_from(['key', '']),
+        'X-Container-Sync-To': st.sampled_from(
+            ['http://127.0.0.1/v1/a/c', '//no/such/realm/c', '']
+        ),
+        'X-Remove-Container-Sync-To': st.just('x'),
         'Content-Type': st.just('text/plain'),
     },
     most=2,

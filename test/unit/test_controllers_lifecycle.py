@@ -15,7 +15,11 @@ from swift.common.swob import HTTPForbidden
 from swift.common.utils import Timestamp
 from swift.proxy.controllers.base import get_cache_key
 
-from shardmw.backend.containers import RECORD_HEADER, SHARD_COUNT_HEADER
+from shardmw.backend.containers import (
+    LOGICAL_HEADER,
+    RECORD_HEADER,
+    SHARD_COUNT_HEADER,
+)
 from shardmw.backend.nodes import ask_primaries
 from shardmw.controllers import lifecycle
 from shardmw.layout import adoption
@@ -127,7 +131,7 @@ class TestCreate:
         metadata = swift.broker(ACCOUNT, 'c').metadata
         assert metadata['X-Container-Meta-Color'][0] == 'blue'
         shard = swift.broker(HIDDEN, backing(swift, 0))
-        assert list(shard.metadata) == []
+        assert list(shard.metadata) == [LOGICAL_HEADER.title()]
 
     def test_without_a_count_makes_a_plain_container(self, swift, filter_app):
         assert put(swift, filter_app).status_int == 201
@@ -390,15 +394,6 @@ class TestCreateThatSwiftRefuses:
         resp = swift.send(filter_app, 'PUT', CONTAINER, name)
         assert resp.status_int == 400
         assert shards_in(swift) == []
-
-    def test_gives_sync_no_container(self, swift, filter_app):
-        headers = {**SYNC_TO, SHARD_COUNT_HEADER: '2'}
-        resp = swift.send(filter_app, 'PUT', CONTAINER, headers)
-        assert resp.status_int == 400
-        assert resp.body == (
-            b'Container sync of sharded containers is not supported'
-        )
-        assert swift.sent('PUT') == []
 
 
 class TestCreateThatFails:
@@ -808,10 +803,6 @@ class TestPost:
         path = f'/v1/{ACCOUNT}/missing'
         resp = self.post(swift, filter_app, headers, path=path)
         assert resp.status_int == 404
-
-    def test_cannot_make_it_sync(self, swift, filter_app):
-        assert self.post(swift, filter_app, SYNC_TO).status_int == 400
-        assert swift.sent('POST') == []
 
     def test_can_make_a_plain_container_sync(self, swift, filter_app):
         path = f'/v1/{ACCOUNT}/plain'

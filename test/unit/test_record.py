@@ -46,6 +46,23 @@ def changing(**changes) -> str:
     return record(**{**fields, **changes})
 
 
+@pytest.mark.parametrize(
+    ('shards', 'former', 'phase', 'synced'),
+    [
+        (4, None, None, 4),
+        (0, None, None, 0),
+        (4, 0, 'announced', 0),
+        (4, 2, 'announced', 2),
+        (4, 2, 'moving', 4),
+        (0, 4, 'announced', 4),
+        (0, 4, 'moving', None),
+        (4, 2, 'returning', None),
+    ],
+)
+def test_no_place_is_synced_that_rows_return_to(shards, former, phase, synced):
+    assert Layout(ID, shards, former, ID, phase).synced == synced
+
+
 @given(layouts)
 def test_a_record_reads_back_as_it_was_written(layout):
     assert parse_record(layout.to_record()) == layout

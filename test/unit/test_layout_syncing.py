@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a sharded container keeps its settings of container sync."""
+
+import time
+
+import pytest
+from swift.common.swob import Request
+
+from shardmw.backend.containers import (
+    LOGICAL_HEADER,
+    STORED_SYNC_TO_HEADER,
+    SYNC_KEY_HEADER,
+    SYNC_TO_HEADER,
+    BackendError,
+    LogicalContainer,
+)
+from shardmw.backend.requests import Backend
+from shardmw.layout import resharding
+from shardmw.layout.resharding import MoveOptions, Resharding
+from shardmw.layout.roots import read_root
+from shardmw.layout.syncing import direct_sync, root_headers
+from shardmw.paths import Path
+from shardmw.placement import backing_container
+from shardmw.record import Layout
+from test.unit.containers import CONTAINER, NEW_ID, backing, create, layout_of
+from test.unit.fakeswift import (
+    ACCOUNT,
+    HIDDEN,
+    FakeSwift,
+    Logger,
+    fake_swift,
+    filtered,
+)
+
+PATH = Path('v1', ACCOUNT, 'c')
+OWNER = {'swift_owner': True}
+TO = 'http://127.0.0.1/v1/a/c'
+OTHER = 'http://127.0.0.1/v1/a/other'
+KEY = 'key'
+SETTINGS = {SYNC_TO_HEADER: TO, SYNC_KEY_HEADER: KEY}
+SHARDS = 3
+ONCE = MoveOptions(cache_seconds=0, settle_seconds=0, sync_seconds=0)
+
+NAMES = (SYNC_TO_HEADER, SYNC_KEY_HEADER, STORED_SYNC_TO_HEADER.title())
+
+
+@pytest.fixture
+def app(swift):
+    return filtered(swift)
+
+
+@pytest.fixture
+def sharded(swift, app) -> None:
+    """A sharded container that does not sync."""
+    create(swift, app, SHARDS)
+
+
+def ask(swift, app, method='POST', status=204, env=OWNER, **headers):
+    """Send a request for the container, and check the status."""
+    headers = {name.replace('_', '-'): v for name, v in headers.items()}
+    resp = swift.send(app, method, CONTAINER, headers, env)
+    assert resp.status_int == status
+    return resp
+
+
+def set_settings(swift, app, to=TO, key=KEY):
+    ask(swift, app, X_Container_Sync_To=to, X_Container_Sync_Key=key)
+
+
+def stored(swift: FakeSwift, account: str, container: str, replica=0) -> tuple:
+    """Return the settings in a database, and when they were stored."""
+    metadata = swift.broker(account, container, replica).metadata
+    return tuple(metadata.get(name, ('', None)) for name in NAMES)
+
+
+def values(swift: FakeSwift, account: str, container: str, replica=0) -> list:
+    return [value for value, _ in stored(swift, account, container, replica)]
+
+
+def in_shards(swift: FakeSwift) -> list[list[str]]:
+    """Return the settings in each shard."""
+    shards = range(layout_of(swift).backing_count)
+    return [values(swift, HIDDEN, backing(swift, i)) for i in shards]
+
+
+def environ() -> dict:
+    return Request.blank('/').environ
+
+
+def backend(swift: FakeSwift) -> Backend:
+    return Backend(swift, Logger(), 4)
+
+
+class TestRootHeaders:
+    @pytest.mark.parametrize('synced', [None, 4])
+    def test_store_the_target_under_another_name(self, synced):
+        assert root_headers(SETTINGS, synced) == {
+            SYNC_TO_HEADER: '',
+            SYNC_KEY_HEADER: KEY,
+            STORED_SYNC_TO_HEADER: TO,
+        }
+
+    def test_of_a_root_that_syncs_are_swifts(self):
+        assert root_headers(SETTINGS, 0) == SETTINGS
+
+    def test_without_a_target_are_unchanged(self):
+        assert root_headers({SYNC_KEY_HEADER: ''}, 4) == {SYNC_KEY_HEADER: ''}
+
+
+@pytest.mark.usefixtures('sharded')
+class TestChange:
+    def test_is_stored_everywhere_with_one_time(self, swift, app):
+        set_settings(swift, app)
+        assert values(swift, ACCOUNT, 'c') == ['', KEY, TO]
+        assert in_shards(swift) == [[TO, KEY, '']] * SHARDS
+        times = {stored(swift, ACCOUNT, 'c')[1][1]}
+        for shard in range(SHARDS):
+            to, key, _ = stored(swift, HIDDEN, backing(swift, shard))
+            times |= {to[1], key[1]}
+        assert len(times) == 1
+
+    def test_that_comes_later_counts_whatever_is_written_last(
+        self, swift, app
+    ):
+        first_shard = f'/v1/{HIDDEN}/{backing(swift, 0)}'
+        swift.before(
+            'POST', first_shard, lambda: set_settings(swift, app, OTHER)
+        )
+        ask(swift, app, X_Container_Sync_Key='earlier')
+        assert values(swift, ACCOUNT, 'c') == ['', KEY, OTHER]
+        assert in_shards(swift) == [[OTHER, KEY, '']] * SHARDS
+
+    def test_that_fails_at_a_shard_is_completed_by_repeating_it(
+        self, swift, app
+    ):
+        shard = f'/v1/{HIDDEN}/{backing(swift, 1)}'
+        swift.register('POST', shard, 503)
+        ask(swift, app, status=503, X_Container_Sync_To=TO)
+        swift.unregister('POST', shard)
+        ask(swift, app, X_Container_Sync_To=TO)
+        assert in_shards(swift) == [[TO, '', '']] * SHARDS
+
+    def test_that_the_root_refuses_changes_no_shard(self, swift, app):
+        headers = {**SETTINGS, 'X-Container-Meta-' + 'x' * 200: 'v'}
+        resp = swift.send(app, 'POST', CONTAINER, headers, OWNER)
+        assert resp.status_int == 400
+        assert in_shards(swift) == [['', '', '']] * SHARDS
+
+    def test_to_a_host_that_is_not_allowed_changes_nothing(self, swift, app):
+        to = 'http://elsewhere/v1/a/c'
+        resp = ask(swift, app, status=400, X_Container_Sync_To=to)
+        assert b"Invalid host 'elsewhere'" in resp.body
+        assert values(swift, ACCOUNT, 'c') == ['', '', '']
+
+    def test_of_another_than_the_owner_is_ignored(self, swift, app):
+        ask(swift, app, env={}, X_Container_Sync_To=TO)
+        assert values(swift, ACCOUNT, 'c') == ['', '', '']
+        assert in_shards(swift) == [['', '', '']] * SHARDS
+
+    def test_is_shown_to_the_owner_alone(self, swift, app):
+        set_settings(swift, app)
+        for method in ('GET', 'HEAD'):
+            for env, shown in ((OWNER, TO), ({}, None)):
+                resp = swift.send(app, method, CONTAINER, env=env)
+                assert resp.headers.get(SYNC_TO_HEADER) == shown
+
+    def test_reaches_a_shard_that_is_created_anew(self, swift, app):
+        set_settings(swift, app)
+        missing = backing(swift, 1)
+        swift.direct('DELETE', f'/{HIDDEN}/{missing}')
+        ask(swift, app, 'PUT', 202, X_Container_Shard_Count=str(SHARDS))
+        assert in_shards(swift) == [[TO, KEY, '']] * SHARDS
+        metadata = swift.broker(HIDDEN, missing).metadata
+        assert metadata[LOGICAL_HEADER.title()][0] == 'c'
+
+
+class TestCreation:
+    def test_stores_the_settings_everywhere(self, swift, app):
+        headers = {**SETTINGS, 'X-Container-Shard-Count': str(SHARDS)}
+        resp = swift.send(app, 'PUT', CONTAINER, headers, OWNER)
+        assert resp.status_int == 201
+        assert values(swift, ACCOUNT, 'c') == ['', KEY, TO]
+        assert in_shards(swift) == [[TO, KEY, '']] * SHARDS
+
+    def test_with_an_invalid_setting_creates_nothing(self, swift, app):
+        headers = {SYNC_TO_HEADER: 'x', 'X-Container-Shard-Count': '2'}
+        resp = swift.send(app, 'PUT', CONTAINER, headers, OWNER)
+        assert resp.status_int == 400
+        assert b"Invalid scheme ''" in resp.body
+        assert swift.containers(HIDDEN) == []
+        assert swift.containers(ACCOUNT) == []
+
+
+def place_of(swift: FakeSwift, layout: Layout) -> list[str]:
+    """Return which of root and shards sync, after it was directed."""
+    env = environ()
+    target = LogicalContainer('v1', ACCOUNT, 'c', {}, layout)
+    root = read_root(backend(swift), env, PATH)
+    assert direct_sync(backend(swift), env, root, target)
+    names = [backing_container('c', layout.id, i) for i in range(4)]
+    places = {'root': (ACCOUNT, 'c')}
+    places |= {str(i): (HIDDEN, name) for i, name in enumerate(names)}
+    return [name for name, place in places.items() if values(swift, *place)[0]]
+
+
+class TestDirectSync:
+    """Of a container that has four backing containers in all layouts."""
+
+    @pytest.fixture
+    def later(self, swift, app) -> dict:
+        create(swift, app, 4)
+        layout = layout_of(swift)
+        assert layout.synced == 4
+        set_settings(swift, app)
+        time.sleep(0.001)
+        return {'id': layout.id, 'changed': f'{int(time.time() * 1e6):013x}'}
+
+    @pytest.mark.parametrize(
+        ('shards', 'former', 'phase', 'places'),
+        [
+            (4, 2, 'announced', ['0', '1']),
+            (2, 4, 'moving', ['0', '1']),
+            (2, 4, 'returning', []),
+            (0, 4, 'announced', ['0', '1', '2', '3']),
+            (0, 4, 'moving', []),
+            (0, 4, 'returning', []),
+            (4, 0, 'announced', ['root']),
+            (4, 0, 'moving', ['0', '1', '2', '3']),
+            (4, None, None, ['0', '1', '2', '3']),
+        ],
+    )
+    def test_lets_the_places_of_a_layout_sync(
+        self, swift, later, shards, former, phase, places
+    ):
+        layout = Layout(later['id'], shards, former, phase, later['changed'])
+        assert place_of(swift, layout) == places
+        assert place_of(swift, layout) == places
+
+    def test_keeps_what_a_client_has_changed_since_the_record(
+        self, swift, app
+    ):
+        create(swift, app, 2)
+        set_settings(swift, app)
+        layout = layout_of(swift)
+        root = read_root(backend(swift), environ(), PATH)
+        set_settings(swift, app, OTHER)
+        target = LogicalContainer('v1', ACCOUNT, 'c', {}, layout)
+        direct_sync(backend(swift), environ(), root, target)
+        assert values(swift, ACCOUNT, 'c') == ['', KEY, OTHER]
+        assert in_shards(swift) == [[OTHER, KEY, '']] * 2
+
+    def test_of_a_container_without_settings_switches_the_root_off(
+        self, swift, app, sharded
+    ):
+        target = LogicalContainer('v1', ACCOUNT, 'c', {}, layout_of(swift))
+        root = read_root(backend(swift), environ(), PATH)
+        assert not direct_sync(backend(swift), environ(), root, target)
+        assert values(swift, ACCOUNT, 'c') == ['', '', '']
+
+    def test_needs_every_replica(self):
+        with fake_swift(replicas=3) as swift:
+            create(swift, filtered(swift), 2)
+            layout = layout_of(swift)
+            target = LogicalContainer('v1', ACCOUNT, 'c', {}, layout)
+            root = read_root(backend(swift), environ(), PATH)
+            swift.servers.away.add('d2')
+            with pytest.raises(BackendError):
+                direct_sync(backend(swift), environ(), root, target)
+
+
+class TestResharding:
+    @pytest.fixture(autouse=True)
+    def no_waits(self, monkeypatch) -> list[float]:
+        waits = []
+        monkeypatch.setattr(resharding, 'sleep', waits.append)
+        return waits
+
+    def reshard(self, swift: FakeSwift, shards: int) -> None:
+        change = Resharding(backend(swift), environ(), PATH, ONCE)
+        change.begin(shards)
+        change.run()
+
+    def test_takes_the_settings_along(self, swift, app):
+        ask(swift, app, 'PUT', 201, **SETTINGS_OF_A_PUT)
+        self.reshard(swift, 2)
+        assert values(swift, ACCOUNT, 'c') == ['', KEY, TO]
+        assert in_shards(swift) == [[TO, KEY, '']] * 2
+        self.reshard(swift, 0)
+        assert values(swift, ACCOUNT, 'c') == [TO, KEY, '']
+
+    def test_of_a_container_without_settings_sets_none(self, swift, app):
+        ask(swift, app, 'PUT', 201)
+        self.reshard(swift, 2)
+        assert in_shards(swift) == [['', '', '']] * 2
+        self.reshard(swift, 0)
+        assert values(swift, ACCOUNT, 'c') == ['', '', '']
+
+
+SETTINGS_OF_A_PUT = {
+    'X_Container_Sync_To': TO,
+    'X_Container_Sync_Key': KEY,
+}
+
+
+class TestObjectOfARow:
+    """Asked for at the path of its backing container."""
+
+    @pytest.fixture
+    def daemon(self, swift, app):
+        """What an internal client sends requests through."""
+        app._pipeline = [app, swift]
+        app._pipeline_request_logging_app = swift
+        app._pipeline_final_app = swift
+        return app
+
+    def asked(self, swift, app, method, name, container='c', **headers):
+        """Return the path of the object that a request has asked for."""
+        create(swift, app, 2, container)
+        row = f'/v1/{HIDDEN}/{backing(swift, 1, container)}/{name}'
+        headers = {key.replace('_', '-'): v for key, v in headers.items()}
+        swift.send(app, method, row, headers)
+        paths = [path for each, path in swift.sent(method)]
+        return paths[-1].replace(row, 'the row')
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    @pytest.mark.parametrize('name', ['o', 'a/b', ' \u2603%20?'])
+    def test_is_that_of_the_container(self, swift, daemon, method, name):
+        asked = self.asked(swift, daemon, method, name)
+        assert asked == f'{CONTAINER}/{name}'
+
+    @pytest.mark.parametrize(
+        'container', ['x' * 250, '\u2603 %', 'a\u2603' * 80]
+    )
+    def test_is_that_of_a_container_of_any_name(
+        self, swift, daemon, container
+    ):
+        asked = self.asked(swift, daemon, 'GET', 'o', container)
+        assert asked == f'/v1/{ACCOUNT}/{container}/o'
+
+    @pytest.mark.parametrize('method', ['PUT', 'POST', 'DELETE'])
+    def test_cannot_be_written(self, swift, daemon, method):
+        assert self.asked(swift, daemon, method, 'o') == 'the row'
+
+    def test_of_another_policy_is_left_to_the_reconciler(self, swift, daemon):
+        headers = {'X_Backend_Storage_Policy_Index': '1'}
+        asked = self.asked(swift, daemon, 'GET', 'o', **headers)
+        assert asked == 'the row'
+
+    def test_of_its_policy_is_read(self, swift, daemon):
+        headers = {'X_Backend_Storage_Policy_Index': '0'}
+        asked = self.asked(swift, daemon, 'GET', 'o', **headers)
+        assert asked == f'{CONTAINER}/o'
+
+    def test_of_a_missing_backing_container_is_missing(self, swift, daemon):
+        create(swift, daemon, 1)
+        name = backing_container('c', NEW_ID, 0)
+        swift.send(daemon, 'GET', f'/v1/{HIDDEN}/{name}/o')
+        assert swift.sent('GET') == [('GET', f'/v1/{HIDDEN}/{name}/o')]
