@@ -40,13 +40,22 @@ not does not start::
     [filter:shardmw]
     use = egg:shardmw#shardmw
 
-Swift's daemons that write objects (the expirer, the reconciler) need it in
-the pipeline of their internal client, too. A second filter,
+Swift's daemons that write objects (the expirer, the reconciler) and
+container-sync need it in the pipeline of their internal client, too. A second filter,
 :mod:`shardmw.listing_bypass`, makes large listings faster.
 
 The options are in :mod:`shardmw.config`, and with their defaults and units in
 ``etc/proxy-server.conf-sample``. All proxies must share their memcached, and
 all must have the filter before the first sharded container is created.
+
+Container sync
+--------------
+
+``X-Container-Sync-To`` and ``X-Container-Sync-Key`` work as on any container.
+The backing containers have both, so Swift's daemon reads their rows
+(:mod:`shardmw.layout.syncing`). It reads the objects of these rows through its
+internal client, in which this filter replaces the path in the hidden account
+by that of the object. For clients the hidden account does not exist.
 
 Where rows lie
 --------------

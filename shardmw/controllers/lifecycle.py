@@ -38,6 +38,7 @@ from shardmw.backend.answers import Answer, Verbatim, require_success
 from shardmw.backend.containers import (
     RECORD_HEADER,
     SHARD_COUNT_HEADER,
+    SYNC_TO_HEADER,
     BackendError,
     LogicalContainer,
     authorize,
@@ -274,6 +275,9 @@ class Lifecycle:
         """
         shards = self._shards_for(req, path)
         if shards == 0:
+            if asked_settings(self.backend, req):
+                # They are where a sharded container has them.
+                raise BackendError(None, 503, CHANGED)
             return
         with self._lock(req, path):
             root = read_root(self.backend, req.environ, path)
@@ -618,6 +622,14 @@ class Lifecycle:
         )
         left = [a for a in answers if not (a.is_success or a.is_missing)]
         if left:
+            # Their rows are removed with tombstones later.
+            self.backend.fan_out(
+                lambda shard: self.backend.send_to_shard(
+                    base, target, shard, 'POST', headers={SYNC_TO_HEADER: ''}
+                ),
+                [(answer.shard,) for answer in left],
+                AT_A_TIME,
+            )
             self.logger.warning(
                 'shardmw: %s %s: %d of %d shards are left, such as shard %d, '
                 'which answered %d; they are deleted later',

@@ -272,7 +272,7 @@ class Resharding:
         if root.record is None or root.record.is_changing:
             return 0
         target = self._target(root, root.record)
-        direct_sync(self.backend, self.env, root, target)
+        direct_sync(self.backend, self.env, target)
         if root.layout is None:
             return 0
         return self._look_through(target, [*target.shards(), None])
@@ -286,8 +286,7 @@ class Resharding:
         if not layout.is_changing:
             self._note('cleaning up')
             # Also where the phases before have kept it from syncing.
-            target = self._target(root, layout)
-            direct_sync(self.backend, self.env, root, target)
+            direct_sync(self.backend, self.env, self._target(root, layout))
             self._wait_until_known(layout)
             self._delete_dropped(root)
             self._note('done')
@@ -334,9 +333,8 @@ class Resharding:
 
         :raises _RecordChangedError: if the record is replaced meanwhile
         """
-        root = self._check_record(layout)
-        target = self._target(root, layout)
-        if direct_sync(self.backend, self.env, root, target):
+        target = self._target(self._check_record(layout), layout)
+        if direct_sync(self.backend, self.env, target):
             self._note(WAITING_FOR_SYNC)
             self._sleep(self.options.sync_seconds, layout)
 

@@ -40,10 +40,10 @@ from shardmw.backend.containers import (
 )
 from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import Backend, to_environ
-from shardmw.layout.roots import RootState
 from shardmw.paths import Path
 from shardmw.placement import owner_of
 from shardmw.record import (
+    ANNOUNCED,
     SHARD_COUNT_LIMIT,
     TICKS_SECONDS,
     Layout,
@@ -159,7 +159,7 @@ class SyncChange:
         if not to or self.target.layout.synced == 0:
             return None
         headers = {SYNC_TO_HEADER: to}
-        answer = self._post(SHARD_COUNT_LIMIT, headers)
+        answer = self._post(2 * SHARD_COUNT_LIMIT, headers)
         if answer.is_missing:
             return None
         if is_client_error(answer.status):
@@ -199,23 +199,22 @@ class SyncChange:
 
 def synced_shards(target: LogicalContainer) -> range:
     """Return the backing containers that sync, if the container does."""
-    return range(target.layout.synced or 0)
+    layout = target.layout
+    first = layout.shards if layout.phase == ANNOUNCED else 0
+    return range(first, first + (layout.synced or 0))
 
 
-def direct_sync(
-    backend: Backend, env: dict, root: RootState, target: LogicalContainer
-) -> bool:
+def direct_sync(backend: Backend, env: dict, target: LogicalContainer) -> bool:
     """Switch container sync on where a layout has it, and off elsewhere.
 
     It is switched on with the time of the layout record: what a client has
     changed since stays. It may be repeated.
 
-    :param root: the root, as it is now
     :param target: the container in the layout that counts
     :returns: True if the container has settings of container sync
     :raises BackendError: if not every replica takes its part
     """
-    settings = SyncSettings.of(root.answer)
+    settings = _agreed_settings(backend, env, target.path)
     calls = [
         (None, target.path, *call)
         for call in _root_posts(settings, target.layout)
@@ -244,6 +243,24 @@ def direct_sync(
     require_success(backend.fan_out(post, calls, AT_A_TIME))
     backend.forget_info(env, target.path)
     return bool(settings.to or settings.key)
+
+
+def _agreed_settings(backend: Backend, env: dict, path: Path) -> SyncSettings:
+    """Return the settings that all replicas of a root have.
+
+    :raises BackendError: if they differ, as one has missed a change, or one
+                          does not answer
+    """
+    answers = ask_primaries(
+        backend.proxy_app, env, path.account, path.container, 'HEAD'
+    )
+    require_success(answers)
+    settings = {SyncSettings.of(answer) for answer in answers}
+    if len(settings) > 1:
+        raise BackendError(
+            None, 503, 'replicas of the root differ in X-Container-Sync-To'
+        )
+    return settings.pop()
 
 
 def _root_posts(

@@ -95,10 +95,10 @@ def listed_objects(container: Container) -> list[tuple]:
 
 @contextlib.contextmanager
 def two_clusters(
-    folders: Path, settings: Mapping[str, str]
+    folders: Path, settings: Mapping[str, str], encryption: bool = False
 ) -> Iterator[tuple[Side, Side]]:
     """Run two clusters that know each other, with the same settings."""
-    options = ClusterOptions(settings=settings)
+    options = ClusterOptions(settings=settings, encryption=encryption)
     here = Cluster(folders / 'here', options)
     there = Cluster(folders / 'there', options)
     with here, there:

@@ -280,6 +280,27 @@ def refused_creation(side: Side, headers: dict) -> Answer:
     return answer
 
 
+@pytest.fixture(scope='module')
+def encrypted_sides(tmp_path_factory) -> Iterator[tuple[Side, Side]]:
+    folder = tmp_path_factory.mktemp('encrypted')
+    with two_clusters(folder, SETTINGS, encryption=True) as sides:
+        yield sides
+
+
+@pytest.mark.parametrize('kinds', PAIRS)
+def test_encrypted_objects_are_sent_as_what_they_are(encrypted_sides, kinds):
+    pair = make_pair(encrypted_sides, kinds)
+    metadata = {'X-Object-Meta-Colour': 'red'}
+    pair.here.ask('PUT', 'o', body=b'from here', headers=metadata)
+    pair.there.ask('PUT', 'a/\u2603', body=b'from there')
+    sync(encrypted_sides)
+    pair.assert_alike()
+    bodies = {'o': b'from here', 'a/\u2603': b'from there'}
+    assert pair.there.bodies() == bodies
+    shown = pair.there.ask('HEAD', 'o').headers
+    assert shown['x-object-meta-colour'] == 'red'
+
+
 class TestReceiving:
     """Requests as the daemon of the other cluster sends them."""
 

@@ -178,7 +178,8 @@ def test_change_that_is_cancelled_loses_nothing(traffic):
         finally:
             started.kill()
             started.communicate()
-        cancelled = admin('cancel', name, *OPTIONS)
+        # The daemons run while the rows return.
+        cancelled = admin('cancel', name, *OPTIONS, '--rows-per-second', '5')
         assert cancelled.returncode == 0, cancelled.stderr
     traffic.put('at last', b'x', 0)
     traffic.check()

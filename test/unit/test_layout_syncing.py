@@ -17,7 +17,6 @@ from shardmw.backend.containers import (
 from shardmw.backend.requests import Backend
 from shardmw.layout import resharding
 from shardmw.layout.resharding import MoveOptions, Resharding
-from shardmw.layout.roots import read_root
 from shardmw.layout.syncing import direct_sync, root_headers
 from shardmw.paths import Path
 from shardmw.placement import backing_container
@@ -28,7 +27,6 @@ from test.unit.fakeswift import (
     HIDDEN,
     FakeSwift,
     Logger,
-    fake_swift,
     filtered,
 )
 
@@ -195,8 +193,7 @@ def place_of(swift: FakeSwift, layout: Layout) -> list[str]:
     """Return which of root and shards sync, after it was directed."""
     env = environ()
     target = LogicalContainer('v1', ACCOUNT, 'c', {}, layout)
-    root = read_root(backend(swift), env, PATH)
-    assert direct_sync(backend(swift), env, root, target)
+    assert direct_sync(backend(swift), env, target)
     names = [backing_container('c', layout.id, i) for i in range(4)]
     places = {'root': (ACCOUNT, 'c')}
     places |= {str(i): (HIDDEN, name) for i, name in enumerate(names)}
@@ -242,10 +239,13 @@ class TestDirectSync:
         create(swift, app, 2)
         set_settings(swift, app)
         layout = layout_of(swift)
-        root = read_root(backend(swift), environ(), PATH)
-        set_settings(swift, app, OTHER)
         target = LogicalContainer('v1', ACCOUNT, 'c', {}, layout)
-        direct_sync(backend(swift), environ(), root, target)
+        # This is the time between the read of the root and the write.
+        swift.servers.before(
+            f'/{HIDDEN}/{backing(swift, 0)}',
+            lambda: set_settings(swift, app, OTHER),
+        )
+        direct_sync(backend(swift), environ(), target)
         assert values(swift, ACCOUNT, 'c') == ['', KEY, OTHER]
         assert in_shards(swift) == [[OTHER, KEY, '']] * 2
 
@@ -253,19 +253,32 @@ class TestDirectSync:
         self, swift, app, sharded
     ):
         target = LogicalContainer('v1', ACCOUNT, 'c', {}, layout_of(swift))
-        root = read_root(backend(swift), environ(), PATH)
-        assert not direct_sync(backend(swift), environ(), root, target)
+        assert not direct_sync(backend(swift), environ(), target)
         assert values(swift, ACCOUNT, 'c') == ['', '', '']
 
-    def test_needs_every_replica(self):
-        with fake_swift(replicas=3) as swift:
-            create(swift, filtered(swift), 2)
-            layout = layout_of(swift)
-            target = LogicalContainer('v1', ACCOUNT, 'c', {}, layout)
-            root = read_root(backend(swift), environ(), PATH)
-            swift.servers.away.add('d2')
-            with pytest.raises(BackendError):
-                direct_sync(backend(swift), environ(), root, target)
+
+class TestDirectSyncOfReplicas:
+    @pytest.fixture
+    def target(self, replicated) -> LogicalContainer:
+        create(replicated, filtered(replicated), 2)
+        layout = layout_of(replicated)
+        return LogicalContainer('v1', ACCOUNT, 'c', {}, layout)
+
+    def test_needs_every_replica(self, replicated, target):
+        replicated.servers.away.add('d2')
+        with pytest.raises(BackendError):
+            direct_sync(backend(replicated), environ(), target)
+
+    def test_waits_for_a_replica_that_has_missed_a_change(
+        self, replicated, target
+    ):
+        replicated.servers.away.add('d2')
+        set_settings(replicated, filtered(replicated))
+        replicated.servers.away.clear()
+        with pytest.raises(BackendError, match='replicas of the root differ'):
+            direct_sync(backend(replicated), environ(), target)
+        replicated.replicate(ACCOUNT, 'c')
+        assert direct_sync(backend(replicated), environ(), target)
 
 
 class TestResharding:
