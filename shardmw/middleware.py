@@ -41,8 +41,8 @@ not does not start::
     use = egg:shardmw#shardmw
 
 Swift's daemons that write objects (the expirer, the reconciler) and
-container-sync need it in the pipeline of their internal client, too. A second filter,
-:mod:`shardmw.listing_bypass`, makes large listings faster.
+container-sync need it in the pipeline of their internal client, too. A second
+filter, :mod:`shardmw.listing_bypass`, makes large listings faster.
 
 The options are in :mod:`shardmw.config`, and with their defaults and units in
 ``etc/proxy-server.conf-sample``. All proxies must share their memcached, and

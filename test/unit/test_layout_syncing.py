@@ -20,7 +20,7 @@ from shardmw.layout.resharding import MoveOptions, Resharding
 from shardmw.layout.syncing import direct_sync, root_headers
 from shardmw.paths import Path
 from shardmw.placement import backing_container
-from shardmw.record import Layout
+from shardmw.record import Layout, id_of_time
 from test.unit.containers import CONTAINER, NEW_ID, backing, create, layout_of
 from test.unit.fakeswift import (
     ACCOUNT,
@@ -194,42 +194,52 @@ def place_of(swift: FakeSwift, layout: Layout) -> list[str]:
     env = environ()
     target = LogicalContainer('v1', ACCOUNT, 'c', {}, layout)
     assert direct_sync(backend(swift), env, target)
-    names = [backing_container('c', layout.id, i) for i in range(4)]
     places = {'root': (ACCOUNT, 'c')}
-    places |= {str(i): (HIDDEN, name) for i, name in enumerate(names)}
+    for shard in target.shards():
+        age = 'new' if shard < layout.shards else 'old'
+        number = layout.backing(shard)[1]
+        places[f'{age} {number}'] = (HIDDEN, target.backing(shard))
     return [name for name, place in places.items() if values(swift, *place)[0]]
 
 
 class TestDirectSync:
-    """Of a container that has four backing containers in all layouts."""
+    """Of a container that has four backing containers before and after."""
 
     @pytest.fixture
-    def later(self, swift, app) -> dict:
+    def ids(self, swift, app) -> dict[str, str]:
+        """The ids of the layouts."""
         create(swift, app, 4)
         layout = layout_of(swift)
         assert layout.synced == 4
         set_settings(swift, app)
         time.sleep(0.001)
-        return {'id': layout.id, 'changed': f'{int(time.time() * 1e6):013x}'}
+        new = id_of_time(time.time())
+        for number in range(4):
+            name = backing_container('c', new, number)
+            swift.put_container(f'/{HIDDEN}/{name}')
+        return {'old': layout.id, 'new': new}
 
     @pytest.mark.parametrize(
         ('shards', 'former', 'phase', 'places'),
         [
-            (4, 2, 'announced', ['0', '1']),
-            (2, 4, 'moving', ['0', '1']),
+            (2, 4, 'announced', ['old 0', 'old 1', 'old 2', 'old 3']),
+            (2, 4, 'moving', ['new 0', 'new 1']),
             (2, 4, 'returning', []),
-            (0, 4, 'announced', ['0', '1', '2', '3']),
-            (0, 4, 'moving', []),
-            (0, 4, 'returning', []),
-            (4, 0, 'announced', ['root']),
-            (4, 0, 'moving', ['0', '1', '2', '3']),
-            (4, None, None, ['0', '1', '2', '3']),
+            (0, 2, 'announced', ['old 0', 'old 1']),
+            (0, 2, 'moving', []),
+            (0, 2, 'returning', []),
+            (2, 0, 'announced', ['root']),
+            (2, 0, 'moving', ['new 0', 'new 1']),
+            (2, None, None, ['new 0', 'new 1']),
         ],
     )
     def test_lets_the_places_of_a_layout_sync(
-        self, swift, later, shards, former, phase, places
+        self, swift, ids, shards, former, phase, places
     ):
-        layout = Layout(later['id'], shards, former, phase, later['changed'])
+        former_id = None if former is None else ids['old']
+        layout = Layout(
+            ids['new'], shards, former, former_id, phase, ids['new']
+        )
         assert place_of(swift, layout) == places
         assert place_of(swift, layout) == places
 
