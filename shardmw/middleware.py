@@ -89,6 +89,7 @@ from swift.common.registry import register_swift_info
 from swift.common.swob import HTTPNotFound, Request, wsgi_to_str
 from swift.common.utils import get_logger
 
+from shardmw.backend.crypto import move_keys
 from shardmw.backend.requests import Backend
 from shardmw.config import Options, check_option_names, parse_options
 from shardmw.controllers.account import AccountController
@@ -266,6 +267,7 @@ class ShardMiddleware:
             return self.app
 
         def read(env: dict, start_response: Callable):
+            move_keys(env, logical)
             env = dict(env, PATH_INFO=logical.to_wsgi())
             return self.app(env, start_response)
 
