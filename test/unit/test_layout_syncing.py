@@ -15,7 +15,7 @@ from shardmw.backend.containers import (
     LogicalContainer,
 )
 from shardmw.backend.requests import Backend
-from shardmw.layout import resharding
+from shardmw.layout import resharding, syncing
 from shardmw.layout.resharding import MoveOptions, Resharding
 from shardmw.layout.syncing import direct_sync, root_headers
 from shardmw.paths import Path
@@ -243,19 +243,18 @@ class TestDirectSync:
         assert place_of(swift, layout) == places
         assert place_of(swift, layout) == places
 
-    def test_keeps_what_a_client_has_changed_since_the_record(
-        self, swift, app
+    def test_keeps_a_later_change_even_if_its_clock_is_ahead(
+        self, swift, app, monkeypatch
     ):
         create(swift, app, 2)
         set_settings(swift, app)
         layout = layout_of(swift)
         target = LogicalContainer('v1', ACCOUNT, 'c', {}, layout)
-        # This is the time between the read of the root and the write.
-        swift.servers.before(
-            f'/{HIDDEN}/{backing(swift, 0)}',
-            lambda: set_settings(swift, app, OTHER),
-        )
-        direct_sync(backend(swift), environ(), target)
+        ahead = time.time() + 100
+        with monkeypatch.context() as patched:
+            patched.setattr(syncing.time, 'time', lambda: ahead)
+            direct_sync(backend(swift), environ(), target)
+        set_settings(swift, app, OTHER)
         assert values(swift, ACCOUNT, 'c') == ['', KEY, OTHER]
         assert in_shards(swift) == [[OTHER, KEY, '']] * 2
 
@@ -274,8 +273,17 @@ class TestDirectSyncOfReplicas:
         layout = layout_of(replicated)
         return LogicalContainer('v1', ACCOUNT, 'c', {}, layout)
 
-    def test_needs_every_replica(self, replicated, target):
+    def test_needs_every_replica_of_the_root(self, replicated, target):
         replicated.servers.away.add('d2')
+        with pytest.raises(BackendError):
+            direct_sync(backend(replicated), environ(), target)
+
+    def test_needs_every_replica_of_a_shard(self, replicated, target):
+        set_settings(replicated, filtered(replicated))
+        replicated.servers.before(
+            f'/{HIDDEN}/{target.backing(1)}',
+            lambda: replicated.servers.away.add('d2'),
+        )
         with pytest.raises(BackendError):
             direct_sync(backend(replicated), environ(), target)
 
