@@ -16,7 +16,12 @@ from shardmw.backend.containers import (
 )
 from shardmw.backend.requests import Backend
 from shardmw.layout import resharding, syncing
-from shardmw.layout.resharding import MoveOptions, Resharding
+from shardmw.layout.moving import RowMover
+from shardmw.layout.resharding import (
+    WAITING_FOR_SYNC,
+    MoveOptions,
+    Resharding,
+)
 from shardmw.layout.syncing import direct_sync, root_headers
 from shardmw.paths import Path
 from shardmw.placement import backing_container
@@ -306,10 +311,19 @@ class TestResharding:
         monkeypatch.setattr(resharding, 'sleep', waits.append)
         return waits
 
-    def reshard(self, swift: FakeSwift, shards: int) -> None:
-        change = Resharding(backend(swift), environ(), PATH, ONCE)
+    def reshard(self, swift: FakeSwift, shards: int) -> list[str]:
+        """Change the number of shards; return the phases."""
+        phases = []
+        change = Resharding(
+            backend(swift),
+            environ(),
+            PATH,
+            ONCE,
+            lambda progress: phases.append(progress.phase),
+        )
         change.begin(shards)
         change.run()
+        return phases
 
     def test_takes_the_settings_along(self, swift, app):
         ask(swift, app, 'PUT', 201, **SETTINGS_OF_A_PUT)
@@ -318,6 +332,27 @@ class TestResharding:
         assert in_shards(swift) == [[TO, KEY, '']] * 2
         self.reshard(swift, 0)
         assert values(swift, ACCOUNT, 'c') == [TO, KEY, '']
+
+    def test_switches_over_and_waits_before_a_row_moves(
+        self, swift, app, monkeypatch
+    ):
+        ask(swift, app, 'PUT', 201, **SETTINGS_OF_A_PUT)
+        swift.put_row(f'/{ACCOUNT}/c/o')
+        states = []
+        copy = RowMover.copy
+
+        def noted(mover: RowMover, *args):
+            states.append(values(swift, ACCOUNT, 'c'))
+            return copy(mover, *args)
+
+        monkeypatch.setattr(RowMover, 'copy', noted)
+        phases = self.reshard(swift, 2)
+        assert states == [['', KEY, TO]]
+        assert phases.index(WAITING_FOR_SYNC) < phases.index('moving')
+
+    def test_of_a_container_without_settings_does_not_wait(self, swift, app):
+        ask(swift, app, 'PUT', 201)
+        assert WAITING_FOR_SYNC not in self.reshard(swift, 2)
 
     def test_of_a_container_without_settings_sets_none(self, swift, app):
         ask(swift, app, 'PUT', 201)
