@@ -24,6 +24,7 @@ from test.functional.syncing import (
     sync,
     two_clusters,
 )
+from test.functional.unfiltered import running_unfiltered_proxy
 
 SETTINGS = {
     'proxy-server.recheck_container_existence': '1',
@@ -370,3 +371,39 @@ class TestSwitch:
         long.ask('PUT', 'o', body=b'x')
         sync(sides)
         assert target.bodies() == {'o': b'x'}
+
+
+class TestStrays:
+    """Rows in the root, which move to the shards."""
+
+    @pytest.fixture
+    def pair(self, sides) -> Pair:
+        """A pair of containers whose objects have been sent."""
+        pair = make_pair(sides, 'sharded-to-plain')
+        pair.here.ask('PUT', 'o', body=b'old')
+        sync(sides)
+        assert pair.there.bodies() == {'o': b'old'}
+        return pair
+
+    def upload(self, container: Container, name: str, body: bytes) -> None:
+        """Upload through a proxy without the filter."""
+        side = container.side
+        with running_unfiltered_proxy(side.cluster) as url:
+            unfiltered = side.client.on(url)
+            assert unfiltered.put(container.name, name, body).status == 201
+
+    def test_are_not_sent_as_deletions(self, sides, pair):
+        self.upload(pair.here, 'o', b'new')
+        sync(sides)
+        assert pair.here.bodies() == {'o': b'new'}
+        sync(sides)
+        assert pair.here.bodies() == {'o': b'new'}
+        assert pair.there.bodies().keys() == {'o'}
+
+    @pytest.mark.xfail(strict=True)
+    def test_are_sent_once_they_have_moved(self, sides, pair):
+        """Fails as long as rows that move get timestamps with offsets."""
+        self.upload(pair.here, 'o', b'new')
+        assert pair.here.bodies() == {'o': b'new'}
+        sync(sides)
+        assert pair.there.bodies() == {'o': b'new'}

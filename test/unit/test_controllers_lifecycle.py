@@ -824,6 +824,24 @@ class TestPost:
         assert resp.status_int == 204
 
 
+class TestDeleteOfSyncing:
+    def test_switches_a_shard_off_that_stays(self, swift, filter_app):
+        headers = {
+            'X_Container_Sync_To': 'http://127.0.0.1/v1/a/c',
+            'X_Container_Sync_Key': 'key',
+        }
+        put(swift, filter_app, 2, env=OWNER, **headers)
+        shard = backing(swift, 1)
+        late = f'/{HIDDEN}/{shard}/late'
+        swift.before(
+            'DELETE', f'/v1/{HIDDEN}/{shard}', lambda: swift.put_row(late)
+        )
+        resp = swift.send(filter_app, 'DELETE', CONTAINER, env=OWNER)
+        assert resp.status_int == 204
+        metadata = swift.broker(HIDDEN, shard).metadata
+        assert metadata['X-Container-Sync-To'][0] == ''
+
+
 class TestDelete:
     @pytest.fixture(autouse=True)
     def sharded(self, swift, filter_app) -> Layout:
