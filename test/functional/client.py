@@ -133,6 +133,10 @@ class Client:
             response.read(),
         )
 
+    def close(self) -> None:
+        """Close the connection; the next request opens another one."""
+        self._connection.close()
+
     def put(self, container, name=None, body=b'', **kwargs) -> Answer:
         return self.request('PUT', container, name, body=body, **kwargs)
 
