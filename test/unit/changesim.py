@@ -1,31 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients, faults and changes of layout, in one process and in random order.
+"""Clients, faults and a change of layout, in one process and simulated time.
 
-Everything but the objects is real: the filter in two proxies, the container
-servers of three replicas with their databases, and what changes the layout.
-All of them are green threads, and any of them may go on whenever one sends a
-request to a server. Time is simulated, so waits cost nothing.
-
-What a world checks: a name that nobody writes while it is listed is in the
-listing, once, if its object exists, and not if it has been deleted.
+Everything but the objects is real: the filter in two proxies that have a
+memcached each, the container servers of three replicas with their databases,
+and what changes the layout. A world carries a plan out
+(:mod:`test.unit.changeplan`) in simulated time (:mod:`test.unit.simtime`). The
+same plan repeats the same history, so a plan whose history is wrong can be
+shortened.
 """
 
 import random
-from collections import Counter
-from types import SimpleNamespace
+from collections import defaultdict
+from contextlib import suppress
+from unittest import mock
 from urllib.parse import quote
 
 import orjson
 from greenlet import GreenletExit
-from swift.common.exceptions import LockTimeout
+from swift.common import bufferedhttp
 from swift.common.swob import Request, Response
 from swift.common.utils import Timestamp
 from swift.proxy.controllers.base import get_cache_key
 
-from shardmw.backend.concurrency import sleep, spawn
+from shardmw.backend.concurrency import Event, sleep, spawn
+from shardmw.backend.containers import (
+    RECORD_HEADER,
+    SHARD_COUNT_HEADER,
+    BackendError,
+)
 from shardmw.backend.requests import Backend
 from shardmw.config import parse_options
-from shardmw.layout import adoption, lookup, moving, resharding
 from shardmw.layout.resharding import (
     ChangeRefusedError,
     MoveOptions,
@@ -33,387 +37,535 @@ from shardmw.layout.resharding import (
 )
 from shardmw.middleware import ShardMiddleware
 from shardmw.paths import Path
+from test.history import History, Read, Write, smallest
+from test.unit.changeplan import (
+    BEGIN_SECONDS,
+    CACHE_SECONDS,
+    END_SECONDS,
+    NAMES,
+    PROXIES,
+    REPLICAS,
+    Plan,
+    Step,
+)
 from test.unit.fakeswift import (
     ACCOUNT,
     HIDDEN,
+    Connection,
     FakeSwift,
     Logger,
     Memcached,
+    Ring,
+    ServerResponse,
+    fake_swift,
 )
+from test.unit.simtime import SimulatedHub, simulated_time
 
 PATH = Path('v1', ACCOUNT, 'c')
 ROOT = f'/{ACCOUNT}/c'
-NAMES = [f'n{i}' for i in range(8)]
-COUNTS = (0, 1, 2, 3, 5)
-METHODS = ('PUT', 'PUT', 'PUT', 'DELETE', 'DELETE')
 
-#: Simulated seconds: for how long proxies cache, old places settle, and rows
-#: and tombstones are late.
-CACHE_SECONDS = 15
-SETTLE_SECONDS = 45
-LATE_SECONDS = (3, 10, 20)
-SLOW_SECONDS = 2
+#: The mover is the last of the proxies, without clients.
+MOVER = PROXIES
 
-#: So few rows a second that they move two by two.
-ROWS_PER_SECOND = 20
+#: How long old places must stay empty.
+SETTLE_SECONDS = 30
+
+#: The longest that a server takes, and how often one does.
+SLOW_SECONDS = 1.5
+SLOW_SHARE = 0.2
+
+#: How many updates of databases by the mover fail.
+FAILED_SHARE = 0.03
+
+#: How many replications are whole; others are those of metadata.
+WHOLE_SHARE = 0.3
+
+#: Every page has one row, and so many are moved a second.
+ROWS_PER_SECOND = 2
+
+#: How long it takes to start the mover again.
+RESTART_SECONDS = 1
+
+#: More than the records of a change that is cancelled.
+MOST_RECORDS = 10
+
+#: How often updaters and clients come by before the last walk, and how long
+#: that takes. Proxies look for late rows of a container once a minute.
+PASSES = 3
+PASS_SECONDS = 65
+
+#: Tells object servers the number of a step.
+STEP_HEADER = 'X-Object-Meta-Step'
+
+UPDATING_KEY = get_cache_key(ACCOUNT, 'c', shard='updating')
 
 
-PROXIES = 2
-CLIENTS = 3
-READERS = 4
-STEP_SECONDS = 1
-INFINITY = NEVER = float('inf')
+class SimulatedConnection(Connection):
+    """A connection that may be slow, or cannot be made."""
+
+    def __init__(self, world: 'World', address: str) -> None:
+        super().__init__(world.swift.servers, address)
+        self._world = world
+
+    def endheaders(self) -> None:
+        device = self._path.split('/')[1]
+        if self._world.is_cut(self._port // 10, device):
+            raise ConnectionRefusedError(device)
+
+    def getresponse(self) -> ServerResponse:
+        return self._world.answer(
+            self._port, self._method, self._path, self._headers, self._body
+        )
 
 
-class Violation(AssertionError):
-    """A listing that shows what it must not, or lacks what it must show."""
+class ExpiringMemcached(Memcached):
+    """A memcached whose values expire in simulated time."""
+
+    def __init__(self, hub: SimulatedHub) -> None:
+        super().__init__()
+        self._hub = hub
+        self._expires: dict = {}
+
+    def get(self, key, raise_on_error=False):
+        if self._expires.get(key, 0) <= self._hub.now:
+            self.values.pop(key, None)
+        return super().get(key)
+
+    def set(self, key, value, serialize=True, time=0, raise_on_error=False):
+        super().set(key, value)
+        self._expires[key] = self._hub.now + (time or float('inf'))
 
 
 class World:
-    """A container, its clients and what changes its layout.
+    """A container, its clients, and the change of its layout.
 
-    :param swift: with three replicas
+    :param hub: owns the time
+    :param swift: with three replicas; what is asked of it is never slow
     """
 
-    def __init__(self, swift: FakeSwift, seed: int, monkeypatch) -> None:
+    def __init__(self, plan: Plan, hub: SimulatedHub, swift: FakeSwift):
+        self.plan = plan
+        self.hub = hub
         self.swift = swift
-        self.random = random.Random(seed)
-        self.seconds = 0.0
-        self.started = float(Timestamp.now())
-        self.history: list[str] = []
+        self.random = random.Random(f'{plan.seed} world')
+        self.history = History()
         # What the object servers have: when it was written; deleted or not.
         self.objects: dict[str, tuple[float, bool]] = {}
-        self.busy: Counter[str] = Counter()
-        # Names of which a replica may lack a row until it is replicated.
-        self.stale: set[str] = set()
-        self.losses = 0
-        # When a write began that has failed, and was not repeated yet.
-        self.doubtful: dict[str, float] = {}
-        self.late: list[tuple] = []
-        self.violations: list[str] = []
-        self.changes = self.checked = 0
-        self.movers: list = []
-        self.threads: list = []
-        self.is_closing, self.is_over = False, True
-        self._simulate_time(monkeypatch)
-        monkeypatch.setattr(swift.servers, 'answer', self._interleaved())
-        monkeypatch.setattr(swift, 'answer_object', self._object)
-        monkeypatch.setattr(swift, 'sort_nodes', self._shuffled)
+        self.writes: dict[int, Write] = {}
+        # When replicas got the rows of writes, and those that wait.
+        self.delivered: dict[int, list[float]] = defaultdict(list)
+        self.late: list[tuple[float, int, tuple]] = []
+        # The devices that are away, and those that a proxy does not reach.
+        self.away: list[str] = []
+        self.cut: list[tuple[int, str]] = []
+        # From when until when something was away or cut off; when a replica
+        # missed something; and when all were repaired.
+        self.faults: list[tuple[float, float]] = []
+        self.missed = -1.0
+        self.repairs: list[float] = []
+        self.records: list[str] = []
+        self.record_times = [0.0]
+        self._passed: dict[int, Event] = defaultdict(Event)
+        self.is_calm, self.is_over = True, False
+        self._mover = None
+        self._is_cancelled = False
         self.logger = Logger()
-        self.proxies = [
-            ShardMiddleware(swift, parse_options({}), self.logger)
-            for _ in range(PROXIES)
+        self.apps = [self._proxy(number) for number in range(MOVER + 1)]
+        self.filters = [
+            ShardMiddleware(app, parse_options({}), self.logger)
+            for app in self.apps[:MOVER]
         ]
-        self.memcacheds = [Memcached() for _ in range(PROXIES)]
-        self._request(0, 'PUT', f'/v1{ROOT}')
+        self.memcacheds = [ExpiringMemcached(hub) for _ in self.filters]
 
-    def _simulate_time(self, monkeypatch) -> None:
-        clock = SimpleNamespace(
-            time=lambda: self.started + self.seconds,
-            monotonic=lambda: self.seconds,
+    def _proxy(self, number: int) -> FakeSwift:
+        """Return a proxy app; the ports that it uses tell its number."""
+        servers = self.swift.servers
+        app = FakeSwift(
+            servers,
+            len(REPLICAS),
+            recheck_container_existence=str(CACHE_SECONDS),
+            recheck_account_existence=str(CACHE_SECONDS),
+            error_suppression_limit='1000000',
         )
-        for module in (adoption, lookup, resharding):
-            monkeypatch.setattr(module, 'time', clock)
-        monkeypatch.setattr(resharding, 'sleep', self.sleep)
-        monkeypatch.setattr(moving, 'AT_A_TIME', 2)
-        monkeypatch.setattr(
-            self.swift, 'recheck_container_existence', CACHE_SECONDS
+        base = 10 * (number + 1)
+        app.account_ring = Ring(base + servers.ACCOUNT_PORT, len(REPLICAS))
+        app.container_ring = Ring(base + servers.CONTAINER_PORT, len(REPLICAS))
+        app.sort_nodes = lambda nodes, policy=None: self.random.sample(
+            nodes, len(nodes)
         )
-        for timeout in ('node_timeout', 'conn_timeout'):
-            monkeypatch.setattr(self.swift, timeout, 5)
-
-    def _shuffled(self, nodes, policy=None) -> list[dict]:
-        return self.random.sample(nodes, len(nodes))
-
-    def _interleaved(self):
-        answer = self.swift.servers.answer
-
-        def later(*args):
-            if not self.is_over and self.random.random() < 0.2:
-                self.sleep(self.random.random() * SLOW_SECONDS)
-            return answer(*args)
-
-        return later
-
-    def now(self) -> float:
-        return self.started + self.seconds
-
-    def sleep(self, seconds: float) -> None:
-        """Wait for simulated seconds."""
-        end = self.seconds + seconds
-        while self.seconds < end:
-            sleep(0)
-            if self.is_over:
-                raise GreenletExit
+        app.answer_object = self._object
+        return app
 
     def note(self, text: str) -> None:
-        self.history.append(f'{self.seconds:6.0f} {text}')
+        self.history.note(self.hub.now, text)
 
     # What the servers do
 
-    def _request(
-        self, proxy: int, method: str, path: str, query='', headers=None
-    ):
-        return self.swift.send(
-            self.proxies[proxy],
+    def is_cut(self, number: int, device: str) -> bool:
+        """Return True if an app does not reach a device."""
+        is_cut = (number - 1, device) in self.cut
+        if number and (device in self.away or is_cut):
+            self.missed = self.hub.now
+            return True
+        return False
+
+    def answer(self, port: int, method: str, path: str, headers, body):
+        """Answer like a server, which may be slow, or fail for the mover."""
+        number, kind = divmod(port, 10)
+        is_real = number and not self.is_calm
+        before = after = 0
+        if is_real and self.random.random() < SLOW_SHARE:
+            before, after = (
+                self.random.random() * SLOW_SECONDS * share
+                for share in self.random.choice(((1, 0), (0, 1)))
+            )
+        sleep(before)
+        is_move = method == 'UPDATE' and number == MOVER + 1
+        if is_move and is_real and self.random.random() < FAILED_SHARE:
+            raise ConnectionResetError(path)
+        answer = self.swift.servers.answer(kind, method, path, headers, body)
+        if method == 'POST':
+            self._see_record(dict(headers).get(RECORD_HEADER))
+        if after:
+            sleep(after)
+        return answer
+
+    def _see_record(self, record: str | None) -> None:
+        if record and record not in self.records:
+            self.records.append(record)
+            self.record_times.append(self.hub.now)
+            self.note(f'record {len(self.records)}: {record}')
+            self._pass(len(self.records))
+
+    def _pass(self, record: int) -> None:
+        if not self._passed[record].ready():
+            self._passed[record].send()
+
+    def _object(self, call) -> Response:
+        """Answer like object servers, which send rows to containers."""
+        name = call.path.rpartition('/')[2]
+        at, is_deleted = self.objects.get(name, (0.0, True))
+        if call.method == 'HEAD':
+            headers = {'X-Backend-Timestamp': Timestamp(at).internal}
+            return Response(status=404 if is_deleted else 200, headers=headers)
+        written = float(
+            Timestamp(call.headers.get('X-Timestamp') or Timestamp.now())
+        )
+        if written <= at:
+            return Response(status=409)
+        number = int(call.headers[STEP_HEADER])
+        step = self._step(number)
+        bounds = call.infocache.get(UPDATING_KEY)
+        place = f'/{bounds.bounds[0][1]}' if bounds else ROOT
+        sleep(step.upload)
+        if written > self.objects.get(name, (0.0, True))[0]:
+            self.objects[name] = written, call.method == 'DELETE'
+        row = call.method, f'{place}/{name}', written, number
+        for replica in REPLICAS:
+            if step.late[replica] or not self._put_row(replica, *row):
+                due = self.hub.now + step.late[replica]
+                self.late.append((due, replica, row))
+        is_missing = call.method == 'DELETE' and is_deleted
+        return Response(status=404 if is_missing else 201)
+
+    def _step(self, number: int) -> Step:
+        steps = self.plan.steps
+        return steps[number] if number < len(steps) else Step('PUT', 0, 0)
+
+    def _put_row(self, replica, method, path, at, number) -> bool:
+        """Send a row to a replica, and return True if that has taken it."""
+        if f'd{replica}' in self.away:
+            return False
+        headers = {
+            'X-Timestamp': Timestamp(at).internal,
+            'X-Size': str(size_of(number)),
+            'X-Etag': 'etag',
+            'X-Content-Type': 'text/plain',
+        }
+        (answer,) = self.swift.direct(method, path, headers, b'', [replica])
+        is_taken = answer.status // 100 == 2 or answer.status == 404
+        if is_taken:
+            self.delivered[number].append(self.hub.now)
+        return is_taken
+
+    def _deliver_and_repair(self) -> None:
+        while not self.is_over:
+            sleep(0.5)
+            self._deliver(self.hub.now)
+            if self.missed > 0 and not (self.away or self.cut):
+                self._repair(self.random.random() < WHOLE_SHARE)
+
+    def _deliver(self, until: float) -> None:
+        for each in list(self.late):
+            due, replica, row = each
+            if due <= until and self._put_row(replica, *row):
+                self.late.remove(each)
+
+    def _repair(self, is_whole: bool) -> None:
+        """Replicate all databases, or only their metadata, as comes first."""
+        containers = {(name, HIDDEN) for name in self.swift.containers(HIDDEN)}
+        for container, account in sorted({('c', ACCOUNT), *containers}):
+            if is_whole:
+                self.swift.replicate(account, container)
+            else:
+                self.swift.replicate_metadata(account, container)
+        self.missed = -1.0
+        if is_whole:
+            self.repairs.append(self.hub.now)
+
+    # What clients do
+
+    def _do(self, number: int, step: Step) -> None:
+        """Take a step of the plan when its moment has come."""
+        if step.record:
+            self._passed[step.record].wait()
+        sleep(step.delay)
+        if step.kind == 'walk':
+            self._walk(step, f'step {number} by proxy {step.proxy}')
+        elif step.kind in ('PUT', 'DELETE'):
+            self._write(number, step)
+        else:
+            getattr(self, f'_{step.kind}')(step)
+
+    def _request(self, proxy: int, method, path, headers=None, query=''):
+        resp = self.swift.send(
+            self.filters[proxy],
             method,
             path,
             headers,
             {'swift.cache': self.memcacheds[proxy]},
             query,
         )
+        self.history.counts[method] += 1
+        if resp.status_int == 503:
+            self.history.refused[f'{method} 503'] += 1
+        return resp
 
-    def _object(self, call) -> Response:
-        """Answer like an object server, which sends rows to containers."""
-        name = call.path.rpartition('/')[2]
-        at, is_deleted = self.objects.get(name, (0.0, True))
-        if call.method == 'HEAD':
-            headers = {'X-Backend-Timestamp': Timestamp(at).internal}
-            status = 404 if is_deleted else 200
-            return Response(status=status, headers=headers)
-        written = float(Timestamp(call.headers['X-Timestamp']))
-        if written > at:
-            self.objects[name] = written, call.method == 'DELETE'
-        key = get_cache_key(ACCOUNT, 'c', shard='updating')
-        bounds = call.infocache.get(key)
-        place = f'/{bounds.bounds[0][1]}' if bounds else ROOT
-        for replica in range(3):
-            self._deliver(replica, call.method, place, name, written)
-        is_missing = call.method == 'DELETE' and is_deleted
-        return Response(status=404 if is_missing else 201)
+    def _write(self, number: int, step: Step) -> None:
+        began = self.hub.look()
+        resp = self._request(
+            step.proxy,
+            step.kind,
+            f'/v1{ROOT}/{step.name}',
+            {STEP_HEADER: str(number)},
+        )
+        if resp.status_int == 409:
+            return  # a later write was there already
+        self.writes[number] = Write(
+            step.name,
+            step.kind,
+            began,
+            self.hub.look(),
+            size=size_of(number) if step.kind == 'PUT' else 0,
+            is_sure=resp.status_int in (201, 204, 404),
+            by=f'step {number} by proxy {step.proxy}',
+        )
 
-    def _deliver(self, replica, method, place, name, at) -> None:
-        """Send a row to a replica, now or later."""
-        is_soon = self.random.random() < 0.85
-        if is_soon and self._put_row(replica, method, place, name, at):
-            return
-        self.busy[name] += 1
-        due = self.seconds + self.random.choice(LATE_SECONDS)
-        self.late.append((due, replica, method, place, name, at))
-
-    def _put_row(self, replica, method, place, name, at) -> bool:
-        if f'd{replica}' in self.swift.servers.away:
-            return False
-        headers = {
-            'X-Timestamp': Timestamp(at).internal,
-            'X-Size': '1',
-            'X-Etag': 'etag',
-            'X-Content-Type': 'text/plain',
-        }
-        path = f'{place}/{name}'
-        (answer,) = self.swift.direct(method, path, headers, b'', [replica])
-        return answer.status // 100 == 2 or answer.status == 404
-
-    def deliver_late(self) -> None:
-        while True:
-            self.sleep(1)
-            for each in list(self.late):
-                due, *rest = each
-                if due <= self.seconds and self._put_row(*rest):
-                    self.late.remove(each)
-                    self.busy[rest[3]] -= 1
-
-    def expire_caches(self, proxy: int) -> None:
-        """Let a proxy's memcached forget, as late as it may."""
-        while True:
-            self.sleep(CACHE_SECONDS)
-            self.memcacheds[proxy].values.clear()
-
-    def replicate(self) -> None:
-        while True:
-            self.sleep(25)
-            if not self.swift.servers.away:
-                self.replicate_all()
-
-    def replicate_all(self) -> None:
-        replicated = {name for name in self.stale if not self.busy[name]}
-        containers = {('c', ACCOUNT)}
-        for name in self.swift.containers(HIDDEN):
-            containers.add((name, HIDDEN))
-        for container, account in sorted(containers):
-            self.swift.replicate(account, container)
-        self.stale -= replicated
-
-    def lose_replicas(self) -> None:
-        while True:
-            self.sleep(self.random.choice((20, 60)))
-            device = f'd{self.random.randrange(3)}'
-            self.swift.servers.away = {device}
-            self.losses += 1
-            self.note(f'{device} is away')
-            self.sleep(self.random.choice((5, 20)))
-            self.swift.servers.away = set()
-
-    # What clients do
-
-    def write(self, client: int) -> None:
-        while not self.is_closing:
-            name = self.random.choice(NAMES)
-            proxy = self.random.randrange(PROXIES)
-            method = self.random.choice(
-                ('PUT', 'PUT', 'PUT', 'DELETE', 'DELETE')
-            )
-            self.busy[name] += 1
-            losses = self.losses - bool(self.swift.servers.away)
-            at = Timestamp(self.now() + self.random.random() / 2)
-            resp = self._request(
-                proxy,
-                method,
-                f'/v1{ROOT}/{name}',
-                headers={'X-Timestamp': at.internal},
-            )
-            self.note(
-                f'client {client}: {method} {name} by proxy {proxy}: '
-                f'{resp.status_int}'
-            )
-            if resp.status_int == 503:
-                # A repeated request completes it.
-                self.doubtful[name] = float(at)
-            elif self.doubtful.get(name, INFINITY) < float(at):
-                del self.doubtful[name]
-            if losses < self.losses:
-                self.stale.add(name)
-            self.busy[name] -= 1
-            self.sleep(self.random.randrange(20))
-
-    def read(self) -> None:
-        while True:
-            proxy = self.random.randrange(PROXIES)
-            limit = self.random.choice((2, 4, 100))
-            calm = {
-                name: self.objects.get(name, (0.0, True))
-                for name in NAMES
-                if not self.busy[name]
-            }
-            names = self._walk(proxy, limit)
-            if names is not None:
-                self._check(calm, names, proxy)
-            self.sleep(self.random.randrange(4))
-
-    def _walk(self, proxy: int, limit: int) -> list[str] | None:
-        names: list[str] = []
-        for _ in range(len(NAMES) + 1):
-            marker = quote(names[-1]) if names else ''
-            query = f'format=json&limit={limit}&marker={marker}'
-            resp = self._request(proxy, 'GET', f'/v1{ROOT}', query)
+    def _walk(self, step: Step, by: str) -> None:
+        first, listed = self.hub.look(), []
+        is_last = False
+        while not is_last:
+            marker = listed[-1] if listed else ''
+            query = f'format=json&limit={step.limit}&marker={quote(marker)}'
+            began = self.hub.look()
+            resp = self._request(step.proxy, 'GET', f'/v1{ROOT}', query=query)
             if resp.status_int != 200:
-                reason = self.logger.lines[-1:]
-                self.note(f'listing by proxy {proxy}: {reason}')
-                return None
-            page = [row['name'] for row in orjson.loads(resp.body)]
-            names += page
-            if len(page) < limit:
-                break
-        return names
+                return
+            page = Read('page', began, self.hub.look(), {}, by=by)
+            rows = [(r['name'], r['bytes']) for r in orjson.loads(resp.body)]
+            is_last = len(rows) < step.limit
+            self.history.page(page, rows, NAMES, marker, is_last)
+            listed += [name for name, _ in rows]
+        walk = Read('walk', first, self.hub.look(), {}, by=by)
+        self.history.walked(walk, listed, NAMES)
 
-    def _check(self, calm: dict, names: list[str], proxy: int) -> None:
-        if names != sorted(set(names)):
-            self._violated(f'proxy {proxy} listed {names}')
-        for name, state in calm.items():
-            if self.busy[name] or name in {*self.doubtful, *self.stale}:
-                continue
-            if self.objects.get(name, (0.0, True)) != state:
-                continue
-            self.checked += 1
-            is_deleted = state[1]
-            if is_deleted == (name in names):
-                what = 'shows deleted' if is_deleted else 'lacks'
-                self._violated(f'a listing by proxy {proxy} {what} {name}')
+    # What goes wrong
 
-    def _violated(self, text: str) -> None:
-        self.note(f'VIOLATION: {text}')
-        self.violations.append(text)
+    def _cut(self, step: Step) -> None:
+        lost = [(step.proxy, f'd{i}') for i in REPLICAS if i != step.replica]
+        self.note(f'proxy {step.proxy} reaches d{step.replica} only')
+        self.cut += lost
+        sleep(step.seconds)
+        for each in lost:
+            self.cut.remove(each)
+        self.faults.append((self.hub.now - step.seconds, self.hub.now))
+        self.note(f'proxy {step.proxy} reaches all')
+
+    def _away(self, step: Step) -> None:
+        if self.away:
+            return
+        device = f'd{step.replica}'
+        self.note(f'{device} is away')
+        self.away.append(device)
+        sleep(step.seconds)
+        self.away.remove(device)
+        self.faults.append((self.hub.now - step.seconds, self.hub.now))
+        self.note(f'{device} is back')
+
+    def _kill(self, step: Step) -> None:
+        self.note(step.kind)
+        self._mover.kill()
+
+    def _cancel(self, step: Step) -> None:
+        self._is_cancelled = True
+        self._kill(step)
 
     # What changes the layout
 
-    def change(self) -> None:
-        while True:
-            try:
-                self._change()
-            except ChangeRefusedError as err:
-                self.note(str(err))
-            except (resharding.BackendError, LockTimeout) as err:
-                self.note(f'change: {err}')
-            self.sleep(10)
-
-    def _change(self) -> None:
-        resharder = Resharding(
-            Backend(self.swift, Logger(), 2),
+    def _resharding(self) -> Resharding:
+        return Resharding(
+            Backend(self.apps[MOVER], self.logger, 2),
             Request.blank('/').environ,
             PATH,
             MoveOptions(CACHE_SECONDS, SETTLE_SECONDS, ROWS_PER_SECOND),
-            lambda progress: None,
         )
-        write = resharder._write
 
-        def noted(layout, former):
-            write(layout, former)
-            self.note(f'record: {layout}')
+    def _change(self) -> None:
+        sleep(BEGIN_SECONDS)
+        is_done = False
+        while not is_done:
+            self._mover = spawn(self._attempt)
+            try:
+                is_done = self._mover.wait()
+            except GreenletExit:
+                sleep(RESTART_SECONDS)
+        sleep(END_SECONDS)
 
-        resharder._write = noted
-        root = resharding.read_root(resharder.backend, resharder.env, PATH)
-        is_changing = root.record is not None and root.record.is_changing
-        if is_changing and self.random.random() < 0.3:
-            resharder.cancel()
-        elif not is_changing:
-            resharder.begin(self.random.choice(COUNTS))
-        mover = spawn(resharder.run)
-        self.movers.append(mover)
-        life = self.random.choice((15, 60, *[NEVER] * 3))
-        end = self.seconds + life
-        while not mover.dead and self.seconds < end and not self.is_over:
-            sleep(0)
-        if mover.dead:
-            self.changes += 1
-            mover.wait()
-        else:
-            self.note('the mover is killed')
-            mover.kill()
-
-    def run(self, seconds: float) -> None:
-        """Let everything happen, then check what is left when all is calm."""
-        actors = [
-            *((self.write, client) for client in range(CLIENTS)),
-            *((self.read,) for _ in range(READERS)),
-            (self.deliver_late,),
-            (self.replicate,),
-            (self.lose_replicas,),
-            (self.change,),
-            *((self.expire_caches, proxy) for proxy in range(PROXIES)),
-        ]
-        self.is_over = False
-        threads = [spawn(*actor) for actor in actors]
+    def _attempt(self) -> bool:
+        """Go on with the change; return True if it is over."""
+        resharding = self._resharding()
         try:
-            while not all(writer.dead for writer in threads[:CLIENTS]):
-                self.is_closing = self.seconds >= seconds or self.violations
-                self.seconds += STEP_SECONDS / 10
-                sleep(0)
-                for thread in threads:
-                    if thread.dead:
-                        thread.wait()  # raises what has ended it
-        finally:
-            self.is_over = True
-            for thread in [*threads, *self.movers]:
-                if not thread.dead:
-                    thread.kill()
-            sleep(0)
-        if not self.violations:
-            self._check_when_calm()
-        if self.violations:
-            raise Violation('\n'.join([*self.history[-60:], *self.violations]))
+            if self._is_cancelled:
+                resharding.cancel()
+            else:
+                resharding.begin(self.plan.shards)
+            resharding.run()
+        except BackendError as err:
+            self.note(f'the change: {err}')
+            sleep(RESTART_SECONDS)
+            return False
+        except ChangeRefusedError as err:
+            self.note(f'the change: {err}')
+        return True
 
-    def _check_when_calm(self) -> None:
-        self.swift.servers.away = set()
-        for _, replica, method, place, name, at in self.late:
-            self._put_row(replica, method, place, name, at)
-        self.replicate_all()
-        live = [n for n in NAMES if not self.objects.get(n, (0, True))[1]]
+    def run(self) -> History:
+        """Carry the plan out and return what clients have done and seen."""
+        count = self.plan.former
+        headers = {SHARD_COUNT_HEADER: str(count)} if count else {}
+        resp = self._request(0, 'PUT', f'/v1{ROOT}', headers)
+        assert resp.status_int == 201, resp.status
+        self.is_calm = False
+        steps = [
+            spawn(self._do, number, step)
+            for number, step in enumerate(self.plan.steps)
+        ]
+        change = spawn(self._change)
+        delivery = spawn(self._deliver_and_repair)
+        change.wait()
+        for record in range(MOST_RECORDS):
+            self._pass(record)
+        for each in steps:
+            each.wait()
+        self.is_over = True
+        delivery.wait()
+        self._calm_down()
+        return self.history
+
+    def _calm_down(self) -> None:
+        """Let all that is late arrive, and what failed be repeated."""
+        self.is_calm = True
+        self._deliver(float('inf'))
+        self._repair(is_whole=True)
+        unsure = [w for w in self.writes.values() if not w.is_sure]
+        for name in sorted({write.name for write in unsure}):
+            number = len(self.plan.steps) + NAMES.index(name)
+            self._write(number, Step('DELETE', 0, 0, name=name))
+        for _ in range(PASSES):
+            self.swift.update_accounts()
+            sleep(PASS_SECONDS)
+            for proxy in range(PROXIES):
+                self._request(proxy, 'GET', f'/v1{ROOT}')
+        with suppress(BackendError):
+            self._resharding().sweep()
+        settled = self.hub.look()
+        for number, write in self.writes.items():
+            self.history.wrote(self._listed(number, write, settled))
         for proxy in range(PROXIES):
-            self.seconds += 2 * CACHE_SECONDS
-            self.memcacheds[proxy].values.clear()
-            names = self._walk(proxy, 100) or []
-            names = [n for n in names if n not in self.doubtful]
-            if names != [n for n in live if n not in self.doubtful]:
-                self._violated(
-                    f'at last proxy {proxy} lists {names}, not {live}'
-                )
+            step = Step('walk', 0, 0, proxy=proxy, limit=100)
+            self._walk(step, f'at last proxy {proxy}')
+
+    def _listed(self, number: int, write: Write, settled: float) -> Write:
+        """Return a write with when all databases had its row.
+
+        :param settled: when they had all rows
+        """
+        times = self.delivered[number]
+        # The rows of uploads that began before the last record, and have come
+        # after it, are found afterwards.
+        last = self.record_times[-1]
+        is_late = write.began < last + 2 * CACHE_SECONDS
+        if len(times) < len(REPLICAS) or (is_late and max(times) > last):
+            return write._replace(listed=settled)
+        listed = max(write.ended, *times)
+        if write.is_delete:
+            # The slowest replica takes the tombstone after the answer, or
+            # when it is repaired.
+            listed = max(listed, write.ended + 2 * SLOW_SECONDS)
+            if any(
+                write.began <= ended and began <= listed
+                for began, ended in self.faults
+            ):
+                ends = [at for at in self.repairs if at > listed]
+                listed = min(ends, default=settled)
+        return write._replace(listed=listed)
+
+
+def size_of(number: int) -> int:
+    """Return the size of the object that a step uploads."""
+    return number + 1
+
+
+def carry_out(plan: Plan) -> History:
+    """Return the history of a plan."""
+    with simulated_time(plan.seed) as hub, fake_swift(len(REPLICAS)) as swift:
+        world = World(plan, hub, swift)
+        with mock.patch.object(
+            bufferedhttp,
+            'BufferedHTTPConnection',
+            lambda address: SimulatedConnection(world, address),
+        ):
+            try:
+                return world.run()
+            finally:
+                for app in world.apps:
+                    app.watchdog.kill()
+
+
+def shortened(plan: Plan, most_runs: int) -> Plan:
+    """Return a plan with fewer steps whose history is wrong, too.
+
+    :param most_runs: how often to carry out a plan
+    """
+    runs = 0
+
+    def is_wrong(steps: list[Step]) -> bool:
+        nonlocal runs
+        runs += 1
+        shorter = plan._replace(steps=tuple(steps))
+        return runs <= most_runs and bool(carry_out(shorter).violations())
+
+    steps = smallest(plan.steps, is_wrong)
+    return plan._replace(steps=tuple(steps))
+
+
+def report(plan: Plan, most_runs: int = 40) -> str:
+    """Return what is wrong with the history of a plan, '' if nothing.
+
+    It has the seed, the shortest plan that was found, and the operations that
+    show the violation.
+    """
+    if not carry_out(plan).violations():
+        return ''
+    plan = shortened(plan, most_runs)
+    history = carry_out(plan)
+    return f'{plan}\n\n{history.text(history.violations()[0])}'

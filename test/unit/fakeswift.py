@@ -246,7 +246,11 @@ class Servers:
     ACCOUNT_PORT, CONTAINER_PORT, OBJECT_PORT = 1, 2, 3
 
     def __init__(self, folder: Path) -> None:
-        conf = {'devices': str(folder), 'mount_check': 'false'}
+        conf = {
+            'devices': str(folder),
+            'mount_check': 'false',
+            'log_requests': 'false',
+        }
         logger = get_logger({}, log_route='fakeswift')
         self.away: set[str] = set()
         self.broken: set[str] = set()
@@ -481,12 +485,23 @@ class FakeSwift(Application):
             info = source.get_info()
             times = ('created_at', 'put_timestamp', 'delete_timestamp')
             for target in brokers:
+                if target is source:
+                    continue
                 if not Path(target.db_file).exists():
                     policy_index = info['storage_policy_index']
                     target.initialize(info['put_timestamp'], policy_index)
                 target.merge_timestamps(*(info[time] for time in times))
                 target.update_metadata(source.metadata)
                 target.merge_items(source.get_items_since(-1, 10_000))
+
+    def replicate_metadata(self, account: str, container: str) -> None:
+        """Bring the metadata of replicas together, as comes before rows."""
+        replicas = range(self.container_ring.replica_count)
+        brokers = [self.broker(account, container, i) for i in replicas]
+        brokers = [each for each in brokers if Path(each.db_file).exists()]
+        for source in brokers:
+            for target in brokers:
+                target.update_metadata(source.metadata)
 
     def rows(
         self, account: str, container: str, replica: int = 0
@@ -537,7 +552,7 @@ class FakeSwift(Application):
     def update_accounts(self) -> None:
         """Report the figures of all containers, like a container updater."""
         files = Path(self.servers.folder, 'd0', 'containers').rglob('*.db')
-        for each in files:
+        for each in sorted(files):
             self._report(ContainerBroker(str(each)))
 
     def update_account(self, account: str, container: str) -> None:

@@ -3,14 +3,34 @@
 
 import pytest
 
-from test.unit.changesim import World
-from test.unit.fakeswift import fake_swift
+from test.unit.breaks import BREAKS, broken, found
+from test.unit.changeplan import draw
+from test.unit.changesim import carry_out, report
 
-SEEDS = 3
-SECONDS = 500
+SEEDS = 12
+
+#: The processor time to find a broken rule in; each takes a few seconds.
+BUDGET_SECONDS = 30
 
 
 @pytest.mark.parametrize('seed', range(SEEDS))
-def test_listings_show_what_last_write_wins_says(seed, monkeypatch):
-    with fake_swift(3) as swift:
-        World(swift, seed, monkeypatch).run(SECONDS)
+def test_listings_show_what_last_write_wins_says(seed):
+    assert report(draw(seed)) == ''
+
+
+def test_a_seed_repeats_its_history():
+    first, second = (carry_out(draw(1)) for _ in range(2))
+    assert (first.reads, first.notes) == (second.reads, second.notes)
+
+
+@pytest.mark.parametrize('rule', BREAKS)
+def test_a_broken_rule_is_found(rule):
+    assert found(rule, BUDGET_SECONDS)
+
+
+def test_a_wrong_history_is_reported_with_its_shortest_plan():
+    plan = found('one_tombstone', BUDGET_SECONDS)
+    with broken('one_tombstone'):
+        text = report(plan, most_runs=10)
+    assert text.startswith(f'seed {plan.seed}, from {plan.former} to ')
+    assert len(text.splitlines()) < len(plan.steps)

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans of what clients do, and what goes wrong, while a layout changes. Pure.
+
+A seed draws a plan. A plan says when each step begins: so many seconds after a
+record of the layout was written, as most that can go wrong does so then.
+"""
+
+import random
+from typing import NamedTuple
+
+REPLICAS = range(3)
+
+#: The proxies that clients use.
+PROXIES = 2
+
+#: The proxy that is often cut off from replicas when a record is written.
+OUTDATED = 1
+
+#: Names that are written at random, and names that each have a story.
+HOT_NAMES = ('hot', 'warm')
+COLD_NAMES = tuple(f'cold{i}' for i in range(10))
+NAMES = (*HOT_NAMES, *COLD_NAMES)
+
+#: Numbers of shards before and after a change.
+COUNTS = ((0, 2), (2, 0), (0, 3), (3, 0), (1, 3), (3, 1))
+
+#: How many writes of hot names and walks a plan has.
+HOT_WRITES = 16
+WALKS = 32
+
+#: How long proxies cache container info; longer than an answer takes.
+CACHE_SECONDS = 15
+
+#: How late rows are: uploads take long, and object servers put updates off.
+UPLOAD_SECONDS = (1, 5, 14)
+LATE_SECONDS = (5, 11, 24, 40)
+VERY_LATE_SECONDS = (50, 70, 90)
+
+#: When the change begins, when its rows begin to move after the second record
+#: and for about how long, and for how long a plan goes on after the end.
+BEGIN_SECONDS = 8
+MOVE_SECONDS = 20
+MOVING_SECONDS = 12
+END_SECONDS = 15
+
+#: What happens to hot names.
+METHODS = ('PUT', 'PUT', 'PUT', 'DELETE', 'DELETE')
+
+
+class Step(NamedTuple):
+    """Something that a client does, or that goes wrong.
+
+    :param kind: PUT, DELETE or walk; cut (a proxy reaches one replica only),
+                 away (a replica is away), kill (the mover is killed and
+                 started again), cancel (the change is cancelled)
+    :param record: after how many records of the layout
+    :param delay: how many seconds later
+    :param upload: how long a PUT takes
+    :param late: how late each replica gets the row
+    :param limit: the rows of a page
+    :param seconds: how long a fault lasts
+    """
+
+    kind: str
+    record: int
+    delay: float
+    proxy: int = 0
+    name: str = ''
+    upload: float = 0
+    late: tuple[float, ...] = (0, 0, 0)
+    limit: int = 0
+    replica: int = 0
+    seconds: float = 0
+
+    def __str__(self) -> str:
+        default = Step(self.kind, self.record, self.delay)
+        parts = [
+            f'{field} {value}'
+            for field, value in self._asdict().items()
+            if value != getattr(default, field)
+        ]
+        when = f'{self.delay:.2f} s after record {self.record}'
+        return ', '.join([f'{self.kind} {when}', *parts])
+
+
+class Plan(NamedTuple):
+    """What happens in a world.
+
+    :param former: the number of shards at the beginning
+    :param shards: the number to change to
+    """
+
+    seed: int
+    former: int
+    shards: int
+    steps: tuple[Step, ...]
+
+    def __str__(self) -> str:
+        lines = [
+            f'seed {self.seed}, from {self.former} to {self.shards} shards',
+            *(f'{number:4} {step}' for number, step in enumerate(self.steps)),
+        ]
+        return '\n'.join(lines)
+
+
+def draw(seed: int) -> Plan:
+    """Return the plan of a seed."""
+    chance = random.Random(f'{seed} plan')
+    former, shards = chance.choice(COUNTS)
+    steps = []
+    for name in COLD_NAMES:
+        steps.append(_write(chance, 'PUT', name, 0, chance.uniform(0, 4)))
+        steps += chance.choice(STORIES)(chance, name)
+    for _ in range(HOT_WRITES):
+        name, method = chance.choice(HOT_NAMES), chance.choice(METHODS)
+        steps.append(_write(chance, method, name, *_moment(chance)))
+    steps += [_walk(chance, *_moment(chance)) for _ in range(WALKS)]
+    steps += _faults(chance)
+    return Plan(seed, former, shards, tuple(steps))
+
+
+def _moment(chance: random.Random) -> tuple[int, float]:
+    """Return a moment: a number of records, and the seconds after it."""
+    record = chance.choice((0, 1, 2, 2, 2, 3))
+    if record == 0:
+        return 0, chance.uniform(0, BEGIN_SECONDS)
+    if chance.random() < 0.4:
+        return record, chance.expovariate(1)
+    if record == 2:
+        return record, MOVE_SECONDS + chance.uniform(0, MOVING_SECONDS)
+    return record, chance.uniform(0, END_SECONDS)
+
+
+def _write(chance, method, name, record, delay, **changes) -> Step:
+    late = [_lateness(chance) for _ in REPLICAS]
+    if method == 'DELETE':
+        # A deletion that no replica knows of may be missed, as documented.
+        late[chance.choice(REPLICAS)] = 0
+    step = Step(
+        method,
+        record,
+        delay,
+        proxy=chance.randrange(PROXIES),
+        name=name,
+        late=tuple(late),
+    )
+    return step._replace(**changes)
+
+
+def _lateness(chance: random.Random) -> float:
+    drawn = chance.random()
+    if drawn < 0.93:
+        return 0
+    return chance.choice(LATE_SECONDS)
+
+
+def _walk(chance, record, delay, **changes) -> Step:
+    step = Step(
+        'walk',
+        record,
+        delay,
+        proxy=chance.randrange(PROXIES),
+        limit=chance.choice((5, 100, 100)),
+    )
+    return step._replace(**changes)
+
+
+def _is_left(chance: random.Random, name: str) -> list[Step]:
+    """Return the story of an object that is left as it is."""
+    return []
+
+
+def _is_late(chance: random.Random, name: str) -> list[Step]:
+    """Return the story of an overwrite whose row is late."""
+    record, delay = chance.choice((0, 1)), chance.uniform(5, MOVE_SECONDS)
+    upload = chance.choice((0, *UPLOAD_SECONDS))
+    late = [chance.choice((*LATE_SECONDS, *VERY_LATE_SECONDS))] * 3
+    return [
+        _write(
+            chance,
+            'PUT',
+            name,
+            record,
+            delay,
+            upload=upload,
+            late=tuple(late),
+        )
+    ]
+
+
+def _is_deleted(chance: random.Random, name: str) -> list[Step]:
+    """Return the story of a deletion of which replicas hear late."""
+    late = [chance.choice(VERY_LATE_SECONDS) for _ in REPLICAS]
+    late[chance.choice(REPLICAS)] = 0
+    delay = chance.uniform(4, BEGIN_SECONDS)
+    return [_write(chance, 'DELETE', name, 0, delay, late=tuple(late))]
+
+
+def _is_fought_over(chance: random.Random, name: str) -> list[Step]:
+    """Return the story of a deletion by a proxy that may know less.
+
+    The first proxy lists the container, and so learns of the record.
+    """
+    record, delay = chance.choice((1, 2)), chance.uniform(0.1, 3)
+    return [
+        _walk(chance, record, delay / 2, proxy=0),
+        _write(chance, 'PUT', name, record, delay, proxy=0),
+        _write(
+            chance,
+            'DELETE',
+            name,
+            record,
+            delay + chance.uniform(0.1, 4),
+            proxy=OUTDATED,
+        ),
+    ]
+
+
+STORIES = (_is_left, _is_left, _is_late, _is_deleted, _is_fought_over)
+
+
+def _faults(chance: random.Random) -> list[Step]:
+    """Return what goes wrong, most of it when a record is written."""
+    steps = []
+    if chance.random() < 0.6:
+        steps.append(_fault(chance, 'cut', 1, 0, OUTDATED))
+    for record in (1, 2, 3):
+        kind = chance.choice(('cut', 'away', '', ''))
+        delay = chance.choice((0, chance.uniform(0, 2 * MOVE_SECONDS)))
+        if kind:
+            proxy = chance.randrange(PROXIES)
+            steps.append(_fault(chance, kind, record, delay, proxy))
+    if chance.random() < 0.2:
+        kind = chance.choice(('kill', 'cancel'))
+        delay = chance.uniform(0, 2 * MOVE_SECONDS)
+        steps.append(Step(kind, chance.choice((1, 2)), delay))
+    return steps
+
+
+def _fault(chance, kind: str, record: int, delay: float, proxy: int) -> Step:
+    return Step(
+        kind,
+        record,
+        delay,
+        proxy,
+        replica=chance.choice(REPLICAS),
+        seconds=chance.uniform(3, 1.5 * CACHE_SECONDS),
+    )
