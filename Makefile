@@ -6,6 +6,8 @@
 #   make test PYTHON=python3.12   choose an interpreter, after make clean
 #   make conformance VARIANTS='base n1'
 #                                 run Swift's tests on some kinds of cluster
+#   make faults SECONDS=600 SEED=7
+#                                 look for wrong histories for 10 minutes
 
 VENV = .venv
 INSTALLED = $(VENV)/.installed
@@ -38,6 +40,7 @@ help:
 	@echo 'make lint   check the style'
 	@echo 'make wheel  build a package in dist'
 	@echo 'make clean  remove what the others made'
+	@echo 'make faults  look for wrong histories while layouts change and servers fail'
 	@echo "make conformance  run Swift's own tests on sharded containers; an hour or two"
 
 .PHONY: demo
@@ -54,6 +57,12 @@ test: lint memcached
 conformance: $(INSTALLED) memcached
 	@python -m test.conformance \
 	    $(if $(VARIANTS),--variants '$(VARIANTS)',--page) $(CONFORMANCE)
+
+.PHONY: faults
+faults: $(INSTALLED) memcached
+	@python -m test.faults $(if $(SECONDS),--seconds $(SECONDS)) \
+	    $(if $(SEED),--seed $(SEED)) $(FAULTS)
+	$(if $(FAULTS),,python -m pytest $(PYTEST_JOBS) test/faults)
 
 .PHONY: lint
 lint: $(INSTALLED)
