@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 
 from shardmw.saio import Cluster
-from test.functional.admin import SETTLE_SECONDS, Admin
+from test.functional.operating import SETTLE_SECONDS, Admin
 from test.history import History
 
 COUNTS = (4, 32, 7, 0)

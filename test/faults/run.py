@@ -11,10 +11,10 @@ from shardmw.saio import Cluster, ClusterOptions
 from test.faults.changes import Changes
 from test.faults.processes import ClientProcess
 from test.faults.servers import ServerFaults
-from test.functional.admin import SETTINGS, Admin
 from test.functional.client import Client
 from test.functional.extra_proxy import running_detached_proxy
 from test.functional.history import Worker
+from test.functional.operating import SETTINGS, Admin
 from test.history import History, Write
 
 USER = 'test:tester'

@@ -17,11 +17,13 @@ from test.functional.conftest import SHARD_COUNT_HEADER
 
 SAIO = 'from shardmw.commands import saio; saio()'
 
-#: Proxies cache little, and slow servers are given up soon.
+#: Proxies cache little, and slow servers are given up soon. Object servers
+#: wait for the databases of containers before they acknowledge a write.
 SETTINGS = {
     'proxy-server.recheck_container_existence': '1',
     'proxy-server.recheck_account_existence': '1',
     'proxy-server.node_timeout': '1',
+    'object-server.container_update_timeout': '30',
     'shardmw-resharder.settle_seconds': '1',
 }
 
