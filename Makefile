@@ -7,7 +7,8 @@
 #   make conformance VARIANTS='base n1'
 #                                 run Swift's tests on some kinds of cluster
 #   make faults SECONDS=600 SEED=7
-#                                 look for wrong histories for 10 minutes
+#                                 look for wrong histories for 10 minutes; with
+#                                 FAULTS='--clients 3' by other options
 
 VENV = .venv
 INSTALLED = $(VENV)/.installed

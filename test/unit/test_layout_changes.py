@@ -31,6 +31,6 @@ def test_a_broken_rule_is_found(rule):
 def test_a_wrong_history_is_reported_with_its_shortest_plan():
     plan = found('one_tombstone', BUDGET_SECONDS)
     with broken('one_tombstone'):
-        text = report(plan, most_runs=10)
+        text = report(plan, most_runs=6)
     assert text.startswith(f'seed {plan.seed}, from {plan.former} to ')
     assert len(text.splitlines()) < len(plan.steps)
