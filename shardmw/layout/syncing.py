@@ -72,9 +72,8 @@ class SyncSettings(NamedTuple):
         return cls(to or '', headers.get(SYNC_KEY_HEADER, ''))
 
     def headers(self) -> dict[str, str]:
-        """Return the headers of a PUT that creates a place that syncs."""
-        headers = {SYNC_TO_HEADER: self.to, SYNC_KEY_HEADER: self.key}
-        return {name: value for name, value in headers.items() if value}
+        """Return the headers that give a place these settings."""
+        return {SYNC_TO_HEADER: self.to, SYNC_KEY_HEADER: self.key}
 
 
 def asked_settings(backend: Backend, req: Request) -> dict[str, str]:
@@ -220,9 +219,12 @@ def direct_sync(backend: Backend, env: dict, target: LogicalContainer) -> bool:
         for call in _root_posts(settings, target.layout)
     ]
     calls += [
-        (shard, target.backing_path(shard), *call)
+        (
+            shard,
+            target.backing_path(shard),
+            *_shard_post(settings, target, shard),
+        )
         for shard in target.shards()
-        for call in _shard_posts(settings, target, shard)
     ]
 
     def post(
@@ -276,15 +278,14 @@ def _root_posts(
         yield _off(layout)
 
 
-def _shard_posts(
+def _shard_post(
     settings: SyncSettings, target: LogicalContainer, shard: int
-) -> Iterator[tuple[dict, float]]:
+) -> tuple[dict, float]:
     """Return what to write to a shard: headers and their time."""
     if shard not in synced_shards(target):
-        yield _off(target.layout)
-    elif settings.to:
-        headers = shard_headers(target.container, settings.headers())
-        yield headers, time_of_id(target.layout.serial)
+        return _off(target.layout)
+    headers = shard_headers(target.container, settings.headers())
+    return headers, time_of_id(target.layout.serial)
 
 
 def _off(layout: Layout) -> tuple[dict, float]:

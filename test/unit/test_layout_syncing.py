@@ -350,6 +350,12 @@ class TestResharding:
         assert states == [['', KEY, TO]]
         assert phases.index(WAITING_FOR_SYNC) < phases.index('moving')
 
+    def test_takes_a_key_along_for_a_later_change(self, swift, app):
+        ask(swift, app, 'PUT', 201, X_Container_Sync_Key=KEY)
+        self.reshard(swift, 2)
+        ask(swift, app, X_Container_Sync_To=TO)
+        assert in_shards(swift) == [[TO, KEY, '']] * 2
+
     def test_of_a_container_without_settings_does_not_wait(self, swift, app):
         ask(swift, app, 'PUT', 201)
         assert WAITING_FOR_SYNC not in self.reshard(swift, 2)
