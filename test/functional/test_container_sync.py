@@ -400,9 +400,7 @@ class TestStrays:
         assert pair.here.bodies() == {'o': b'new'}
         assert pair.there.bodies().keys() == {'o'}
 
-    @pytest.mark.xfail(strict=True)
     def test_are_sent_once_they_have_moved(self, sides, pair):
-        """Fails as long as rows that move get timestamps with offsets."""
         self.upload(pair.here, 'o', b'new')
         assert pair.here.bodies() == {'o': b'new'}
         sync(sides)

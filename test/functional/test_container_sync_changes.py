@@ -129,13 +129,10 @@ def reshard(traffic: Traffic, shards: int) -> None:
     assert ran.returncode == 0, ran.stderr
 
 
-#: Rows leave tombstones in backing containers that a layout keeps.
-tombstones_stay = pytest.mark.xfail(strict=True)
-
 CHANGES = [
     ('plain-to-plain', 4),
     ('plain-to-sharded', 4),
-    pytest.param('sharded-to-plain', 7, marks=tombstones_stay),
+    ('sharded-to-plain', 7),
     ('sharded-to-sharded', 2),
     ('sharded-to-plain', 0),
 ]
@@ -160,13 +157,7 @@ def test_container_that_becomes_plain_again_goes_on(traffic):
     traffic.check()
 
 
-@pytest.mark.parametrize(
-    'kinds',
-    [
-        'plain-to-sharded',
-        pytest.param('sharded-to-plain', marks=tombstones_stay),
-    ],
-)
+@pytest.mark.parametrize('kinds', ['plain-to-sharded', 'sharded-to-plain'])
 def test_change_that_is_cancelled_loses_nothing(traffic):
     here = traffic.pair.here
     admin, name = Admin(here.side.cluster), admin_name(here)

@@ -357,14 +357,14 @@ class TestLateRows:
         hidden = hidden_account(client.account)
         put_rows(cluster, hidden, changed, ['late'])
         cluster.daemon('container-updater')
-        assert f'{client.account}/c: late rows were moved' in resharder.once()
+        assert f'{client.account}/c: 1 rows of late' in resharder.once()
         assert 'late' in client.listing('c').names()
 
     def test_of_the_root_are_moved(
         self, cluster, client, changed, resharder, backing
     ):
         put_rows(cluster, client.account, 'c', ['late'])
-        assert f'{client.account}/c: late rows were moved' in resharder.once()
+        assert f'{client.account}/c: 1 rows of late' in resharder.once()
         assert backing.root_names('c') == []
         assert 'late' in client.listing('c').names()
 
@@ -383,7 +383,12 @@ class TestLateRows:
             for name in ('late', 'later'):
                 put_rows(cluster, client.account, 'c', [name])
                 wait_until(lambda: backing.root_names('c') == [])
-            assert daemon.log().count('late rows were moved') == 2
+            assert (
+                daemon.log().count(
+                    'rows of late or unfiltered writes were moved'
+                )
+                == 2
+            )
 
 
 class TestFailures:

@@ -60,6 +60,8 @@ def new_place_first() -> Iterator:
         'read_stages',
         lambda target: stages(target)[::-1],
     )
+    # The root is always read first.
+    yield mock.patch.object(LogicalContainer, 'moves_to_root', False)
 
 
 def quorum_is_enough() -> Iterator:

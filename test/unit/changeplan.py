@@ -40,7 +40,7 @@ VERY_LATE_SECONDS = (50, 70, 90)
 #: and for about how long, and for how long a plan goes on after the end.
 BEGIN_SECONDS = 8
 MOVE_SECONDS = 20
-MOVING_SECONDS = 12
+MOVING_SECONDS = 8
 END_SECONDS = 15
 
 #: What happens to hot names.

@@ -70,9 +70,11 @@ MOVER = PROXIES
 #: How long old places must stay empty.
 SETTLE_SECONDS = 30
 
-#: The longest that a server takes, and how often one does.
-SLOW_SECONDS = 1.5
+#: The longest that a server takes, and how often one does; listings are slow
+#: more often, so that rows move while they are read.
+SLOW_SECONDS = 2
 SLOW_SHARE = 0.2
+SLOW_LISTINGS_SHARE = 0.5
 
 #: How many updates of databases by the mover fail.
 FAILED_SHARE = 0.03
@@ -81,7 +83,7 @@ FAILED_SHARE = 0.03
 WHOLE_SHARE = 0.3
 
 #: Every page has one row, and so many are moved a second.
-ROWS_PER_SECOND = 2
+ROWS_PER_SECOND = 5
 
 #: How long it takes to start the mover again.
 RESTART_SECONDS = 1
@@ -214,7 +216,8 @@ class World:
         number, kind = divmod(port, 10)
         is_real = number and not self.is_calm
         before = after = 0
-        if is_real and self.random.random() < SLOW_SHARE:
+        share = SLOW_LISTINGS_SHARE if method == 'GET' else SLOW_SHARE
+        if is_real and self.random.random() < share:
             before, after = (
                 self.random.random() * SLOW_SECONDS * share
                 for share in self.random.choice(((1, 0), (0, 1)))
