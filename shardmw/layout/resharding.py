@@ -26,6 +26,7 @@ for, which is an option.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -51,7 +52,6 @@ from shardmw.layout.lookup import LEAST_SECONDS, UNCONFIRMED_SECONDS
 from shardmw.layout.moving import (
     AT_A_TIME,
     RowMover,
-    by_place,
     deleted_at,
     heads_of_objects,
 )
@@ -86,9 +86,8 @@ CHECK_SECONDS = 1
 #: How often the old place is looked through while it settles.
 PASSES_TO_SETTLE = 3
 
-#: How many places to read at once, and if all rows move into the root.
+#: How many places to read at once.
 SOURCES_AT_A_TIME = 4
-SOURCES_OF_ROOT = 2
 
 #: About how many batches of rows are moved in a second at a bounded rate.
 BATCHES_A_SECOND = 5
@@ -410,95 +409,169 @@ class Resharding:
         mover = RowMover(
             self.backend, self.env, self.path, moved_at, is_returning
         )
-        outcomes = {}
-        failures = []
-
-        def move(shard: int | None) -> Answer:
-            place = target.place_in(shard)
-            try:
-                outcomes[place] = self._move_out_of(place, target, mover)
-            except BackendError as err:
-                failures.append(err)
-            return Answer(None, '200 OK', {}, [])
-
-        self.backend.fan_out(
-            move,
-            [(shard,) for shard in sources],
-            SOURCES_AT_A_TIME if target.layout.shards else SOURCES_OF_ROOT,
+        # The root keeps the rows of all shards in the order of their names, so
+        # all are read side by side.
+        groups = [(shard,) for shard in sources]
+        if target.layout.shards == 0:
+            groups = [tuple(sources)]
+        found = self._for_each(
+            lambda shards: self._move_out_of(shards, target, mover),
+            groups,
+            SOURCES_AT_A_TIME,
         )
-        for failure in failures:
-            raise failure
-        if len(outcomes) < len(sources):
-            raise BackendError(None, 503, 'rows could not be moved')
-        return sum(outcomes.values())
+        return sum(found)
 
     def _move_out_of(
-        self, place: str, target: LogicalContainer, mover: RowMover
+        self, shards: tuple, target: LogicalContainer, mover: RowMover
     ) -> int:
-        """Move all rows that do not belong to a place.
+        """Move all rows that do not belong to some shards.
 
         The rows of a page are removed while those of the next are copied.
 
+        :param shards: their indices, None for the root
         :returns: how many it has found
         """
+        places = [target.place_in(shard) for shard in shards]
         found, marker = 0, ''
-        copied: list[dict] = []
+        copied: dict[str, list[dict]] = {}
         while marker is not None:
-            agreed, doubtful, marker = self._page(place, marker)
-            if self.options.asks_for_objects:
-                agreed, doubtful = [], [*agreed, *doubtful]
-            rows = [*agreed, *self._existing(doubtful, place, target)]
-            misplaced = by_place(rows, target.place_of)
-            misplaced.pop(place, None)
-            count = sum(map(len, misplaced.values()))
-            found += count + len(agreed) + len(doubtful) - len(rows)
-            self._pay(count)
-            self._move_rows(place, copied, misplaced, target, mover)
-            copied = [row for rows in misplaced.values() for row in rows]
-        self._move_rows(place, copied, {}, target, mover)
+            pages, marker = self._pages(places, marker)
+            moving: dict[str, list[dict]] = defaultdict(list)
+            misplaced: dict[str, list[dict]] = defaultdict(list)
+            for place, (agreed, doubtful) in pages.items():
+                existing = self._existing(doubtful, place, target)
+                for row in [*agreed, *existing]:
+                    new_place = target.place_of(row['name'])
+                    if new_place != place:
+                        moving[place].append(row)
+                        misplaced[new_place].append(row)
+                found += len(moving[place]) + len(doubtful) - len(existing)
+            self._pay(sum(map(len, misplaced.values())))
+            self._move_rows(copied, misplaced, target, mover)
+            copied = moving
+        self._move_rows(copied, {}, target, mover)
         return found
 
     def _move_rows(
         self,
-        place: str,
-        copied: list[dict],
+        copied: dict[str, list[dict]],
         misplaced: dict[str, list[dict]],
         target: LogicalContainer,
         mover: RowMover,
     ) -> None:
-        """Remove rows from a place, and copy others to where they belong.
+        """Remove rows from their places, and copy others to where they belong.
 
-        :param copied: the rows to remove
+        :param copied: the rows to remove, by the place that they are in
         :param misplaced: the rows to copy, by the place that they belong to
         :raises BackendError: if a replica does not take them
         """
-        policy_index = target.policy_index
+        root = target.place_in(None)
 
-        def act(_shard: None, new_place: str | None) -> Answer:
-            if new_place is None:
-                is_whole = mover.remove(copied, policy_index, lambda _: place)
-            else:
-                rows = misplaced[new_place]
-                is_whole = mover.copy(rows, new_place, policy_index)
-            status = '200 OK' if is_whole else '503 Replica Away'
-            return Answer(None, status, {}, [])
+        def remove(place: str) -> bool:
+            rows = copied[place]
+            return mover.remove(rows, target.policy_index, lambda _: place)
 
-        places = [*([None] if copied else []), *misplaced]
-        if not places:
+        def copy(place: str) -> bool:
+            if place == root:
+                return self._copy_to_root(misplaced[place], target, mover)
+            return mover.copy(misplaced[place], place, target.policy_index)
+
+        calls = [(remove, place) for place, rows in copied.items() if rows]
+        calls += [(copy, place) for place in misplaced]
+        if not calls:
             return
         self._check_record_of_late(target.layout)
-        answers = self.backend.fan_out(
-            act, [(None, each) for each in places], AT_A_TIME
+        are_whole = self._for_each(
+            lambda call: call[0](call[1]), calls, AT_A_TIME
         )
-        if not all(answer.is_success for answer in answers):
+        if not all(are_whole):
             raise BackendError(
                 None, 503, 'a replica does not take the rows that move'
             )
-        self.progress.moved += len(copied)
+        self.progress.moved += sum(map(len, copied.values()))
         self._note()
 
+    def _copy_to_root(
+        self, rows: list[dict], target: LogicalContainer, mover: RowMover
+    ) -> bool:
+        """Copy rows to the root with their timestamps, if they show then.
+
+        Others are hidden by the tombstones of rows that were moved out of the
+        root, or by those of clients. They get an offset, by which they are
+        newer than the former.
+
+        :returns: True if every replica has them
+        """
+        root, policy_index = target.place_in(None), target.policy_index
+        if not mover.copy(rows, root, policy_index, keeps_timestamps=True):
+            return False
+        names = [row['name'] for row in rows]
+        # The longest name before the first one is not known.
+        marker, last, shown = min(names)[:-1], max(names), set()
+        while marker is not None and marker < last:
+            agreed, _, marker = self._page(
+                root, marker, CONTAINER_LISTING_LIMIT
+            )
+            shown.update(row['name'] for row in agreed)
+        hidden = [row for row in rows if row['name'] not in shown]
+        return not hidden or mover.copy(hidden, root, policy_index)
+
+    def _for_each(self, act: Callable, items: list, concurrency: int) -> list:
+        """Call a function for many items at once, and return the results.
+
+        :raises BackendError: if one of the calls does
+        """
+        results = {}
+        failures = []
+
+        def guarded(_shard: None, number: int) -> Answer:
+            try:
+                results[number] = act(items[number])
+            except BackendError as err:
+                failures.append(err)
+            return Answer(None, '200 OK', {}, [])
+
+        calls = [(None, number) for number in range(len(items))]
+        self.backend.fan_out(guarded, calls, concurrency)
+        for failure in failures:
+            raise failure
+        if len(results) < len(items):
+            raise BackendError(None, 503, 'rows could not be moved')
+        return list(results.values())
+
+    def _pages(
+        self, places: list[str], marker: str
+    ) -> tuple[dict[str, tuple[list[dict], list[dict]]], str | None]:
+        """Read the next rows of some places, up to the same name.
+
+        :returns: for each place the rows that all replicas have, and the ones
+                  to ask for the objects of; and the next pages' marker, None
+                  after the last ones
+        :raises BackendError: if a replica does not answer
+        """
+        limit = max(1, self._batch() // len(places))
+        pages = self._for_each(
+            lambda place: self._page(place, marker, limit), places, AT_A_TIME
+        )
+        pages = dict(zip(places, pages, strict=True))
+        end = min(
+            (end for *_, end in pages.values() if end is not None),
+            default=None,
+        )
+        return {
+            place: self._to_ask(_up_to(end, agreed), _up_to(end, doubtful))
+            for place, (agreed, doubtful, _) in pages.items()
+        }, end
+
+    def _to_ask(
+        self, agreed: list[dict], doubtful: list[dict]
+    ) -> tuple[list[dict], list[dict]]:
+        if self.options.asks_for_objects:
+            return [], [*agreed, *doubtful]
+        return agreed, doubtful
+
     def _page(
-        self, place: str, marker: str
+        self, place: str, marker: str, limit: int
     ) -> tuple[list[dict], list[dict], str | None]:
         """Read one page of a place from all of its replicas.
 
@@ -507,7 +580,6 @@ class Resharding:
                   after the last one
         :raises BackendError: if a replica does not answer
         """
-        limit = self._batch()
         answers = ask_primaries(
             self.backend.proxy_app,
             self.env,
@@ -701,6 +773,11 @@ def _sources(target: LogicalContainer) -> list[int | None]:
     layout = target.layout
     former = list(range(layout.shards, layout.backing_count))
     return [*former, None] if layout.shards else former
+
+
+def _up_to(end: str | None, rows: list[dict]) -> list[dict]:
+    """Return the rows up to a name; all if it is None."""
+    return [row for row in rows if end is None or row['name'] <= end]
 
 
 def _compared(
