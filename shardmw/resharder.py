@@ -121,7 +121,7 @@ class Resharder(Daemon):
         settle_seconds = _number(conf, 'settle_seconds', 86400)
         rows_per_second = _count(conf, 'rows_per_second', 0)
         asks_for_objects = _flag(conf, 'ask_for_objects')
-        sync_seconds = _number(conf, 'sync_seconds', 60)
+        sync_seconds = _number(conf, 'sync_seconds', 360)
         swift_dir = FilePath(conf.get('swift_dir', '/etc/swift'))
         self.cluster = open_cluster(FilePath(conf['__file__']), swift_dir)
         if cache_seconds is None:
@@ -283,6 +283,9 @@ class Resharder(Daemon):
         if now - self._unneeded.setdefault(key, now) > self.write_seconds:
             self.changes.register.remove(path)
             del self._unneeded[key]
+            root = read_root(self.cluster.backend, self.cluster.env, path)
+            if root.record and root.record.is_changing:
+                self.changes.register.note(path)
 
     def _is_over(self, serial: str) -> bool:
         """Return True if no rows from before a change can come any more."""

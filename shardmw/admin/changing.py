@@ -54,10 +54,10 @@ def _move_options(command: Callable) -> Callable:
         click.option(
             '--sync-seconds',
             type=click.FloatRange(min=0),
-            default=60,
+            default=360,
             show_default=True,
-            help='How long container-sync may stay with one container: its '
-            'container_time. A container that syncs is not changed before.',
+            help='How long it takes until container-sync has passed by a '
+            'container: its interval and its container_time.',
         ),
         click.option(
             '--ask-for-objects',

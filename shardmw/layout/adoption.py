@@ -439,11 +439,17 @@ class _Run:
     ) -> list[dict]:
         """Return the rows whose objects have been deleted since.
 
-        Their tombstones may have gone with a container that was deleted, so
-        only rows from before the last deletion are looked into. A 404 without
-        the timestamp of a tombstone proves nothing.
+        Their tombstones may have gone with a container that was deleted, or
+        with the shards of an earlier layout, so only rows from before the last
+        deletion or change are looked into. A 404 without the timestamp of a
+        tombstone proves nothing.
         """
-        doubtful = [row for row in rows if listed_at(row) <= self.root.deleted]
+        record = self.root.record
+        changed = (
+            time_of_id(record.changed) if record and record.changed else 0
+        )
+        latest = max(self.root.deleted, changed)
+        doubtful = [row for row in rows if listed_at(row) <= latest]
         self.left -= (ASKED_ROW_COST - 1) * len(doubtful)
         answers = heads_of_objects(
             self.backend, self.base, self.path, policy_index, doubtful

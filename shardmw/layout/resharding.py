@@ -57,7 +57,11 @@ from shardmw.layout.moving import (
 )
 from shardmw.layout.register import Register
 from shardmw.layout.roots import RootState, read_root
-from shardmw.layout.syncing import direct_sync, shard_headers
+from shardmw.layout.syncing import (
+    agreed_settings,
+    direct_sync,
+    shard_headers,
+)
 from shardmw.paths import Path
 from shardmw.record import (
     ANNOUNCED,
@@ -116,15 +120,15 @@ class MoveOptions:
     :param rows_per_second: the most rows to move a second; 0 for no bound
     :param asks_for_objects: True to ask for the object of each row before it
                              moves, and not only of rows in doubt
-    :param sync_seconds: for how long container-sync may go on with a container
-                         after its settings have changed
+    :param sync_seconds: the longest time until container-sync comes back to a
+                         container and is through with it
     """
 
     cache_seconds: float = 60
     settle_seconds: float = 86400
     rows_per_second: int = 0
     asks_for_objects: bool = False
-    sync_seconds: float = 60
+    sync_seconds: float = 360
 
 
 @dataclass(slots=True)
@@ -168,6 +172,8 @@ class Resharding:
         self.progress = Progress()
         self.report = report
         self._checked = 0.0
+        # True if the container has synced at some point of the change.
+        self._has_synced = False
         self._paid_until = 0.0
 
     def begin(self, shards: int) -> None:
@@ -189,7 +195,9 @@ class Resharding:
         self.backend.create_hidden_account(self.env, hidden)
         self._put_shards(target)
         self._write(changed, root.record)
-        # A process that cleaned up may have deleted some meanwhile.
+        # The daemon may have taken it off the list before it saw the record,
+        # and a process that cleaned up may have deleted some shards.
+        self.register.note(self.path)
         self._put_shards(target)
 
     def check(self, root: RootState, shards: int) -> None:
@@ -262,22 +270,26 @@ class Resharding:
         """Move the rows that do not belong where they are, once.
 
         For a container whose layout does not change: strays, and what a fault
-        has left.
+        has left. If the container syncs, rows in wrong shards stay there:
+        container-sync would send their tombstones to the other container.
 
         :returns: how many it has found
         :raises BackendError: if a server does not answer
         """
+        now = time.time()
         root = read_root(self.backend, self.env, self.path)
         if root.record is None or root.record.is_changing:
             return 0
         target = self._target(root, root.record)
-        direct_sync(self.backend, self.env, target)
+        is_synced = direct_sync(self.backend, self.env, target, now)
         if root.layout is None:
             return 0
-        return self._look_through(target, [*target.shards(), None])
+        shards = [] if is_synced else target.shards()
+        return self._look_through(target, [*shards, None])
 
     def _step(self) -> bool:
         """Take one step of the change; return True if that was the last."""
+        now = time.time()
         root = read_root(self.backend, self.env, self.path)
         layout = root.record
         if layout is None:
@@ -285,7 +297,8 @@ class Resharding:
         if not layout.is_changing:
             self._note('cleaning up')
             # Also where the phases before have kept it from syncing.
-            direct_sync(self.backend, self.env, self._target(root, layout))
+            target = self._target(root, layout)
+            direct_sync(self.backend, self.env, target, now)
             self._wait_until_known(layout)
             self._delete_dropped(root)
             self._note('done')
@@ -294,6 +307,9 @@ class Resharding:
             self._note(ANNOUNCED)
             self._put_shards(self._target(root, layout))
             self._wait_until_known(layout)
+            # Deletions from before the change have to be sent from there.
+            settings = agreed_settings(self.backend, self.env, self.path)
+            self._wait_for_sync(layout, settings.are_set)
             self._write(layout.moving(time.time()), layout)
             return False
         self._note('waiting to move')
@@ -332,8 +348,19 @@ class Resharding:
 
         :raises _RecordChangedError: if the record is replaced meanwhile
         """
+        now = time.time()
         target = self._target(self._check_record(layout), layout)
-        if direct_sync(self.backend, self.env, target):
+        is_synced = direct_sync(self.backend, self.env, target, now)
+        self._wait_for_sync(layout, is_synced)
+
+    def _wait_for_sync(self, layout: Layout, is_synced: bool) -> None:
+        """Wait until container-sync has passed by.
+
+        :param is_synced: True if the container has settings now; the daemon
+                          may still use some that have been removed
+        """
+        self._has_synced = self._has_synced or is_synced
+        if self._has_synced:
             self._note(WAITING_FOR_SYNC)
             self._sleep(self.options.sync_seconds, layout)
 
@@ -472,8 +499,8 @@ class Resharding:
             return mover.remove(rows, target.policy_index, lambda _: place)
 
         def copy(place: str) -> bool:
-            if place == root:
-                return self._copy_to_root(misplaced[place], target, mover)
+            if place == root or target.layout.phase == RETURNING:
+                return self._copy_back(misplaced[place], place, target, mover)
             return mover.copy(misplaced[place], place, target.policy_index)
 
         calls = [(remove, place) for place, rows in copied.items() if rows]
@@ -491,30 +518,34 @@ class Resharding:
         self.progress.moved += sum(map(len, copied.values()))
         self._note()
 
-    def _copy_to_root(
-        self, rows: list[dict], target: LogicalContainer, mover: RowMover
+    def _copy_back(
+        self,
+        rows: list[dict],
+        place: str,
+        target: LogicalContainer,
+        mover: RowMover,
     ) -> bool:
-        """Copy rows to the root with their timestamps, if they show then.
+        """Copy rows to a place that they may have been removed from.
 
-        Others are hidden by the tombstones of rows that were moved out of the
-        root, or by those of clients. They get an offset, by which they are
-        newer than the former.
+        They keep their timestamps if they show then. Others are hidden by the
+        tombstones of rows that were moved out of the place, or by those of
+        clients. They get an offset, by which they are newer than the former.
 
         :returns: True if every replica has them
         """
-        root, policy_index = target.place_in(None), target.policy_index
-        if not mover.copy(rows, root, policy_index, keeps_timestamps=True):
+        policy_index = target.policy_index
+        if not mover.copy(rows, place, policy_index, keeps_timestamps=True):
             return False
         names = [row['name'] for row in rows]
         # The longest name before the first one is not known.
         marker, last, shown = min(names)[:-1], max(names), set()
         while marker is not None and marker < last:
             agreed, _, marker = self._page(
-                root, marker, CONTAINER_LISTING_LIMIT
+                place, marker, CONTAINER_LISTING_LIMIT
             )
             shown.update(row['name'] for row in agreed)
         hidden = [row for row in rows if row['name'] not in shown]
-        return not hidden or mover.copy(hidden, root, policy_index)
+        return not hidden or mover.copy(hidden, place, policy_index)
 
     def _for_each(self, act: Callable, items: list, concurrency: int) -> list:
         """Call a function for many items at once, and return the results.

@@ -19,7 +19,6 @@ each tombstone it sends a DELETE.
   (:attr:`shardmw.record.Layout.synced`).
 """
 
-import time
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 from urllib.parse import quote, unquote
@@ -40,6 +39,7 @@ from shardmw.backend.containers import (
 )
 from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import Backend, to_environ
+from shardmw.layout.roots import read_root
 from shardmw.paths import Path
 from shardmw.placement import owner_of
 from shardmw.record import (
@@ -70,6 +70,11 @@ class SyncSettings(NamedTuple):
         headers = root.headers
         to = headers.get(SYNC_TO_HEADER) or headers.get(STORED_SYNC_TO_HEADER)
         return cls(to or '', headers.get(SYNC_KEY_HEADER, ''))
+
+    @property
+    def are_set(self) -> bool:
+        """Return True if there is any."""
+        return bool(self.to or self.key)
 
     def headers(self) -> dict[str, str]:
         """Return the headers that give a place these settings."""
@@ -141,6 +146,7 @@ class SyncChange:
         self.backend = backend
         self.target = target
         self.settings = asked_settings(backend, req)
+        self._env = req.environ
         self._base = backend.owner_env(req.environ)
         after_record = time_of_id(target.layout.serial) + TICKS_SECONDS
         self._timestamp = max(asked_at, Timestamp(after_record)).internal
@@ -175,8 +181,8 @@ class SyncChange:
     def write_shards(self) -> None:
         """Store the settings in the shards that sync.
 
-        :raises BackendError: if a shard does not take them; the client
-                              repeats the request then
+        :raises BackendError: if a shard does not take them, or the layout has
+                              changed; the client repeats the request then
         """
         if not self.settings:
             return
@@ -189,6 +195,11 @@ class SyncChange:
                 AT_A_TIME,
             )
         )
+        root = read_root(self.backend, self._env, self.target.path)
+        if root.record != self.target.layout:
+            raise BackendError(
+                None, 503, 'the layout has changed meanwhile: try again'
+            )
 
     def _post(self, shard: int, headers: Mapping[str, str]) -> Answer:
         return self.backend.send_to_shard(
@@ -203,26 +214,30 @@ def synced_shards(target: LogicalContainer) -> range:
     return range(first, first + (layout.synced or 0))
 
 
-def direct_sync(backend: Backend, env: dict, target: LogicalContainer) -> bool:
+def direct_sync(
+    backend: Backend, env: dict, target: LogicalContainer, now: float
+) -> bool:
     """Switch container sync on where a layout has it, and off elsewhere.
 
     It is switched on with the time of the layout record: what a client has
     changed since stays. It may be repeated.
 
     :param target: the container in the layout that counts
+    :param now: a time before that layout was read: what a later layout
+                switches on stays
     :returns: True if the container has settings of container sync
     :raises BackendError: if not every replica takes its part
     """
-    settings = _agreed_settings(backend, env, target.path)
+    settings = agreed_settings(backend, env, target.path)
     calls = [
         (None, target.path, *call)
-        for call in _root_posts(settings, target.layout)
+        for call in _root_posts(settings, target.layout, now)
     ]
     calls += [
         (
             shard,
             target.backing_path(shard),
-            *_shard_post(settings, target, shard),
+            *_shard_post(settings, target, shard, now),
         )
         for shard in target.shards()
     ]
@@ -244,10 +259,10 @@ def direct_sync(backend: Backend, env: dict, target: LogicalContainer) -> bool:
 
     require_success(backend.fan_out(post, calls, AT_A_TIME))
     backend.forget_info(env, target.path)
-    return bool(settings.to or settings.key)
+    return settings.are_set
 
 
-def _agreed_settings(backend: Backend, env: dict, path: Path) -> SyncSettings:
+def agreed_settings(backend: Backend, env: dict, path: Path) -> SyncSettings:
     """Return the settings that all replicas of a root have.
 
     :raises BackendError: if they differ, as one has missed a change, or one
@@ -266,7 +281,7 @@ def _agreed_settings(backend: Backend, env: dict, path: Path) -> SyncSettings:
 
 
 def _root_posts(
-    settings: SyncSettings, layout: Layout
+    settings: SyncSettings, layout: Layout, now: float
 ) -> Iterator[tuple[dict, float]]:
     """Return what to write to a root: headers and their time."""
     if settings.to:
@@ -275,25 +290,25 @@ def _root_posts(
         is_on = layout.synced == 0
         yield shown if is_on else stored, time_of_id(layout.serial)
     if layout.synced != 0:
-        yield _off(layout)
+        yield _off(layout, now)
 
 
 def _shard_post(
-    settings: SyncSettings, target: LogicalContainer, shard: int
+    settings: SyncSettings, target: LogicalContainer, shard: int, now: float
 ) -> tuple[dict, float]:
     """Return what to write to a shard: headers and their time."""
     if shard not in synced_shards(target):
-        return _off(target.layout)
+        return _off(target.layout, now)
     headers = shard_headers(target.container, settings.headers())
     return headers, time_of_id(target.layout.serial)
 
 
-def _off(layout: Layout) -> tuple[dict, float]:
+def _off(layout: Layout, now: float) -> tuple[dict, float]:
     """Return what switches container sync off, and its time.
 
     The clock of the process that has written the record may be ahead.
     """
-    return {SYNC_TO_HEADER: ''}, max(time.time(), time_of_id(layout.serial))
+    return {SYNC_TO_HEADER: ''}, max(now, time_of_id(layout.serial))
 
 
 def logical_path(backend: Backend, env: dict, path: Path) -> Path | None:

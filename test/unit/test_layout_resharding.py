@@ -139,6 +139,58 @@ def test_a_change_moves_each_row_to_its_place(swift, proxy, before, after):
     assert figures(swift, proxy) == (60, 120, count)
 
 
+def times(swift: FakeSwift, account: str, container: str) -> dict[str, str]:
+    """Return the timestamps of the rows in a database."""
+    broker = swift.broker(account, container)
+    rows = broker.list_objects_iter(1000, '', None, None, None)
+    return {row[0]: row[1] for row in rows}
+
+
+def all_times(swift: FakeSwift) -> dict[str, str]:
+    """Return the timestamps of all rows."""
+    found = {}
+    for path in all_rows(swift):
+        found |= times(swift, *path[1:].split('/'))
+    return found
+
+
+@pytest.mark.parametrize(('before', 'after'), [(0, 4), (4, 9), (4, 0)])
+def test_rows_keep_their_timestamps(swift, before, after):
+    fill(swift, before)
+    uploaded = all_times(swift)
+    reshard(swift, after)
+    assert all_times(swift) == uploaded
+
+
+def test_rows_that_return_get_an_offset_if_a_tombstone_hides_them(swift):
+    fill(swift)
+    uploaded = all_times(swift)
+    reshard(swift, 4)
+    at = Timestamp.now().normal
+    swift.put_row(f'{place(swift, "new", 4)}/new', at=at, size=2)
+    reshard(swift, 0)
+    returned = all_times(swift)
+    assert returned.pop('new') == at
+    assert returned.keys() == uploaded.keys()
+    assert all(returned[name] > uploaded[name] for name in uploaded)
+
+
+def test_late_row_of_an_object_that_was_deleted_since_stays_away(swift, proxy):
+    fill(swift, 4)
+    before, name = Timestamp.now(), 'late'
+    late = place(swift, name, 4)
+    reshard(swift, 8)
+    deleted = Timestamp.now().internal
+    at = {'X-Backend-Timestamp': deleted}
+    swift.register('HEAD', f'/v1{ROOT}/{name}', 404, at)
+    there = f'{place(swift, name, 8)}/{name}'
+    swift.direct('DELETE', there, {'X-Timestamp': deleted})
+    reshard(swift, 16)
+    swift.put_row(f'{late}/{name}', at=before.normal, size=2)
+    swift.update_accounts()
+    assert listed(swift, proxy) == NAMES
+
+
 def test_changes_follow_each_other(swift, proxy):
     fill(swift)
     for count in (4, 32, 7, 0, 2):

@@ -15,7 +15,7 @@ from shardmw.backend.containers import (
     LogicalContainer,
 )
 from shardmw.backend.requests import Backend
-from shardmw.layout import resharding, syncing
+from shardmw.layout import resharding
 from shardmw.layout.moving import RowMover
 from shardmw.layout.resharding import (
     WAITING_FOR_SYNC,
@@ -198,7 +198,7 @@ def place_of(swift: FakeSwift, layout: Layout) -> list[str]:
     """Return which of root and shards sync, after it was directed."""
     env = environ()
     target = LogicalContainer('v1', ACCOUNT, 'c', {}, layout)
-    assert direct_sync(backend(swift), env, target)
+    assert direct_sync(backend(swift), env, target, time.time())
     places = {'root': (ACCOUNT, 'c')}
     for shard in target.shards():
         age = 'new' if shard < layout.shards else 'old'
@@ -248,17 +248,13 @@ class TestDirectSync:
         assert place_of(swift, layout) == places
         assert place_of(swift, layout) == places
 
-    def test_keeps_a_later_change_even_if_its_clock_is_ahead(
-        self, swift, app, monkeypatch
-    ):
+    def test_keeps_a_later_change_even_if_its_clock_is_ahead(self, swift, app):
         create(swift, app, 2)
         set_settings(swift, app)
         layout = layout_of(swift)
         target = LogicalContainer('v1', ACCOUNT, 'c', {}, layout)
         ahead = time.time() + 100
-        with monkeypatch.context() as patched:
-            patched.setattr(syncing.time, 'time', lambda: ahead)
-            direct_sync(backend(swift), environ(), target)
+        direct_sync(backend(swift), environ(), target, ahead)
         set_settings(swift, app, OTHER)
         assert values(swift, ACCOUNT, 'c') == ['', KEY, OTHER]
         assert in_shards(swift) == [[OTHER, KEY, '']] * 2
@@ -267,7 +263,7 @@ class TestDirectSync:
         self, swift, app, sharded
     ):
         target = LogicalContainer('v1', ACCOUNT, 'c', {}, layout_of(swift))
-        assert not direct_sync(backend(swift), environ(), target)
+        assert not direct_sync(backend(swift), environ(), target, time.time())
         assert values(swift, ACCOUNT, 'c') == ['', '', '']
 
 
@@ -281,7 +277,7 @@ class TestDirectSyncOfReplicas:
     def test_needs_every_replica_of_the_root(self, replicated, target):
         replicated.servers.away.add('d2')
         with pytest.raises(BackendError):
-            direct_sync(backend(replicated), environ(), target)
+            direct_sync(backend(replicated), environ(), target, time.time())
 
     def test_needs_every_replica_of_a_shard(self, replicated, target):
         set_settings(replicated, filtered(replicated))
@@ -290,7 +286,7 @@ class TestDirectSyncOfReplicas:
             lambda: replicated.servers.away.add('d2'),
         )
         with pytest.raises(BackendError):
-            direct_sync(backend(replicated), environ(), target)
+            direct_sync(backend(replicated), environ(), target, time.time())
 
     def test_waits_for_a_replica_that_has_missed_a_change(
         self, replicated, target
@@ -299,9 +295,9 @@ class TestDirectSyncOfReplicas:
         set_settings(replicated, filtered(replicated))
         replicated.servers.away.clear()
         with pytest.raises(BackendError, match='replicas of the root differ'):
-            direct_sync(backend(replicated), environ(), target)
+            direct_sync(backend(replicated), environ(), target, time.time())
         replicated.replicate(ACCOUNT, 'c')
-        assert direct_sync(backend(replicated), environ(), target)
+        assert direct_sync(backend(replicated), environ(), target, time.time())
 
 
 class TestResharding:
@@ -430,3 +426,18 @@ class TestObjectOfARow:
         name = backing_container('c', NEW_ID, 0)
         swift.send(daemon, 'GET', f'/v1/{HIDDEN}/{name}/o')
         assert swift.sent('GET') == [('GET', f'/v1/{HIDDEN}/{name}/o')]
+
+
+@pytest.mark.usefixtures('sharded')
+def test_sweep_leaves_rows_in_wrong_shards_while_the_container_syncs(
+    swift, app
+):
+    names = [f'n{number}' for number in range(9)]
+    for name in names:
+        swift.put_row(f'/{HIDDEN}/{backing(swift, 0)}/{name}')
+    set_settings(swift, app)
+    sweep = Resharding(backend(swift), environ(), PATH, ONCE).sweep
+    assert sweep() == 0
+    set_settings(swift, app, '', '')
+    assert sweep() > 0
+    assert sweep() == 0
