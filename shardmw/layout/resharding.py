@@ -93,6 +93,10 @@ PASSES_TO_SETTLE = 3
 #: How many places to read at once.
 SOURCES_AT_A_TIME = 4
 
+#: The least rows to read from each of many places that are read side by side.
+#: Of fewer, too few come before the first place's last one.
+LEAST_ROWS = 50
+
 #: About how many batches of rows are moved in a second at a bounded rate.
 BATCHES_A_SECOND = 5
 
@@ -462,7 +466,8 @@ class Resharding:
         found, marker = 0, ''
         copied: dict[str, list[dict]] = {}
         while marker is not None:
-            pages, marker = self._pages(places, marker)
+            start = marker
+            pages, marker = self._pages(places, start)
             moving: dict[str, list[dict]] = defaultdict(list)
             misplaced: dict[str, list[dict]] = defaultdict(list)
             for place, (agreed, doubtful) in pages.items():
@@ -474,15 +479,16 @@ class Resharding:
                         misplaced[new_place].append(row)
                 found += len(moving[place]) + len(doubtful) - len(existing)
             self._pay(sum(map(len, misplaced.values())))
-            self._move_rows(copied, misplaced, target, mover)
+            self._move_rows(copied, misplaced, start, target, mover)
             copied = moving
-        self._move_rows(copied, {}, target, mover)
+        self._move_rows(copied, {}, '', target, mover)
         return found
 
     def _move_rows(
         self,
         copied: dict[str, list[dict]],
         misplaced: dict[str, list[dict]],
+        start: str,
         target: LogicalContainer,
         mover: RowMover,
     ) -> None:
@@ -490,6 +496,7 @@ class Resharding:
 
         :param copied: the rows to remove, by the place that they are in
         :param misplaced: the rows to copy, by the place that they belong to
+        :param start: a name that all of these come after
         :raises BackendError: if a replica does not take them
         """
         root = target.place_in(None)
@@ -499,9 +506,10 @@ class Resharding:
             return mover.remove(rows, target.policy_index, lambda _: place)
 
         def copy(place: str) -> bool:
+            rows = misplaced[place]
             if place == root or target.layout.phase == RETURNING:
-                return self._copy_back(misplaced[place], place, target, mover)
-            return mover.copy(misplaced[place], place, target.policy_index)
+                return self._copy_back(rows, place, start, target, mover)
+            return mover.copy(rows, place, target.policy_index)
 
         calls = [(remove, place) for place, rows in copied.items() if rows]
         calls += [(copy, place) for place in misplaced]
@@ -522,6 +530,7 @@ class Resharding:
         self,
         rows: list[dict],
         place: str,
+        start: str,
         target: LogicalContainer,
         mover: RowMover,
     ) -> bool:
@@ -531,14 +540,14 @@ class Resharding:
         tombstones of rows that were moved out of the place, or by those of
         clients. They get an offset, by which they are newer than the former.
 
+        :param start: a name that all of them come after
         :returns: True if every replica has them
         """
         policy_index = target.policy_index
         if not mover.copy(rows, place, policy_index, keeps_timestamps=True):
             return False
-        names = [row['name'] for row in rows]
-        # The longest name before the first one is not known.
-        marker, last, shown = min(names)[:-1], max(names), set()
+        marker, shown = start, set()
+        last = max(row['name'] for row in rows)
         while marker is not None and marker < last:
             agreed, _, marker = self._page(
                 place, marker, CONTAINER_LISTING_LIMIT
@@ -580,7 +589,9 @@ class Resharding:
                   after the last ones
         :raises BackendError: if a replica does not answer
         """
-        limit = max(1, self._batch() // len(places))
+        limit = self._batch()
+        if len(places) > 1:
+            limit = max(LEAST_ROWS, limit // len(places))
         pages = self._for_each(
             lambda place: self._page(place, marker, limit), places, AT_A_TIME
         )
