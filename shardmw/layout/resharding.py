@@ -17,27 +17,17 @@ The process that does this can be killed at any point and started again, and
 two of them do no harm: copying and removing rows is idempotent, and rows move
 only in a direction that has been in the record for long enough. What is under
 way is listed in the register (:mod:`shardmw.layout.register`).
-
-A page is read from all replicas. A row that not all of them have may be that
-of an object whose deletion one of them has missed, so the object is asked for
-before such a row is copied. A deletion that no replica knows of, because it
-waits on an object server, is found only if the objects of all rows are asked
-for, which is an option.
 """
 
 import time
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from urllib.parse import quote
 
-import orjson
-from swift.common.constraints import CONTAINER_LISTING_LIMIT
 from swift.common.http import is_success
 from swift.common.storage_policy import POLICIES
 from swift.common.utils import Timestamp
 
-from shardmw.backend.answers import Answer, require_success
+from shardmw.backend.answers import require_success
 from shardmw.backend.concurrency import sleep
 from shardmw.backend.containers import (
     RECORD_HEADER,
@@ -46,15 +36,9 @@ from shardmw.backend.containers import (
 )
 from shardmw.backend.nodes import ask_primaries, is_majority
 from shardmw.backend.requests import SPLIT_STATES, Backend
-from shardmw.backend.rows import deletion, listed_at, merge_rows
 from shardmw.layout.adoption import listed_backing
 from shardmw.layout.lookup import LEAST_SECONDS, UNCONFIRMED_SECONDS
-from shardmw.layout.moving import (
-    AT_A_TIME,
-    RowMover,
-    deleted_at,
-    heads_of_objects,
-)
+from shardmw.layout.passes import Pace, RowPass
 from shardmw.layout.register import Register
 from shardmw.layout.roots import RootState, read_root
 from shardmw.layout.syncing import (
@@ -65,7 +49,6 @@ from shardmw.layout.syncing import (
 from shardmw.paths import Path
 from shardmw.record import (
     ANNOUNCED,
-    MICROSECONDS,
     PLAIN,
     RETURNING,
     Layout,
@@ -89,19 +72,6 @@ CHECK_SECONDS = 1
 
 #: How often the old place is looked through while it settles.
 PASSES_TO_SETTLE = 3
-
-#: How many places to read at once.
-SOURCES_AT_A_TIME = 4
-
-#: The least rows to read from each of many places that are read side by side.
-#: Of fewer, too few come before the first place's last one.
-LEAST_ROWS = 50
-
-#: About how many batches of rows are moved in a second at a bounded rate.
-BATCHES_A_SECOND = 5
-
-#: For how many seconds the mover may catch up on its bounded rate.
-CATCH_UP_SECONDS = 1
 
 
 class ChangeRefusedError(Exception):
@@ -178,7 +148,7 @@ class Resharding:
         self._checked = 0.0
         # True if the container has synced at some point of the change.
         self._has_synced = False
-        self._paid_until = 0.0
+        self.pace = Pace(options.rows_per_second)
 
     def begin(self, shards: int) -> None:
         """Announce a change, or leave one to the same count as it is.
@@ -433,265 +403,20 @@ class Resharding:
         :param sources: the shards to look through, None for the root
         :returns: how many it has found
         """
-        # Later than the moves of a process whose clock is ahead.
-        changed = time_of_id(target.layout.serial)
-        moved_at = int(max(time.time(), changed) * MICROSECONDS)
-        is_returning = target.layout.phase == RETURNING
-        mover = RowMover(
-            self.backend, self.env, self.path, moved_at, is_returning
-        )
-        # The root keeps the rows of all shards in the order of their names, so
-        # all are read side by side.
-        groups = [(shard,) for shard in sources]
-        if target.layout.shards == 0:
-            groups = [tuple(sources)]
-        found = self._for_each(
-            lambda shards: self._move_out_of(shards, target, mover),
-            groups,
-            SOURCES_AT_A_TIME,
-        )
-        return sum(found)
-
-    def _move_out_of(
-        self, shards: tuple, target: LogicalContainer, mover: RowMover
-    ) -> int:
-        """Move all rows that do not belong to some shards.
-
-        The rows of a page are removed while those of the next are copied.
-
-        :param shards: their indices, None for the root
-        :returns: how many it has found
-        """
-        places = [target.place_in(shard) for shard in shards]
-        found, marker = 0, ''
-        copied: dict[str, list[dict]] = {}
-        while marker is not None:
-            start = marker
-            pages, marker = self._pages(places, start)
-            moving: dict[str, list[dict]] = defaultdict(list)
-            misplaced: dict[str, list[dict]] = defaultdict(list)
-            for place, (agreed, doubtful) in pages.items():
-                existing = self._existing(doubtful, place, target)
-                for row in [*agreed, *existing]:
-                    new_place = target.place_of(row['name'])
-                    if new_place != place:
-                        moving[place].append(row)
-                        misplaced[new_place].append(row)
-                found += len(moving[place]) + len(doubtful) - len(existing)
-            self._pay(sum(map(len, misplaced.values())))
-            self._move_rows(copied, misplaced, start, target, mover)
-            copied = moving
-        self._move_rows(copied, {}, '', target, mover)
-        return found
-
-    def _move_rows(
-        self,
-        copied: dict[str, list[dict]],
-        misplaced: dict[str, list[dict]],
-        start: str,
-        target: LogicalContainer,
-        mover: RowMover,
-    ) -> None:
-        """Remove rows from their places, and copy others to where they belong.
-
-        :param copied: the rows to remove, by the place that they are in
-        :param misplaced: the rows to copy, by the place that they belong to
-        :param start: a name that all of these come after
-        :raises BackendError: if a replica does not take them
-        """
-        root = target.place_in(None)
-
-        def remove(place: str) -> bool:
-            rows = copied[place]
-            return mover.remove(rows, target.policy_index, lambda _: place)
-
-        def copy(place: str) -> bool:
-            rows = misplaced[place]
-            if place == root or target.layout.phase == RETURNING:
-                return self._copy_back(rows, place, start, target, mover)
-            return mover.copy(rows, place, target.policy_index)
-
-        calls = [(remove, place) for place, rows in copied.items() if rows]
-        calls += [(copy, place) for place in misplaced]
-        if not calls:
-            return
-        self._check_record_of_late(target.layout)
-        are_whole = self._for_each(
-            lambda call: call[0](call[1]), calls, AT_A_TIME
-        )
-        if not all(are_whole):
-            raise BackendError(
-                None, 503, 'a replica does not take the rows that move'
-            )
-        self.progress.moved += sum(map(len, copied.values()))
-        self._note()
-
-    def _copy_back(
-        self,
-        rows: list[dict],
-        place: str,
-        start: str,
-        target: LogicalContainer,
-        mover: RowMover,
-    ) -> bool:
-        """Copy rows to a place that they may have been removed from.
-
-        They keep their timestamps if they show then. Others are hidden by the
-        tombstones of rows that were moved out of the place, or by those of
-        clients. They get an offset, by which they are newer than the former.
-
-        :param start: a name that all of them come after
-        :returns: True if every replica has them
-        """
-        policy_index = target.policy_index
-        if not mover.copy(rows, place, policy_index, keeps_timestamps=True):
-            return False
-        marker, shown = start, set()
-        last = max(row['name'] for row in rows)
-        while marker is not None and marker < last:
-            agreed, _, marker = self._page(
-                place, marker, CONTAINER_LISTING_LIMIT
-            )
-            shown.update(row['name'] for row in agreed)
-        hidden = [row for row in rows if row['name'] not in shown]
-        return not hidden or mover.copy(hidden, place, policy_index)
-
-    def _for_each(self, act: Callable, items: list, concurrency: int) -> list:
-        """Call a function for many items at once, and return the results.
-
-        :raises BackendError: if one of the calls does
-        """
-        results = {}
-        failures = []
-
-        def guarded(_shard: None, number: int) -> Answer:
-            try:
-                results[number] = act(items[number])
-            except BackendError as err:
-                failures.append(err)
-            return Answer(None, '200 OK', {}, [])
-
-        calls = [(None, number) for number in range(len(items))]
-        self.backend.fan_out(guarded, calls, concurrency)
-        for failure in failures:
-            raise failure
-        if len(results) < len(items):
-            raise BackendError(None, 503, 'rows could not be moved')
-        return list(results.values())
-
-    def _pages(
-        self, places: list[str], marker: str
-    ) -> tuple[dict[str, tuple[list[dict], list[dict]]], str | None]:
-        """Read the next rows of some places, up to the same name.
-
-        :returns: for each place the rows that all replicas have, and the ones
-                  to ask for the objects of; and the next pages' marker, None
-                  after the last ones
-        :raises BackendError: if a replica does not answer
-        """
-        limit = self._batch()
-        if len(places) > 1:
-            limit = max(LEAST_ROWS, limit // len(places))
-        pages = self._for_each(
-            lambda place: self._page(place, marker, limit), places, AT_A_TIME
-        )
-        pages = dict(zip(places, pages, strict=True))
-        end = min(
-            (end for *_, end in pages.values() if end is not None),
-            default=None,
-        )
-        return {
-            place: self._to_ask(_up_to(end, agreed), _up_to(end, doubtful))
-            for place, (agreed, doubtful, _) in pages.items()
-        }, end
-
-    def _to_ask(
-        self, agreed: list[dict], doubtful: list[dict]
-    ) -> tuple[list[dict], list[dict]]:
-        if self.options.asks_for_objects:
-            return [], [*agreed, *doubtful]
-        return agreed, doubtful
-
-    def _page(
-        self, place: str, marker: str, limit: int
-    ) -> tuple[list[dict], list[dict], str | None]:
-        """Read one page of a place from all of its replicas.
-
-        :returns: the rows that all replicas have, the newest ones of those
-                  that they do not agree on, and the next page's marker, None
-                  after the last one
-        :raises BackendError: if a replica does not answer
-        """
-        answers = ask_primaries(
-            self.backend.proxy_app,
+        row_pass = RowPass(
+            self.backend,
             self.env,
-            *place.split('/', 1),
-            'GET',
-            query=f'format=json&limit={limit}&marker={quote(marker)}',
+            target,
+            self.pace,
+            self.options.asks_for_objects,
+            lambda: self._check_record_of_late(target.layout),
+            self._note_moved,
         )
-        if all(answer.is_missing for answer in answers):
-            return [], [], None
-        if not all(answer.is_success for answer in answers):
-            told = sum(answer.is_success for answer in answers)
-            raise BackendError(
-                None, 503, f'{told} of {len(answers)} replicas list {place}'
-            )
-        if any(a.info()['sharding_state'] in SPLIT_STATES for a in answers):
-            raise BackendError(None, 503, f"Swift's sharder has split {place}")
-        bodies = [b''.join(answer.body) for answer in answers]
-        pages = [orjson.loads(body or b'[]') for body in bodies]
-        ends = [page[-1]['name'] for page in pages if len(page) == limit]
-        end = min(ends, default=None)
-        if len(set(bodies)) == 1:
-            return pages[0], [], end
-        return (*_compared(pages, end), end)
+        return row_pass.run(sources)
 
-    def _existing(
-        self, rows: list[dict], place: str, target: LogicalContainer
-    ) -> list[dict]:
-        """Return the rows whose objects exist, and remove the others.
-
-        A 404 without the timestamp of a tombstone proves nothing.
-
-        :raises BackendError: if an object does not answer
-        """
-        if not rows:
-            return rows
-        policy_index = target.policy_index
-        answers = heads_of_objects(
-            self.backend, self.base, self.path, policy_index, rows
-        )
-        require_success(a for a in answers if not a.is_missing)
-        existing, tombstones = [], []
-        for row, answer in zip(rows, answers, strict=True):
-            deleted = deleted_at(answer)
-            if answer.is_missing and float(deleted) > listed_at(row):
-                tombstones.append(
-                    deletion(row['name'], deleted.internal, policy_index)
-                )
-            else:
-                existing.append(row)
-        if tombstones:
-            self._check_record_of_late(target.layout)
-            merge_rows(self.backend, self.env, place, policy_index, tombstones)
-        return existing
-
-    def _batch(self) -> int:
-        """Return how many rows to read and move at once."""
-        rate = self.options.rows_per_second
-        if not rate:
-            return CONTAINER_LISTING_LIMIT
-        return max(1, min(CONTAINER_LISTING_LIMIT, rate // BATCHES_A_SECOND))
-
-    def _pay(self, rows: int) -> None:
-        """Wait until the bounded rate allows so many rows more."""
-        rate = self.options.rows_per_second
-        if not rate:
-            return
-        now = time.monotonic()
-        start = max(now - CATCH_UP_SECONDS, self._paid_until)
-        self._paid_until = start + rows / rate
-        sleep(max(0, start - now))
+    def _note_moved(self, rows: int) -> None:
+        self.progress.moved += rows
+        self._note()
 
     def _put_shards(self, target: LogicalContainer) -> None:
         for shard in range(target.layout.shards):
@@ -815,31 +540,3 @@ def _sources(target: LogicalContainer) -> list[int | None]:
     layout = target.layout
     former = list(range(layout.shards, layout.backing_count))
     return [*former, None] if layout.shards else former
-
-
-def _up_to(end: str | None, rows: list[dict]) -> list[dict]:
-    """Return the rows up to a name; all if it is None."""
-    return [row for row in rows if end is None or row['name'] <= end]
-
-
-def _compared(
-    pages: list[list[dict]], end: str | None
-) -> tuple[list[dict], list[dict]]:
-    """Return the rows that all pages have, and the newest of the others.
-
-    :param end: the last name to look at; None for all
-    """
-    found: dict[str, list[dict]] = {}
-    for page in pages:
-        for row in page:
-            if end is None or row['name'] <= end:
-                found.setdefault(row['name'], []).append(row)
-    agreed, doubtful = [], []
-    for rows in found.values():
-        newest = max(rows, key=listed_at)
-        is_agreed = all(row == newest for row in rows)
-        if is_agreed and len(rows) == len(pages):
-            agreed.append(newest)
-        else:
-            doubtful.append(newest)
-    return agreed, doubtful

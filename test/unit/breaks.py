@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from unittest import mock
 
 from shardmw.backend.containers import LogicalContainer
-from shardmw.layout import moving, resharding
+from shardmw.layout import moving, passes
 from shardmw.layout.adoption import Adoption
 from shardmw.layout.resharding import Resharding
 from shardmw.record import MICROSECONDS, Layout
@@ -86,13 +86,13 @@ def tombstones_of_now() -> Iterator:
 
 def one_replica_is_trusted() -> Iterator:
     """Move a row that only some replicas have like all others."""
-    compared = resharding._compared
+    compared = passes._compared
 
     def trusted(*args) -> tuple[list, list]:
         agreed, doubtful = compared(*args)
         return [*agreed, *doubtful], []
 
-    yield mock.patch.object(resharding, '_compared', trusted)
+    yield mock.patch.object(passes, '_compared', trusted)
 
 
 BREAKS: dict[str, Callable[[], Iterator]] = {

@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One pass over places, which moves the rows that belong elsewhere.
+
+A page is read from all replicas. A row that not all of them have may be that
+of an object whose deletion one of them has missed, so the object is asked for
+before such a row is copied. A deletion that no replica knows of, because it
+waits on an object server, is found only if the objects of all rows are asked
+for, which is an option.
+
+A row is removed from its place once every replica of the new one has it.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from urllib.parse import quote
+
+import orjson
+from swift.common.constraints import CONTAINER_LISTING_LIMIT
+
+from shardmw.backend.answers import Answer, require_success
+from shardmw.backend.concurrency import sleep
+from shardmw.backend.containers import BackendError, LogicalContainer
+from shardmw.backend.nodes import ask_primaries
+from shardmw.backend.requests import SPLIT_STATES, Backend
+from shardmw.backend.rows import deletion, listed_at, merge_rows
+from shardmw.layout.moving import (
+    AT_A_TIME,
+    RowMover,
+    deleted_at,
+    heads_of_objects,
+)
+from shardmw.record import MICROSECONDS, RETURNING, time_of_id
+
+#: How many places to read at once.
+SOURCES_AT_A_TIME = 4
+
+#: The least rows to read from each of many places that are read side by side.
+#: Of fewer, too few come before the first place's last one.
+LEAST_ROWS = 50
+
+#: About how many batches of rows are moved in a second at a bounded rate.
+BATCHES_A_SECOND = 5
+
+#: For how many seconds the mover may catch up on its bounded rate.
+CATCH_UP_SECONDS = 1
+
+
+class Pace:
+    """Bounds how many rows are moved a second.
+
+    :param rate: rows a second; 0 for no bound
+    """
+
+    def __init__(self, rate: int) -> None:
+        self._rate = rate
+        self._paid_until = 0.0
+
+    @property
+    def batch(self) -> int:
+        """Return how many rows to read and move at once."""
+        if not self._rate:
+            return CONTAINER_LISTING_LIMIT
+        batch = self._rate // BATCHES_A_SECOND
+        return max(1, min(CONTAINER_LISTING_LIMIT, batch))
+
+    def pay(self, rows: int) -> None:
+        """Wait until so many rows more may be moved."""
+        if not self._rate:
+            return
+        now = time.monotonic()
+        start = max(now - CATCH_UP_SECONDS, self._paid_until)
+        self._paid_until = start + rows / self._rate
+        sleep(max(0, start - now))
+
+
+class RowPass:
+    """Looks through places of a container once.
+
+    :param target: the container, in the layout that says where rows belong
+    :param asks_for_objects: True to ask for the object of every row
+    :param check: called before rows are written; raises if the layout is not
+                  that of the target any more
+    :param report: called with the number of rows that have been moved
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        env: dict,
+        target: LogicalContainer,
+        pace: Pace,
+        asks_for_objects: bool,
+        check: Callable[[], None],
+        report: Callable[[int], None],
+    ) -> None:
+        self.backend = backend
+        self.env = env
+        self.base = backend.owner_env(env)
+        self.target = target
+        self.pace = pace
+        self._asks_for_objects = asks_for_objects
+        self._check = check
+        self._report = report
+        # Later than the moves of a process whose clock is ahead.
+        changed = time_of_id(target.layout.serial)
+        moved_at = int(max(time.time(), changed) * MICROSECONDS)
+        is_returning = target.layout.phase == RETURNING
+        self.mover = RowMover(
+            backend, env, target.path, moved_at, is_returning
+        )
+
+    def run(self, sources: list[int | None]) -> int:
+        """Move the rows that do not belong where they are.
+
+        :param sources: the shards to look through, None for the root
+        :returns: how many rows it has found
+        :raises BackendError: if a place does not answer, or not all replicas
+                              take their rows
+        """
+        # The root keeps the rows of all shards in the order of their names, so
+        # all are read side by side.
+        groups = [(shard,) for shard in sources]
+        if self.target.layout.shards == 0:
+            groups = [tuple(sources)]
+        found = self._for_each(self._move_out_of, groups, SOURCES_AT_A_TIME)
+        return sum(found)
+
+    def _move_out_of(self, shards: tuple[int | None, ...]) -> int:
+        """Move all rows that do not belong to some shards.
+
+        The rows of a page are removed while those of the next are copied.
+
+        :param shards: their indices, None for the root
+        :returns: how many it has found
+        """
+        places = [self.target.place_in(shard) for shard in shards]
+        found, marker = 0, ''
+        copied: dict[str, list[dict]] = {}
+        while marker is not None:
+            start = marker
+            pages, marker = self._pages(places, start)
+            moving: dict[str, list[dict]] = defaultdict(list)
+            misplaced: dict[str, list[dict]] = defaultdict(list)
+            for place, (agreed, doubtful) in pages.items():
+                existing = self._existing(doubtful, place)
+                for row in [*agreed, *existing]:
+                    new_place = self.target.place_of(row['name'])
+                    if new_place != place:
+                        moving[place].append(row)
+                        misplaced[new_place].append(row)
+                found += len(moving[place]) + len(doubtful) - len(existing)
+            self.pace.pay(sum(map(len, misplaced.values())))
+            self._move_rows(copied, misplaced, start)
+            copied = moving
+        self._move_rows(copied, {}, '')
+        return found
+
+    def _move_rows(
+        self,
+        copied: dict[str, list[dict]],
+        misplaced: dict[str, list[dict]],
+        start: str,
+    ) -> None:
+        """Remove rows from their places, and copy others to where they belong.
+
+        :param copied: the rows to remove, by the place that they are in
+        :param misplaced: the rows to copy, by the place that they belong to
+        :param start: a name that all of these come after
+        :raises BackendError: if a replica does not take them
+        """
+        root = self.target.place_in(None)
+
+        def remove(place: str) -> bool:
+            rows = copied[place]
+            return self.mover.remove(
+                rows, self.target.policy_index, lambda _: place
+            )
+
+        def copy(place: str) -> bool:
+            rows = misplaced[place]
+            if place == root or self.target.layout.phase == RETURNING:
+                return self._copy_back(rows, place, start)
+            return self.mover.copy(rows, place, self.target.policy_index)
+
+        calls = [(remove, place) for place, rows in copied.items() if rows]
+        calls += [(copy, place) for place in misplaced]
+        if not calls:
+            return
+        self._check()
+        are_whole = self._for_each(
+            lambda call: call[0](call[1]), calls, AT_A_TIME
+        )
+        if not all(are_whole):
+            raise BackendError(
+                None, 503, 'a replica does not take the rows that move'
+            )
+        self._report(sum(map(len, copied.values())))
+
+    def _copy_back(
+        self,
+        rows: list[dict],
+        place: str,
+        start: str,
+    ) -> bool:
+        """Copy rows to a place that they may have been removed from.
+
+        They keep their timestamps if they show then. Others are hidden by the
+        tombstones of rows that were moved out of the place, or by those of
+        clients. They get an offset, by which they are newer than the former.
+
+        :param start: a name that all of them come after
+        :returns: True if every replica has them
+        """
+        policy_index = self.target.policy_index
+        if not self.mover.copy(
+            rows, place, policy_index, keeps_timestamps=True
+        ):
+            return False
+        marker, shown = start, set()
+        last = max(row['name'] for row in rows)
+        while marker is not None and marker < last:
+            agreed, _, marker = self._page(
+                place, marker, CONTAINER_LISTING_LIMIT
+            )
+            shown.update(row['name'] for row in agreed)
+        hidden = [row for row in rows if row['name'] not in shown]
+        return not hidden or self.mover.copy(hidden, place, policy_index)
+
+    def _for_each(self, act: Callable, items: list, concurrency: int) -> list:
+        """Call a function for many items at once.
+
+        :returns: the results, in the order of the items
+
+        :raises BackendError: if one of the calls does
+        """
+        results = {}
+        failures = []
+
+        def guarded(_shard: None, number: int) -> Answer:
+            try:
+                results[number] = act(items[number])
+            except BackendError as err:
+                failures.append(err)
+            return Answer(None, '200 OK', {}, [])
+
+        calls = [(None, number) for number in range(len(items))]
+        self.backend.fan_out(guarded, calls, concurrency)
+        for failure in failures:
+            raise failure
+        if len(results) < len(items):
+            raise BackendError(None, 503, 'rows could not be moved')
+        return [results[number] for number in range(len(items))]
+
+    def _pages(
+        self, places: list[str], marker: str
+    ) -> tuple[dict[str, tuple[list[dict], list[dict]]], str | None]:
+        """Read the next rows of some places, up to the same name.
+
+        :returns: for each place the rows that all replicas have, and the ones
+                  to ask for the objects of; and the next pages' marker, None
+                  after the last ones
+        :raises BackendError: if a replica does not answer
+        """
+        limit = self.pace.batch
+        if len(places) > 1:
+            limit = max(LEAST_ROWS, limit // len(places))
+        pages = self._for_each(
+            lambda place: self._page(place, marker, limit), places, AT_A_TIME
+        )
+        pages = dict(zip(places, pages, strict=True))
+        end = min(
+            (end for *_, end in pages.values() if end is not None),
+            default=None,
+        )
+        return {
+            place: self._to_ask(_up_to(end, agreed), _up_to(end, doubtful))
+            for place, (agreed, doubtful, _) in pages.items()
+        }, end
+
+    def _to_ask(
+        self, agreed: list[dict], doubtful: list[dict]
+    ) -> tuple[list[dict], list[dict]]:
+        if self._asks_for_objects:
+            return [], [*agreed, *doubtful]
+        return agreed, doubtful
+
+    def _page(
+        self, place: str, marker: str, limit: int
+    ) -> tuple[list[dict], list[dict], str | None]:
+        """Read one page of a place from all of its replicas.
+
+        :returns: the rows that all replicas have, the newest ones of those
+                  that they do not agree on, and the next page's marker, None
+                  after the last one
+        :raises BackendError: if a replica does not answer
+        """
+        answers = ask_primaries(
+            self.backend.proxy_app,
+            self.env,
+            *place.split('/', 1),
+            'GET',
+            query=f'format=json&limit={limit}&marker={quote(marker)}',
+        )
+        if all(answer.is_missing for answer in answers):
+            return [], [], None
+        if not all(answer.is_success for answer in answers):
+            told = sum(answer.is_success for answer in answers)
+            raise BackendError(
+                None, 503, f'{told} of {len(answers)} replicas list {place}'
+            )
+        if any(a.info()['sharding_state'] in SPLIT_STATES for a in answers):
+            raise BackendError(None, 503, f"Swift's sharder has split {place}")
+        bodies = [b''.join(answer.body) for answer in answers]
+        pages = [orjson.loads(body or b'[]') for body in bodies]
+        ends = [page[-1]['name'] for page in pages if len(page) == limit]
+        end = min(ends, default=None)
+        if len(set(bodies)) == 1:
+            return pages[0], [], end
+        return (*_compared(pages, end), end)
+
+    def _existing(self, rows: list[dict], place: str) -> list[dict]:
+        """Return the rows whose objects exist, and remove the others.
+
+        A 404 without the timestamp of a tombstone proves nothing.
+
+        :raises BackendError: if an object does not answer
+        """
+        if not rows:
+            return rows
+        policy_index = self.target.policy_index
+        answers = heads_of_objects(
+            self.backend, self.base, self.target.path, policy_index, rows
+        )
+        require_success(a for a in answers if not a.is_missing)
+        existing, tombstones = [], []
+        for row, answer in zip(rows, answers, strict=True):
+            deleted = deleted_at(answer)
+            if answer.is_missing and float(deleted) > listed_at(row):
+                tombstones.append(
+                    deletion(row['name'], deleted.internal, policy_index)
+                )
+            else:
+                existing.append(row)
+        if tombstones:
+            self._check()
+            merge_rows(self.backend, self.env, place, policy_index, tombstones)
+        return existing
+
+
+def _up_to(end: str | None, rows: list[dict]) -> list[dict]:
+    """Return the rows up to a name; all if it is None."""
+    return [row for row in rows if end is None or row['name'] <= end]
+
+
+def _compared(
+    pages: list[list[dict]], end: str | None
+) -> tuple[list[dict], list[dict]]:
+    """Return the rows that all pages have, and the newest of the others.
+
+    :param end: the last name to look at; None for all
+    """
+    found: dict[str, list[dict]] = {}
+    for page in pages:
+        for row in page:
+            if end is None or row['name'] <= end:
+                found.setdefault(row['name'], []).append(row)
+    agreed, doubtful = [], []
+    for rows in found.values():
+        newest = max(rows, key=listed_at)
+        is_agreed = all(row == newest for row in rows)
+        if is_agreed and len(rows) == len(pages):
+            agreed.append(newest)
+        else:
+            doubtful.append(newest)
+    return agreed, doubtful
