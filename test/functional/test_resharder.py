@@ -257,8 +257,11 @@ class TestSeveralDaemons:
             for shards in (4, 0):
                 admin.detach(client, 'shared', shards)
                 wait_until(lambda: is_done(admin, client, 'shared'))
-        assert not work.history.refused
-        assert '\n'.join(work.history.check()[:3]) == ''
+        history = work.history
+        # Object servers refuse some requests for one object that meet.
+        assert 'page: 503' not in history.refused
+        wrong = history.violations()
+        assert [history.text(each) for each in wrong[:1]] == []
         left = [n for n in names if client.head('shared', n).status == 200]
         assert client.listing('shared').names() == sorted(left)
         assert shards_of(client, 'shared') == 0
