@@ -16,8 +16,9 @@ EXTRAS = test,tools,lint,conformance
 
 # The tests of one file run in one process, with a cluster of its own.
 # Unit tests run Swift's proxy with the sockets of green threads, so they have
-# processes of their own.
-PYTEST_JOBS = -n 2 --dist loadfile
+# processes of their own. Some of the longest files have few tests: they must not
+# come last.
+PYTEST_JOBS = -n 2 --dist loadfile --no-loadscope-reorder
 
 # pytest's exit code for an option such as -k that selects no test
 NONE_IS_FINE = $(if $(PYTEST),|| [ $$? -eq 5 ])
