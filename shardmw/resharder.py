@@ -45,7 +45,7 @@ from shardmw.layout.resharding import (
 from shardmw.layout.roots import read_root
 from shardmw.paths import Path
 from shardmw.placement import can_be_sharded, versions_owner
-from shardmw.record import MOVING, LayoutError, time_of_id
+from shardmw.record import MOVING, Layout, LayoutError, time_of_id
 
 SECTION = 'shardmw-resharder'
 
@@ -149,6 +149,9 @@ class Resharder(Daemon):
         # The containers whose rows this process moves now.
         self._moving: set[tuple[str, str]] = set()
         self._swept: dict[tuple[str, str], float] = {}
+        # The last record of each change that has been made to its end. What
+        # follows the record may have been interrupted.
+        self._completed: dict[tuple[str, str], str | None] = {}
         # When registered containers were first seen without a change.
         self._unneeded: dict[tuple[str, str], float] = {}
         # The last progress that was logged, by container.
@@ -235,12 +238,15 @@ class Resharder(Daemon):
             root = read_root(self.cluster.backend, self.cluster.env, path)
             self._looking.discard(key)
             layout = root.record
-            if layout and layout.is_changing:
+            if layout is None or self._is_over(layout):
+                self._drop(path)
+                return
+            if self._completed.get(key) != layout.serial:
                 self._unneeded.pop(key, None)
                 resharding.run()
-            elif layout is None or self._is_over(layout.serial):
-                self._drop(path)
-            elif self._is_due(key):
+                root = read_root(self.cluster.backend, self.cluster.env, path)
+                self._completed[key] = root.record and root.record.serial
+            if not layout.is_changing and self._is_due(key):
                 self._take_slot(key)
                 adopt_all(self.cluster.backend, self.cluster.env, path)
                 self._swept[key] = time.monotonic()
@@ -287,9 +293,10 @@ class Resharder(Daemon):
             if root.record and root.record.is_changing:
                 self.changes.register.note(path)
 
-    def _is_over(self, serial: str) -> bool:
+    def _is_over(self, layout: Layout) -> bool:
         """Return True if no rows from before a change can come any more."""
-        return time.time() - time_of_id(serial) > self.reclaim_age
+        age = time.time() - time_of_id(layout.serial)
+        return not layout.is_changing and age > self.reclaim_age
 
     def _log(self, key: tuple[str, str], progress: Progress) -> None:
         state = (progress.phase, progress.problem)

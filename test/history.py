@@ -63,7 +63,7 @@ class Write(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """What a read has shown of an object; None for what it does not show."""
+    """Hold what a read has shown of an object, None for what it does not."""
 
     value: str | None = None
     meta: str | None = None
@@ -98,7 +98,7 @@ class Violation(NamedTuple):
 
 
 class History:
-    """What clients have done and seen.
+    """Record what clients have done and seen.
 
     :ivar counts: the operations by method
     :ivar refused: the requests that were refused, by method and status

@@ -225,7 +225,7 @@ class Audit:
                     resharding.put_shard(target, each.shard)
             if self.looks_for_objects:
                 self._remove_without_objects(target)
-            resharding.sweep()
+        resharding.sweep()
         adopt_all(cluster.backend, cluster.env, path)
 
     def _remove_without_objects(self, target: LogicalContainer) -> None:

@@ -412,12 +412,14 @@ class _Run:
         is_for_reconciler = (
             self.root.exists and policy_index != self.root.policy_index
         )
+        hidden = hidden_account(self.path.account)
         for place, moving in by_place(rows, destination).items():
             if source == self.path and not self._can_take_strays(place):
                 continue
-            if not self.mover.copy(
-                moving, place, policy_index, is_for_reconciler
-            ):
+            # No row returns to a backing container, but rows do to a root.
+            is_fresh = place.startswith(f'{hidden}/')
+            adds_offset = not (is_fresh or is_for_reconciler)
+            if not self.mover.copy(moving, place, policy_index, adds_offset):
                 continue
             self.mover.remove(moving, policy_index, place_in_source)
             self.moved += len(moving)

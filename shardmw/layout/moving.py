@@ -16,7 +16,6 @@ from shardmw.backend.answers import Answer, require_success
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import merge_rows, moved_row, tombstone
 from shardmw.paths import Path
-from shardmw.placement import hidden_account
 
 #: How many objects to ask for, or places to write to, at once.
 AT_A_TIME = 32
@@ -35,44 +34,32 @@ class RowMover:
 
     :param path: the path of the logical container
     :param moved_at: the time of the move, in microseconds since 1970
-    :param is_returning: True if rows may move to backing containers that they
-                         have been removed from
     """
 
     def __init__(
-        self,
-        backend: Backend,
-        env: dict,
-        path: Path,
-        moved_at: int,
-        is_returning: bool = False,
+        self, backend: Backend, env: dict, path: Path, moved_at: int
     ) -> None:
         self.backend = backend
         self.env = env
         self.path = path
         self.moved_at = moved_at
-        self._fresh = '' if is_returning else hidden_account(path.account)
 
     def copy(
         self,
         rows: list[dict],
         place: str,
         policy_index: int,
-        keeps_timestamps: bool = False,
+        adds_offset: bool = False,
     ) -> bool:
         """Copy listed rows to a place, ``account/container``.
 
-        A copy has the timestamp of its row with an offset that grows with each
-        move, so that it can return to a place that the row was removed from.
-        Backing containers need no offset: no row returns to them, unless a
-        change is cancelled.
-
-        :param keeps_timestamps: True to add no offset
+        :param adds_offset: True to add an offset to the timestamps that grows
+                            with each move. Then rows can return to a place
+                            that they have been removed from.
         :returns: True if every replica has them
         :raises BackendError: if fewer than a majority have
         """
-        is_fresh = place.split('/', 1)[0] == self._fresh
-        moved_at = 0 if keeps_timestamps or is_fresh else self.moved_at
+        moved_at = self.moved_at if adds_offset else 0
         copies = [
             moved_row(row, policy_index, moved_at)
             for row in self._complete(rows)

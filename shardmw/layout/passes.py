@@ -105,10 +105,7 @@ class RowPass:
         # Later than the moves of a process whose clock is ahead.
         changed = time_of_id(target.layout.serial)
         moved_at = int(max(time.time(), changed) * MICROSECONDS)
-        is_returning = target.layout.phase == RETURNING
-        self.mover = RowMover(
-            backend, env, target.path, moved_at, is_returning
-        )
+        self.mover = RowMover(backend, env, target.path, moved_at)
 
     def run(self, sources: list[int | None]) -> int:
         """Move the rows that do not belong where they are.
@@ -213,9 +210,7 @@ class RowPass:
         :returns: True if every replica has them
         """
         policy_index = self.target.policy_index
-        if not self.mover.copy(
-            rows, place, policy_index, keeps_timestamps=True
-        ):
+        if not self.mover.copy(rows, place, policy_index):
             return False
         marker, shown = start, set()
         last = max(row['name'] for row in rows)
@@ -225,7 +220,9 @@ class RowPass:
             )
             shown.update(row['name'] for row in agreed)
         hidden = [row for row in rows if row['name'] not in shown]
-        return not hidden or self.mover.copy(hidden, place, policy_index)
+        return not hidden or self.mover.copy(
+            hidden, place, policy_index, adds_offset=True
+        )
 
     def _for_each(self, act: Callable, items: list, concurrency: int) -> list:
         """Call a function for many items at once.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators run: the command and the daemon that change layouts."""
+"""Run the command and the daemon that change layouts."""
 
 import configparser
 import contextlib

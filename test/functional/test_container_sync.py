@@ -99,7 +99,7 @@ def filled(sides) -> dict[str, Pair]:
 
 @pytest.fixture(scope='module')
 def changed(sides, filled) -> dict[str, Pair]:
-    """The same pairs, with what was changed before the next pass."""
+    """Change each pair before the next pass, and return them."""
     uploaded = {kinds: pair.here.bodies() for kinds, pair in filled.items()}
     for kinds, pair in filled.items():
         pair.assert_alike()
@@ -330,7 +330,7 @@ class TestReceiving:
 
 @pytest.mark.parametrize('kind', KINDS)
 class TestSwitch:
-    """Of a container that has objects already."""
+    """A container that has objects already gets settings."""
 
     @pytest.fixture
     def target(self, sides) -> Container:

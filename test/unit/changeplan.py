@@ -84,7 +84,7 @@ class Step(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What happens in a world.
+    """Describe what happens in a world.
 
     :param former: the number of shards at the beginning
     :param shards: the number to change to

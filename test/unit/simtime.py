@@ -82,7 +82,7 @@ class SimulatedHub(BaseHub):
         return scheduled
 
     def add(self, *args):
-        raise NotImplementedError('simulated servers have no sockets')
+        raise RuntimeError('simulated servers have no sockets')
 
     def wait(self, seconds: float | None = None) -> None:
         """Let time pass, up to the next timer."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the checker of histories accepts, and what it reports."""
+"""Test what the checker of histories accepts, and what it reports."""
 
 import math
 

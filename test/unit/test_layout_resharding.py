@@ -222,6 +222,22 @@ def test_the_register_lists_what_changes(swift):
     assert list(register.changes(ACCOUNT)) == []
 
 
+def test_the_register_lists_a_change_that_was_dropped_as_it_began(
+    swift, monkeypatch
+):
+    fill(swift)
+    register = Register(backend(swift), environ())
+    write = Resharding._write
+
+    def write_and_drop(self, *args):
+        write(self, *args)
+        register.remove(PATH)
+
+    monkeypatch.setattr(Resharding, '_write', write_and_drop)
+    change(swift).begin(4)
+    assert list(register.changes(ACCOUNT)) == [PATH]
+
+
 def test_a_killed_change_is_carried_on_by_another_process(swift, proxy):
     fill(swift)
     change(swift).begin(4)

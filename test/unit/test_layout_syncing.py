@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a sharded container keeps its settings of container sync."""
+"""Test where a sharded container keeps its settings of container sync."""
 
 import time
 
@@ -345,6 +345,81 @@ class TestResharding:
         phases = self.reshard(swift, 2)
         assert states == [['', KEY, TO]]
         assert phases.index(WAITING_FOR_SYNC) < phases.index('moving')
+
+    @pytest.fixture
+    def waits(self, monkeypatch) -> list[str]:
+        """The phases in which changes wait for container-sync."""
+        phases = []
+        monkeypatch.setattr(
+            Resharding,
+            '_sleep',
+            lambda _change, _seconds, layout: phases.append(layout.phase),
+        )
+        return phases
+
+    def test_waits_for_old_deletions_and_for_the_end_of_a_pass(
+        self, swift, app, waits
+    ):
+        ask(swift, app, 'PUT', 201, **SETTINGS_OF_A_PUT)
+        self.reshard(swift, 2)
+        assert waits == ['announced', 'moving']
+
+    def test_waits_also_if_the_settings_are_removed_meanwhile(
+        self, swift, app, waits, monkeypatch
+    ):
+        def remove_settings(_change, _seconds, layout):
+            if not waits:
+                set_settings(swift, app, '', '')
+            waits.append(layout.phase)
+
+        ask(swift, app, 'PUT', 201, **SETTINGS_OF_A_PUT)
+        monkeypatch.setattr(Resharding, '_sleep', remove_settings)
+        self.reshard(swift, 2)
+        assert waits == ['announced', 'moving']
+
+    def test_that_was_killed_at_its_end_is_completed_by_another_process(
+        self, swift, app, monkeypatch
+    ):
+        create(swift, app, 2)
+        set_settings(swift, app)
+
+        def killed(*args):
+            if not args[2].layout.is_changing:
+                raise KeyboardInterrupt
+            return direct_sync(*args)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(resharding, 'direct_sync', killed)
+            with pytest.raises(KeyboardInterrupt):
+                self.reshard(swift, 0)
+        assert values(swift, ACCOUNT, 'c') == ['', KEY, TO]
+        Resharding(backend(swift), environ(), PATH, ONCE).run()
+        assert values(swift, ACCOUNT, 'c') == [TO, KEY, '']
+
+    def test_keeps_the_settings_if_a_second_mover_is_late(self, swift, app):
+        create(swift, app, 2)
+        set_settings(swift, app)
+        change = Resharding(backend(swift), environ(), PATH, ONCE)
+        change.begin(0)
+        change._step()
+        moving = LogicalContainer('v1', ACCOUNT, 'c', {}, layout_of(swift))
+        began = time.time()
+        change.run()
+        direct_sync(backend(swift), environ(), moving, began)
+        assert values(swift, ACCOUNT, 'c') == [TO, KEY, '']
+
+    def test_that_ends_during_a_change_of_settings_refuses_it(
+        self, swift, app
+    ):
+        create(swift, app, 2)
+        set_settings(swift, app)
+        change = Resharding(backend(swift), environ(), PATH, ONCE)
+        change.begin(0)
+        change._step()
+        swift.before('POST', CONTAINER, change.run)
+        ask(swift, app, status=503, X_Container_Sync_To=OTHER)
+        ask(swift, app, X_Container_Sync_To=OTHER)
+        assert values(swift, ACCOUNT, 'c')[0] == OTHER
 
     def test_takes_a_key_along_for_a_later_change(self, swift, app):
         ask(swift, app, 'PUT', 201, X_Container_Sync_Key=KEY)

@@ -2,67 +2,24 @@
 """The commands that change layouts: output, refusals and exit codes."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from shardmw.bench.native import shard_natively
 from shardmw.placement import hidden_account
-from shardmw.saio import Cluster, ClusterOptions
-from test.functional.backing import Backing, put_rows
+from test.functional.backing import put_rows
 from test.functional.client import Client
-from test.functional.conftest import SHARD_COUNT_HEADER, account_maker, logins
+from test.functional.conftest import SHARD_COUNT_HEADER
 from test.functional.operating import (
-    SETTINGS,
     SETTLE_SECONDS,
     Admin,
-    Resharder,
     fill,
     shards_of,
 )
-from test.functional.unfiltered import running_unfiltered_proxy
 
 SHARDED = {'headers': {SHARD_COUNT_HEADER: '4'}}
 VERSIONED = {'X-Versions-Enabled': 'true'}
-
-
-@pytest.fixture(scope='module')
-def cluster(tmp_path_factory) -> Iterator[Cluster]:
-    options = ClusterOptions(settings=SETTINGS)
-    with Cluster(tmp_path_factory.mktemp('changes'), options) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope='module')
-def new_account(cluster) -> Callable[[], Client]:
-    return account_maker(logins(cluster))
-
-
-@pytest.fixture
-def client(new_account) -> Client:
-    """The owner of an account that nobody used before."""
-    return new_account()
-
-
-@pytest.fixture(scope='module')
-def admin(cluster) -> Admin:
-    return Admin(cluster)
-
-
-@pytest.fixture(scope='module')
-def resharder(cluster) -> Resharder:
-    return Resharder(cluster)
-
-
-@pytest.fixture(scope='module')
-def unfiltered_proxy(cluster) -> Iterator[str]:
-    with running_unfiltered_proxy(cluster) as url:
-        yield url
-
-
-@pytest.fixture
-def backing(client, unfiltered_proxy) -> Backing:
-    return Backing(client.on(unfiltered_proxy))
 
 
 def path_of(client: Client, container: str) -> str:

@@ -10,25 +10,20 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from shardmw.placement import hidden_account
-from shardmw.saio import Cluster, ClusterOptions
-from test.functional.backing import Backing, put_rows, write_record
+from test.functional.backing import put_rows, write_record
 from test.functional.client import Client
 from test.functional.conftest import (
     RESELLER_ADMIN,
     SHARD_COUNT_HEADER,
-    account_maker,
     logins,
 )
 from test.functional.history import Clients
 from test.functional.operating import (
-    SETTINGS,
     Admin,
-    Resharder,
     fill,
     shards_of,
     wait_until,
 )
-from test.functional.unfiltered import running_unfiltered_proxy
 
 #: More rows than this in one database are too many, for a test.
 ROWS_PER_SHARD = 5
@@ -36,45 +31,6 @@ AUTO = {'auto_reshard': 'true', 'rows_per_shard': ROWS_PER_SHARD}
 SHRINK = {'auto_shrink': 'true', 'rows_per_shard': ROWS_PER_SHARD}
 
 MOVING = re.compile(r'AUTH_\S+/(\S+): (moving|settling), ')
-
-
-@pytest.fixture(scope='module')
-def cluster(tmp_path_factory) -> Iterator[Cluster]:
-    options = ClusterOptions(settings=SETTINGS)
-    with Cluster(tmp_path_factory.mktemp('resharder'), options) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope='module')
-def new_account(cluster) -> Callable[[], Client]:
-    return account_maker(logins(cluster))
-
-
-@pytest.fixture
-def client(new_account) -> Client:
-    """The owner of an account that nobody used before."""
-    return new_account()
-
-
-@pytest.fixture(scope='module')
-def admin(cluster) -> Admin:
-    return Admin(cluster)
-
-
-@pytest.fixture(scope='module')
-def resharder(cluster) -> Resharder:
-    return Resharder(cluster)
-
-
-@pytest.fixture(scope='module')
-def unfiltered_proxy(cluster) -> Iterator[str]:
-    with running_unfiltered_proxy(cluster) as url:
-        yield url
-
-
-@pytest.fixture
-def backing(client, unfiltered_proxy) -> Backing:
-    return Backing(client.on(unfiltered_proxy))
 
 
 def sharded(count: int) -> dict:
@@ -293,6 +249,21 @@ class TestGoingOn:
         assert shards_of(client, 'c') == 4
         assert client.listing('c').names() == names
 
+    def test_with_a_change_whose_command_was_killed_as_it_cleaned_up(
+        self, client, admin, resharder, backing
+    ):
+        names = fill(client, 'c', 3, headers=sharded(4))
+        path = f'{client.account}/c'
+        command = admin.start('reshard', path, '2', '--settle-seconds', '0')
+        assert any('cleaning up' in line for line in command.stderr)
+        command.send_signal(signal.SIGKILL)
+        command.communicate()
+        assert is_done(admin, client, 'c')
+        assert len(backing.layout_ids('c')) == 2
+        resharder.once()
+        assert len(backing.layout_ids('c')) == 1
+        assert client.listing('c').names() == names
+
     def test_with_a_change_that_is_announced_while_it_runs(
         self, client, admin, resharder
     ):
@@ -380,18 +351,13 @@ class TestLateRows:
             wait_until(lambda: 'c' not in admin.changes(client))
 
     def test_are_looked_for_once_an_interval(
-        self, cluster, client, changed, admin, resharder, backing
+        self, cluster, client, changed, admin, resharder
     ):
+        moved = f'{client.account}/c: 1 rows of late'
         with resharder.running(late_rows_interval=3) as daemon:
-            for name in ('late', 'later'):
+            for number, name in enumerate(('late', 'later'), 1):
                 put_rows(cluster, client.account, 'c', [name])
-                wait_until(lambda: backing.root_names('c') == [])
-            assert (
-                daemon.log().count(
-                    'rows of late or unfiltered writes were moved'
-                )
-                == 2
-            )
+                wait_until(lambda n=number: daemon.log().count(moved) == n)
 
 
 class TestFailures:
