@@ -16,9 +16,11 @@ EXTRAS = test,tools,lint,conformance
 
 # The tests of one file run in one process, with a cluster of its own.
 # Unit tests run Swift's proxy with the sockets of green threads, so they have
-# processes of their own. Some of the longest files have few tests: they must not
-# come last.
-PYTEST_JOBS = -n 2 --dist loadfile --no-loadscope-reorder
+# processes of their own. Functional tests often wait for daemons and caches, so
+# three processes keep two cores busy. Some of the longest files have few tests:
+# they must not come last.
+UNIT_JOBS = -n 2 --dist loadfile --no-loadscope-reorder
+FUNCTIONAL_JOBS = -n 3 --dist loadfile --no-loadscope-reorder
 
 # pytest's exit code for an option such as -k that selects no test
 NONE_IS_FINE = $(if $(PYTEST),|| [ $$? -eq 5 ])
@@ -51,8 +53,8 @@ demo: $(INSTALLED) memcached
 
 .PHONY: test
 test: lint memcached
-	python -m pytest $(PYTEST_JOBS) test/unit $(PYTEST) $(NONE_IS_FINE)
-	python -m pytest $(PYTEST_JOBS) test/functional $(PYTEST) $(NONE_IS_FINE)
+	python -m pytest $(UNIT_JOBS) test/unit $(PYTEST) $(NONE_IS_FINE)
+	python -m pytest $(FUNCTIONAL_JOBS) test/functional $(PYTEST) $(NONE_IS_FINE)
 	$(if $(PYTEST),,python -m test.conformance $(CONFORMANCE_PART))
 
 .PHONY: conformance
@@ -64,7 +66,7 @@ conformance: $(INSTALLED) memcached
 faults: $(INSTALLED) memcached
 	@python -m test.faults $(if $(SECONDS),--seconds $(SECONDS)) \
 	    $(if $(SEED),--seed $(SEED)) $(FAULTS)
-	$(if $(FAULTS),,python -m pytest $(PYTEST_JOBS) test/faults)
+	$(if $(FAULTS),,python -m pytest $(FUNCTIONAL_JOBS) test/faults)
 
 .PHONY: lint
 lint: $(INSTALLED)

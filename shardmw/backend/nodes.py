@@ -5,9 +5,14 @@ They use what the proxy app has: its rings, timeouts and error limits.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from urllib.parse import quote
 
-from swift.common.bufferedhttp import http_connect
+from swift.common import bufferedhttp
+from swift.common.bufferedhttp import (
+    BufferedHTTPConnection,
+    BufferedHTTPResponse,
+)
 from swift.common.exceptions import ConnectionTimeout, ShortReadError
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.http import is_server_error
@@ -18,6 +23,7 @@ from swift.proxy.server import Application
 
 from shardmw.backend.answers import Answer
 from shardmw.backend.concurrency import Timeout
+from shardmw.backend.connections import Connection, Connections
 
 #: How long to wait for the slow replicas of a container when a majority has
 #: answered and is enough.
@@ -33,7 +39,6 @@ def request_headers(app: Application, env: dict) -> dict[str, str]:
         'X-Timestamp': Timestamp.now().internal,
         'X-Backend-Allow-Reserved-Names': 'true',
         'User-Agent': app.backend_user_agent,
-        'Connection': 'close',
     }
 
 
@@ -46,38 +51,41 @@ def ask_node(
     headers: Mapping[str, str],
     query: str = '',
     body: bytes = b'',
+    connections: Connections | None = None,
 ) -> Answer:
     """Send one request to one container server and read the whole answer.
 
     :param path: ``/account/container``, a native string
     :param query: the quoted query string
+    :param connections: those to use for a GET or HEAD; None for one of its own
     :raises Exception: and Timeout, if the server does not answer
     """
-    ip, port = get_ip_port(node, headers)
+    address = get_ip_port(node, headers)
     if body:
         headers = {**headers, 'Content-Length': str(len(body))}
-    started = time.time()
-    with ConnectionTimeout(app.conn_timeout):
-        connection = http_connect(
-            ip,
-            port,
-            node['device'],
-            part,
-            method,
-            path,
-            headers=headers,
-            query_string=query,
-        )
-    app.set_node_timing(node, time.time() - started)
-    with Timeout(app.node_timeout):
-        if body:
-            connection.send(body)
-        response = connection.getresponse()
-    response.swift_conn = connection
+    if connections is None:
+        headers = {**headers, 'Connection': 'close'}
+    url = quote(f'/{node["device"]}/{part}{path}')
+    if query:
+        url += f'?{query}'
+
+    def send(wire: BufferedHTTPConnection) -> None:
+        wire.putrequest(method, url)
+        for name, value in headers.items():
+            wire.putheader(name, value)
+        wire.endheaders()
+
+    used = connections and _use_again(app, connections, address, send)
+    connection, response = used or _use_new(app, node, address, send, body)
+    response.swift_conn = connection.wire
+    answer_body = None
     try:
         answer_body = _body_of(app, response)
     finally:
-        close_swift_conn(response)
+        if answer_body is None or connections is None or response.will_close:
+            close_swift_conn(response)
+        else:
+            connections.keep(*address, connection)
     app.check_response(node, 'Container', response, method, path, answer_body)
     return Answer(
         None,
@@ -85,6 +93,52 @@ def ask_node(
         HeaderKeyDict(response.getheaders()),
         [answer_body],
     )
+
+
+def _use_again(
+    app: Application,
+    connections: Connections,
+    address: tuple[str, int],
+    send: Callable[[BufferedHTTPConnection], None],
+) -> tuple[Connection, BufferedHTTPResponse] | None:
+    """Send a request on an open connection.
+
+    :returns: None if there is none, or if the server has closed it
+    """
+    connection = connections.take(*address)
+    if connection is None:
+        return None
+    try:
+        with Timeout(app.node_timeout):
+            send(connection.wire)
+            return connection, connection.wire.getresponse()
+    except (Exception, Timeout) as err:
+        connection.wire.close()
+        # The others may be as useless.
+        connections.close(*address)
+        if isinstance(err, Timeout):
+            raise
+        return None
+
+
+def _use_new(
+    app: Application,
+    node: dict,
+    address: tuple[str, int],
+    send: Callable[[BufferedHTTPConnection], None],
+    body: bytes,
+) -> tuple[Connection, BufferedHTTPResponse]:
+    """Send a request on a connection of its own."""
+    ip, port = address
+    started = time.time()
+    with ConnectionTimeout(app.conn_timeout):
+        wire = bufferedhttp.BufferedHTTPConnection(f'{ip}:{port}')
+        send(wire)
+    app.set_node_timing(node, time.time() - started)
+    with Timeout(app.node_timeout):
+        if body:
+            wire.send(body)
+        return Connection(wire), wire.getresponse()
 
 
 def ask_primaries(

@@ -19,6 +19,7 @@ from swift.proxy.server import Application
 
 from shardmw.backend.answers import Answer
 from shardmw.backend.concurrency import Timeout
+from shardmw.backend.connections import Connections
 from shardmw.backend.containers import (
     SWIFT_SOURCE,
     BackendError,
@@ -55,6 +56,8 @@ class Backend:
         self.app = app
         self.logger = logger
         self.concurrency = concurrency
+        #: To container servers, for reads of shards.
+        self.connections = Connections()
 
     @property
     def proxy_app(self) -> Application | None:

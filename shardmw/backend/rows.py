@@ -15,6 +15,11 @@ from shardmw.backend.containers import BackendError
 from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import Backend
 
+#: How long strays stay in the root after they were copied to their shards.
+#: A listing that takes less time may read the shards and the root at once: it
+#: finds them in one of the two.
+STAY_SECONDS = 1
+
 #: For how many seconds since 1970 to keep what they are in a timestamp.
 CACHED_SECONDS = 32_768
 

@@ -89,7 +89,14 @@ class ShardReads:
         for node in nodes:
             try:
                 answer = ask_node(
-                    app, node, part, method, path, self._headers, query
+                    app,
+                    node,
+                    part,
+                    method,
+                    path,
+                    self._headers,
+                    query,
+                    connections=self.backend.connections,
                 )
             except (Exception, Timeout):
                 app.exception_occurred(

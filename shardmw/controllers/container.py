@@ -191,15 +191,18 @@ class ContainerController:
         self.logger.increment('container.GET')
         started = time.monotonic()
         listing = ListingRequest(self.backend, req, target)
+        is_ordered = not listing.is_unordered(params)
         with self._without_memcached(req):
-            root = listing.read_root()
+            root = listing.read_root(params if is_ordered else None)
         if not root.is_success:
             return self._refused_by_root(req, path, root)
         present = self._target_of(req, path, root)
         if present is None:
+            listing.stop()
             return Verbatim(root)
         is_moved = root.object_count and self._adopt_strays(req, present)
         if is_moved or present.layout != target.layout:
+            listing.stop()
             target = present
             listing = ListingRequest(self.backend, req, target)
             with self._without_memcached(req):

@@ -13,8 +13,10 @@ or deleted: they move to the shards of the container's layout, or, if it is
 plain or gone, to the root, which thereby comes back like any Swift container
 that takes a late row.
 
-A row is removed from its old place once every replica of the new one has it.
-Moving rows is idempotent; it may stop at any point, and two movers do no harm.
+A row is removed from its old place once every replica of the new one has it. A
+stray stays in the root for another STAY_SECONDS, as listings may read the root
+and the shards at once. Moving rows is idempotent; it may stop at any point,
+and two movers do no harm.
 
 A late row may be of an object that has been deleted: the tombstone went to a
 layout that has been deleted, too. So the object of a row that is older than
@@ -33,10 +35,14 @@ from swift.common.http import HTTP_CONFLICT
 from swift.common.utils import quote as quote_path
 
 from shardmw.backend.answers import Answer
-from shardmw.backend.concurrency import Event
+from shardmw.backend.concurrency import Event, sleep
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.requests import Backend
-from shardmw.backend.rows import all_replicas_answer, listed_at
+from shardmw.backend.rows import (
+    STAY_SECONDS,
+    all_replicas_answer,
+    listed_at,
+)
 from shardmw.layout.lookup import Layouts
 from shardmw.layout.moving import (
     AT_A_TIME,
@@ -322,6 +328,8 @@ class _Run:
         self._whole = whole
         self._sources: list[Path] = []
         self._failures = 0
+        # Rows of the present source that have been copied, and their policy.
+        self._copied_rows: list[tuple[list[dict], int]] = []
         moved_at = int(time.time() * MICROSECONDS)
         self.mover = RowMover(backend, env, path, moved_at)
 
@@ -367,6 +375,12 @@ class _Run:
 
     def _move_rows(self, source: Path) -> None:
         """Move the rows of a container, as many as are left to move."""
+        try:
+            self._look_through(source)
+        finally:
+            self._remove_copied(source)
+
+    def _look_through(self, source: Path) -> None:
         marker = self._copied.get(source, '')
         self._sources.append(source)
         while (
@@ -419,10 +433,18 @@ class _Run:
             # No row returns to a backing container, but rows do to a root.
             is_fresh = place.startswith(f'{hidden}/')
             adds_offset = not (is_fresh or is_for_reconciler)
-            if not self.mover.copy(moving, place, policy_index, adds_offset):
-                continue
-            self.mover.remove(moving, policy_index, place_in_source)
-            self.moved += len(moving)
+            if self.mover.copy(moving, place, policy_index, adds_offset):
+                self._copied_rows.append((moving, policy_index))
+
+    def _remove_copied(self, source: Path) -> None:
+        """Remove the rows that are at their new place, too."""
+        copied, self._copied_rows = self._copied_rows, []
+        if copied and source == self.path:
+            sleep(STAY_SECONDS)
+        place_in_source = self._place_in(source)
+        for rows, policy_index in copied:
+            self.mover.remove(rows, policy_index, place_in_source)
+            self.moved += len(rows)
 
     def _can_take_strays(self, place: str) -> bool:
         """Return True if every replica of a place could take rows.

@@ -7,7 +7,9 @@ before such a row is copied. A deletion that no replica knows of, because it
 waits on an object server, is found only if the objects of all rows are asked
 for, which is an option.
 
-A row is removed from its place once every replica of the new one has it.
+A row is removed from its place once every replica of the new one has it. A
+stray stays in the root for another STAY_SECONDS, as listings may read the root
+and the shards at once.
 """
 
 import time
@@ -23,7 +25,12 @@ from shardmw.backend.concurrency import sleep
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import SPLIT_STATES, Backend
-from shardmw.backend.rows import deletion, listed_at, merge_rows
+from shardmw.backend.rows import (
+    STAY_SECONDS,
+    deletion,
+    listed_at,
+    merge_rows,
+)
 from shardmw.layout.moving import (
     AT_A_TIME,
     RowMover,
@@ -132,6 +139,7 @@ class RowPass:
         :returns: how many it has found
         """
         places = [self.target.place_in(shard) for shard in shards]
+        has_strays = None in shards and not self.target.layout.is_changing
         found, marker = 0, ''
         copied: dict[str, list[dict]] = {}
         while marker is not None:
@@ -150,6 +158,8 @@ class RowPass:
             self.pace.pay(sum(map(len, misplaced.values())))
             self._move_rows(copied, misplaced, start)
             copied = moving
+            if has_strays and any(moving.values()):
+                sleep(STAY_SECONDS)
         self._move_rows(copied, {}, '')
         return found
 

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The requests behind one listing of a sharded container.
 
-The root is read before any shard, and while the layout changes, all places
-that rows move out of before those that they move into: a row that moves
-meanwhile is then found in one of the two. If a shard cannot be read, the
-listing fails. There is never a partial listing.
+Places that rows move out of are read before those that they move into: a row
+that moves meanwhile is then found in one of the two. While the layout changes,
+these are the former shards or the root. Otherwise only strays move, from the
+root to the shards. They stay in both for a while, so the shards are read at
+the same time as the root; if that takes too long, or there are strays, they
+are read again.
+
+If a shard cannot be read, the listing fails. There is never a partial listing.
 """
 
+import time
 from collections import Counter
 from urllib.parse import quote
 
@@ -14,8 +19,10 @@ from swift.common.constraints import MAX_HEADER_SIZE
 from swift.common.swob import Request
 
 from shardmw.backend.answers import Answer, require_success
-from shardmw.backend.containers import LogicalContainer
+from shardmw.backend.concurrency import spawn
+from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.requests import Backend, newest_header
+from shardmw.backend.rows import STAY_SECONDS
 from shardmw.backend.shard_reads import ShardReads
 from shardmw.listing.merge import Ask, Page
 from shardmw.listing.params import ListingParams
@@ -59,6 +66,8 @@ class ListingRequest:
         #: Their headers have the counts.
         self.answers: dict[int, Answer] = {}
         self._requests: Counter[int] = Counter()
+        # The green thread that reads the shards beside the root.
+        self._beside = None
         self._query_room = self._room_for_query()
 
     @property
@@ -79,14 +88,30 @@ class ListingRequest:
             default=0,
         )
 
-    def read_root(self) -> Answer:
+    def read_root(self, params: ListingParams | None = None) -> Answer:
         """Send the client's own request to the root.
 
+        :param params: those of an ordered listing, to read the shards beside
+                       the root; None to read them later
         :returns: the root's answer, whatever it is
         """
+        started = time.monotonic()
+        if params and not self.target.layout.is_changing:
+            self._beside = spawn(self._read_shards, params)
         self._requests[ROOT] += 1
         root = self.answers[ROOT] = self.backend.send_as_client(self.req)
+        is_late = time.monotonic() - started >= STAY_SECONDS
+        # A stray may have come after the objects were counted.
+        has_strays = root.object_count > 0 or _rows_in(root).names
+        if is_late or has_strays or not root.is_success:
+            self.stop()
         return root
+
+    def stop(self) -> None:
+        """End the requests to shards that are under way."""
+        if self._beside is not None:
+            self._beside.kill()
+            self._beside = None
 
     def rows(self, params: ListingParams) -> Rows:
         """Return the page of an ordered listing.
@@ -94,6 +119,9 @@ class ListingRequest:
         :raises BackendError: if the root or a shard cannot be read
         """
         root = self._answer_of_root()
+        if self._beside is not None:
+            return self._rows_beside()
+        self.answers = {ROOT: root}
         page = Page((), params.limit, params.reverse)
         page.merge(_rows_in(root))
         for stage in self.target.read_stages():
@@ -102,6 +130,23 @@ class ListingRequest:
         if self.target.moves_to_root:
             page.merge(self._read_root_again(params))
         return page.rows()
+
+    def _read_shards(self, params: ListingParams) -> Rows | BackendError:
+        """Return the rows that the shards have for a page, or the failure."""
+        page = Page(
+            range(self.target.layout.shards), params.limit, params.reverse
+        )
+        try:
+            self._fill(page, params)
+        except BackendError as err:
+            return err
+        return page.rows()
+
+    def _rows_beside(self) -> Rows:
+        rows = self._beside.wait()
+        if isinstance(rows, BackendError):
+            raise rows
+        return rows
 
     def is_unordered(self, params: ListingParams) -> bool:
         """Return True if the page may have any order.

@@ -27,6 +27,8 @@ class AnsweringServer(socketserver.ThreadingTCPServer):
     """Keeps the head of every request, in the order they came.
 
     And how long its body was.
+
+    :ivar accepted: the number of connections
     """
 
     daemon_threads = True
@@ -42,6 +44,7 @@ class AnsweringServer(socketserver.ThreadingTCPServer):
             self.socket = tls.wrap_socket(self.socket, server_side=True)
         self.heads: list[bytes] = []
         self.body_bytes: list[int] = []
+        self.accepted = 0
         self._answers = answers
         self._lock = threading.Lock()
 
@@ -53,6 +56,7 @@ class AnsweringServer(socketserver.ThreadingTCPServer):
 
 class _Handler(socketserver.StreamRequestHandler):
     def handle(self) -> None:
+        self.server.accepted += 1
         while head := self._read_request():
             response = self.server.answer(head)
             if response is None:

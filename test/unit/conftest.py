@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from shardmw.bench import signals
+from shardmw.layout import adoption, passes
 from test.unit.fakeswift import FakeSwift, fake_swift
 
 #: Both profiles try the same examples in every run, so that a test fails for
@@ -39,6 +40,12 @@ def replicated() -> Iterator[FakeSwift]:
     """Swift's proxy app, with three replicas of every container."""
     with fake_swift(replicas=3) as swift:
         yield swift
+
+
+@pytest.fixture(autouse=True)
+def _strays_move_at_once(monkeypatch):
+    for module in (adoption, passes):
+        monkeypatch.setattr(module, 'STAY_SECONDS', 0)
 
 
 @pytest.fixture(autouse=True)

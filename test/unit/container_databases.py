@@ -92,6 +92,8 @@ class ContainerServers:
         self.containers = containers
         #: Status codes to answer with instead, by ``account/container``.
         self.statuses: dict[str, int] = {}
+        #: Called with ``account/container`` before each answer is looked up.
+        self.before: Callable[[str], None] = lambda _container: None
         #: Called with ``account/container`` after each answer.
         self.after: Callable[[str], None] = lambda _container: None
         #: What was asked: ``account/container`` and the parameters.
@@ -123,9 +125,10 @@ class ContainerServers:
         database = self.containers.get(container)
         if database is None:
             return HTTPNotFound()
+        self.before(container)
+        count = str(len(database.names))
         body = json.dumps(database.rows(params)).encode()
         self.after(container)
-        count = str(len(database.names))
         headers = {'X-Container-Object-Count': count}
         return Response(body=body, headers=headers)
 

@@ -185,6 +185,7 @@ class ServerResponse:
         code, _, self.reason = status.partition(' ')
         self.status = int(code)
         self.length = len(body)
+        self.will_close = True
         self._headers = headers
         self._body = BytesIO(body)
 

@@ -2,7 +2,7 @@
 """Reads of shards at their servers, and those that are left to the app."""
 
 import socket
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from swift.common.middleware.proxy_logging import ProxyLoggingMiddleware
@@ -13,6 +13,7 @@ from swift.proxy.server import Application
 
 from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.requests import Backend
+from shardmw.backend.shard_reads import ShardReads
 from shardmw.record import Layout
 from test.functional.answering import answering
 
@@ -103,11 +104,15 @@ def port_of(url: str) -> int:
     return int(url.rpartition(':')[2])
 
 
-def read(app, method: str = 'GET', **env):
+def reads_of(backend: Backend, **env) -> ShardReads:
     env = {**Request.blank('/v1/a/c').environ, **env}
     env['swift.infocache'] = {'account/a': {'status': 200}}
     target = LogicalContainer('v1', 'a', 'c', INFO, Layout('65a1b2c3d4e5f', 4))
-    reads = Backend(app, get_logger({}), 4).shard_reads(env, target)
+    return backend.shard_reads(env, target)
+
+
+def read(app, method: str = 'GET', **env):
+    reads = reads_of(Backend(app, get_logger({}), 4), **env)
     return reads.read(2, method, 'limit=3')
 
 
@@ -129,6 +134,7 @@ def test_it_is_asked_as_the_app_would():
     assert 'X-Backend-Allow-Reserved-Names: true' in headers
     assert 'X-Backend-Record-Type: auto' in headers
     assert 'Referer: GET http://localhost/v1/a/c' in headers
+    assert 'Connection: close' not in headers
 
 
 @pytest.mark.parametrize(
@@ -216,3 +222,44 @@ def test_a_head_has_no_body(proxy):
     app = proxy(response('204 No Content', X_Container_Object_Count=5))
     answer = read(app, 'HEAD')
     assert (answer.object_count, answer.body) == (5, [b''])
+
+
+class TestConnectionThatStaysOpen:
+    OPEN = GOOD.replace(b'Connection: close\r\n', b'')
+    EMPTY = b'HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n'
+
+    @contextmanager
+    def server(self, *answers: bytes | None):
+        """Run a server; gives it, the app and reads of a container."""
+        with answering(lambda number: answers[number]) as server:
+            app = Proxy(Ring([port_of(server.url)]), {})
+            yield server, app, reads_of(Backend(app, get_logger({}), 4))
+
+    @pytest.mark.parametrize(
+        ('method', 'answer'), [('GET', OPEN), ('HEAD', EMPTY)]
+    )
+    def test_is_used_again(self, method, answer):
+        with self.server(*[answer] * 3) as (server, _app, reads):
+            for _ in range(3):
+                assert reads.read(2, method).is_success
+        assert server.accepted == 1
+
+    def test_is_not_kept_if_the_server_closes_it(self):
+        with self.server(GOOD, GOOD) as (server, _app, reads):
+            for _ in range(2):
+                assert reads.read(2, 'GET').body == [LISTING]
+        assert server.accepted == 2
+
+    def test_that_was_closed_meanwhile_is_replaced(self):
+        with self.server(self.OPEN, b'', self.OPEN) as (server, app, reads):
+            for _ in range(2):
+                assert reads.read(2, 'GET').body == [LISTING]
+        assert server.accepted == 2
+        assert not app.error_limiter.stats
+
+    def test_to_a_server_that_stops_answering_is_an_error(self):
+        with self.server(self.OPEN, None) as (server, app, reads):
+            assert reads.read(2, 'GET').is_success
+            assert reads.read(2, 'GET').status == 503
+        assert server.accepted == 1
+        assert app.error_limiter.stats

@@ -363,6 +363,19 @@ class TestStrays:
         assert listed(swift) == strays
         assert swift.rows(ACCOUNT, 'c') == {}
 
+    def test_stay_in_the_root_while_listings_may_be_under_way(
+        self, swift, proxy, strays, monkeypatch
+    ):
+        waits = []
+
+        def wait(seconds: float) -> None:
+            waits.append((seconds, listed(swift), swift.rows(ACCOUNT, 'c')))
+
+        monkeypatch.setattr(adoption_module, 'sleep', wait)
+        monkeypatch.setattr(adoption_module, 'STAY_SECONDS', 3)
+        proxy.look()
+        assert waits == [(3, strays, strays)]
+
     def test_that_are_not_there_cost_no_listing_of_the_root(
         self, swift, proxy
     ):

@@ -13,6 +13,11 @@ SEEDS = 12
 BUDGET_SECONDS = 30
 
 
+@pytest.fixture(autouse=True)
+def _strays_move_at_once():
+    """Time is simulated: strays stay as long as they have to."""
+
+
 @pytest.mark.parametrize('seed', range(SEEDS))
 def test_listings_show_what_last_write_wins_says(seed):
     assert report(draw(seed)) == ''

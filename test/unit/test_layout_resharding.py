@@ -7,7 +7,7 @@ from swift.common.swob import Request
 from swift.common.utils import Timestamp
 
 from shardmw.backend.requests import Backend
-from shardmw.layout import resharding
+from shardmw.layout import passes, resharding
 from shardmw.layout.adoption import listed_backing
 from shardmw.layout.register import Register
 from shardmw.layout.resharding import (
@@ -366,6 +366,20 @@ class TestSweep:
         assert change(swift).sweep() == 0
         assert listed(swift, proxy) == [*NAMES, 'stray']
         assert figures(swift, proxy)[0] == 61
+
+    def test_leaves_strays_in_the_root_for_a_while(self, swift, monkeypatch):
+        fill(swift, 4)
+        swift.put_row(f'{ROOT}/stray', size=2)
+        waits = []
+
+        def wait(seconds: float) -> None:
+            waits.append((seconds, list(swift.rows(ACCOUNT, 'c'))))
+
+        monkeypatch.setattr(passes, 'sleep', wait)
+        monkeypatch.setattr(passes, 'STAY_SECONDS', 3)
+        change(swift).sweep()
+        assert waits == [(3, ['stray'])]
+        assert swift.rows(ACCOUNT, 'c') == {}
 
     def test_leaves_plain_and_changing_containers_alone(self, swift):
         fill(swift)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Listings through the backend, from container servers in memory."""
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from urllib.parse import urlencode
@@ -9,8 +10,10 @@ import pytest
 from swift.common.swob import Request
 from swift.common.utils import get_logger
 
+from shardmw.backend.concurrency import Timeout, sleep
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.requests import Backend
+from shardmw.listing import request
 from shardmw.listing.params import ListingParams
 from shardmw.listing.request import ROOT, ListingRequest
 from shardmw.listing.rows import to_json
@@ -57,17 +60,22 @@ class Twins:
                 name for name in names if shard_of(name, SHARDS) == i
             )
 
-    def request(self, params: ListingParams) -> ListingRequest:
+    def request(
+        self, params: ListingParams, target: LogicalContainer = TARGET
+    ) -> ListingRequest:
         query = query_of(params) | {'limit': params.limit}
         req = Request.blank(f'/v1/a/c?{urlencode(query)}')
         req.environ['swift.infocache'] = {}
-        return ListingRequest(self.backend, req, TARGET)
+        return ListingRequest(self.backend, req, target)
 
     def listing(self, params: ListingParams) -> ListingRequest:
         """Return a listing whose root was read."""
         listing = self.request(params)
-        assert listing.read_root().is_success
+        assert listing.read_root(params).is_success
         return listing
+
+    def names_in_root(self) -> list[str]:
+        return self.sharded.containers[PLAIN].names
 
     def of_plain(self, params: ListingParams) -> bytes:
         """Return the listing of the plain container."""
@@ -81,7 +89,8 @@ class Twins:
 
     def unordered(self, params: ListingParams) -> list[str]:
         """Return the names on a page of the unordered listing."""
-        listing = self.listing(params)
+        listing = self.request(params)
+        assert listing.read_root().is_success
         return listing.unordered_rows(params, expected=10).names
 
 
@@ -123,13 +132,6 @@ class TestOrdered:
     def test_a_page_is_that_of_a_plain_container(self, twins, params, strays):
         twins.fill(NAMES, strays)
         assert_alike(twins, params)
-
-    def test_the_root_is_read_before_any_shard(self, twins):
-        twins.fill(NAMES)
-        twins.of_sharded(ListingParams(5))
-        asked = [container for container, _ in twins.sharded.requests]
-        assert asked[0] == PLAIN
-        assert sorted(asked[1:3]) == BACKING
 
     def test_a_row_that_moves_out_of_the_root_meanwhile_is_listed(self, twins):
         twins.fill(NAMES, ['stray'])
@@ -198,6 +200,84 @@ class TestOrdered:
         listing.answers[ROOT] = twins.request(params).read_root()
         assert listing.rows(params).names == NAMES[:5]
         assert len(twins.sharded.asked(PLAIN)) == 1
+
+
+class TestShardsBesideTheRoot:
+    """The shards are read at the same time as the root."""
+
+    PARAMS = ListingParams(10_000)
+
+    @pytest.fixture
+    def answer_root_last(self, twins) -> None:
+        """Have the root answer when the shards have answered."""
+        twins.sharded.before = lambda container: (
+            self.wait_for_shards(twins) if container == PLAIN else None
+        )
+
+    def wait_for_shards(self, twins) -> None:
+        with Timeout(5):
+            while len(twins.sharded.requests) < 1 + SHARDS:
+                sleep()
+
+    def move_stray_first(self, twins) -> None:
+        """Have a stray move after the shards were read, before the root is."""
+        twins.fill(NAMES, ['stray'])
+
+        def move(container: str) -> None:
+            if container == PLAIN and 'stray' in twins.names_in_root():
+                self.wait_for_shards(twins)
+                twins.fill([*NAMES, 'stray'])
+
+        twins.sharded.before = move
+
+    @pytest.mark.usefixtures('answer_root_last')
+    def test_are_read_once(self, twins):
+        twins.fill(NAMES)
+        listing = twins.listing(self.PARAMS)
+        assert listing.rows(self.PARAMS).names == NAMES
+        assert len(twins.sharded.requests) == 1 + SHARDS
+        assert listing.request_count == 1 + SHARDS
+
+    @pytest.mark.usefixtures('answer_root_last')
+    def test_are_read_again_if_the_root_has_rows(self, twins):
+        twins.fill(NAMES, ['stray'])
+        names = twins.listing(self.PARAMS).rows(self.PARAMS).names
+        assert names == [*NAMES, 'stray']
+        assert len(twins.sharded.requests) == 1 + 2 * SHARDS
+
+    def test_are_read_again_if_that_took_too_long(self, twins, monkeypatch):
+        monkeypatch.setattr(request, 'STAY_SECONDS', 0)
+        self.move_stray_first(twins)
+        names = twins.listing(self.PARAMS).rows(self.PARAMS).names
+        assert names == [*NAMES, 'stray']
+
+    def test_show_no_stray_that_did_not_stay(self, twins):
+        """Whoever moves strays has to wait: this is why."""
+        self.move_stray_first(twins)
+        assert twins.listing(self.PARAMS).rows(self.PARAMS).names == NAMES
+
+    def test_are_not_read_before_the_root_if_the_layout_changes(self, twins):
+        twins.fill(NAMES)
+        target = replace(TARGET, layout=LAYOUT.announced(4, time.time()))
+        twins.sharded.before = lambda _container: sleep()
+        twins.request(self.PARAMS, target).read_root(self.PARAMS)
+        assert [each for each, _ in twins.sharded.requests] == [PLAIN]
+
+    @pytest.mark.usefixtures('answer_root_last')
+    def test_that_cannot_be_read_fail_the_listing(self, twins):
+        twins.fill(NAMES)
+        twins.sharded.statuses[BACKING[1]] = 500
+        listing = twins.listing(self.PARAMS)
+        with pytest.raises(BackendError, match='shard 1 answered 500'):
+            listing.rows(self.PARAMS)
+
+    def test_are_not_read_on_if_the_root_fails(self, twins):
+        twins.fill(NAMES)
+        twins.sharded.statuses[PLAIN] = 503
+        twins.request(self.PARAMS).read_root(self.PARAMS)
+        for _ in range(9):
+            sleep()
+        assert [each for each, _ in twins.sharded.requests] == [PLAIN]
 
 
 class TestCosts:
