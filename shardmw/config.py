@@ -26,6 +26,7 @@ OPTION_NAMES = (
     'default_shards',
     'fanout_concurrency',
     'head_cache_seconds',
+    'idle_connections',
     'log_sleep_time_seconds',
     'max_shards',
     'max_sleep_time_seconds',
@@ -155,6 +156,8 @@ class Options:
                               for, at most ``max_shards``; reseller admins may
                               ask for ``max_shards``
     :param fanout_concurrency: concurrent reads of shards for one request
+    :param idle_connections: how many connections to each container server stay
+                             open after shards were read
     :param stats_cache_seconds: how old the sums may be that quotas and rate
                                 limits use
     :param head_cache_seconds: how old the sums may be that a HEAD of a
@@ -176,6 +179,7 @@ class Options:
     max_shards: int
     client_max_shards: int
     fanout_concurrency: int
+    idle_connections: int
     stats_cache_seconds: int
     head_cache_seconds: int
     rate_limits: RateLimits
@@ -222,6 +226,7 @@ def parse_options(conf: Mapping[str, str]) -> Options:
         max_shards=max_shards,
         client_max_shards=min(client_max_shards, max_shards),
         fanout_concurrency=_integer(conf, 'fanout_concurrency', 4, 1, 1024),
+        idle_connections=_integer(conf, 'idle_connections', 4, 0, 1024),
         stats_cache_seconds=stats_cache_seconds,
         head_cache_seconds=_integer(conf, 'head_cache_seconds', 5, 0, 60),
         rate_limits=_rate_limits(conf, stats_cache_seconds),

@@ -126,7 +126,9 @@ class ShardMiddleware:
     """Hands each request to the controller of its kind."""
 
     def __init__(self, app: Callable, options: Options, logger) -> None:
-        backend = Backend(app, logger, options.fanout_concurrency)
+        backend = Backend(
+            app, logger, options.fanout_concurrency, options.idle_connections
+        )
         stats = SummedStats(backend, options.stats_cache_seconds)
         account_stats = AccountStats(backend, options.head_cache_seconds)
         head_cache = HeadCache(options.head_cache_seconds)

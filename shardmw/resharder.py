@@ -149,9 +149,9 @@ class Resharder(Daemon):
         # The containers whose rows this process moves now.
         self._moving: set[tuple[str, str]] = set()
         self._swept: dict[tuple[str, str], float] = {}
-        # The last record of each change that has been made to its end. What
-        # follows the record may have been interrupted.
-        self._completed: dict[tuple[str, str], str | None] = {}
+        # The serial of each container's last record, once what follows it is
+        # done: whoever has written it may have been interrupted.
+        self._completed: dict[tuple[str, str], str] = {}
         # When registered containers were first seen without a change.
         self._unneeded: dict[tuple[str, str], float] = {}
         # The last progress that was logged, by container.
@@ -241,15 +241,18 @@ class Resharder(Daemon):
             if layout is None or self._is_over(layout):
                 self._drop(path)
                 return
-            if self._completed.get(key) != layout.serial:
+            if layout.is_changing:
                 self._unneeded.pop(key, None)
                 resharding.run()
-                root = read_root(self.cluster.backend, self.cluster.env, path)
-                self._completed[key] = root.record and root.record.serial
-            if not layout.is_changing and self._is_due(key):
+                return
+            if self._is_due(key):
                 self._take_slot(key)
                 adopt_all(self.cluster.backend, self.cluster.env, path)
                 self._swept[key] = time.monotonic()
+                self._moving.discard(key)
+            if self._completed.get(key) != layout.serial:
+                resharding.complete()
+                self._completed[key] = layout.serial
         except BackendError as err:
             self.logger.error('%s: %s', name, err)
         except LayoutError as err:

@@ -2,72 +2,85 @@
 """Connections to container servers that stay open between requests.
 
 A listing sends a small request to each shard. To accept a connection costs a
-container server a seventh of the processor time of such a request.
+container server a seventh of the processor time of such a request. But each
+open connection counts against the server's ``max_clients``, so few stay open,
+and only for a moment.
 """
 
 import time
-from collections import defaultdict, deque
+from collections import defaultdict
 from typing import NamedTuple
 
-#: How long a connection stays open without a request. Servers keep it for
-#: their client_timeout, 60 s.
-IDLE_SECONDS = 5
+from swift.common.bufferedhttp import BufferedHTTPConnection
 
-#: How many connections to a server stay open without a request.
-MOST_IDLE = 8
+from shardmw.backend.concurrency import sleep, spawn
 
-#: After how many requests a connection is closed. A connection belongs to one
-#: of a server's processes; new ones go to those that have time.
+#: How long a connection stays open without a request.
+IDLE_SECONDS = 1
+
+#: Close a connection after so many requests. It belongs to one process of the
+#: server; a new connection is accepted by a process that is not busy.
 MOST_REQUESTS = 50
 
 
 class Connection(NamedTuple):
     """An open connection.
 
-    :param wire: a :class:`BufferedHTTPConnection` of Swift
+    :param http: the connection of Swift
     :param requests: how many requests it was used for
     :param idle_since: in seconds of the monotonic clock
     """
 
-    wire: object
+    http: BufferedHTTPConnection
     requests: int = 0
     idle_since: float = 0
 
 
 class Connections:
-    """Holds the connections that no request uses at present.
+    """Holds connections while no request uses them.
 
-    Those of servers that get no more requests are not closed here.
+    :param most_idle: how many to hold for a server at most
     """
 
-    def __init__(self) -> None:
-        self._idle: dict[tuple[str, int], deque[Connection]] = defaultdict(
-            deque
-        )
+    def __init__(self, most_idle: int) -> None:
+        self.most_idle = most_idle
+        # By address, the one that has been idle for longest first.
+        self._idle: dict[tuple[str, int], list[Connection]] = defaultdict(list)
+        self._is_closing = False
 
     def take(self, ip: str, port: int) -> Connection | None:
         """Return a connection to a server, None if there is none."""
-        idle = self._idle[ip, port]
-        oldest = time.monotonic() - IDLE_SECONDS
-        while idle:
-            connection = idle.popleft()
-            if connection.idle_since >= oldest:
-                return connection
-            connection.wire.close()
-        return None
+        idle = self._idle.get((ip, port))
+        return idle.pop() if idle else None
 
     def keep(self, ip: str, port: int, connection: Connection) -> None:
-        """Keep a connection for the next request, after one more request."""
+        """Hold a connection that was used for one more request."""
         idle = self._idle[ip, port]
         requests = connection.requests + 1
-        if requests < MOST_REQUESTS and len(idle) < MOST_IDLE:
-            idle.append(
-                Connection(connection.wire, requests, time.monotonic())
-            )
-        else:
-            connection.wire.close()
+        if requests == MOST_REQUESTS or len(idle) >= self.most_idle:
+            connection.http.close()
+            return
+        idle.append(Connection(connection.http, requests, time.monotonic()))
+        if not self._is_closing:
+            self._is_closing = True
+            spawn(self._close_in_time)
 
     def close(self, ip: str, port: int) -> None:
         """Close the connections to a server."""
         for connection in self._idle.pop((ip, port), ()):
-            connection.wire.close()
+            connection.http.close()
+
+    def _close_in_time(self) -> None:
+        """Close connections that stay idle, until there are none."""
+        while self._idle:
+            sleep(IDLE_SECONDS / 2)
+            self._close_old()
+        self._is_closing = False
+
+    def _close_old(self) -> None:
+        oldest = time.monotonic() - IDLE_SECONDS
+        for address, idle in list(self._idle.items()):
+            while idle and idle[0].idle_since < oldest:
+                idle.pop(0).http.close()
+            if not idle:
+                del self._idle[address]

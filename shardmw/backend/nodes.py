@@ -4,6 +4,7 @@
 They use what the proxy app has: its rings, timeouts and error limits.
 """
 
+import socket
 import time
 from collections.abc import Callable, Mapping
 from urllib.parse import quote
@@ -28,6 +29,8 @@ from shardmw.backend.connections import Connection, Connections
 #: How long to wait for the slow replicas of a container when a majority has
 #: answered and is enough.
 SLOW_SECONDS = 1
+
+MILLISECONDS = 1000
 
 NO_ANSWER = Answer(None, '503 No Answer', HeaderKeyDict(), [])
 
@@ -57,7 +60,8 @@ def ask_node(
 
     :param path: ``/account/container``, a native string
     :param query: the quoted query string
-    :param connections: those to use for a GET or HEAD; None for one of its own
+    :param connections: those to use, if the request has no body; None to open
+                        one for this request
     :raises Exception: and Timeout, if the server does not answer
     """
     address = get_ip_port(node, headers)
@@ -69,15 +73,15 @@ def ask_node(
     if query:
         url += f'?{query}'
 
-    def send(wire: BufferedHTTPConnection) -> None:
-        wire.putrequest(method, url)
+    def send(http: BufferedHTTPConnection) -> None:
+        http.putrequest(method, url)
         for name, value in headers.items():
-            wire.putheader(name, value)
-        wire.endheaders()
+            http.putheader(name, value)
+        http.endheaders()
 
     used = connections and _use_again(app, connections, address, send)
     connection, response = used or _use_new(app, node, address, send, body)
-    response.swift_conn = connection.wire
+    response.swift_conn = connection.http
     answer_body = None
     try:
         answer_body = _body_of(app, response)
@@ -109,14 +113,20 @@ def _use_again(
     if connection is None:
         return None
     try:
+        # A request that a host does not confirm soon gets a new connection.
+        connection.http.sock.setsockopt(
+            socket.IPPROTO_TCP,
+            socket.TCP_USER_TIMEOUT,
+            int(app.conn_timeout * MILLISECONDS),
+        )
         with Timeout(app.node_timeout):
-            send(connection.wire)
-            return connection, connection.wire.getresponse()
-    except (Exception, Timeout) as err:
-        connection.wire.close()
-        # The others may be as useless.
+            send(connection.http)
+            return connection, connection.http.getresponse()
+    except BaseException as err:
+        connection.http.close()
+        # The server may have closed the others, too, or hang.
         connections.close(*address)
-        if isinstance(err, Timeout):
+        if not isinstance(err, Exception):
             raise
         return None
 
@@ -128,17 +138,21 @@ def _use_new(
     send: Callable[[BufferedHTTPConnection], None],
     body: bytes,
 ) -> tuple[Connection, BufferedHTTPResponse]:
-    """Send a request on a connection of its own."""
+    """Send a request on a new connection."""
     ip, port = address
     started = time.time()
-    with ConnectionTimeout(app.conn_timeout):
-        wire = bufferedhttp.BufferedHTTPConnection(f'{ip}:{port}')
-        send(wire)
-    app.set_node_timing(node, time.time() - started)
-    with Timeout(app.node_timeout):
-        if body:
-            wire.send(body)
-        return Connection(wire), wire.getresponse()
+    http = bufferedhttp.BufferedHTTPConnection(f'{ip}:{port}')
+    try:
+        with ConnectionTimeout(app.conn_timeout):
+            send(http)
+        app.set_node_timing(node, time.time() - started)
+        with Timeout(app.node_timeout):
+            if body:
+                http.send(body)
+            return Connection(http), http.getresponse()
+    except BaseException:
+        http.close()
+        raise
 
 
 def ask_primaries(

@@ -50,14 +50,24 @@ class Backend:
     :param app: the rest of the pipeline
     :param logger: the filter's logger
     :param concurrency: how many shards to read at once for one request
+    :param idle_connections: how many connections to each container server to
+                             keep open after shards were read
     """
 
-    def __init__(self, app: Callable, logger, concurrency: int) -> None:
+    def __init__(
+        self,
+        app: Callable,
+        logger,
+        concurrency: int,
+        idle_connections: int = 0,
+    ) -> None:
         self.app = app
         self.logger = logger
         self.concurrency = concurrency
-        #: To container servers, for reads of shards.
-        self.connections = Connections()
+        #: To container servers, for reads of shards; None if none stay open.
+        self.connections = (
+            Connections(idle_connections) if idle_connections else None
+        )
 
     @property
     def proxy_app(self) -> Application | None:

@@ -15,9 +15,10 @@ from shardmw.backend.containers import BackendError
 from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import Backend
 
-#: How long strays stay in the root after they were copied to their shards.
-#: A listing that takes less time may read the shards and the root at once: it
-#: finds them in one of the two.
+#: How long rows that move while the layout does not change stay in both
+#: places. Say a listing reads the new place before the copy, and the old one
+#: after the removal: it then takes longer than this, and reads the new place
+#: again.
 STAY_SECONDS = 1
 
 #: For how many seconds since 1970 to keep what they are in a timestamp.

@@ -124,5 +124,8 @@ def _is_complete(answer: Answer) -> bool:
     """
     if not answer.is_success:
         return False
-    is_ranges = answer.headers.get('X-Backend-Record-Type') == 'shard'
-    return not is_ranges and float(answer.headers.get('X-Put-Timestamp', 1))
+    headers = answer.headers
+    if 'X-Container-Object-Count' not in headers:
+        return False  # an answer that was cut off
+    is_ranges = headers.get('X-Backend-Record-Type') == 'shard'
+    return not is_ranges and float(headers.get('X-Put-Timestamp', 1))

@@ -191,12 +191,19 @@ class ContainerController:
         self.logger.increment('container.GET')
         started = time.monotonic()
         listing = ListingRequest(self.backend, req, target)
-        is_ordered = not listing.is_unordered(params)
         with self._without_memcached(req):
-            root = listing.read_root(params if is_ordered else None)
+            root = (
+                listing.read_root()
+                if listing.is_unordered(params)
+                else listing.read_root_and_shards(params)
+            )
         if not root.is_success:
             return self._refused_by_root(req, path, root)
-        present = self._target_of(req, path, root)
+        try:
+            present = self._target_of(req, path, root)
+        except (BackendError, LayoutError):
+            listing.stop()
+            raise
         if present is None:
             listing.stop()
             return Verbatim(root)

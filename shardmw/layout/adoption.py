@@ -13,9 +13,8 @@ or deleted: they move to the shards of the container's layout, or, if it is
 plain or gone, to the root, which thereby comes back like any Swift container
 that takes a late row.
 
-A row is removed from its old place once every replica of the new one has it. A
-stray stays in the root for another STAY_SECONDS, as listings may read the root
-and the shards at once. Moving rows is idempotent; it may stop at any point,
+A row is removed from its old place once every replica of the new one has it,
+strays STAY_SECONDS later. Moving rows is idempotent; it may stop at any point,
 and two movers do no harm.
 
 A late row may be of an object that has been deleted: the tombstone went to a
@@ -442,9 +441,13 @@ class _Run:
         if copied and source == self.path:
             sleep(STAY_SECONDS)
         place_in_source = self._place_in(source)
-        for rows, policy_index in copied:
-            self.mover.remove(rows, policy_index, place_in_source)
-            self.moved += len(rows)
+        try:
+            for rows, policy_index in copied:
+                self.mover.remove(rows, policy_index, place_in_source)
+                self.moved += len(rows)
+        except BackendError:
+            self._copied.pop(source, None)  # to look at these rows again
+            raise
 
     def _can_take_strays(self, place: str) -> bool:
         """Return True if every replica of a place could take rows.

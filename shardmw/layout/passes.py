@@ -7,9 +7,8 @@ before such a row is copied. A deletion that no replica knows of, because it
 waits on an object server, is found only if the objects of all rows are asked
 for, which is an option.
 
-A row is removed from its place once every replica of the new one has it. A
-stray stays in the root for another STAY_SECONDS, as listings may read the root
-and the shards at once.
+A row is removed from its place once every replica of the new one has it; if
+the layout does not change, STAY_SECONDS later.
 """
 
 import time
@@ -49,6 +48,9 @@ LEAST_ROWS = 50
 #: About how many batches of rows are moved in a second at a bounded rate.
 BATCHES_A_SECOND = 5
 
+#: How old the last look at the record may be when rows are removed.
+CHECK_SECONDS = 1
+
 #: For how many seconds the mover may catch up on its bounded rate.
 CATCH_UP_SECONDS = 1
 
@@ -86,7 +88,8 @@ class RowPass:
 
     :param target: the container, in the layout that says where rows belong
     :param asks_for_objects: True to ask for the object of every row
-    :param check: called before rows are written; raises if the layout is not
+    :param check: called before rows are written, with the seconds since when
+                  the record must have been read; raises if the layout is not
                   that of the target any more
     :param report: called with the number of rows that have been moved
     """
@@ -98,7 +101,7 @@ class RowPass:
         target: LogicalContainer,
         pace: Pace,
         asks_for_objects: bool,
-        check: Callable[[], None],
+        check: Callable[[float], None],
         report: Callable[[int], None],
     ) -> None:
         self.backend = backend
@@ -139,7 +142,7 @@ class RowPass:
         :returns: how many it has found
         """
         places = [self.target.place_in(shard) for shard in shards]
-        has_strays = None in shards and not self.target.layout.is_changing
+        is_changing = self.target.layout.is_changing
         found, marker = 0, ''
         copied: dict[str, list[dict]] = {}
         while marker is not None:
@@ -158,7 +161,7 @@ class RowPass:
             self.pace.pay(sum(map(len, misplaced.values())))
             self._move_rows(copied, misplaced, start)
             copied = moving
-            if has_strays and any(moving.values()):
+            if not is_changing and any(moving.values()):
                 sleep(STAY_SECONDS)
         self._move_rows(copied, {}, '')
         return found
@@ -194,7 +197,9 @@ class RowPass:
         calls += [(copy, place) for place in misplaced]
         if not calls:
             return
-        self._check()
+        # The root is read together with the shards as soon as another process
+        # has ended the change.
+        self._check(0 if copied.get(root) else CHECK_SECONDS)
         are_whole = self._for_each(
             lambda call: call[0](call[1]), calls, AT_A_TIME
         )
@@ -350,7 +355,7 @@ class RowPass:
             else:
                 existing.append(row)
         if tombstones:
-            self._check()
+            self._check(CHECK_SECONDS)
             merge_rows(self.backend, self.env, place, policy_index, tombstones)
         return existing
 

@@ -20,7 +20,7 @@ way is listed in the register (:mod:`shardmw.layout.register`).
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from swift.common.http import is_success
@@ -38,7 +38,7 @@ from shardmw.backend.nodes import ask_primaries, is_majority
 from shardmw.backend.requests import SPLIT_STATES, Backend
 from shardmw.layout.adoption import listed_backing
 from shardmw.layout.lookup import LEAST_SECONDS, UNCONFIRMED_SECONDS
-from shardmw.layout.passes import Pace, RowPass
+from shardmw.layout.passes import CHECK_SECONDS, Pace, RowPass
 from shardmw.layout.register import Register
 from shardmw.layout.roots import RootState, read_root
 from shardmw.layout.syncing import (
@@ -66,9 +66,6 @@ POLL_SECONDS = 0.5
 
 #: How often to look whether a change that settles has been cancelled.
 LOOK_SECONDS = 10
-
-#: How old the last look at the record may be when rows are removed.
-CHECK_SECONDS = 1
 
 #: How often the old place is looked through while it settles.
 PASSES_TO_SETTLE = 3
@@ -261,6 +258,38 @@ class Resharding:
         shards = [] if is_synced else target.shards()
         return self._look_through(target, [*shards, None])
 
+    def complete(self) -> None:
+        """Do what follows the last record of a change, unless that is done.
+
+        :raises BackendError: if a server does not answer
+        """
+        now = time.time()
+        root = read_root(self.backend, self.env, self.path)
+        if root.record is None or root.record.is_changing:
+            return
+        settings = agreed_settings(self.backend, self.env, self.path)
+        if not (settings.are_set or any(self._dropped(root.record))):
+            return
+        if root.holders < root.replicas:
+            raise BackendError(None, 503, _holders_text(root))
+        try:
+            self._clean_up(root, now)
+        except _RecordChangedError:
+            return  # another change has begun, and will clean up
+
+    def _clean_up(self, root: RootState, now: float) -> None:
+        """Do what follows the last record of a change.
+
+        :param now: a time before the root was read
+        """
+        # Also where the phases before have kept it from syncing.
+        target = self._target(root, root.record)
+        direct_sync(self.backend, self.env, target, now)
+        self._wait_until_known(root.record)
+        for backing in self._dropped(root.record):
+            self._check_record_of_late(root.record)
+            self.backend.send(self.base, 'DELETE', backing.to_wsgi())
+
     def _step(self) -> bool:
         """Take one step of the change; return True if that was the last."""
         now = time.time()
@@ -270,11 +299,7 @@ class Resharding:
             return True
         if not layout.is_changing:
             self._note('cleaning up')
-            # Also where the phases before have kept it from syncing.
-            target = self._target(root, layout)
-            direct_sync(self.backend, self.env, target, now)
-            self._wait_until_known(layout)
-            self._delete_dropped(root)
+            self._clean_up(root, now)
             self._note('done')
             return True
         if layout.phase == ANNOUNCED:
@@ -305,10 +330,7 @@ class Resharding:
             root = self._check_record(layout)
             if root.holders == root.replicas:
                 break
-            self._note(
-                problem=f'{root.holders} of {root.replicas} replicas of the '
-                'root have the record'
-            )
+            self._note(problem=_holders_text(root))
             sleep(POLL_SECONDS)
         self._note()
         cached = max(self.options.cache_seconds, LEAST_SECONDS)
@@ -345,8 +367,10 @@ class Resharding:
         self._checked = time.monotonic()
         return root
 
-    def _check_record_of_late(self, layout: Layout) -> None:
-        if time.monotonic() - self._checked >= CHECK_SECONDS:
+    def _check_record_of_late(
+        self, layout: Layout, seconds: float = CHECK_SECONDS
+    ) -> None:
+        if time.monotonic() - self._checked >= seconds:
             self._check_record(layout)
 
     def _move(self, root: RootState) -> None:
@@ -409,7 +433,7 @@ class Resharding:
             target,
             self.pace,
             self.options.asks_for_objects,
-            lambda: self._check_record_of_late(target.layout),
+            lambda seconds: self._check_record_of_late(target.layout, seconds),
             self._note_moved,
         )
         return row_pass.run(sources)
@@ -456,20 +480,17 @@ class Resharding:
             ]
         )
 
-    def _delete_dropped(self, root: RootState) -> None:
-        """Delete the empty backing containers that the layout has no more.
+    def _dropped(self, layout: Layout) -> Iterator[Path]:
+        """List the backing containers that a layout has no more.
 
-        One that has got a row meanwhile stays, and is adopted. Those of a
-        later id are of a change that is about to begin.
+        One that has got a row meanwhile cannot be deleted, and is adopted.
+        Those of a later id are of a change that is about to begin.
         """
-        layout = root.record
         for each in listed_backing(self.backend, self.base, self.path):
             if each.name.layout_id < layout.serial and not layout.has(
                 each.name.layout_id, each.name.shard
             ):
-                self._check_record_of_late(layout)
-                backing = each.path(self.path).to_wsgi()
-                self.backend.send(self.base, 'DELETE', backing)
+                yield each.path(self.path)
 
     def _write(self, layout: Layout, former: Layout | None) -> None:
         """Write the record, at all replicas of the root.
@@ -526,6 +547,11 @@ class Resharding:
             self.progress.phase = phase
         self.progress.problem = problem
         self.report(self.progress)
+
+
+def _holders_text(root: RootState) -> str:
+    holders = f'{root.holders} of {root.replicas}'
+    return f'{holders} replicas of the root have the record'
 
 
 def _path_of(place: str) -> Path:

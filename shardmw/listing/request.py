@@ -3,9 +3,9 @@
 
 Places that rows move out of are read before those that they move into: a row
 that moves meanwhile is then found in one of the two. While the layout changes,
-these are the former shards or the root. Otherwise only strays move, from the
-root to the shards. They stay in both for a while, so the shards are read at
-the same time as the root; if that takes too long, or there are strays, they
+these are the former shards or the root. Otherwise few rows move, strays above
+all, and stay in both places for STAY_SECONDS. So the root and the shards are
+read at the same time. If that takes longer, or there are strays, the shards
 are read again.
 
 If a shard cannot be read, the listing fails. There is never a partial listing.
@@ -48,7 +48,8 @@ LINE_MARGIN = 128
 class ListingRequest:
     """One client's GET of a sharded container.
 
-    The caller first calls :meth:`read_root`, or puts the root's answer to the
+    The caller first calls :meth:`read_root_and_shards` for an ordered listing,
+    :meth:`read_root` for another one, or puts the root's answer to the
     client's request into :attr:`answers`. It then calls :meth:`rows` or
     :meth:`unordered_rows`, once.
 
@@ -66,8 +67,8 @@ class ListingRequest:
         #: Their headers have the counts.
         self.answers: dict[int, Answer] = {}
         self._requests: Counter[int] = Counter()
-        # The green thread that reads the shards beside the root.
-        self._beside = None
+        # The green thread that reads the shards at the same time as the root.
+        self._shard_reader = None
         self._query_room = self._room_for_query()
 
     @property
@@ -88,18 +89,33 @@ class ListingRequest:
             default=0,
         )
 
-    def read_root(self, params: ListingParams | None = None) -> Answer:
+    def read_root(self) -> Answer:
         """Send the client's own request to the root.
 
-        :param params: those of an ordered listing, to read the shards beside
-                       the root; None to read them later
         :returns: the root's answer, whatever it is
         """
-        started = time.monotonic()
-        if params and not self.target.layout.is_changing:
-            self._beside = spawn(self._read_shards, params)
         self._requests[ROOT] += 1
         root = self.answers[ROOT] = self.backend.send_as_client(self.req)
+        return root
+
+    def read_root_and_shards(self, params: ListingParams) -> Answer:
+        """Send the client's own request to the root, and read the shards.
+
+        If what was read of the shards may not be whole, :meth:`rows` reads
+        them again.
+
+        :param params: those of an ordered listing
+        :returns: the root's answer, whatever it is
+        """
+        if self.target.layout.is_changing:
+            return self.read_root()
+        started = time.monotonic()
+        self._shard_reader = spawn(self._read_shards, params, self._reads())
+        try:
+            root = self.read_root()
+        except BaseException:
+            self.stop()
+            raise
         is_late = time.monotonic() - started >= STAY_SECONDS
         # A stray may have come after the objects were counted.
         has_strays = root.object_count > 0 or _rows_in(root).names
@@ -109,9 +125,9 @@ class ListingRequest:
 
     def stop(self) -> None:
         """End the requests to shards that are under way."""
-        if self._beside is not None:
-            self._beside.kill()
-            self._beside = None
+        if self._shard_reader is not None:
+            self._shard_reader.kill()
+            self._shard_reader = None
 
     def rows(self, params: ListingParams) -> Rows:
         """Return the page of an ordered listing.
@@ -119,31 +135,34 @@ class ListingRequest:
         :raises BackendError: if the root or a shard cannot be read
         """
         root = self._answer_of_root()
-        if self._beside is not None:
-            return self._rows_beside()
+        if self._shard_reader is not None:
+            return self._rows_of_shards()
         self.answers = {ROOT: root}
         page = Page((), params.limit, params.reverse)
         page.merge(_rows_in(root))
+        reads = self._reads()
         for stage in self.target.read_stages():
             page.open(stage)
-            self._fill(page, params)
+            self._fill(page, params, reads)
         if self.target.moves_to_root:
             page.merge(self._read_root_again(params))
         return page.rows()
 
-    def _read_shards(self, params: ListingParams) -> Rows | BackendError:
+    def _read_shards(
+        self, params: ListingParams, reads: ShardReads
+    ) -> Rows | BackendError:
         """Return the rows that the shards have for a page, or the failure."""
-        page = Page(
-            range(self.target.layout.shards), params.limit, params.reverse
-        )
+        shards = range(self.target.layout.shards)
+        page = Page(shards, params.limit, params.reverse)
         try:
-            self._fill(page, params)
+            self._fill(page, params, reads)
         except BackendError as err:
             return err
         return page.rows()
 
-    def _rows_beside(self) -> Rows:
-        rows = self._beside.wait()
+    def _rows_of_shards(self) -> Rows:
+        """Return what was read at the same time as the root."""
+        rows = self._shard_reader.wait()
         if isinstance(rows, BackendError):
             raise rows
         return rows
@@ -170,7 +189,7 @@ class ListingRequest:
             self._read_strays(params, strays)
         shards = self.target.layout.shards
         page = UnorderedPage(shards, expected, strays)
-        self._fill(page, params)
+        self._fill(page, params, self._reads())
         return page.rows()
 
     def _answer_of_root(self) -> Answer:
@@ -237,12 +256,19 @@ class ListingRequest:
         self._requests[ROOT] += 1
         return _rows_in(answer)
 
-    def _fill(self, page: Page | UnorderedPage, params: ListingParams) -> None:
-        """Send the queries that a page asks for."""
+    def _reads(self) -> ShardReads:
         # The client's query would be part of the Referer header, where it may
         # be longer than in the request line: a client can quote any character.
         env = {**self.req.environ, 'QUERY_STRING': ''}
-        reads = self.backend.shard_reads(env, self.target)
+        return self.backend.shard_reads(env, self.target)
+
+    def _fill(
+        self,
+        page: Page | UnorderedPage,
+        params: ListingParams,
+        reads: ShardReads,
+    ) -> None:
+        """Send the queries that a page asks for."""
         while asks := page.asks():
             answers = self.backend.fan_out(
                 self._read,

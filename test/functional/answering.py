@@ -29,6 +29,7 @@ class AnsweringServer(socketserver.ThreadingTCPServer):
     And how long its body was.
 
     :ivar accepted: the number of connections
+    :ivar closed: how many of them clients have closed
     """
 
     daemon_threads = True
@@ -44,7 +45,7 @@ class AnsweringServer(socketserver.ThreadingTCPServer):
             self.socket = tls.wrap_socket(self.socket, server_side=True)
         self.heads: list[bytes] = []
         self.body_bytes: list[int] = []
-        self.accepted = 0
+        self.accepted = self.closed = 0
         self._answers = answers
         self._lock = threading.Lock()
 
@@ -64,6 +65,7 @@ class _Handler(socketserver.StreamRequestHandler):
             if not response:
                 return
             self.wfile.write(response)
+        self.server.closed += 1
 
     def _read_request(self) -> bytes:
         head = b''

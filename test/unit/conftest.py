@@ -44,6 +44,7 @@ def replicated() -> Iterator[FakeSwift]:
 
 @pytest.fixture(autouse=True)
 def _strays_move_at_once(monkeypatch):
+    # Simulated changes and the functional tests wait for as long as it takes.
     for module in (adoption, passes):
         monkeypatch.setattr(module, 'STAY_SECONDS', 0)
 

@@ -4,20 +4,16 @@
 import pytest
 
 from shardmw.backend import connections as module
-from shardmw.backend.connections import (
-    IDLE_SECONDS,
-    MOST_IDLE,
-    MOST_REQUESTS,
-    Connection,
-    Connections,
-)
-from test.unit.clocks import Clock
+from shardmw.backend.concurrency import sleep
+from shardmw.backend.connections import MOST_REQUESTS, Connection, Connections
 
 SERVER = ('127.0.0.1', 6201)
 OTHER = ('127.0.0.1', 6202)
+MOST_IDLE = 3
+SHORT_SECONDS = 0.05
 
 
-class Wire:
+class Http:
     is_open = True
 
     def close(self) -> None:
@@ -25,32 +21,25 @@ class Wire:
 
 
 @pytest.fixture
-def clock(monkeypatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(module, 'time', clock)
-    return clock
+def connections() -> Connections:
+    return Connections(MOST_IDLE)
 
 
-@pytest.fixture
-def connections(clock) -> Connections:
-    return Connections()
-
-
-def keep(connections: Connections, count: int = 1) -> list[Wire]:
-    wires = [Wire() for _ in range(count)]
-    for wire in wires:
-        connections.keep(*SERVER, Connection(wire))
-    return wires
+def keep(connections: Connections, count: int = 1) -> list[Http]:
+    kept = [Http() for _ in range(count)]
+    for http in kept:
+        connections.keep(*SERVER, Connection(http))
+    return kept
 
 
 def test_there_is_none_at_first(connections):
     assert connections.take(*SERVER) is None
 
 
-def test_each_is_given_to_one_request_in_turns(connections):
+def test_each_is_for_one_request_at_a_time(connections):
     first, second = keep(connections, 2)
-    assert connections.take(*SERVER).wire is first
-    assert connections.take(*SERVER).wire is second
+    assert connections.take(*SERVER).http is second
+    assert connections.take(*SERVER).http is first
     assert connections.take(*SERVER) is None
 
 
@@ -59,32 +48,51 @@ def test_they_are_those_of_the_server(connections):
     assert connections.take(*OTHER) is None
 
 
-def test_one_that_was_idle_for_too_long_is_closed(connections, clock):
-    (old,) = keep(connections)
-    clock.now += IDLE_SECONDS + 1
-    (new,) = keep(connections)
-    assert connections.take(*SERVER).wire is new
-    assert not old.is_open
+def test_one_that_stays_idle_is_closed(connections, monkeypatch):
+    monkeypatch.setattr(module, 'IDLE_SECONDS', SHORT_SECONDS)
+    (idle,) = keep(connections)
+    sleep(3 * SHORT_SECONDS)
+    assert not idle.is_open
+    assert connections.take(*SERVER) is None
+
+
+def test_those_that_are_kept_later_are_closed_in_time_too(
+    connections, monkeypatch
+):
+    monkeypatch.setattr(module, 'IDLE_SECONDS', SHORT_SECONDS)
+    for _ in range(2):
+        (idle,) = keep(connections)
+        sleep(3 * SHORT_SECONDS)
+        assert not idle.is_open
+
+
+def test_one_that_is_used_in_time_stays_open(connections, monkeypatch):
+    monkeypatch.setattr(module, 'IDLE_SECONDS', 10 * SHORT_SECONDS)
+    (http,) = keep(connections)
+    for _ in range(4):
+        sleep(4 * SHORT_SECONDS)
+        connections.keep(*SERVER, connections.take(*SERVER))
+    assert http.is_open
 
 
 def test_no_more_than_some_are_kept(connections):
-    wires = keep(connections, MOST_IDLE + 1)
-    assert [wire.is_open for wire in wires] == [True] * MOST_IDLE + [False]
+    kept = keep(connections, MOST_IDLE + 1)
+    assert [http.is_open for http in kept] == [True] * MOST_IDLE + [False]
 
 
 def test_one_that_was_used_often_is_closed(connections):
-    (wire,) = keep(connections)
+    (http,) = keep(connections)
     for _ in range(MOST_REQUESTS - 1):
-        assert wire.is_open
+        assert http.is_open
         connections.keep(*SERVER, connections.take(*SERVER))
-    assert not wire.is_open
+    assert not http.is_open
     assert connections.take(*SERVER) is None
 
 
 def test_those_of_a_server_can_be_closed(connections):
-    wires = keep(connections, 2)
+    kept = keep(connections, 2)
     connections.close(*OTHER)
-    assert all(wire.is_open for wire in wires)
+    assert all(http.is_open for http in kept)
     connections.close(*SERVER)
-    assert not any(wire.is_open for wire in wires)
+    assert not any(http.is_open for http in kept)
     assert connections.take(*SERVER) is None

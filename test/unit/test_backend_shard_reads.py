@@ -11,6 +11,7 @@ from swift.common.swob import Request, Response
 from swift.common.utils import get_logger
 from swift.proxy.server import Application
 
+from shardmw.backend.concurrency import Timeout, sleep, spawn
 from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.requests import Backend
 from shardmw.backend.shard_reads import ShardReads
@@ -19,6 +20,7 @@ from test.functional.answering import answering
 
 INFO = {'status': 200, 'object_count': 0, 'bytes': 0, 'sysmeta': {}}
 LISTING = b'[{"name": "a"}]'
+IDLE_CONNECTIONS = 4
 
 
 def response(status: str, body: bytes = b'', **headers) -> bytes:
@@ -37,8 +39,11 @@ MISSING = response('404 Not Found')
 BROKEN = response('500 Internal Error')
 FULL = response('507 Insufficient Storage')
 SHORT = response('200 OK', LISTING, Content_Length=len(LISTING) + 1)
-RANGES = response('200 OK', b'[]', X_Backend_Record_Type='shard')
-BEHIND = response('200 OK', b'[]', X_Put_Timestamp='0')
+EMPTY = {'X_Container_Object_Count': 0}
+RANGES = response('200 OK', b'[]', X_Backend_Record_Type='shard', **EMPTY)
+BEHIND = response('200 OK', b'[]', X_Put_Timestamp='0', **EMPTY)
+# What http.client makes of an answer that ends within its headers.
+CUT = response('200 OK')
 SILENT = None
 
 
@@ -112,8 +117,8 @@ def reads_of(backend: Backend, **env) -> ShardReads:
 
 
 def read(app, method: str = 'GET', **env):
-    reads = reads_of(Backend(app, get_logger({}), 4), **env)
-    return reads.read(2, method, 'limit=3')
+    backend = Backend(app, get_logger({}), 4, IDLE_CONNECTIONS)
+    return reads_of(backend, **env).read(2, method, 'limit=3')
 
 
 def test_one_replica_is_asked(proxy):
@@ -167,7 +172,9 @@ def test_replicas_that_all_fail_are_a_503(proxy):
 
 
 @pytest.mark.parametrize(
-    'answer', [MISSING, RANGES, BEHIND], ids=['missing', 'ranges', 'behind']
+    'answer',
+    [MISSING, RANGES, BEHIND, CUT],
+    ids=['missing', 'ranges', 'behind', 'cut'],
 )
 def test_what_is_not_just_good_is_left_to_the_app(proxy, answer):
     app = proxy(answer, GOOD)
@@ -226,14 +233,21 @@ def test_a_head_has_no_body(proxy):
 
 class TestConnectionThatStaysOpen:
     OPEN = GOOD.replace(b'Connection: close\r\n', b'')
-    EMPTY = b'HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n'
+    EMPTY = response('204 No Content', X_Container_Object_Count=0).replace(
+        b'Connection: close\r\n', b''
+    )
 
     @contextmanager
-    def server(self, *answers: bytes | None):
+    def server(
+        self,
+        *answers: bytes | None,
+        idle_connections: int = IDLE_CONNECTIONS,
+    ):
         """Run a server; gives it, the app and reads of a container."""
         with answering(lambda number: answers[number]) as server:
             app = Proxy(Ring([port_of(server.url)]), {})
-            yield server, app, reads_of(Backend(app, get_logger({}), 4))
+            backend = Backend(app, get_logger({}), 4, idle_connections)
+            yield server, app, reads_of(backend)
 
     @pytest.mark.parametrize(
         ('method', 'answer'), [('GET', OPEN), ('HEAD', EMPTY)]
@@ -249,6 +263,29 @@ class TestConnectionThatStaysOpen:
             for _ in range(2):
                 assert reads.read(2, 'GET').body == [LISTING]
         assert server.accepted == 2
+
+    def test_is_not_kept_if_the_operator_wants_none(self):
+        answers = [self.OPEN] * 2
+        with self.server(*answers, idle_connections=0) as (server, _, reads):
+            for _ in range(2):
+                assert reads.read(2, 'GET').body == [LISTING]
+        assert server.accepted == 2
+        assert all(b'Connection: close' in head for head in server.heads)
+
+    @pytest.mark.parametrize('first', [OPEN, None], ids=['used', 'new'])
+    def test_is_closed_if_the_read_is_ended(self, first):
+        """As when a listing turns out not to need it."""
+        answers = (first, None) if first else (None,)
+        with self.server(*answers) as (server, _app, reads):
+            if first:
+                reads.read(2, 'GET')
+            reading = spawn(reads.read, 2, 'GET')
+            while len(server.heads) < len(answers):
+                sleep(0.01)
+            reading.kill()
+            with Timeout(5):
+                while not server.closed:
+                    sleep(0.01)
 
     def test_that_was_closed_meanwhile_is_replaced(self):
         with self.server(self.OPEN, b'', self.OPEN) as (server, app, reads):

@@ -31,6 +31,7 @@ from shardmw.layout.adoption import (
     Adoption,
 )
 from shardmw.layout.lookup import Layouts
+from shardmw.layout.moving import RowMover
 from shardmw.layout.row_targets import RowTargets
 from shardmw.lru import LRU
 from shardmw.paths import Path
@@ -157,6 +158,13 @@ def backing_containers(swift: FakeSwift, layout: Layout) -> list[str]:
         for shard in range(layout.shards)
     ]
     return [name for name in names if swift.exists(HIDDEN, name)]
+
+
+def remove_fails(_mover: RowMover, rows: list, *_args) -> bool:
+    """Take the place of RowMover.remove, as if most replicas were away."""
+    if rows:
+        raise BackendError(None, 503)
+    return True
 
 
 @pytest.fixture
@@ -375,6 +383,17 @@ class TestStrays:
         monkeypatch.setattr(adoption_module, 'STAY_SECONDS', 3)
         proxy.look()
         assert waits == [(3, strays, strays)]
+
+    def test_that_could_not_be_removed_are_looked_at_again(
+        self, swift, proxy, strays, monkeypatch
+    ):
+        monkeypatch.setattr(adoption_module, 'PAUSE_SECONDS', 0)
+        with monkeypatch.context() as patched:
+            patched.setattr(RowMover, 'remove', remove_fails)
+            assert proxy.run() is False
+        assert swift.rows(ACCOUNT, 'c') == strays
+        assert proxy.run() is True
+        assert swift.rows(ACCOUNT, 'c') == {}
 
     def test_that_are_not_there_cost_no_listing_of_the_root(
         self, swift, proxy

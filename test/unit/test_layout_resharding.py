@@ -6,6 +6,7 @@ import pytest
 from swift.common.swob import Request
 from swift.common.utils import Timestamp
 
+from shardmw.backend.containers import BackendError
 from shardmw.backend.requests import Backend
 from shardmw.layout import passes, resharding
 from shardmw.layout.adoption import listed_backing
@@ -381,11 +382,89 @@ class TestSweep:
         assert waits == [(3, ['stray'])]
         assert swift.rows(ACCOUNT, 'c') == {}
 
+    def test_leaves_rows_in_wrong_shards_for_a_while(self, swift, monkeypatch):
+        fill(swift, 2)
+        wrong = backing_container(
+            'c', layout(swift).id, 1 - shard_of('misplaced', 2)
+        )
+        swift.put_row(f'/{HIDDEN}/{wrong}/misplaced', size=2)
+        waits = []
+        monkeypatch.setattr(
+            passes,
+            'sleep',
+            lambda _: waits.append('misplaced' in swift.rows(HIDDEN, wrong)),
+        )
+        assert change(swift).sweep() == 1
+        assert waits == [True]
+        assert 'misplaced' not in swift.rows(HIDDEN, wrong)
+
     def test_leaves_plain_and_changing_containers_alone(self, swift):
         fill(swift)
         assert change(swift).sweep() == 0
         change(swift).begin(4)
         assert change(swift).sweep() == 0
+
+
+class TestComplete:
+    """What follows a change, if whoever has made it was killed."""
+
+    @pytest.fixture
+    def ended(self, swift, monkeypatch) -> list[str]:
+        """A change that has written its last record; the dropped shards."""
+        fill(swift, 4)
+        former = layout(swift)
+        with monkeypatch.context() as patched:
+            patched.setattr(Resharding, '_clean_up', killed)
+            with pytest.raises(KeyboardInterrupt):
+                reshard(swift, 2)
+        assert not layout(swift).is_changing
+        return [backing_container('c', former.id, i) for i in range(4)]
+
+    def test_deletes_the_dropped_shards(self, swift, ended):
+        assert all(swift.exists(HIDDEN, each) for each in ended)
+        change(swift).complete()
+        assert not any(swift.exists(HIDDEN, each) for each in ended)
+
+    def test_waits_for_nothing_if_nothing_is_left(self, swift, monkeypatch):
+        fill(swift, 4)
+        reshard(swift, 2)
+        waits = []
+        monkeypatch.setattr(resharding, 'sleep', waits.append)
+        change(swift).complete()
+        assert waits == []
+
+    @pytest.mark.parametrize('swift', [3], indirect=True)
+    def test_does_not_wait_for_a_replica_that_is_away(self, swift, ended):
+        swift.servers.away.add('d2')
+        with pytest.raises(BackendError):
+            change(swift).complete()
+        assert all(swift.exists(HIDDEN, each) for each in ended)
+
+    def test_leaves_a_change_under_way_alone(self, swift, ended):
+        change(swift).begin(3)
+        change(swift).complete()
+        assert layout(swift).phase == 'announced'
+        assert all(swift.exists(HIDDEN, each) for each in ended)
+
+
+def killed(*_args) -> None:
+    raise KeyboardInterrupt
+
+
+class TestSeveralMovers:
+    def test_one_that_is_late_removes_nothing_from_the_root(self, swift):
+        """A listing may read the root and the shards at once by then."""
+        fill(swift)
+        change(swift).begin(4)
+        late = change(swift)
+        late._step()
+        record = layout(swift)
+        root = late._check_record(record)
+        change(swift).run()
+        swift.put_row(f'{ROOT}/stray', size=2)
+        with pytest.raises(resharding._RecordChangedError):
+            late._look_through(late._target(root, record), [None])
+        assert list(swift.rows(ACCOUNT, 'c')) == ['stray']
 
 
 class TestCancel:

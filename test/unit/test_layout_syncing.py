@@ -393,7 +393,7 @@ class TestResharding:
             with pytest.raises(KeyboardInterrupt):
                 self.reshard(swift, 0)
         assert values(swift, ACCOUNT, 'c') == ['', KEY, TO]
-        Resharding(backend(swift), environ(), PATH, ONCE).run()
+        Resharding(backend(swift), environ(), PATH, ONCE).complete()
         assert values(swift, ACCOUNT, 'c') == [TO, KEY, '']
 
     def test_keeps_the_settings_if_a_second_mover_is_late(self, swift, app):

@@ -71,7 +71,7 @@ class Twins:
     def listing(self, params: ListingParams) -> ListingRequest:
         """Return a listing whose root was read."""
         listing = self.request(params)
-        assert listing.read_root(params).is_success
+        assert listing.read_root_and_shards(params).is_success
         return listing
 
     def names_in_root(self) -> list[str]:
@@ -202,7 +202,7 @@ class TestOrdered:
         assert len(twins.sharded.asked(PLAIN)) == 1
 
 
-class TestShardsBesideTheRoot:
+class TestShardsTogetherWithTheRoot:
     """The shards are read at the same time as the root."""
 
     PARAMS = ListingParams(10_000)
@@ -260,7 +260,7 @@ class TestShardsBesideTheRoot:
         twins.fill(NAMES)
         target = replace(TARGET, layout=LAYOUT.announced(4, time.time()))
         twins.sharded.before = lambda _container: sleep()
-        twins.request(self.PARAMS, target).read_root(self.PARAMS)
+        twins.request(self.PARAMS, target).read_root_and_shards(self.PARAMS)
         assert [each for each, _ in twins.sharded.requests] == [PLAIN]
 
     @pytest.mark.usefixtures('answer_root_last')
@@ -274,7 +274,7 @@ class TestShardsBesideTheRoot:
     def test_are_not_read_on_if_the_root_fails(self, twins):
         twins.fill(NAMES)
         twins.sharded.statuses[PLAIN] = 503
-        twins.request(self.PARAMS).read_root(self.PARAMS)
+        twins.request(self.PARAMS).read_root_and_shards(self.PARAMS)
         for _ in range(9):
             sleep()
         assert [each for each, _ in twins.sharded.requests] == [PLAIN]
