@@ -16,6 +16,9 @@ HELP = {
     'history',
     'clients': 'the number of client processes (%(default)s)',
     'names': 'the number of names that they use (%(default)s)',
+    'replicas': 'the number of copies of all data (%(default)s); of several, '
+    'one server of containers at a time fails, and none of objects: what has '
+    'come back serves old objects, as in any Swift',
     'faults': 'what goes wrong: proxy, container, object, mover, cancel, or '
     'none (all)',
     'dir': 'the folder of the cluster, with its logs; it stays',
@@ -41,6 +44,7 @@ def _options() -> argparse.Namespace:
         ('seed', now),
         ('clients', 6),
         ('names', 8),
+        ('replicas', 1),
     ):
         parser.add_argument(
             f'--{name}', type=int, default=default, help=HELP[name]
@@ -54,6 +58,8 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument('--dir', type=Path, help=HELP['dir'])
     options = parser.parse_args()
+    if options.replicas > 1:
+        options.faults = [each for each in options.faults if each != 'object']
     options.dir = options.dir or Path(tempfile.mkdtemp(prefix='faults-'))
     return options
 

@@ -50,7 +50,9 @@ class Run:
 
     def work(self) -> None:
         """Let clients work while things go wrong; then check what is left."""
-        options = ClusterOptions(settings=SERVER_SETTINGS)
+        options = ClusterOptions(
+            replicas=self.options.replicas, settings=SERVER_SETTINGS
+        )
         with ExitStack() as stack:
             cluster = stack.enter_context(Cluster(self.options.dir, options))
             url = stack.enter_context(running_detached_proxy(cluster))

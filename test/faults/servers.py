@@ -12,11 +12,7 @@ from contextlib import nullcontext
 from shardmw.saio import Cluster, processes
 from test.history import History
 
-SERVERS = {
-    'proxy': 'proxy-1',
-    'container': 'container-1',
-    'object': 'object-1',
-}
+KINDS = ('proxy', 'container', 'object')
 
 #: How long a server is away, and how long all are there.
 AWAY_SECONDS = (0.2, 3)
@@ -43,7 +39,13 @@ class ServerFaults:
         self.windows: dict[str, list[tuple[float, float]]] = defaultdict(list)
         self.count = 0
         self.error: BaseException | None = None
-        self._kinds = [kind for kind in SERVERS if kind in kinds]
+        self._kinds = [kind for kind in KINDS if kind in kinds]
+        options = cluster.options
+        self._numbers = {
+            'proxy': options.proxies,
+            'container': options.replicas,
+            'object': options.replicas,
+        }
         self._chance = random.Random(chance.random())
         self._quiet = quiet
         # When runs of the object updater began and ended.
@@ -64,17 +66,20 @@ class ServerFaults:
         return min(ends, default=float('inf'))
 
     def update_rows(self) -> None:
-        """Have the object updater deliver the rows that wait."""
+        """Have Swift's daemons bring all rows to all databases."""
         began = time.monotonic()
         self.cluster.daemon('object-updater')
+        if self.cluster.options.replicas > 1:
+            self.cluster.daemon('container-replicator')
         self._updates.append((began, time.monotonic()))
 
     def _fail(self, kind: str) -> None:
         fail = self._chance.choice((self._kill, self._pause))
         seconds = self._chance.uniform(*AWAY_SECONDS)
+        name = f'{kind}-{self._chance.randint(1, self._numbers[kind])}'
         with self._quiet if kind == 'container' else nullcontext():
             began = time.monotonic()
-            fail(SERVERS[kind], seconds)
+            fail(name, seconds)
             self.windows[kind].append((began, time.monotonic()))
             self.count += 1
             if kind == 'container':
