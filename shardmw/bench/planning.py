@@ -69,13 +69,13 @@ class Costs:
     proxy_replica_put_us: float = 830
     object_put_us: float = 3_000
     container_put_us: float = 1_150
-    proxy_page_us: float = 3_230
-    proxy_row_us: float = 13.6
-    proxy_merged_page_us: float = 3_820
-    proxy_shard_us: float = 720
-    proxy_merged_row_us: float = 2.0
-    container_page_us: float = 1_980
-    container_row_us: float = 14.8
+    proxy_page_us: float = 2_863
+    proxy_row_us: float = 11.1
+    proxy_merged_page_us: float = 2_942
+    proxy_shard_us: float = 388
+    proxy_merged_row_us: float = 1.12
+    container_page_us: float = 1_547
+    container_row_us: float = 13.1
     row_bytes: float = 183
 
 
