@@ -30,8 +30,6 @@ from shardmw.backend.connections import Connection, Connections
 #: answered and is enough.
 SLOW_SECONDS = 1
 
-MILLISECONDS = 1000
-
 NO_ANSWER = Answer(None, '503 No Answer', HeaderKeyDict(), [])
 
 
@@ -117,7 +115,7 @@ def _use_again(
         connection.http.sock.setsockopt(
             socket.IPPROTO_TCP,
             socket.TCP_USER_TIMEOUT,
-            int(app.conn_timeout * MILLISECONDS),
+            round(app.conn_timeout * 1000),  # milliseconds
         )
         with Timeout(app.node_timeout):
             send(connection.http)

@@ -274,7 +274,7 @@ class TestConnectionThatStaysOpen:
 
     @pytest.mark.parametrize('first', [OPEN, None], ids=['used', 'new'])
     def test_is_closed_if_the_read_is_ended(self, first):
-        """As when a listing turns out not to need it."""
+        """End a read as a listing does that does not need it."""
         answers = (first, None) if first else (None,)
         with self.server(*answers) as (server, _app, reads):
             if first:

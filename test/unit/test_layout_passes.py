@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast rows move."""
+"""Test how fast rows move."""
 
 import pytest
 from hypothesis import given

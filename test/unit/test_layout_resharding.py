@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import time
+from dataclasses import replace
 
 import pytest
 from swift.common.swob import Request
@@ -8,8 +9,9 @@ from swift.common.utils import Timestamp
 
 from shardmw.backend.containers import BackendError
 from shardmw.backend.requests import Backend
-from shardmw.layout import passes, resharding
+from shardmw.layout import moving, passes, resharding
 from shardmw.layout.adoption import listed_backing
+from shardmw.layout.passes import Pace
 from shardmw.layout.register import Register
 from shardmw.layout.resharding import (
     ChangeRefusedError,
@@ -354,6 +356,26 @@ class TestRowOfADeletedObject:
         assert listed(swift, proxy) == [n for n in NAMES if n != deleted]
 
 
+def test_rows_are_written_in_parts_at_the_pace(swift, proxy, monkeypatch):
+    fill(swift)
+    paid, merged = [], []
+    merge_rows = moving.merge_rows
+
+    def merge(*args):
+        merged.append(len(args[-1]))
+        return merge_rows(*args)
+
+    monkeypatch.setattr(Pace, 'pay', lambda _pace, rows: paid.append(rows))
+    monkeypatch.setattr(moving, 'merge_rows', merge)
+    resharder = change(swift, MoveOptions(0, 0, rows_per_second=50))
+    resharder.begin(2)
+    resharder.run()
+    assert sum(paid) == 2 * len(NAMES)
+    assert sorted(merged) == sorted(paid)
+    assert max(paid) == 5
+    assert listed(swift, proxy) == NAMES
+
+
 class TestSweep:
     def test_moves_rows_to_their_shards(self, swift, proxy):
         fill(swift, 4)
@@ -406,7 +428,7 @@ class TestSweep:
 
 
 class TestComplete:
-    """What follows a change, if whoever has made it was killed."""
+    """Complete a change that was killed after its last record."""
 
     @pytest.fixture
     def ended(self, swift, monkeypatch) -> list[str]:
@@ -437,6 +459,15 @@ class TestComplete:
     def test_does_not_wait_for_a_replica_that_is_away(self, swift, ended):
         swift.servers.away.add('d2')
         with pytest.raises(BackendError):
+            change(swift).complete()
+        assert all(swift.exists(HIDDEN, each) for each in ended)
+
+    def test_does_not_wait_for_a_replica_that_lacks_the_record(
+        self, swift, ended, monkeypatch
+    ):
+        root = replace(read_root(backend(swift), environ(), PATH), replicas=9)
+        monkeypatch.setattr(resharding, 'read_root', lambda *_args: root)
+        with pytest.raises(BackendError, match='of 9 replicas of the root'):
             change(swift).complete()
         assert all(swift.exists(HIDDEN, each) for each in ended)
 
