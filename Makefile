@@ -17,10 +17,10 @@ EXTRAS = test,tools,lint,conformance
 # The tests of one file run in one process, with a cluster of its own.
 # Unit tests run Swift's proxy with the sockets of green threads, so they have
 # processes of their own. Functional tests often wait for daemons and caches, so
-# three processes keep two cores busy. Some of the longest files have few tests:
+# four processes keep two cores busy. Some of the longest files have few tests:
 # they must not come last.
 UNIT_JOBS = -n 2 --dist loadfile --no-loadscope-reorder
-FUNCTIONAL_JOBS = -n 3 --dist loadfile --no-loadscope-reorder
+FUNCTIONAL_JOBS = -n 4 --dist loadfile --no-loadscope-reorder
 
 # pytest's exit code for an option such as -k that selects no test
 NONE_IS_FINE = $(if $(PYTEST),|| [ $$? -eq 5 ])

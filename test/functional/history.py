@@ -25,6 +25,9 @@ WORK = {
 PAGE_LIMITS = (3, 7, 100)
 MOST_BYTES = 1000
 
+#: How long a client of :class:`Clients` thinks between two requests.
+THINK_SECONDS = 0.1
+
 #: How long to wait for a proxy that does not answer.
 AWAY_SECONDS = 0.2
 
@@ -235,5 +238,6 @@ class Clients:
         try:
             while not self._stop.is_set():
                 work()
+                time.sleep(THINK_SECONDS)
         except BaseException as error:
             self._errors.append(error)

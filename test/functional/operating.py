@@ -23,12 +23,13 @@ SETTINGS = {
     'proxy-server.recheck_container_existence': '1',
     'proxy-server.recheck_account_existence': '1',
     'proxy-server.node_timeout': '1',
+    'proxy-server.conn_timeout': '1',
     'object-server.container_update_timeout': '30',
     'shardmw-resharder.settle_seconds': '1',
 }
 
 #: How long the old place has to stay empty.
-SETTLE_SECONDS = '2'
+SETTLE_SECONDS = '1'
 
 PATIENCE_SECONDS = 90
 POLL_SECONDS = 0.1

@@ -141,7 +141,12 @@ def make_pair(sides: tuple[Side, Side], kinds: str) -> Pair:
 def sync(sides: tuple[Side, Side]) -> None:
     """Run the daemons of both sides until everything is sent."""
     for each in sides * PASSES:
-        each.cluster.daemon(DAEMON)
+        send(each)
+
+
+def send(side: Side) -> None:
+    """Run the daemon of one side once."""
+    side.cluster.daemon(DAEMON)
 
 
 def errors(sides: tuple[Side, Side]) -> list[str]:

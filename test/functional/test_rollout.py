@@ -5,8 +5,10 @@ The steps are those of the README and of doc/resharding.md.
 """
 
 import configparser
+import functools
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -157,14 +159,19 @@ class Rollout:
     def _convert(self) -> None:
         self.operator.add_filter()
         before = self.contents()
-        for container, shards in COUNTS.items():
-            self.admin.reshard(self.client, container, shards)
+        self._reshard(COUNTS)
         self.counts = {
             name: shards_of(self.client, name)
             for name in self.client.listing().names()
         }
         self.converted = self.contents()
         self.is_same = self.converted == before
+
+    def _reshard(self, counts: dict[str, int]) -> None:
+        """Change the layouts of several containers at the same time."""
+        change = functools.partial(self.admin.reshard, self.client)
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(change, counts, counts.values()))
 
     def _use(self) -> None:
         client = self.client
@@ -180,9 +187,11 @@ class Rollout:
 
     def _uninstall(self) -> None:
         self.operator.add_filter(max_shards='0', default_shards='0')
-        for container in self.listed:
-            name = container.replace('\0', '%00')
-            self.admin.reshard(self.client, name, 0)
+        versions = [name for name in self.listed if name.startswith('\0')]
+        for name in versions:
+            self.admin.reshard(self.client, name.replace('\0', '%00'), 0)
+        others = set(self.listed).difference(versions)
+        self._reshard(dict.fromkeys(others, 0))
         ran = self.admin('audit', '--account', self.account, '--objects')
         self.audited = (ran.returncode, ran.stdout)
         phases = {
