@@ -31,6 +31,11 @@ SYNC_KEY_HEADER = 'X-Container-Sync-Key'
 STORED_SYNC_TO_NAME = 'shardmw-sync-to'
 STORED_SYNC_TO_HEADER = get_sys_meta_prefix('container') + STORED_SYNC_TO_NAME
 
+#: Where Swift's proxy tells the auth filter the key of container sync, for
+#: these writes of objects.
+SYNC_KEY_ENV = 'swift_sync_key'
+SYNCED_WRITES = ('PUT', 'DELETE')
+
 #: The quoted name of the logical container, in a backing container.
 LOGICAL_NAME = 'shardmw-container'
 LOGICAL_HEADER = get_sys_meta_prefix('container') + LOGICAL_NAME
@@ -215,3 +220,17 @@ def authorize(req: Request, acl: str | None = None):
         return None
     req.acl = acl
     return req.environ['swift.authorize'](req)
+
+
+def authorize_write(req: Request, info: dict):
+    """Ask the auth filter about the write of an object.
+
+    The filter is told what Swift's proxy tells it later, so that both get the
+    same answer.
+
+    :param info: Swift's info of the container
+    :returns: None if the request is allowed, else the denying response
+    """
+    if req.method in SYNCED_WRITES:
+        req.environ[SYNC_KEY_ENV] = info['sync_key']
+    return authorize(req, info['write_acl'])

@@ -94,10 +94,10 @@ class ContainerController:
 
     def _get(self, req: Request, path: Path) -> Callable:
         info = self.backend.container_info(req.environ)
-        target = self.layouts.of(req.environ, path, info)
         if authorize(req, info['read_acl']):
             # It is for the app to deny it, by an ACL that may be newer.
             return self._plain(req, path)
+        target = self.layouts.of(req.environ, path, info)
         refusal = self.accounting.listing(req, path, info, target)
         if refusal:
             return refusal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes of objects: look up, limit, redirect the row, send.
+"""Writes of objects: authorize, look up, limit, redirect the row, send.
 
 Reads of objects do not come here. A write goes on to the proxy app at its own
 path; only the row that its container would list goes elsewhere.
@@ -16,6 +16,7 @@ from shardmw.backend.containers import (
     SHARD_COUNT_HEADER,
     BackendError,
     LogicalContainer,
+    authorize_write,
     may_be_sharded,
 )
 from shardmw.backend.infocache import INFOCACHE_ENV, redirected
@@ -78,6 +79,8 @@ class ObjectController:
         if not may_be_sharded(req, path):
             return self.app
         info = self.backend.container_info(req.environ)
+        if req.method in WRITES and authorize_write(req, info):
+            return self.app  # the app's denial is the answer
         try:
             target = self.layouts.of(req.environ, path, info, _max_age(req))
         except BackendError:

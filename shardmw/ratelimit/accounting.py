@@ -45,11 +45,7 @@ from swift.common.middleware.versioned_writes.object_versioning import (
 from swift.common.request_helpers import split_reserved_name
 from swift.common.swob import HTTPServiceUnavailable, Request, Response
 
-from shardmw.backend.containers import (
-    LogicalContainer,
-    authorize,
-    described_by,
-)
+from shardmw.backend.containers import LogicalContainer, described_by
 from shardmw.backend.infocache import RequestState
 from shardmw.backend.requests import Backend
 from shardmw.paths import Path
@@ -119,7 +115,7 @@ class Accounting:
         info: dict,
         target: LogicalContainer | None,
     ) -> Response | None:
-        """Count a request to an object if it is a write.
+        """Count an authorized request to an object if it is a write.
 
         :param path: the path of the request
         :param info: Swift's info of the container
@@ -154,9 +150,7 @@ class Accounting:
         info: dict,
         target: LogicalContainer | None,
     ) -> Response | None:
-        """Count a listing, or a HEAD of a sharded container.
-
-        A denied request does not count: the answer is that of the root.
+        """Count an authorized listing, or HEAD of a sharded container.
 
         :param path: the path of the request
         :param info: Swift's info of the container
@@ -169,8 +163,6 @@ class Accounting:
         if not is_success(info['status']):
             return None
         if not _is_counted_listing(req, target):
-            return None
-        if authorize(req, info['read_acl']):
             return None
         owner = versions_owner(path.container) or path.container
         mark = (path.account, owner)
@@ -224,18 +216,13 @@ class Accounting:
         return _Write(path.account, owner, name, info, target)
 
     def _is_limited(self, req: Request, write: _Write) -> bool:
-        """Return True if a write counts against a limit.
-
-        A write that Swift will deny does not count.
-        """
+        """Return True if a write counts against a limit."""
         limits = self.limiter.limits.writes.steps
         if not limits and rate_of(write.info) is None:
             return False
         if not is_success(write.info['status']):
             return False
-        if not _is_clients_own(req, write):
-            return False
-        return not authorize(req, write.info['write_acl'])
+        return _is_clients_own(req, write)
 
     def _limit(
         self, req: Request, path: Path, write: _Write

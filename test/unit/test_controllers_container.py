@@ -411,6 +411,20 @@ class TestDenied:
         assert asked_shards(swift) == []
         assert f'/v1/{HIDDEN}' not in [call.path for call in swift.calls]
 
+    @pytest.mark.parametrize('method', ['GET', 'HEAD', 'POST', 'DELETE'])
+    def test_costs_what_a_plain_container_costs(self, replicated, method):
+        """The stranger cannot tell the two by the time that they take."""
+        create(replicated, filtered(replicated), 4)
+        replicated.send(filtered(replicated), 'PUT', f'/v1/{ACCOUNT}/p')
+        asked = []
+        for container in ('c', 'p'):
+            replicated.memcached.values.clear()
+            forget_requests(replicated)
+            path = f'/v1/{ACCOUNT}/{container}'
+            replicated.send(filtered(replicated), method, path, env=DENIED)
+            asked.append([method for _, method, _ in replicated.servers.asked])
+        assert asked[0] == asked[1]
+
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
     def test_shows_no_figures(self, swift, filter_app, method):
         resp = swift.send(filter_app, method, CONTAINER, env=DENIED)

@@ -442,6 +442,57 @@ def test_a_write_that_the_client_may_not_make_is_denied_by_the_app(
     env = {'swift.authorize': HTTPForbidden}
     swift.send(filter_app, 'PUT', OBJECT, env=env)
     assert swift.calls[-1].env['swift.authorize'] is HTTPForbidden
+    assert rows_of_writes(swift) == [None]
+
+
+@pytest.mark.parametrize('method', WRITES)
+def test_a_denied_write_costs_what_one_to_a_plain_container_costs(
+    replicated, method
+):
+    """The client cannot tell the two by the time that they take."""
+    create(replicated, filtered(replicated), 4)
+    replicated.send(filtered(replicated), 'PUT', f'/v1/{ACCOUNT}/p')
+    asked = []
+    for container in ('c', 'p'):
+        replicated.memcached.values.clear()
+        forget_requests(replicated)
+        path = f'/v1/{ACCOUNT}/{container}/o'
+        env = {'swift.authorize': HTTPForbidden}
+        replicated.send(filtered(replicated), method, path, env=env)
+        asked.append([method for _, method, _ in replicated.servers.asked])
+    assert asked[0] == asked[1] == ['HEAD', 'HEAD']
+
+
+@pytest.mark.parametrize('method', WRITES)
+def test_a_denied_write_leaves_the_sums_of_heads_alone(
+    swift, filter_app, method
+):
+    env = {'swift.authorize': HTTPForbidden}
+    swift.send(filter_app, method, OBJECT, env=env)
+    marks = [key for key in swift.memcached.values if 'written' in key]
+    assert marks == []
+
+
+@pytest.mark.parametrize(
+    'method, is_redirected', [('PUT', True), ('DELETE', True), ('POST', False)]
+)
+def test_a_write_by_the_key_of_container_sync_is_redirected(
+    swift, filter_app, method, is_redirected
+):
+    """The auth filter allows it by a key that the proxy app tells it."""
+    headers = {'X-Container-Sync-Key': 'key'}
+    owner = {'swift_owner': True}
+    swift.send(filter_app, 'POST', CONTAINER, headers, env=owner)
+    forget_requests(swift)
+
+    def authorize(req):
+        is_allowed = req.environ.get('swift_sync_key') == 'key'
+        return None if is_allowed else HTTPForbidden(request=req)
+
+    env = {'swift.authorize': authorize}
+    swift.send(filter_app, method, OBJECT, env=env)
+    shard = f'{HIDDEN}/{shard_for(swift, "o")}'
+    assert rows_of_writes(swift) == [shard if is_redirected else None]
 
 
 def test_writes_are_counted_by_method(swift, filter_app):

@@ -13,7 +13,7 @@ from swift.common.middleware.versioned_writes.object_versioning import (
     DELETE_MARKER_CONTENT_TYPE,
     ByteCountingReader,
 )
-from swift.common.swob import HTTPForbidden, Request, Response
+from swift.common.swob import Request, Response
 from swift.proxy.controllers.base import (
     get_cache_key,
     headers_to_container_info,
@@ -185,7 +185,6 @@ class Client:
         source: str | None = None,
         query: str = '',
         headers: dict[str, str] | None = None,
-        is_allowed: bool = True,
         is_read_from_client: bool = False,
     ) -> Response | None:
         """Send one request to the filter; returns its refusal."""
@@ -195,9 +194,6 @@ class Client:
             'PATH_INFO': f'/v1/{ACCOUNT}/{container}{rest}',
             'QUERY_STRING': query,
             'swift.infocache': self.infocache,
-            'swift.authorize': lambda req: (
-                None if is_allowed else HTTPForbidden(request=req)
-            ),
         }
         if source:
             environ['swift.source'] = source
@@ -253,10 +249,6 @@ class TestWrite:
     @pytest.mark.parametrize('method', ['GET', 'HEAD', 'OPTIONS'])
     def test_reads_do_not_count(self, proxy, method):
         proxy.send(method, 's', 'o')
-        assert proxy.limiter.counted == []
-
-    def test_that_is_denied_does_not_count(self, proxy):
-        assert proxy.send('PUT', 's', 'o', is_allowed=False) is None
         assert proxy.limiter.counted == []
 
     def test_to_a_missing_container_does_not_count(self, proxy):
@@ -481,11 +473,6 @@ class TestListing:
         proxy.send('GET', 's', source=source)
         assert proxy.limiter.counted == []
 
-    def test_that_is_denied_does_not_count(self, proxy):
-        proxy.limiter.is_full = True
-        assert proxy.send('GET', 's', is_allowed=False) is None
-        assert proxy.limiter.counted == []
-
     def test_of_a_missing_container_does_not_count(self, proxy):
         proxy.add('missing', status=404)
         assert proxy.send('GET', 'missing') is None
@@ -510,11 +497,6 @@ class TestHead:
     def test_that_is_refused_says_so(self, proxy):
         proxy.limiter.is_full = True
         assert proxy.send('HEAD', 's').status_int == 498
-
-    def test_that_is_denied_does_not_count(self, proxy):
-        proxy.limiter.is_full = True
-        assert proxy.send('HEAD', 's', is_allowed=False) is None
-        assert proxy.limiter.counted == []
 
     @pytest.mark.parametrize('methods', [('HEAD', 'GET'), ('GET', 'HEAD')])
     def test_and_listing_in_one_client_request_count_once(
