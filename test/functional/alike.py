@@ -19,7 +19,8 @@ MASKED_HEADERS = {
     'x-trans-id',
 }
 LAST_MODIFIED = re.compile(
-    rb'("last_modified": "|<last_modified>)[0-9T:.-]+("|</last_modified>)'
+    rb'("last_modified": "|<last_modified>|<td class="coldate">)[0-9T:. -]+'
+    rb'("|</last_modified>|</td>)'
 )
 #: Errors name the request that they are of.
 TRANSACTION = re.compile(rb'tx[0-9a-f]{21}-[0-9a-f]{10}[\w-]*')

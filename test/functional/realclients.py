@@ -107,12 +107,12 @@ class SwiftProgram:
         return {title.strip(): value.strip() for title, value in pairs}
 
 
-def s3_settings(cluster: Cluster, **config) -> dict:
-    """What boto3's clients and resources for the tests' user are made of."""
+def s3_settings(cluster: Cluster, user: str = USER, **config) -> dict:
+    """What boto3's clients and resources for a user are made of."""
     return {
         'endpoint_url': cluster.s3_url,
-        'aws_access_key_id': USER,
-        'aws_secret_access_key': cluster.users[USER],
+        'aws_access_key_id': user,
+        'aws_secret_access_key': cluster.users[user],
         'region_name': 'us-east-1',
         'config': Config(
             s3={'addressing_style': 'path'},
@@ -122,12 +122,12 @@ def s3_settings(cluster: Cluster, **config) -> dict:
     }
 
 
-def s3_client(cluster: Cluster, **config) -> BaseClient:
-    """boto3's client of S3 for the tests' user.
+def s3_client(cluster: Cluster, user: str = USER, **config) -> BaseClient:
+    """boto3's client of S3 for a user.
 
     :param config: of botocore's ``Config``, where the defaults won't do
     """
-    return boto3.client('s3', **s3_settings(cluster, **config))
+    return boto3.client('s3', **s3_settings(cluster, user, **config))
 
 
 def code_of(error) -> str:

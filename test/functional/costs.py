@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Count the requests to storage servers that one client request causes."""
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from shardmw.saio import Cluster
+from shardmw.saio.logs import lines, size
+
+PAGE = Path(__file__).parents[2] / 'doc' / 'access.md'
+
+STORAGE_LOGS = ('account-*.log', 'container-*.log', 'object-*.log')
+
+#: How often a request is sent until it costs what it is said to cost.
+ATTEMPTS = 5
+
+#: A factor in a formula of the page, which stands next to the following one.
+FACTOR = re.compile(r'(?<=[\w)]) (?=[NR(])')
+
+
+class StorageRequests:
+    """Counts requests by the access logs of a cluster's storage servers.
+
+    A storage server logs a request before it answers it. Of several replicas,
+    a proxy does not wait for the last one.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._folder = cluster.path / 'log'
+        self._wait_seconds = 0.2 if cluster.options.replicas > 1 else 0
+
+    def behind(self, ask: Callable[[], str]) -> int:
+        """Return how many requests a client's request has caused.
+
+        :param ask: sends the request and returns its transaction's id
+        """
+        logs = [
+            log
+            for pattern in STORAGE_LOGS
+            for log in self._folder.glob(pattern)
+        ]
+        starts = {log: size(log) for log in logs}
+        field = f'"{ask()}"'
+        time.sleep(self._wait_seconds)
+        return sum(
+            field in line
+            for log, start in starts.items()
+            for line in lines(log, start)
+        )
+
+    def usually_behind(self, ask: Callable[[], str], said: int) -> int:
+        """Return the same for a request to a container that is in use.
+
+        A request costs more if a worker looks up what it keeps for a second or
+        a minute.
+
+        :param said: what the request is said to cost
+        """
+        for _ in range(ATTEMPTS):
+            found = self.behind(ask)
+            if found == said:
+                break
+        return found
+
+
+def table(heading: str) -> dict[str, list[str]]:
+    """Return the rows of a table of the page, by their first cells.
+
+    :param heading: of the section that the table is in
+    """
+    _, _, section = PAGE.read_text().partition(f'## {heading}\n')
+    section, _, _ = section.partition('\n## ')
+    rows = [
+        [cell.strip() for cell in line.strip('| ').split(' | ')]
+        for line in section.splitlines()
+        if line.startswith('| ')
+    ]
+    return {first: rest for first, *rest in rows[2:]}
+
+
+def cost(formula: str, shards: int, replicas: int) -> int:
+    """Return the value of a formula such as ``1 + 2 R (N + 1)``."""
+    names = {'__builtins__': {}, 'N': shards, 'R': replicas}
+    return eval(FACTOR.sub('*', formula), names)

@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one request costs, as doc/access.md has it.
+
+The formulas of the page are compared with what storage servers have logged.
+The session's cluster has one replica; for another number of them::
+
+    SHARDMW_COSTS_REPLICAS=3 pytest test/functional/test_costs.py
+"""
+
+import functools
+import itertools
+import os
+import time
+
+import pytest
+from botocore.exceptions import ClientError
+
+from shardmw.saio import Cluster, ClusterOptions
+from test.functional.archives import archive_of
+from test.functional.conftest import (
+    OTHER_OWNER,
+    SHARD_COUNT_HEADER,
+    STRANGER,
+    USER,
+    logins,
+    make_plain,
+    make_sharded,
+    unique,
+)
+from test.functional.costs import StorageRequests, cost, table
+from test.functional.realclients import s3_client
+
+REPLICAS = int(os.environ.get('SHARDMW_COSTS_REPLICAS', '0'))
+
+#: A user of another account, whom no ACL names.
+NOBODY = 'test5:tester5'
+
+#: The shards of the containers, 0 for the plain one.
+COUNTS = (0, 4, 8)
+
+FILES = {'unpacked/1': b'1', 'unpacked/2': b'2', 'unpacked/3': b'3'}
+NEWEST = {'X-Newest': 'true'}
+
+
+class Scene:
+    """Containers of several counts, and what is asked of them.
+
+    :ivar nobody: a client without rights
+    :ivar granted: a client that may read and write by ACLs
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        login = logins(cluster)
+        self.cluster = cluster
+        self.requests = StorageRequests(cluster)
+        self.replicas = cluster.options.replicas
+        self.owner = login(USER)
+        self.granted = login(STRANGER).visiting(self.owner)
+        self.nobody = login(NOBODY).visiting(self.owner)
+        self.containers = {count: self._make(count) for count in COUNTS}
+        self.versioned = {
+            count: self._make(count, X_Versions_Enabled='true')
+            for count in COUNTS
+        }
+        #: Clients of S3 by user.
+        self.s3 = {user: s3_client(cluster, user) for user in (USER, STRANGER)}
+        other = login(OTHER_OWNER)
+        make_plain(other)
+        #: Owners of accounts without and with sharded containers.
+        self.owners = {0: other, 4: self.owner, 8: self.owner}
+
+    def _make(self, count: int, **headers: str) -> str:
+        headers['X_Container_Read'] = STRANGER
+        headers['X_Container_Write'] = STRANGER
+        headers['X_Container_Meta_Web_Listings'] = 'true'
+        if count == 0:
+            container = make_plain(self.owner, **headers)
+        else:
+            container = make_sharded(self.owner, count, **headers)
+        assert self.owner.put(container, 'o', b'0123456789').status == 201
+        return container
+
+
+@pytest.fixture(scope='module')
+def scene(request, tmp_path_factory) -> Scene:
+    if not REPLICAS:
+        yield Scene(request.getfixturevalue('cluster'))
+        return
+    options = ClusterOptions(replicas=REPLICAS)
+    with Cluster(tmp_path_factory.mktemp('costs'), options) as cluster:
+        scene = Scene(cluster)
+        time.sleep(1)
+        yield scene
+
+
+def by(who: str, method: str, name: str | None = None, **kwargs):
+    """Return what sends a request to a container or an object.
+
+    :param who: an attribute of the scene
+    """
+
+    def ask(scene: Scene, count: int) -> str:
+        client = getattr(scene, who)
+        return transaction(
+            client.request(method, scene.containers[count], name, **kwargs)
+        )
+
+    return ask
+
+
+def transaction(answer) -> str:
+    return answer.headers['x-trans-id']
+
+
+def bulk_delete(who: str):
+    def ask(scene: Scene, count: int) -> str:
+        client = getattr(scene, who)
+        names = [f'{scene.containers[count]}/{name}' for name in FILES]
+        return transaction(
+            client.post(
+                query='bulk-delete',
+                body='\n'.join(names).encode(),
+                headers={'Content-Type': 'text/plain'},
+            )
+        )
+
+    return ask
+
+
+def copy(who: str):
+    def ask(scene: Scene, count: int) -> str:
+        container = scene.containers[count]
+        client = getattr(scene, who)
+        return transaction(client.copy(container, 'o', f'{container}/copy'))
+
+    return ask
+
+
+def web(scene: Scene, count: int) -> str:
+    path = f'{scene.granted.path(scene.containers[count])}/'
+    headers = {'X-Web-Mode': 'true'}
+    return transaction(scene.granted.raw('GET', path, headers=headers))
+
+
+def head_after_write(scene: Scene, count: int) -> str:
+    container = scene.containers[count]
+    scene.owner.put(container, 'o', b'new')
+    return transaction(scene.granted.head(container))
+
+
+def of_versions(method: str, **query: str):
+    def ask(scene: Scene, count: int) -> str:
+        container = scene.versioned[count]
+        return transaction(
+            scene.granted.request(method, container, query=query)
+        )
+
+    return ask
+
+
+def s3(user: str, operation: str, **params):
+    def ask(scene: Scene, count: int) -> str:
+        send = getattr(scene.s3[user], operation)
+        try:
+            answer = send(Bucket=scene.containers[count], **params)
+        except ClientError as error:
+            answer = error.response
+        return answer['ResponseMetadata']['HTTPHeaders']['x-trans-id']
+
+    return ask
+
+
+def account(method: str, query: str = ''):
+    def ask(scene: Scene, count: int) -> str:
+        return transaction(scene.owners[count].request(method, query=query))
+
+    return ask
+
+
+def create(scene: Scene, count: int) -> str:
+    headers = {SHARD_COUNT_HEADER: str(count)} if count else {}
+    return transaction(scene.owner.put(unique('new'), headers=headers))
+
+
+def delete_new(scene: Scene, count: int) -> str:
+    container = unique('new')
+    headers = {SHARD_COUNT_HEADER: str(count)} if count else {}
+    scene.owner.put(container, headers=headers)
+    return transaction(scene.owner.delete(container))
+
+
+ARCHIVE = {'body': archive_of(FILES), 'query': 'extract-archive=tar'}
+COUNT = {'headers': {SHARD_COUNT_HEADER: '4'}}
+KEYS = {'Delete': {'Objects': [{'Key': name} for name in FILES]}}
+LISTING = {
+    'query': 'format=json&prefix=o&delimiter=/&marker=a&end_marker=z'
+    '&reverse=on&limit=5&versions=on&allow_unordered=true'
+}
+
+#: What somebody asks who may not, by the rows of the page.
+DENIED = {
+    'GET, HEAD of the container': [
+        by('nobody', 'GET'), by('nobody', 'HEAD'), by('nobody', 'GET', **COUNT)
+    ],
+    'GET with parameters of a listing, `versions`, `allow_unordered`': [
+        by('nobody', 'GET', **LISTING),
+        by('nobody', 'GET', query='allow_unordered=true'),
+    ],
+    'GET, HEAD of the container with `X-Newest`': [
+        by('nobody', 'GET', headers=NEWEST),
+        by('nobody', 'HEAD', headers=NEWEST),
+    ],
+    'PUT, POST, DELETE of the container, with any shard count': [
+        *(by('nobody', method) for method in ('PUT', 'POST', 'DELETE')),
+        *(by('nobody', method, **COUNT) for method in ('PUT', 'POST')),
+        *(by('granted', method) for method in ('PUT', 'POST', 'DELETE')),
+    ],
+    'any request for an object, COPY': [
+        *(
+            by('nobody', method, 'o', body=b'')
+            for method in ('GET', 'HEAD', 'PUT', 'POST', 'DELETE')
+        ),
+        copy('nobody'),
+    ],
+    'archive of three files': [by('nobody', 'PUT', **ARCHIVE)],
+    'bulk delete of three names': [bulk_delete('nobody')],
+    'static web page': [
+        by('nobody', 'GET', '', headers={'X-Web-Mode': 'true'})
+    ],
+    'S3: list a bucket': [
+        s3(STRANGER, 'list_objects_v2'),
+    ],
+    'GET, HEAD of the account': [
+        lambda scene, _count: transaction(scene.nobody.get()),
+        lambda scene, _count: transaction(scene.nobody.head()),
+    ],
+}  # fmt: skip
+
+ALLOWED = {
+    'GET of the container, with any parameters': [
+        by('granted', 'GET'),
+        by('granted', 'GET', query='format=json&prefix=o&delimiter=/'),
+        by('granted', 'GET', query='reverse=on&limit=1&marker=z'),
+    ],
+    'GET with `X-Newest`, by a reader': [by('granted', 'GET', headers=NEWEST)],
+    'GET, HEAD with `X-Newest`, by the owner': [
+        by('owner', 'GET', headers=NEWEST), by('owner', 'HEAD', headers=NEWEST)
+    ],
+    'HEAD of the container, after a write': [head_after_write],
+    'page of a static web site': [web],
+    'S3: list a bucket': [s3(USER, 'list_objects_v2')],
+    'list of versions': [of_versions('GET', versions='true')],
+    'HEAD of a container with versions': [of_versions('HEAD')],
+    'PUT, POST, DELETE of an object': [
+        by('granted', 'PUT', 'o', body=b'1'), by('granted', 'POST', 'o'),
+        by('granted', 'DELETE', 'missing'),
+    ],
+    'GET, HEAD of an object': [
+        by('granted', 'GET', 'o'), by('granted', 'HEAD', 'o')
+    ],
+    'COPY in the container': [copy('granted')],
+    'archive of three files': [by('granted', 'PUT', **ARCHIVE)],
+    'bulk delete of three names': [bulk_delete('granted')],
+    'S3: delete three keys': [s3(USER, 'delete_objects', **KEYS)],
+    'PUT of the container, as it is': [by('owner', 'PUT')],
+    'POST of the container': [by('owner', 'POST')],
+    'DELETE of the container that is not empty': [by('owner', 'DELETE')],
+    'PUT of a new container': [create],
+    'DELETE of an empty container': [delete_new],
+    'HEAD of the account': [account('HEAD')],
+    'GET of the account': [account('GET', 'format=json')],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ('heading', 'asked'),
+    [('Before a client is authorized', DENIED),
+     ('What an authorized request costs', ALLOWED)],
+    ids=['denied', 'allowed'],
+)  # fmt: skip
+class TestPage:
+    def test_has_every_request(self, heading, asked):
+        assert list(table(heading)) == list(asked)
+
+    def test_has_the_costs_that_are_measured(self, scene, heading, asked):
+        page = table(heading)
+        said, found = {}, {}
+        for request, count in itertools.product(asked, COUNTS):
+            formula = page[request][count > 0]
+            value = cost(formula, count, scene.replicas)
+            said[request, count] = {value}
+            found[request, count] = {
+                scene.requests.usually_behind(
+                    functools.partial(ask, scene, count), value
+                )
+                for ask in asked[request]
+            }
+        assert found == said
