@@ -32,8 +32,9 @@ from test.functional.realclients import s3_client
 
 REPLICAS = int(os.environ.get('SHARDMW_COSTS_REPLICAS', '0'))
 
-#: A user of another account, whom no ACL names.
-NOBODY = 'test5:tester5'
+#: A user of the same account, whom no ACL names. S3 asks for a user's account.
+NOBODY = STRANGER
+GRANTED = OTHER_OWNER
 
 #: The shards of the containers, 0 for the plain one.
 COUNTS = (0, 4, 8)
@@ -55,7 +56,7 @@ class Scene:
         self.requests = StorageRequests(cluster)
         self.replicas = cluster.options.replicas
         self.owner = login(USER)
-        self.granted = login(STRANGER).visiting(self.owner)
+        self.granted = login(GRANTED).visiting(self.owner)
         self.nobody = login(NOBODY).visiting(self.owner)
         self.containers = {count: self._make(count) for count in COUNTS}
         self.versioned = {
@@ -63,15 +64,15 @@ class Scene:
             for count in COUNTS
         }
         #: Clients of S3 by user.
-        self.s3 = {user: s3_client(cluster, user) for user in (USER, STRANGER)}
+        self.s3 = {user: s3_client(cluster, user) for user in (USER, NOBODY)}
         other = login(OTHER_OWNER)
         make_plain(other)
         #: Owners of accounts without and with sharded containers.
         self.owners = {0: other, 4: self.owner, 8: self.owner}
 
     def _make(self, count: int, **headers: str) -> str:
-        headers['X_Container_Read'] = STRANGER
-        headers['X_Container_Write'] = STRANGER
+        headers['X_Container_Read'] = GRANTED
+        headers['X_Container_Write'] = GRANTED
         headers['X_Container_Meta_Web_Listings'] = 'true'
         if count == 0:
             container = make_plain(self.owner, **headers)
@@ -228,7 +229,7 @@ DENIED = {
         by('nobody', 'GET', '', headers={'X-Web-Mode': 'true'})
     ],
     'S3: list a bucket': [
-        s3(STRANGER, 'list_objects_v2'),
+        s3(NOBODY, 'list_objects_v2'),
     ],
     'GET, HEAD of the account': [
         lambda scene, _count: transaction(scene.nobody.get()),
