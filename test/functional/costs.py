@@ -68,16 +68,16 @@ class StorageRequests:
 def table(heading: str) -> dict[str, list[str]]:
     """Return the rows of a table of the page, by their first cells.
 
-    :param heading: of the section that the table is in
+    :param heading: of the section whose first table it is
     """
     _, _, section = PAGE.read_text().partition(f'## {heading}\n')
-    section, _, _ = section.partition('\n## ')
+    _, _, rest = section.partition('\n| --- ')
+    body, _, _ = rest.partition('\n\n')
     rows = [
         [cell.strip() for cell in line.strip('| ').split(' | ')]
-        for line in section.splitlines()
-        if line.startswith('| ')
+        for line in body.splitlines()[1:]
     ]
-    return {first: rest for first, *rest in rows[2:]}
+    return {first: rest for first, *rest in rows}
 
 
 def cost(formula: str, shards: int, replicas: int) -> int:

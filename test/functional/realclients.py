@@ -122,12 +122,18 @@ def s3_settings(cluster: Cluster, user: str = USER, **config) -> dict:
     }
 
 
-def s3_client(cluster: Cluster, user: str = USER, **config) -> BaseClient:
+def s3_client(
+    cluster: Cluster, user: str = USER, url: str | None = None, **config
+) -> BaseClient:
     """boto3's client of S3 for a user.
 
+    :param url: of the proxy, if it is not the first one
     :param config: of botocore's ``Config``, where the defaults won't do
     """
-    return boto3.client('s3', **s3_settings(cluster, user, **config))
+    settings = s3_settings(cluster, user, **config)
+    return boto3.client(
+        's3', **{**settings, 'endpoint_url': url or cluster.s3_url}
+    )
 
 
 def code_of(error) -> str:

@@ -539,7 +539,6 @@ ACLS = {
     'X-Container-Sync-To': 'http://127.0.0.1/v1/AUTH_other/c',
     'X-Container-Meta-Temp-URL-Key': 'secret',
 }
-WHO_MAY_NOT = ['stranger', 'other_owner']
 
 
 @pytest.fixture(scope='class')
@@ -561,12 +560,6 @@ class TestAccess:
         assert answer.status == 204
         assert not answer.headers.keys() & OWNERS_HEADERS
 
-    @pytest.mark.parametrize('method', ['PUT', 'POST', 'DELETE'])
-    def test_reader_and_writer_may_not_change_it(
-        self, stranger, shared, method
-    ):
-        assert stranger.request(method, shared).status == 403
-
     @pytest.mark.parametrize('method', ['HEAD', 'GET'])
     def test_referrer_may_not_list(self, client, shared, method):
         assert client.anonymous().request(method, shared).status == 401
@@ -584,19 +577,6 @@ class TestAccess:
             client.put(container, f'o{i}')
         anonymous = client.anonymous().listing(container)
         assert anonymous.body == client.listing(container).body
-
-    @pytest.mark.parametrize('method', ['HEAD', 'GET', 'POST', 'DELETE'])
-    @pytest.mark.parametrize('who', WHO_MAY_NOT)
-    def test_others_may_nothing(self, request, pair, who, method):
-        other = request.getfixturevalue(who)
-        plain = other.request(method, pair.plain)
-        sharded = other.request(method, pair.sharded)
-        assert sharded.status == plain.status == 403
-        assert sharded.body == plain.body
-        assert sharded.headers.keys() == plain.headers.keys()
-
-    def test_others_may_not_even_if_it_is_not_there(self, stranger):
-        assert stranger.delete(unique('missing')).status == 403
 
     def test_reader_lists_what_the_owner_lists(self, client, stranger, shared):
         client.put(shared, 'o')

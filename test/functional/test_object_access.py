@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what with objects, and what nobody may: reserved names."""
+"""Who may do what with objects, and what nobody may: reserved names.
+
+:mod:`test.functional.test_access` has all kinds of clients and requests.
+"""
 
 import json
 
 import pytest
 
-from test.functional.conftest import STORED_BODY, make_plain, unique
+from test.functional.conftest import STORED_BODY, make_plain
 
 BODY = STORED_BODY
 
@@ -27,40 +30,6 @@ class TestDenial:
         headers = {'X-Auth-Token': 'AUTH_tkwrong'}
         answer = client.request(method, stored, 'o', headers=headers, body=b'')
         assert answer.status == 401
-
-    @METHODS
-    def test_of_a_stranger_is_403(self, client, stranger, stored, method):
-        answer = stranger.request(method, stored, 'o', body=b'')
-        assert answer.status == 403
-        assert client.get(stored, 'o').body == BODY
-
-    @METHODS
-    def test_of_another_accounts_owner_is_403(
-        self, client, other_owner, stored, method
-    ):
-        answer = other_owner.request(method, stored, 'o', body=b'')
-        assert answer.status == 403
-        assert client.get(stored, 'o').body == BODY
-
-    @METHODS
-    def test_is_as_of_a_plain_container(self, stranger, stored_pair, method):
-        plain = stranger.request(method, stored_pair.plain, 'o', body=b'')
-        sharded = stranger.request(method, stored_pair.sharded, 'o', body=b'')
-        assert sharded.status == plain.status
-        assert sharded.body == plain.body
-        assert list(sharded.headers) == list(plain.headers)
-
-    @METHODS
-    def test_does_not_tell_whether_an_object_is_there(
-        self, stranger, stored, method
-    ):
-        answer = stranger.request(method, stored, 'missing', body=b'')
-        assert answer.status == 403
-
-    @METHODS
-    def test_in_a_missing_container_is_403(self, stranger, method):
-        answer = stranger.request(method, unique('none'), 'o', body=b'')
-        assert answer.status == 403
 
 
 class TestAccountAccess:
