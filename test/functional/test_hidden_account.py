@@ -382,11 +382,48 @@ def large_object_of_link(scene: Scene, client: Client, place: Place) -> Answer:
 
 def dynamic_large_object(scene: Scene, client: Client, place: Place) -> Answer:
     """Of the same account only, so nothing else can be its control."""
-    for dots in ('..', '/..', '../..', ''):
+    for dots in ('..', '/..', '../..', '%2E%2E', '..%2F..', ''):
         container = f'{dots}/{place.account}/{place.container}'
         headers = {'X-Object-Manifest': f'{container}/'}
         client.put(scene.open.container, 'dynamic', headers=headers)
     return client.get(scene.open.container, 'dynamic')
+
+
+def static_large_object(scene: Scene, client: Client, place: Place) -> Answer:
+    """Put a manifest whose segments would lie there."""
+    path = f'/{place.account}/{place.container}/{place.name}'
+    dots = ('', '/..', '/../..', '/%2E%2E', '/.', f'/{scene.open.container}')
+    manifest = [{'path': before + path} for before in dots]
+    query = {'multipart-manifest': 'put'}
+    body = json.dumps(manifest).encode()
+    answer = client.put(scene.open.container, 'large', body, query=query)
+    # Segments are looked up at once, and so told of in any order.
+    lines = sorted(answer.body.splitlines())
+    return answer._replace(body=b'\n'.join(lines))
+
+
+def quoted_link(scene: Scene, client: Client, place: Place) -> Answer:
+    headers = {
+        'X-Symlink-Target': f'{place.container}/{place.name}',
+        'X-Symlink-Target-Account': place.account.replace('.', '%2E'),
+    }
+    client.put(scene.open.container, 'quoted', headers=headers)
+    return client.get(scene.open.container, 'quoted')
+
+
+def host_name(scene: Scene, client: Client, place: Place) -> Answer:
+    """Ask a host whose name domain_remap makes a path of."""
+    told = [
+        client.raw('GET', path, headers={'Host': f'{host}.example.com'})
+        for host, path in (
+            (f'c.{place.account}', '/o'),
+            (place.account, f'/{place.container}/o'),
+            (place.account.lstrip('.'), f'/{place.container}/o'),
+            ('AUTH-test', f'/../{place.account}/{place.container}/o'),
+        )
+    ]
+    assert all(answer.status >= 400 for answer in told)
+    return told[-1]
 
 
 def bulk_upload(scene: Scene, client: Client, place: Place) -> Answer:
@@ -471,8 +508,10 @@ class TestOtherFilters:
         assert hidden.status >= 400
 
     @pytest.mark.parametrize(
-        'attempt', [bulk_delete, dynamic_large_object, write_through_link]
-    )
+        'attempt',
+        [bulk_delete, dynamic_large_object, host_name, quoted_link,
+         static_large_object, write_through_link],
+    )  # fmt: skip
     def test_lead_nowhere_even_if_they_say_that_they_did(self, scene, attempt):
         for who in ('owner', 'reseller admin'):
             client = Client(scene.owner.storage_url, scene.clients[who].token)
