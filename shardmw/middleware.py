@@ -114,6 +114,7 @@ from shardmw.ratelimit.accounting import (
     Accounting,
 )
 from shardmw.ratelimit.limiter import RateLimiter
+from shardmw.record import DEPTH_LIMIT
 from shardmw.stats.accounts import AccountStats
 from shardmw.stats.head_cache import HeadCache
 from shardmw.stats.sums import SummedStats
@@ -293,6 +294,8 @@ def filter_factory(global_conf: dict, **local_conf: str) -> Callable:
     register_swift_info(
         'shardmw',
         default_shards=options.default_shards,
+        default_depth=options.default_depth,
+        max_depth=DEPTH_LIMIT,
         max_shards=options.max_shards,
         client_max_shards=options.client_max_shards,
         max_sleep_time_seconds=limits.max_sleep_time_seconds,

@@ -52,6 +52,7 @@ from shardmw.record import (
     PLAIN,
     RETURNING,
     Layout,
+    Sharding,
     time_of_id,
 )
 
@@ -147,20 +148,22 @@ class Resharding:
         self._has_synced = False
         self.pace = Pace(options.rows_per_second)
 
-    def begin(self, shards: int) -> None:
-        """Announce a change, or leave one to the same count as it is.
+    def begin(self, sharding: Sharding) -> None:
+        """Announce a change, or leave one to the same sharding as it is.
 
-        :param shards: the number of shards, 0 for a plain container
+        :param sharding: what to change to
         :raises ChangeRefusedError: if it cannot be made
         :raises BackendError: if too few servers answer
         """
         root = read_root(self.backend, self.env, self.path)
         layout = root.record or PLAIN
-        if layout.is_changing and layout.shards == shards:
+        if layout.is_changing and layout.sharding == sharding:
             self.register.note(self.path)
             return
-        self.check(root, shards)
-        changed = layout.announced(shards, time.time())
+        self.check(root, sharding)
+        changed = layout.announced(
+            sharding.shards, time.time(), sharding.depth
+        )
         target = self._target(root, changed)
         hidden = target.hidden_account
         self.backend.create_hidden_account(self.env, hidden)
@@ -171,7 +174,7 @@ class Resharding:
         self.register.note(self.path)
         self._put_shards(target)
 
-    def check(self, root: RootState, shards: int) -> None:
+    def check(self, root: RootState, sharding: Sharding) -> None:
         """Check that a change can be made.
 
         :raises ChangeRefusedError: if it cannot
@@ -181,11 +184,11 @@ class Resharding:
         layout = root.record or PLAIN
         if layout.is_changing:
             raise ChangeRefusedError(
-                f'its change from {layout.former} to {layout.shards} shards '
-                'is under way: wait for its end, or cancel it'
+                f'its change {change_text(layout)} is under way: wait for '
+                'its end, or cancel it'
             )
-        if layout.shards == shards:
-            raise ChangeRefusedError(f'it has {shards} shards already')
+        if layout.sharding == sharding:
+            raise ChangeRefusedError(f'{_has_text(sharding)} already')
         target = self._target(root, layout)
         answers = [root.answer, *self.backend.head_shards(self.env, target)]
         require_success(answers)
@@ -547,6 +550,20 @@ class Resharding:
             self.progress.phase = phase
         self.progress.problem = problem
         self.report(self.progress)
+
+
+def change_text(layout: Layout) -> str:
+    """Return what a change that is under way changes, in words."""
+    former, new = layout.former_sharding, layout.sharding
+    counts = f'from {former.shards} to {new.shards} shards'
+    if former.depth == new.depth == 0:
+        return counts
+    return f'{counts}, from depth {former.depth} to {new.depth}'
+
+
+def _has_text(sharding: Sharding) -> str:
+    depth = f' and depth {sharding.depth}' if sharding.depth else ''
+    return f'it has {sharding.shards} shards{depth}'
 
 
 def _holders_text(root: RootState) -> str:

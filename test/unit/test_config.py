@@ -15,7 +15,7 @@ def refusal_of(**conf: str) -> str:
 
 def test_nothing_is_sharded_or_limited_by_default():
     options = parse_options({})
-    assert options.shards_for('AUTH_a', 'c') == 0
+    assert options.sharding_for('AUTH_a', 'c').shards == 0
     assert not options.rate_limits.are_set
     assert options.rate_limits.writes.rate_of(10**6) is None
     assert options.account_ratelimit == 0
@@ -28,17 +28,17 @@ def test_the_first_rule_that_matches_counts():
             'shard_rules': 'AUTH_ci/logs*=32, AUTH_ci/*=0, */*+segments = 8',
         }
     )
-    assert options.shards_for('AUTH_ci', 'logs-2026') == 32
-    assert options.shards_for('AUTH_ci', 'x+segments') == 0
-    assert options.shards_for('AUTH_b', 'x+segments') == 8
-    assert options.shards_for('AUTH_b', 'x') == 2
+    assert options.sharding_for('AUTH_ci', 'logs-2026').shards == 32
+    assert options.sharding_for('AUTH_ci', 'x+segments').shards == 0
+    assert options.sharding_for('AUTH_b', 'x+segments').shards == 8
+    assert options.sharding_for('AUTH_b', 'x').shards == 2
     assert options.has_rule('AUTH_ci', 'x')
     assert not options.has_rule('AUTH_b', 'x')
 
 
 def test_rules_are_case_sensitive():
     options = parse_options({'shard_rules': '*/logs=4'})
-    assert options.shards_for('AUTH_a', 'Logs') == 0
+    assert options.sharding_for('AUTH_a', 'Logs').shards == 0
 
 
 # Bounds of the shard count
@@ -57,13 +57,13 @@ def test_clients_may_not_ask_for_more_shards_than_anyone():
 def test_clients_may_be_allowed_no_shards_while_operators_are():
     options = parse_options({'client_max_shards': '0', 'default_shards': '8'})
     assert options.client_max_shards == 0
-    assert options.shards_for('AUTH_a', 'c') == 8
+    assert options.sharding_for('AUTH_a', 'c').shards == 8
 
 
 def test_without_shards_for_anyone_there_are_none_for_clients():
     options = parse_options({'max_shards': '0', 'shard_rules': '*/*=0'})
     assert options.client_max_shards == 0
-    assert options.shards_for('AUTH_a', 'c') == 0
+    assert options.sharding_for('AUTH_a', 'c').shards == 0
 
 
 def test_without_shards_for_anyone_there_are_none_by_default():
