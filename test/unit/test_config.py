@@ -41,6 +41,48 @@ def test_rules_are_case_sensitive():
     assert options.sharding_for('AUTH_a', 'Logs').shards == 0
 
 
+def test_a_rule_may_name_a_depth():
+    options = parse_options(
+        {
+            'default_shards': '2',
+            'default_depth': '3',
+            'shard_rules': '*/a = 8 depth 1, */b=8 depth 0, */c=8',
+        }
+    )
+    assert options.sharding_for('AUTH_a', 'a') == (8, 1)
+    assert options.sharding_for('AUTH_a', 'b') == (8, 0)
+    assert options.sharding_for('AUTH_a', 'c') == (8, 3)
+    assert options.sharding_for('AUTH_a', 'd') == (2, 3)
+
+
+def test_names_are_hashed_whole_by_default():
+    options = parse_options({'default_shards': '2', 'shard_rules': '*/a=8'})
+    assert options.sharding_for('AUTH_a', 'a').depth == 0
+    assert options.sharding_for('AUTH_a', 'b').depth == 0
+
+
+@pytest.mark.parametrize(
+    ('conf', 'message'),
+    [
+        (
+            {'default_depth': '17'},
+            'shardmw: default_depth = 17: must be a whole number from 0 to 16',
+        ),
+        (
+            {'shard_rules': '*/c=8 depth 17'},
+            "shardmw: shard_rules: '*/c=8 depth 17': depth must be at most 16",
+        ),
+        (
+            {'shard_rules': '*/c=8 depth'},
+            "shardmw: shard_rules: '*/c=8 depth': must be account/container = "
+            'shards, or shards depth k, globs allowed',
+        ),
+    ],
+)
+def test_other_depths_are_refused(conf, message):
+    assert refusal_of(**conf) == message
+
+
 # Bounds of the shard count
 
 

@@ -80,9 +80,7 @@ def test_the_text_of_a_record_is_stable():
 
 
 def test_the_text_of_a_record_with_a_depth_is_stable():
-    text = (
-        '{"version": 3, "id": "65a1b2c3d4e5f", "shards": 32, "depth": 2}'
-    )
+    text = '{"version": 3, "id": "65a1b2c3d4e5f", "shards": 32, "depth": 2}'
     assert Layout(ID, 32, depth=2).to_record() == text
 
 
