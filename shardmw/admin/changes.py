@@ -145,7 +145,7 @@ class Changes:
             self._check(path, sharding)
         for path in paths:
             try:
-                self._resharding(path).begin(sharding)
+                self._resharding(path).begin(*sharding)
             except ChangeRefusedError as err:
                 raise _refused(path, err) from err
         return paths
@@ -267,7 +267,7 @@ class Changes:
         if layout.is_changing and layout.sharding == sharding:
             return
         try:
-            self._resharding(path).check(root, sharding)
+            self._resharding(path).check(root, *sharding)
         except ChangeRefusedError as err:
             raise _refused(path, err) from err
 
@@ -278,7 +278,7 @@ class Changes:
         root = self._root(path)
         resharding = self._resharding(path)
         try:
-            resharding.check(root, sharding)
+            resharding.check(root, *sharding)
         except ChangeRefusedError as err:
             raise _refused(path, err) from err
         layout = root.record or PLAIN

@@ -52,7 +52,6 @@ from shardmw.record import (
     PLAIN,
     RETURNING,
     Layout,
-    Sharding,
     time_of_id,
 )
 
@@ -148,22 +147,20 @@ class Resharding:
         self._has_synced = False
         self.pace = Pace(options.rows_per_second)
 
-    def begin(self, sharding: Sharding) -> None:
-        """Announce a change, or leave one to the same sharding as it is.
+    def begin(self, shards: int, depth: int = 0) -> None:
+        """Announce a change, or leave one to the same as it is.
 
-        :param sharding: what to change to
+        :param shards: the number of shards, 0 for a plain container
         :raises ChangeRefusedError: if it cannot be made
         :raises BackendError: if too few servers answer
         """
         root = read_root(self.backend, self.env, self.path)
         layout = root.record or PLAIN
-        if layout.is_changing and layout.sharding == sharding:
+        if layout.is_changing and layout.sharding == (shards, depth):
             self.register.note(self.path)
             return
-        self.check(root, sharding)
-        changed = layout.announced(
-            sharding.shards, time.time(), sharding.depth
-        )
+        self.check(root, shards, depth)
+        changed = layout.announced(shards, time.time(), depth)
         target = self._target(root, changed)
         hidden = target.hidden_account
         self.backend.create_hidden_account(self.env, hidden)
@@ -174,7 +171,7 @@ class Resharding:
         self.register.note(self.path)
         self._put_shards(target)
 
-    def check(self, root: RootState, sharding: Sharding) -> None:
+    def check(self, root: RootState, shards: int, depth: int = 0) -> None:
         """Check that a change can be made.
 
         :raises ChangeRefusedError: if it cannot
@@ -187,8 +184,11 @@ class Resharding:
                 f'its change {change_text(layout)} is under way: wait for '
                 'its end, or cancel it'
             )
-        if layout.sharding == sharding:
-            raise ChangeRefusedError(f'{_has_text(sharding)} already')
+        if layout.sharding == (shards, depth):
+            has_depth = f' and depth {depth}' if depth else ''
+            raise ChangeRefusedError(
+                f'it has {shards} shards{has_depth} already'
+            )
         target = self._target(root, layout)
         answers = [root.answer, *self.backend.head_shards(self.env, target)]
         require_success(answers)
@@ -559,11 +559,6 @@ def change_text(layout: Layout) -> str:
     if former.depth == new.depth == 0:
         return counts
     return f'{counts}, from depth {former.depth} to {new.depth}'
-
-
-def _has_text(sharding: Sharding) -> str:
-    depth = f' and depth {sharding.depth}' if sharding.depth else ''
-    return f'it has {sharding.shards} shards{depth}'
 
 
 def _holders_text(root: RootState) -> str:

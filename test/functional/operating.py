@@ -59,7 +59,9 @@ class Admin:
             timeout=120,
         )
 
-    def reshard(self, client: Client, container: str, shards: int) -> dict:
+    def reshard(
+        self, client: Client, container: str, shards: int, *options: str
+    ) -> dict:
         """Change a layout; return the printed state."""
         ran = self(
             'reshard',
@@ -68,6 +70,7 @@ class Admin:
             '--settle-seconds',
             SETTLE_SECONDS,
             '--json',
+            *options,
         )
         assert ran.returncode == 0, ran.stderr
         return json.loads(ran.stdout)[0]
