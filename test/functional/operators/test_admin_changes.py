@@ -10,7 +10,7 @@ from shardmw.bench.native import shard_natively
 from shardmw.placement import hidden_account
 from test.functional.backing import put_rows
 from test.functional.client import Client
-from test.functional.conftest import SHARD_COUNT_HEADER
+from test.functional.conftest import SHARD_COUNT_HEADER, SHARD_DEPTH_HEADER
 from test.functional.operating import (
     SETTLE_SECONDS,
     Admin,
@@ -38,6 +38,11 @@ class TestUsage:
                 "'many' is not a valid integer range",
             ),
             (['reshard', 'a/c'], "Missing argument 'N'"),
+            (['reshard', 'a/c', '4', '--depth', '17'], '17 is not in the ran'),
+            (
+                ['reshard', 'a/c', '0', '--depth', '1'],
+                'A plain container has no depth: --depth.',
+            ),
             (['reshard', 'a', '4'], 'a: not a name like ACCOUNT/CONTAINER'),
             (['cancel', 'a'], 'a: not a name like ACCOUNT/CONTAINER'),
             (['cancel', 'a/c', '--settle-seconds', '-1'], '-1.0 is not in'),
@@ -80,6 +85,13 @@ class TestRefusals:
     def test_of_the_count_that_it_has(self, client, refused):
         fill(client, 'c', 1, **SHARDED)
         assert refused('reshard', 'c', '4') == 'it has 4 shards already'
+
+    def test_of_the_depth_that_it_has(self, client, refused):
+        headers = {**SHARDED['headers'], SHARD_DEPTH_HEADER: '1'}
+        fill(client, 'c', 1, headers=headers)
+        told = 'it has 4 shards and depth 1 already'
+        for option in ([], ['--depth', '1']):
+            assert refused('reshard', 'c', '4', *option) == told
 
     def test_of_a_count_above_max_shards(self, cluster, client, refused):
         fill(client, 'c', 1)
@@ -255,6 +267,33 @@ class TestOutput:
             ran = admin('audit', path_of(client, 'c'), *option)
             assert ran.returncode == 1
             assert 'layout that is changing' in ran.stdout
+
+
+class TestDepth:
+    """A change of the depth moves rows, there and back."""
+
+    NAMES = ('a/1', 'a/2', 'b/1', 'c/d/1', 'top')
+
+    def test_changes_with_the_same_count(self, admin, client):
+        fill(client, 'c', 0, **SHARDED)
+        for name in self.NAMES:
+            assert client.put('c', name, b'body').status == 201
+        for depth in (1, 0):
+            self.change(admin, client, depth)
+
+    def change(self, admin: Admin, client: Client, depth: int) -> None:
+        """Change the depth, and look at what clients and operators see."""
+        name = path_of(client, 'c')
+        moved = admin.reshard(client, 'c', 4, '--depth', str(depth))
+        assert (moved['rows_moved'], moved['depth']) == (5, depth)
+        assert client.listing('c').names() == list(self.NAMES)
+        assert client.listing('c', prefix='a/').names() == ['a/1', 'a/2']
+        shown = client.head('c').headers
+        assert shown[SHARD_COUNT_HEADER.lower()] == '4'
+        assert shown[SHARD_DEPTH_HEADER.lower()] == str(depth)
+        assert admin('audit', name).returncode == 0
+        state = json.loads(admin('stat', name, '--json').stdout)
+        assert state['depth'] == depth
 
 
 class TestVersions:
