@@ -70,10 +70,10 @@ The *root*, the ordinary container of the client's name, holds the metadata,
 the ACLs and the layout record (:mod:`shardmw.record`). The row of an object
 ``o`` of container ``C`` in account ``A`` lies in container ``C.<id>.<i>`` of
 the hidden account ``.shardmw_A``; ``i`` is :func:`shardmw.placement.shard_of`
-its name, with the layout's count and depth. The proxy app itself tells the object servers where to send a row:
-the filter only makes it believe that Swift's own sharder had split the
-container (:mod:`shardmw.backend.infocache`). Rows that lie elsewhere all the
-same are moved (:mod:`shardmw.layout.adoption`).
+its name, with the count and depth of the layout. The proxy app itself tells
+the object servers where to send a row: the filter only makes it believe that
+Swift's own sharder had split the container (:mod:`shardmw.backend.infocache`).
+Rows that lie elsewhere all the same are moved (:mod:`shardmw.layout.adoption`).
 
 What belongs to a container is sharded like it: the container of its old
 versions, and that of the parts of S3 uploads into it (``bucket+segments``).
