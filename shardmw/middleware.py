@@ -73,7 +73,8 @@ the hidden account ``.shardmw_A``; ``i`` is :func:`shardmw.placement.shard_of`
 its name, with the count and depth of the layout. The proxy app itself tells
 the object servers where to send a row: the filter only makes it believe that
 Swift's own sharder had split the container (:mod:`shardmw.backend.infocache`).
-Rows that lie elsewhere all the same are moved (:mod:`shardmw.layout.adoption`).
+Rows that lie elsewhere all the same are moved
+(:mod:`shardmw.layout.adoption`).
 
 What belongs to a container is sharded like it: the container of its old
 versions, and that of the parts of S3 uploads into it (``bucket+segments``).
