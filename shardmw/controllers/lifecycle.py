@@ -302,6 +302,7 @@ class Lifecycle:
         return self._invalid_count(req) or _invalid_depth(req)
 
     def _invalid_count(self, req: Request) -> Response | None:
+        """Return the 400 for a shard count that a client may not ask for."""
         asked = _count_asked(req)
         most = self.options.client_max_shards
         if req.environ.get('reseller_request'):
@@ -327,7 +328,7 @@ class Lifecycle:
             present = root.layout.written_sharding
         count, depth = _count_asked(req), _depth_asked(req)
         is_other_count = count not in (None, present.shards)
-        # Whatever may be asked for now, a container can have.
+        # What the container has may be above what may be asked for now.
         refusal = self._invalid_count(req) if is_other_count else None
         refusal = refusal or _invalid_depth(req)
         if refusal:
