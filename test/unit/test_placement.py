@@ -105,17 +105,6 @@ def test_published_vectors_of_depths(name, depth, shard_key, key, shards):
     assert found == shards
 
 
-@pytest.mark.parametrize(
-    ('name', 'depth', 'shard_key', 'key', 'shards'), DEPTH_VECTORS
-)
-def test_vectors_of_depths_are_those_of_the_readme(
-    name, depth, shard_key, key, shards
-):
-    quoted = [f'`{name}`', str(depth), f'`{shard_key}`', key]
-    columns = ' | '.join([*quoted, *map(str, shards)])
-    assert f'| {columns} |' in README.read_text()
-
-
 @given(names, counts)
 def test_depth_0_is_the_whole_name(name, count):
     assert placement.shard_key(name, 0) == name
