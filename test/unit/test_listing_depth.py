@@ -15,6 +15,7 @@ from shardmw.backend.requests import Backend
 from shardmw.listing.params import ListingParams
 from shardmw.listing.request import ListingRequest
 from shardmw.listing.rows import to_json
+from shardmw.placement import shard_of
 from shardmw.record import Layout
 from test.unit.container_databases import (
     ContainerServers,
@@ -181,6 +182,22 @@ def test_during_a_change_each_place_is_asked_by_its_own_depth(
     container.fill(layout, TREE)
     params = ListingParams(9, prefix='a/')
     assert len(container.shards_asked(params)) == asked
+
+
+@given(names)
+def test_during_a_change_a_name_has_the_place_of_each_depth(name):
+    announced = BY_DEPTH[1].announced(SHARDS, 0, 2)
+    moving = announced.moving(0)
+    before, after = (
+        LogicalContainer('v1', 'a', 'c', INFO, each)
+        for each in (announced, moving)
+    )
+    new_place = after.place_in(shard_of(name, SHARDS, 2))
+    old_place = after.place_in(SHARDS + shard_of(name, SHARDS, 1))
+    assert before.place_of(name) == old_place
+    assert after.place_of(name) == new_place
+    assert before.places_of(name) == after.places_of(name)
+    assert after.places_of(name) == {old_place, new_place}
 
 
 def test_subdirs_of_the_depth_are_in_one_shard_each(container):
