@@ -4,6 +4,7 @@
 import difflib
 import fnmatch
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from swift.common.middleware.ratelimit import (
 from swift.common.utils import config_auto_int_value
 from swift.common.wsgi import CPU_COUNT, ConfigFileError
 
-from shardmw.record import SHARD_COUNT_LIMIT
+from shardmw.record import DEPTH_LIMIT, SHARD_COUNT_LIMIT, Sharding
 
 RATELIMIT_PREFIX = 'container_ratelimit_'
 LISTING_RATELIMIT_PREFIX = 'container_listing_ratelimit_'
@@ -23,6 +24,7 @@ LISTING_RATELIMIT_PREFIX = 'container_listing_ratelimit_'
 #: are told by their prefix.
 OPTION_NAMES = (
     'client_max_shards',
+    'default_depth',
     'default_shards',
     'fanout_concurrency',
     'head_cache_seconds',
@@ -60,6 +62,9 @@ SIMILARITY = 0.6
 #: How long Swift caches container info by default.
 INFO_SECONDS = 60
 
+#: The right side of a rule: a number of shards, and a depth if it names one.
+_RULE_SHARDING = re.compile(r'([0-9]+)(?:\s+depth\s+([0-9]+))?')
+
 #: The lowest rate, in requests a second: one request in three hours.
 LEAST_RATE = 0.0001
 
@@ -73,14 +78,16 @@ class ConfigError(ConfigFileError):
 
 @dataclass(frozen=True, slots=True)
 class ShardRule:
-    """The shard count of new containers whose path matches a glob.
+    """How new containers are sharded whose path matches a glob.
 
     :param pattern: a glob over ``account/container``
     :param shards: the number of shards, 0 for a plain container
+    :param depth: the depth, None for the default
     """
 
     pattern: str
     shards: int
+    depth: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +156,8 @@ class Options:
 
     :param default_shards: shards of a new container if neither the client nor
                            a rule names a count; 0 makes a plain container
+    :param default_depth: depth of a new container if neither the client nor a
+                          rule names one
     :param shard_rules: searched in order, the first match counts
     :param max_shards: the most shards of any new container; 0 allows plain
                        containers only
@@ -186,11 +195,16 @@ class Options:
     account_ratelimit: float = 0
     account_ratelimit_clock_accuracy: int = 1000
     account_ratelimit_buffer_seconds: int = 5
+    default_depth: int = 0
 
-    def shards_for(self, account: str, container: str) -> int:
-        """Return the shard count of a new container, 0 for a plain one."""
+    def sharding_for(self, account: str, container: str) -> Sharding:
+        """Return how a new container is sharded."""
         rule = self._rule_for(account, container)
-        return self.default_shards if rule is None else rule.shards
+        if rule is None:
+            return Sharding(self.default_shards, self.default_depth)
+        if rule.depth is None:
+            return Sharding(rule.shards, self.default_depth)
+        return Sharding(rule.shards, rule.depth)
 
     def has_rule(self, account: str, container: str) -> bool:
         """Return True if one of the shard rules matches a container."""
@@ -222,6 +236,7 @@ def parse_options(conf: Mapping[str, str]) -> Options:
     stats_cache_seconds = _integer(conf, 'stats_cache_seconds', 60, 0, 86400)
     return Options(
         default_shards=default_shards,
+        default_depth=_integer(conf, 'default_depth', 0, 0, DEPTH_LIMIT),
         shard_rules=_shard_rules(conf.get('shard_rules', ''), max_shards),
         max_shards=max_shards,
         client_max_shards=min(client_max_shards, max_shards),
@@ -327,20 +342,28 @@ def _shard_rules(text: str, max_shards: int) -> tuple[ShardRule, ...]:
 
 
 def _shard_rule(text: str, max_shards: int) -> ShardRule:
-    pattern, equals, count = text.rpartition('=')
-    pattern, count = pattern.strip(), count.strip()
-    is_count = count.isascii() and count.isdecimal()
-    if not (equals and '/' in pattern and is_count):
+    pattern, equals, sharding = text.rpartition('=')
+    pattern = pattern.strip()
+    match = _RULE_SHARDING.fullmatch(sharding.strip())
+    if not (equals and '/' in pattern and match):
         raise ConfigError(
             f'shardmw: shard_rules: {text!r}: must be '
-            'account/container = shards, globs allowed'
+            'account/container = shards, or shards depth k, globs allowed'
         )
+    count, depth = match.groups()
     if int(count) > max_shards:
         raise ConfigError(
             f'shardmw: shard_rules: {text!r}: must be at most max_shards = '
             f'{max_shards}'
         )
-    return ShardRule(pattern, int(count))
+    if depth is None:
+        return ShardRule(pattern, int(count))
+    if int(depth) > DEPTH_LIMIT:
+        raise ConfigError(
+            f'shardmw: shard_rules: {text!r}: depth must be at most '
+            f'{DEPTH_LIMIT}'
+        )
+    return ShardRule(pattern, int(count), int(depth))
 
 
 def _rate_limits(

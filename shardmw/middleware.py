@@ -10,15 +10,21 @@ What a client sends and gets
 ----------------------------
 
 ``X-Container-Shard-Count: 32`` on the PUT that creates a container shards it.
-GET and HEAD of the container show the header again. From then on every
-request is as on a plain container: objects, listings, metadata, ACLs,
-quotas, large objects, symlinks, versions, S3, static web sites.
+With ``X-Container-Shard-Depth: 1`` besides, the first component of a name
+selects its shard instead of the whole name: a listing of a directory then asks
+one shard, and all writes into the directory go to that shard. GET and HEAD of
+the container show both headers. From then on every request is as on a plain
+container: objects, listings, metadata, ACLs, quotas, large objects, symlinks,
+versions, S3, static web sites.
 
 ====================================================  ======================
 a shard count that is not a number from 1 to          400, nothing created
 ``client_max_shards``
-another count, or any, for a container that exists    409, nothing changed
-a shard count with the PUT or POST of an object       400
+a depth that is not a number from 0 to 16, or one     400, nothing created
+for a new container without a count
+another count or depth than a container has           409, nothing changed
+a shard count or depth with the PUT or POST of an     400
+object
 ====================================================  ======================
 
 ``GET container?allow_unordered=true`` lists a sharded container shard after
@@ -64,10 +70,11 @@ The *root*, the ordinary container of the client's name, holds the metadata,
 the ACLs and the layout record (:mod:`shardmw.record`). The row of an object
 ``o`` of container ``C`` in account ``A`` lies in container ``C.<id>.<i>`` of
 the hidden account ``.shardmw_A``; ``i`` is :func:`shardmw.placement.shard_of`
-its name. The proxy app itself tells the object servers where to send a row:
-the filter only makes it believe that Swift's own sharder had split the
-container (:mod:`shardmw.backend.infocache`). Rows that lie elsewhere all the
-same are moved (:mod:`shardmw.layout.adoption`).
+its name, with the count and depth of the layout. The proxy app itself tells
+the object servers where to send a row: the filter only makes it believe that
+Swift's own sharder had split the container (:mod:`shardmw.backend.infocache`).
+Rows that lie elsewhere all the same are moved
+(:mod:`shardmw.layout.adoption`).
 
 What belongs to a container is sharded like it: the container of its old
 versions, and that of the parts of S3 uploads into it (``bucket+segments``).
@@ -114,6 +121,7 @@ from shardmw.ratelimit.accounting import (
     Accounting,
 )
 from shardmw.ratelimit.limiter import RateLimiter
+from shardmw.record import DEPTH_LIMIT
 from shardmw.stats.accounts import AccountStats
 from shardmw.stats.head_cache import HeadCache
 from shardmw.stats.sums import SummedStats
@@ -293,6 +301,8 @@ def filter_factory(global_conf: dict, **local_conf: str) -> Callable:
     register_swift_info(
         'shardmw',
         default_shards=options.default_shards,
+        default_depth=options.default_depth,
+        max_depth=DEPTH_LIMIT,
         max_shards=options.max_shards,
         client_max_shards=options.client_max_shards,
         max_sleep_time_seconds=limits.max_sleep_time_seconds,

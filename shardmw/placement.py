@@ -41,12 +41,32 @@ CACHED_CONTAINERS = 1024
 #: row and for its rate.
 CACHED_NAMES = 1024
 
+#: The character that comes next after a slash. The names of a directory come
+#: before the name that has it in the place of the directory's last slash.
+AFTER_SLASH = chr(ord('/') + 1)
+
 _LONGEST_SUFFIX = len(f'.{"0" * ID_DIGITS}.{SHARD_COUNT_LIMIT - 1}')
 _LONGEST_BASE = LONGEST_BACKING_NAME - _LONGEST_SUFFIX
 _SUFFIX = re.compile(rf'\.([0-9a-f]{{{ID_DIGITS}}})\.(0|[1-9][0-9]{{0,3}})')
 _DIGEST = re.compile('[0-9a-f]{64}$')
 _JUMP_MULTIPLIER = 2862933555777941757
 _UINT64 = (1 << 64) - 1
+
+
+class NameRange(NamedTuple):
+    """The names that a listing is about, '' where it has no bound.
+
+    :param prefix: what the names begin with
+    :param after: a name that they all come after
+    :param before: a name that they all come before
+    """
+
+    prefix: str = ''
+    after: str = ''
+    before: str = ''
+
+
+ALL_NAMES = NameRange()
 
 
 class BackingName(NamedTuple):
@@ -62,13 +82,36 @@ class BackingName(NamedTuple):
     shard: int
 
 
-def object_key(name: str) -> int:
+def directory_of(name: str, depth: int) -> str | None:
+    """Return the first `depth` components of a name, each with its slash.
+
+    :returns: None if the name has fewer slashes
+    """
+    end = 0
+    for _ in range(depth):
+        end = name.find('/', end) + 1
+        if not end:
+            return None
+    return name[:end]
+
+
+def shard_key(name: str, depth: int) -> str:
+    """Return the part of an object's name that selects its shard.
+
+    It is the directory that the first `depth` components make up, or the whole
+    name if the depth is 0 or the name has fewer slashes.
+    """
+    return directory_of(name, depth) or name
+
+
+def object_key(name: str, depth: int = 0) -> int:
     """Hash the name of an object to an unsigned 64-bit key.
 
-    The key is BLAKE2b (RFC 7693) of the name's UTF-8 with a digest of 8
+    The key is BLAKE2b (RFC 7693) of the shard key's UTF-8 with a digest of 8
     bytes, read as a little-endian integer.
     """
-    digest = hashlib.blake2b(name.encode('utf-8'), digest_size=8).digest()
+    key = shard_key(name, depth).encode('utf-8')
+    digest = hashlib.blake2b(key, digest_size=8).digest()
     return int.from_bytes(digest, 'little')
 
 
@@ -88,9 +131,40 @@ def jump_consistent_hash(key: int, buckets: int) -> int:
 
 
 @functools.lru_cache(maxsize=CACHED_NAMES)
-def shard_of(name: str, shard_count: int) -> int:
+def shard_of(name: str, shard_count: int, depth: int = 0) -> int:
     """Return the index of the shard that lists an object."""
-    return jump_consistent_hash(object_key(name), shard_count)
+    return jump_consistent_hash(object_key(name, depth), shard_count)
+
+
+def shards_of_range(
+    names: NameRange, shard_count: int, depth: int = 0
+) -> range:
+    """Return the indices of the shards that may list names of a range.
+
+    All names of a range that lies within one directory of the depth are in
+    one shard.
+    """
+    if depth and shard_count:
+        directory = _directory_of_range(names, depth)
+        if directory is not None:
+            shard = shard_of(directory, shard_count, depth)
+            return range(shard, shard + 1)
+    return range(shard_count)
+
+
+def _directory_of_range(names: NameRange, depth: int) -> str | None:
+    """Return the directory of a depth that has all names of a range.
+
+    :returns: None if names of the range may be in several or in none
+    """
+    directory = directory_of(names.prefix, depth)
+    if directory is not None:
+        return directory
+    directory = directory_of(names.after, depth)
+    if directory is None or not names.before:
+        return None
+    end = directory[:-1] + AFTER_SLASH
+    return directory if names.before <= end else None
 
 
 def hidden_account(account: str) -> str:

@@ -14,6 +14,10 @@ plain one by going to 0. Each change draws an id, so the new backing containers
 are not those of before: no row has ever been removed from them, and a row can
 move to them with its own timestamp.
 
+A container that is sharded by directory has version 3 and a depth, and during
+a change the depth before, ``former_depth``; what is 0 is left out. A release
+that does not know of depths refuses version 3.
+
 ===========  ==========================  ==================================
 phase        rows of new uploads go to   tombstones go to
 ===========  ==========================  ==================================
@@ -33,13 +37,19 @@ import functools
 import json
 import re
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-#: The format that this release writes, and the only one that it can read.
+#: The formats that this release writes and reads: of records without a depth,
+#: and with one.
 RECORD_VERSION = 2
+DEPTH_VERSION = 3
 
 #: The most shards that a container can have. The names of backing containers
 #: leave room for this many.
 SHARD_COUNT_LIMIT = 1024
+
+#: The greatest depth that a container can have.
+DEPTH_LIMIT = 16
 
 #: Ids are microseconds since 1970, in hexadecimal; 13 digits last until 2112.
 ID_DIGITS = 13
@@ -59,10 +69,29 @@ _ID = re.compile(f'[0-9a-f]{{{ID_DIGITS}}}')
 _FIELDS = {'version', 'id', 'shards'}
 _CHANGED_FIELDS = {*_FIELDS, 'changed'}
 _CHANGING_FIELDS = {*_CHANGED_FIELDS, 'former', 'former_id', 'phase'}
+_DEPTH_FIELDS = {'depth': 'shards', 'former_depth': 'former'}
 
 
 class LayoutError(ValueError):
     """A record that cannot be read. The filter never guesses a placement."""
+
+
+class Sharding(NamedTuple):
+    """The way in which rows are spread over backing containers.
+
+    :param shards: the number of backing containers, 0 for the root itself
+    :param depth: how many components of a name select its shard, 0 for the
+                  whole name
+    """
+
+    shards: int
+    depth: int = 0
+
+    def __str__(self) -> str:
+        if not self.shards:
+            return 'plain'
+        depth = f', depth {self.depth}' if self.depth else ''
+        return f'{self.shards} shards{depth}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +108,8 @@ class Layout:
     :param phase: the phase of that change
     :param changed: when the record was written, in the form of an id; None if
                     the layout has been the same since the id was drawn
+    :param depth: how many components of a name select its shard
+    :param former_depth: the same before that change
     """
 
     id: str
@@ -87,6 +118,8 @@ class Layout:
     former_id: str | None = None
     phase: str | None = None
     changed: str | None = None
+    depth: int = 0
+    former_depth: int = 0
 
     @property
     def serial(self) -> str:
@@ -104,9 +137,26 @@ class Layout:
         return self.shards == 0 and not self.is_changing
 
     @property
+    def sharding(self) -> Sharding:
+        """Return how rows are spread, or will be after a change."""
+        return Sharding(self.shards, self.depth)
+
+    @property
+    def former_sharding(self) -> Sharding:
+        """Return how rows were spread before the change that is under way."""
+        return Sharding(self.former or 0, self.former_depth)
+
+    @property
+    def written_sharding(self) -> Sharding:
+        """Return how rows of new uploads are spread."""
+        if self.phase == ANNOUNCED:
+            return self.former_sharding
+        return self.sharding
+
+    @property
     def written(self) -> int:
         """Return the number of shards that rows of new uploads go by."""
-        return self.former if self.phase == ANNOUNCED else self.shards
+        return self.written_sharding.shards
 
     @property
     def synced(self) -> int | None:
@@ -146,21 +196,32 @@ class Layout:
             layout_id == self.former_id and number < self.former
         )
 
-    def announced(self, shards: int, now: float) -> 'Layout':
+    def announced(self, shards: int, now: float, depth: int = 0) -> 'Layout':
         """Return the first record of a change.
 
         :param shards: the number of shards to change to
         :param now: in seconds since 1970
+        :param depth: the depth to change to
         :raises ValueError: if a change is under way, or is not needed
         """
-        if self.is_changing or shards == self.shards:
-            raise ValueError(f'{self} cannot change to {shards} shards')
+        sharding = Sharding(shards, depth)
+        if self.is_changing or sharding == self.sharding:
+            raise ValueError(f'{self} cannot change to {sharding}')
         if not 0 <= shards <= SHARD_COUNT_LIMIT:
             raise ValueError(f'{shards} is no number of shards')
+        if not 0 <= depth <= (DEPTH_LIMIT if shards else 0):
+            raise ValueError(f'{depth} is no depth of {shards} shards')
         changed = self._later(now)
         former_id = self.id if self.shards else changed
         return Layout(
-            changed, shards, self.shards, former_id, ANNOUNCED, changed
+            changed,
+            shards,
+            self.shards,
+            former_id,
+            ANNOUNCED,
+            changed,
+            depth,
+            self.depth,
         )
 
     def moving(self, now: float) -> 'Layout':
@@ -173,7 +234,9 @@ class Layout:
         """Return the record that ends a change."""
         if self.phase not in (MOVING, RETURNING):
             raise ValueError(f'{self} is not moving rows')
-        return Layout(self.id, self.shards, changed=self._later(now))
+        return Layout(
+            self.id, self.shards, changed=self._later(now), depth=self.depth
+        )
 
     def cancelled(self, now: float) -> 'Layout':
         """Return the record of the way back from a change.
@@ -191,6 +254,8 @@ class Layout:
             self.id,
             RETURNING,
             self._later(now),
+            self.former_depth,
+            self.depth,
         )
 
     def _later(self, now: float) -> str:
@@ -199,14 +264,17 @@ class Layout:
 
     def to_record(self) -> str:
         """Return the text that :func:`parse_record` reads."""
+        has_depth = self.depth or self.former_depth
         fields = {
-            'version': RECORD_VERSION,
+            'version': DEPTH_VERSION if has_depth else RECORD_VERSION,
             'id': self.id,
             'shards': self.shards,
             'former': self.former,
             'former_id': self.former_id,
             'phase': self.phase,
             'changed': self.changed,
+            'depth': self.depth or None,
+            'former_depth': self.former_depth or None,
         }
         return json.dumps({k: v for k, v in fields.items() if v is not None})
 
@@ -228,12 +296,15 @@ def parse_record(text: str) -> Layout:
         raise LayoutError(f'not JSON: {text!r}') from err
     if not isinstance(fields, dict):
         raise LayoutError(f'not an object: {text!r}')
-    if fields.get('version') != RECORD_VERSION:
+    version = fields.get('version')
+    if version not in (RECORD_VERSION, DEPTH_VERSION):
         raise LayoutError(
-            f'version {fields.get("version")!r}, this release reads '
-            f'{RECORD_VERSION}'
+            f'version {version!r}, this release reads {RECORD_VERSION} and '
+            f'{DEPTH_VERSION}'
         )
-    if set(fields) not in (_FIELDS, _CHANGED_FIELDS, _CHANGING_FIELDS):
+    depths = _depths(fields) if version == DEPTH_VERSION else {}
+    names = fields.keys() - depths.keys()
+    if names not in (_FIELDS, _CHANGED_FIELDS, _CHANGING_FIELDS):
         raise LayoutError(f'fields {sorted(fields)}, not {sorted(_FIELDS)}')
     layout_id = fields['id']
     for name in ('id', 'changed', 'former_id'):
@@ -248,7 +319,26 @@ def parse_record(text: str) -> Layout:
         fields.get('former_id'),
         fields.get('phase'),
         fields.get('changed'),
+        **depths,
     )
+
+
+def _depths(fields: dict) -> dict[str, int]:
+    """Return the depths of a record that has some.
+
+    :raises LayoutError: if it has none, or one without shards
+    """
+    depths = {name: fields[name] for name in _DEPTH_FIELDS if name in fields}
+    if not depths:
+        raise LayoutError(f'version {DEPTH_VERSION} without a depth')
+    for name, depth in depths.items():
+        if type(depth) is not int or not 1 <= depth <= DEPTH_LIMIT:
+            raise LayoutError(
+                f'{name} {depth!r}, not a number from 1 to {DEPTH_LIMIT}'
+            )
+        if not fields.get(_DEPTH_FIELDS[name]):
+            raise LayoutError(f'{name} {depth} without shards')
+    return depths
 
 
 def _check_counts(fields: dict) -> None:
@@ -260,7 +350,8 @@ def _check_counts(fields: dict) -> None:
     counts = [shards]
     if 'former' in fields:
         counts.append(fields['former'])
-        if counts[0] == counts[1]:
+        depths = [fields.get(name, 0) for name in _DEPTH_FIELDS]
+        if counts[0] == counts[1] and depths[0] == depths[1]:
             raise LayoutError(f'a change from {shards} to {shards} shards')
         if fields['phase'] not in (ANNOUNCED, MOVING, RETURNING):
             raise LayoutError(f'phase {fields["phase"]!r}')

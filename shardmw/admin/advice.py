@@ -16,6 +16,10 @@ NEAR = 0.8
 #: An advised count leaves room for as many objects again.
 HEADROOM = 2
 
+#: Shards are uneven if the fullest one has so many times the mean. Names that
+#: are spread one by one differ by less once a database is near its limit.
+UNEVEN = 2
+
 #: A container is too large if it has this many times the shards of advice.
 SHRINK_FACTOR = 4
 
@@ -29,6 +33,7 @@ class Listed:
     :param fullest: the rows of the fullest database
     :param problem: why its layout could not be read, '' if it was
     :param phase: that of a change which is under way, else ''
+    :param depth: how many components of a name select its shard
     """
 
     account: str
@@ -39,6 +44,14 @@ class Listed:
     fullest: int
     problem: str = ''
     phase: str = ''
+    depth: int = 0
+
+    @property
+    def is_uneven(self) -> bool:
+        """Return True if its depth puts far more rows into one shard."""
+        if not self.depth:
+            return False
+        return self.fullest * self.shards > UNEVEN * self.objects
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +60,8 @@ class Finding:
 
     :param is_over: False if it is near the limit only
     :param advised_shards: the count that would leave room
+    :param is_uneven: True if more shards would not mend it, as large
+                      directories are in one shard
     """
 
     account: str
@@ -56,6 +71,8 @@ class Finding:
     fullest: int
     is_over: bool
     advised_shards: int
+    depth: int = 0
+    is_uneven: bool = False
 
 
 def findings_among(
@@ -74,6 +91,8 @@ def findings_among(
             each.fullest,
             each.fullest > rows_per_shard,
             max(each.shards, advised),
+            each.depth,
+            each.is_uneven,
         )
 
 

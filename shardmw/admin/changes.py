@@ -21,7 +21,13 @@ from shardmw.layout.resharding import (
 from shardmw.layout.roots import RootState, read_root
 from shardmw.paths import Path
 from shardmw.placement import is_reserved, versions_container, versions_owner
-from shardmw.record import PLAIN, LayoutError, time_of_id
+from shardmw.record import (
+    PLAIN,
+    Layout,
+    LayoutError,
+    Sharding,
+    time_of_id,
+)
 
 #: How long late rows may come: as long as Swift keeps tombstones by default.
 RECLAIM_SECONDS = 7 * 86400
@@ -44,6 +50,8 @@ class Plan:
     former: int
     rows: int
     seconds: float
+    depth: int = 0
+    former_depth: int = 0
 
     def as_json(self) -> dict:
         """Return the values for ``--json``."""
@@ -66,6 +74,8 @@ class ChangeState:
     phase: str
     since: float
     rows_left: int
+    depth: int = 0
+    former_depth: int = 0
 
     def as_json(self) -> dict:
         """Return the values for ``--json``."""
@@ -97,31 +107,45 @@ class Changes:
         versions = path.of_container(versions_container(container))
         return [path, versions] if self._root(versions).exists else [path]
 
-    def plan(self, account: str, container: str, shards: int) -> list[Plan]:
+    def plan(
+        self,
+        account: str,
+        container: str,
+        shards: int,
+        depth: int | None = None,
+    ) -> list[Plan]:
         """Return what a change would do, and the one of its old versions.
 
+        :param depth: the depth to change to, None to keep it
         :raises AdminError: if it would be refused
         """
-        self._check_count(account, container, shards)
+        sharding = self._asked(account, container, shards, depth)
         return [
-            self._plan(each, shards)
-            for each in self._without_count(account, container, shards)
+            self._plan(each, sharding)
+            for each in self._without(account, container, sharding)
         ]
 
-    def begin(self, account: str, container: str, shards: int) -> list[Path]:
+    def begin(
+        self,
+        account: str,
+        container: str,
+        shards: int,
+        depth: int | None = None,
+    ) -> list[Path]:
         """Announce a change.
 
+        :param depth: the depth to change to, None to keep it
         :returns: the container and that of its old versions, or the one of
-                  the two that does not have that count yet
+                  the two that is not sharded like that yet
         :raises AdminError: if it is refused; neither changes then
         """
-        self._check_count(account, container, shards)
-        paths = self._without_count(account, container, shards)
+        sharding = self._asked(account, container, shards, depth)
+        paths = self._without(account, container, sharding)
         for path in paths:
-            self._check(path, shards)
+            self._check(path, sharding)
         for path in paths:
             try:
-                self._resharding(path).begin(shards)
+                self._resharding(path).begin(*sharding)
             except ChangeRefusedError as err:
                 raise _refused(path, err) from err
         return paths
@@ -195,58 +219,82 @@ class Changes:
             layout.phase or 'done',
             since,
             rows,
+            layout.depth,
+            layout.former_depth,
         )
 
-    def _without_count(
-        self, account: str, container: str, shards: int
-    ) -> list[Path]:
-        """Return what a change to a count concerns.
+    def _asked(
+        self, account: str, container: str, shards: int, depth: int | None
+    ) -> Sharding:
+        """Return what to change a container to.
 
-        A container that has the count already is among them only if that of
-        its old versions has it, too, or does not exist.
+        :param depth: None for the depth that the container has, or is
+                      changing to
+        :raises AdminError: if it is not allowed
+        """
+        self._check_count(account, container, shards)
+        if shards == 0:
+            return Sharding(0)
+        if depth is None:
+            depth = self._layout(Path(API_VERSION, account, container)).depth
+        return Sharding(shards, depth)
+
+    def _without(
+        self, account: str, container: str, sharding: Sharding
+    ) -> list[Path]:
+        """Return what a change concerns.
+
+        A container that is sharded like that already is among them only if
+        that of its old versions is so, too, or does not exist.
         """
         paths = self.with_versions(account, container)
-        return [p for p in paths if not self._has(p, shards)] or paths[:1]
+        return [p for p in paths if not self._has(p, sharding)] or paths[:1]
 
-    def _has(self, path: Path, shards: int) -> bool:
-        layout = self._root(path).record or PLAIN
-        return layout.shards == shards and not layout.is_changing
+    def _has(self, path: Path, sharding: Sharding) -> bool:
+        layout = self._layout(path)
+        return layout.sharding == sharding and not layout.is_changing
 
-    def _check(self, path: Path, shards: int) -> None:
+    def _layout(self, path: Path) -> Layout:
+        return self._root(path).record or PLAIN
+
+    def _check(self, path: Path, sharding: Sharding) -> None:
         """Check that a change can be begun, or goes on.
 
         :raises AdminError: if it cannot
         """
         root = self._root(path)
         layout = root.record or PLAIN
-        if layout.is_changing and layout.shards == shards:
+        if layout.is_changing and layout.sharding == sharding:
             return
         try:
-            self._resharding(path).check(root, shards)
+            self._resharding(path).check(root, *sharding)
         except ChangeRefusedError as err:
             raise _refused(path, err) from err
 
     def _root(self, path: Path) -> RootState:
         return read_root(self.cluster.backend, self.cluster.env, path)
 
-    def _plan(self, path: Path, shards: int) -> Plan:
+    def _plan(self, path: Path, sharding: Sharding) -> Plan:
         root = self._root(path)
         resharding = self._resharding(path)
         try:
-            resharding.check(root, shards)
+            resharding.check(root, *sharding)
         except ChangeRefusedError as err:
             raise _refused(path, err) from err
         layout = root.record or PLAIN
-        rows = resharding.rows_to_move(root, layout.announced(shards, 0))
+        announced = layout.announced(sharding.shards, 0, sharding.depth)
+        rows = resharding.rows_to_move(root, announced)
         rate = self.options.rows_per_second or USUAL_ROWS_PER_SECOND
         waits = 3 * self.options.cache_seconds
         return Plan(
             path.account,
             path.container,
-            shards,
+            sharding.shards,
             layout.shards,
             rows,
             waits + rows / rate,
+            sharding.depth,
+            layout.depth,
         )
 
     def _check_count(self, account: str, container: str, shards: int) -> None:

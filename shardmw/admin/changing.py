@@ -13,7 +13,7 @@ import click
 from shardmw.admin.arguments import AS_JSON, CONTAINER
 from shardmw.admin.errors import AdminError
 from shardmw.admin.printing import print_json, print_table, printable
-from shardmw.record import MOVING
+from shardmw.record import DEPTH_LIMIT, MOVING, Sharding
 
 #: How often to print how far a change is: on a terminal and as JSON, and
 #: elsewhere.
@@ -74,6 +74,13 @@ def _move_options(command: Callable) -> Callable:
 @click.command()
 @CONTAINER
 @click.argument('shards', metavar='N', type=click.IntRange(0, 1024))
+@click.option(
+    '--depth',
+    metavar='K',
+    type=click.IntRange(0, DEPTH_LIMIT),
+    help='Shard by the first K components of a name, 0: by the whole name. '
+    'Default: the depth that it has.',
+)
 @click.option('--dry-run', is_flag=True, help='Only print what would be done.')
 @_move_options
 @click.pass_context
@@ -81,6 +88,7 @@ def reshard(
     context: click.Context,
     container: tuple[str, str],
     shards: int,
+    depth: int | None,
     dry_run: bool,
     **options,
 ) -> None:
@@ -91,23 +99,26 @@ def reshard(
     was. The progress is printed on stderr, with --json as a JSON object a
     line.
     """
+    if depth and not shards:
+        raise click.UsageError('A plain container has no depth: --depth.')
     changes, reporter = _changes(context, options)
     if dry_run:
         with _naming(container):
-            plans = changes.plan(*container, shards)
+            plans = changes.plan(*container, shards, depth)
         if options['as_json']:
             print_json(plan.as_json() for plan in plans)
             return
         for plan in plans:
             click.echo(
                 f'{_shown(plan.account, plan.container)}: from '
-                f'{_layout(plan.former)} to {_layout(plan.shards)}: about '
+                f'{Sharding(plan.former, plan.former_depth)} to '
+                f'{Sharding(plan.shards, plan.depth)}: about '
                 f'{plan.rows:,} rows to move, about {plan.seconds:,.0f} s, '
                 f'then {options["settle_seconds"]:,.0f} s to settle'
             )
         return
     with _naming(container):
-        paths = changes.begin(*container, shards)
+        paths = changes.begin(*container, shards, depth)
     _finish(changes, paths, reporter, options, DETACHED)
 
 
@@ -140,8 +151,8 @@ def status(context: click.Context, as_json: bool) -> None:
             [
                 (
                     _shown(state.account, state.container),
-                    '' if state.former is None else _layout(state.former),
-                    _layout(state.shards),
+                    _former(state),
+                    str(Sharding(state.shards, state.depth)),
                     state.phase,
                     datetime.fromtimestamp(
                         int(state.since), timezone.utc
@@ -267,12 +278,15 @@ def _finish(
     for state in states:
         if state:
             name = _shown(state.account, state.container)
-            what = detached if options['detach'] else _layout(state.shards)
+            sharding = Sharding(state.shards, state.depth)
+            what = detached if options['detach'] else sharding
             click.echo(f'{name}: {what}')
 
 
-def _layout(shards: int) -> str:
-    return f'{shards} shards' if shards else 'plain'
+def _former(state) -> str:
+    if state.former is None:
+        return ''
+    return str(Sharding(state.former, state.former_depth))
 
 
 def _shown(account: str, container: str) -> str:

@@ -34,6 +34,9 @@ from shardmw.admin.printing import (
 SWIFT_DIR = '/etc/swift'
 CONF_NAME = 'internal-client.conf'
 
+#: The advice for a container of which a few directories fill a shard.
+OTHER_DEPTH = '--depth 0, or a greater one'
+
 #: The exit code of a command that found something, or failed.
 FOUND = 1
 
@@ -105,6 +108,7 @@ def list_(
             (
                 'container',
                 'shards',
+                'depth',
                 'objects',
                 'bytes',
                 'fullest shard',
@@ -114,6 +118,7 @@ def list_(
                 (
                     printable(f'{each.account}/{each.container}'),
                     each.shards,
+                    each.depth,
                     each.objects,
                     each.bytes,
                     each.fullest,
@@ -226,7 +231,9 @@ def check(
 
     Those of ACCOUNT, or of all accounts that have had a sharded container,
     plain and sharded ones, from 80 % of --rows-per-shard on, with the shard
-    count that would leave room for as many objects again. Exits with 1 if
+    count that would leave room for as many objects again. Where the depth of a
+    container puts far more rows into one shard than into the others, another
+    depth helps, and more shards do not (reshard --depth). Exits with 1 if
     there is one. The figures are those that container-updater has reported.
     """
     survey = _survey(context.obj)
@@ -241,14 +248,15 @@ def check(
         print_json(map(asdict, findings))
     elif findings:
         print_table(
-            ('container', 'shards', 'fullest', 'is', 'advised shards'),
+            ('container', 'shards', 'depth', 'fullest', 'is', 'advised'),
             [
                 (
                     printable(f'{each.account}/{each.container}'),
                     each.shards,
+                    each.depth,
                     each.fullest,
                     'over' if each.is_over else 'near',
-                    each.advised_shards,
+                    OTHER_DEPTH if each.is_uneven else each.advised_shards,
                 )
                 for each in findings
             ],

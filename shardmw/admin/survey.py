@@ -21,6 +21,7 @@ from shardmw.admin.cluster import (
 from shardmw.admin.errors import AdminError
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import BackendError
+from shardmw.layout.resharding import change_text
 from shardmw.layout.roots import RootState
 from shardmw.layout.row_targets import RowTargets
 from shardmw.paths import Path
@@ -59,10 +60,11 @@ class ContainerState:
     """A container, as its databases are now.
 
     :param layout_id: None for a container that was never sharded
-    :param layout: the number of shards, and what changes
+    :param layout: the number of shards and their depth, and what changes
     :param strays: the rows of the root of a sharded container
     :param objects: the rows of all databases
     :param skew: the rows of the fullest shard by the mean of all
+    :param depth: how many components of a name select its shard
     """
 
     account: str
@@ -77,6 +79,7 @@ class ContainerState:
     partition: int
     nodes: list[str]
     shards: list[ShardState] = field(default_factory=list)
+    depth: int = 0
 
     @property
     def is_whole(self) -> bool:
@@ -157,6 +160,7 @@ class Survey:
             state.objects,
             state.bytes,
             max(rows, default=state.objects),
+            depth=state.depth,
         )
 
     def state(self, account: str, container: str) -> ContainerState:
@@ -193,6 +197,7 @@ class Survey:
             partition,
             _places(nodes),
             shards,
+            root.record.written_sharding.depth if root.record else 0,
         )
 
     def locate(self, account: str, container: str, name: str) -> Location:
@@ -288,6 +293,7 @@ class Survey:
             used + sum(size for _, size in figures),
             max((count for count, _ in figures), default=0),
             phase=layout.phase or '',
+            depth=layout.written_sharding.depth,
         )
 
     def _shard_state(
@@ -310,8 +316,8 @@ def described(layout: Layout | None) -> str:
     if layout is None or layout.is_plain:
         return 'plain'
     if not layout.is_changing:
-        return f'{layout.shards} shards'
-    return f'{layout.phase}: from {layout.former} to {layout.shards} shards'
+        return str(layout.sharding)
+    return f'{layout.phase}: {change_text(layout)}'
 
 
 def _has_strays(root: RootState) -> bool:

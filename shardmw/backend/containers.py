@@ -9,16 +9,20 @@ from swift.common.swob import Request
 
 from shardmw.paths import Path
 from shardmw.placement import (
+    ALL_NAMES,
+    NameRange,
     backing_container,
     can_be_sharded,
     hidden_account,
     is_reserved,
     shard_of,
+    shards_of_range,
 )
 from shardmw.record import ANNOUNCED, Layout, parse_record
 
 SWIFT_SOURCE = 'SMW'
 SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
+SHARD_DEPTH_HEADER = 'X-Container-Shard-Depth'
 RECORD_NAME = 'shardmw-layout'
 RECORD_HEADER = get_sys_meta_prefix('container') + RECORD_NAME
 
@@ -71,7 +75,7 @@ class LogicalContainer:
     :param container: the container, a native string
     :param info: Swift's info of the root; its object count and size may be
                  those of the root or the sums
-    :param layout: the number of shards, their id and what changes
+    :param layout: the number of shards, their depth and id, and what changes
     """
 
     version: str
@@ -110,15 +114,20 @@ class LogicalContainer:
         """Return the indices of the backing containers."""
         return range(self.layout.backing_count)
 
-    def read_stages(self) -> list[range]:
+    def read_stages(self, names: NameRange = ALL_NAMES) -> list[range]:
         """Return the backing containers in the order to read them.
 
         Those that rows move out of come before those that rows move into: a
         row that moves meanwhile is then found in one of the two.
+
+        :param names: leave out the shards that can have none of these
         """
         layout = self.layout
-        new = range(layout.shards)
-        former = range(layout.shards, layout.backing_count)
+        new = shards_of_range(names, *layout.sharding)
+        former = shards_of_range(names, *layout.former_sharding)
+        former = range(
+            layout.shards + former.start, layout.shards + former.stop
+        )
         return [stage for stage in (former, new) if stage]
 
     @property
@@ -133,8 +142,7 @@ class LogicalContainer:
         """
         if self.layout.phase == ANNOUNCED:
             return self._former_shard_of(name)
-        count = self.layout.shards
-        return shard_of(name, count) if count else None
+        return self._new_shard_of(name)
 
     def place_of(self, name: str) -> str:
         """Return where a new row goes, ``account/container``."""
@@ -143,7 +151,7 @@ class LogicalContainer:
     def places_of(self, name: str) -> set[str]:
         """Return where rows of a name may be, ``account/container``."""
         layout = self.layout
-        shards = {shard_of(name, layout.shards) if layout.shards else None}
+        shards = {self._new_shard_of(name)}
         if layout.is_changing:
             shards.add(self._former_shard_of(name))
         if self.may_have_strays:
@@ -159,13 +167,24 @@ class LogicalContainer:
             return f'{self.account}/{self.container}'
         return f'{self.hidden_account}/{self.backing(shard)}'
 
+    def _new_shard_of(self, name: str) -> int | None:
+        """Return the index of the shard now, or after a change.
+
+        :returns: None if that is the root
+        """
+        if not self.layout.shards:
+            return None
+        return shard_of(name, *self.layout.sharding)
+
     def _former_shard_of(self, name: str) -> int | None:
         """Return the index of the shard before the change that is under way.
 
         :returns: None if that is the root
         """
-        count = self.layout.former
-        return self.layout.shards + shard_of(name, count) if count else None
+        if not self.layout.former:
+            return None
+        former = shard_of(name, *self.layout.former_sharding)
+        return self.layout.shards + former
 
     def backing(self, shard: int) -> str:
         """Return the name of a backing container."""

@@ -14,6 +14,7 @@ from shardmw.bench.errors import BenchError
 from shardmw.saio import Cluster
 
 SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
+SHARD_DEPTH_HEADER = 'X-Container-Shard-Depth'
 POLICY_HEADER = 'X-Storage-Policy'
 
 # What the HEAD of an account has, and that of a container has not.

@@ -289,8 +289,5 @@ def _in_order(
     by_kind: Mapping[Kind, list[Run]],
 ) -> list[tuple[Kind, list[Run]]]:
     """Plain, then native, then sharded ones by their number."""
-
-    def place(kind: Kind) -> tuple[bool, bool, int]:
-        return not kind.is_plain, not kind.is_native, kind.parts
-
-    return [(kind, by_kind[kind]) for kind in sorted(by_kind, key=place)]
+    kinds = sorted(by_kind, key=lambda kind: kind.order)
+    return [(kind, by_kind[kind]) for kind in kinds]

@@ -97,10 +97,7 @@ def _evenly(found: list[Cut]) -> list[Cut]:
 
 def kinds_of(runs: Iterable[Run]) -> list[Kind]:
     """Plain ones first, as all others are compared with them."""
-    return sorted(
-        {run.kind for run in runs},
-        key=lambda kind: (not kind.is_plain, not kind.is_native, kind.parts),
-    )
+    return sorted({run.kind for run in runs}, key=lambda kind: kind.order)
 
 
 def by_kind(runs: Sequence[Run]) -> dict[Kind, list[Run]]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kinds of containers that are compared. Pure."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 
 _PLAIN = 'plain'
 _NATIVE = 'native'
@@ -17,16 +17,19 @@ class Kind:
     :param layout: ``plain``, ``native`` (by Swift's own container-sharder),
                    ``sharded`` (by this filter), or ``plain disk``
     :param parts: shard ranges of a native one, shards of a sharded one
+    :param depth: of a sharded one
     """
 
     layout: str
     parts: int = 1
+    depth: int = 0
 
     @property
     def label(self) -> str:
         """What tables and plots call it."""
         if self.layout == _SHARDED:
-            return f'N = {self.parts}'
+            depth = f', depth {self.depth}' if self.depth else ''
+            return f'N = {self.parts}{depth}'
         if self.layout == _NATIVE:
             return f'native, {self.parts} ranges'
         return self.layout
@@ -43,6 +46,17 @@ class Kind:
     def shards(self) -> int | None:
         """As the header says it; None without this filter's shards."""
         return self.parts if self.layout == _SHARDED else None
+
+    @property
+    def order(self) -> tuple[bool, bool, int, int]:
+        """Return a key that sorts plain kinds first, then native ones."""
+        return not self.is_plain, not self.is_native, self.parts, self.depth
+
+    def at(self, depths: Iterable[int]) -> list['Kind']:
+        """Return this kind with each of some depths, if it can have one."""
+        if self.shards is None:
+            return [self]
+        return [replace(self, depth=depth) for depth in depths]
 
     def as_json(self) -> dict[str, object]:
         """What :meth:`from_json` takes."""

@@ -140,7 +140,9 @@ class ScatteredNames:
 
 
 @lru_cache(_ORDERS)
-def in_turns(names: Names, within: range, shards: int) -> Sequence[int]:
+def in_turns(
+    names: Names, within: range, shards: int, depth: int = 0
+) -> Sequence[int]:
     """Indexes of names as an unordered listing has them: shard after shard.
 
     Takes seconds for a million, and so it is remembered.
@@ -149,7 +151,7 @@ def in_turns(names: Names, within: range, shards: int) -> Sequence[int]:
     """
     turns = [array('Q') for _ in range(shards)]
     for index in within:
-        turns[shard_of(names[index], shards)].append(index)
+        turns[shard_of(names[index], shards, depth)].append(index)
     order = array('Q')
     for turn in turns:
         order.extend(turn)

@@ -50,6 +50,12 @@ _NOTES = (
     help='How many writes a second it is to take at the most.',
 )
 @click.option(
+    '--directories',
+    type=COUNT,
+    help='Over how many directories they are spread: says if sharding by '
+    'directory does.',
+)
+@click.option(
     '--limit',
     type=RATE,
     default=f'{_BOUNDS.puts_per_second:g}',
@@ -107,6 +113,7 @@ _NOTES = (
 def plan(
     objects: int,
     puts: float,
+    directories: int | None,
     limit: float,
     rows: int,
     max_shards: int,
@@ -125,7 +132,7 @@ def plan(
         most_rows=max(rows, _BOUNDS.most_rows),
         most_shards=max_shards,
     )
-    needs = Needs(objects, puts)
+    needs = Needs(objects, puts, directories)
     advice = make_plan(needs, bounds, Costs(), Servers(**servers))
     screen = Screen()
     screen.heading(

@@ -85,10 +85,13 @@ class Needs:
 
     :param objects: how many, in the end
     :param puts_per_second: the most that are to be taken
+    :param directories: over how many directories both are spread evenly, to
+                        weigh sharding by directory; None to leave that out
     """
 
     objects: int
     puts_per_second: float
+    directories: int | None = None
 
 
 @dataclass(frozen=True)
@@ -353,6 +356,7 @@ def make_plan(
         plain_rows_per_second=plain_rows_per_second(costs, servers),
         warnings=(
             *_about_alternatives(needs, bounds),
+            *_about_directories(chosen, needs, bounds),
             *_about_bounds(chosen, needs, bounds),
             *_about_servers(cores, servers),
             *_about_listings(chosen, outlooks[0]),
@@ -380,6 +384,36 @@ def _about_alternatives(needs: Needs, bounds: Bounds) -> list[str]:
         'sharding is the better choice then: it splits the database as it '
         'grows, and small pages of its listings cost about what they cost '
         'on a plain container.'
+    ]
+
+
+def share_of_fullest(directories: int, shards: int) -> float:
+    """The share of all directories in the shard that has most of them."""
+    return rows_of_fullest(directories, shards) / directories
+
+
+def _about_directories(
+    chosen: Outlook, needs: Needs, bounds: Bounds
+) -> list[str]:
+    """Say whether sharding by directory does."""
+    if needs.directories is None:
+        return []
+    share = share_of_fullest(needs.directories, chosen.shards)
+    puts, rows = needs.puts_per_second * share, needs.objects * share
+    fullest = (
+        f'the fullest shard would take {puts:,.0f} writes a second and hold '
+        f'{rows:,.0f} objects'
+    )
+    if puts > bounds.puts_per_second or rows > bounds.most_rows:
+        return [
+            f'{needs.directories:,} directories are too few to shard by them: '
+            f'{fullest}. Shard by name, or at a greater depth.'
+        ]
+    return [
+        f'{needs.directories:,} directories are enough to shard by them '
+        f'(X-Container-Shard-Depth): {fullest}, if all directories are '
+        'alike, and the listing of a directory asks one shard. No directory '
+        f'must take more than {bounds.puts_per_second:,.0f} writes a second.'
     ]
 
 

@@ -85,7 +85,7 @@ def placer(kind: Kind, uppers: Sequence[str]) -> Callable[[str], int]:
         return lambda name: bisect.bisect_left(uppers, name)
     if kind.is_plain:
         return lambda name: 0
-    return lambda name: shard_of(name, kind.parts)
+    return lambda name: shard_of(name, kind.parts, kind.depth)
 
 
 def checksum_with(checksum: str, rows: Iterable[Row]) -> str:

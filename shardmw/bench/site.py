@@ -17,6 +17,7 @@ from shardmw.bench import signals
 from shardmw.bench.account import (
     POLICY_HEADER,
     SHARD_COUNT_HEADER,
+    SHARD_DEPTH_HEADER,
     Account,
 )
 from shardmw.bench.auth import Auth
@@ -484,6 +485,8 @@ def _headers(kind: Kind, policy: str | None) -> dict[str, str]:
     headers = {}
     if kind.shards is not None:
         headers[SHARD_COUNT_HEADER] = str(kind.shards)
+    if kind.depth:
+        headers[SHARD_DEPTH_HEADER] = str(kind.depth)
     if policy is not None:
         headers[POLICY_HEADER] = policy
     return headers

@@ -218,6 +218,7 @@ class Listings:
     :param unordered: whether any order will do; not with a delimiter
     :param shards: that an unordered listing goes through, one after the
                    other; 1 if it is in the order of names all the same
+    :param depth: of the container
     """
 
     container_path: str
@@ -228,6 +229,7 @@ class Listings:
     format: str = 'json'
     unordered: bool = False
     shards: int = 1
+    depth: int = 0
     kinds: ClassVar[tuple[str, ...]] = ('GET',)
 
     def __post_init__(self) -> None:
@@ -281,7 +283,7 @@ class Listings:
         """The indexes of what is listed, in the order of the rows."""
         if not self.unordered or self.shards == 1:
             return self._range
-        return in_turns(self.names, self._range, self.shards)
+        return in_turns(self.names, self._range, self.shards, self.depth)
 
     @cached_property
     def _range(self) -> range:

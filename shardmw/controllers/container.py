@@ -21,6 +21,7 @@ from shardmw.backend.answers import (
 )
 from shardmw.backend.containers import (
     SHARD_COUNT_HEADER,
+    SHARD_DEPTH_HEADER,
     STORED_SYNC_TO_HEADER,
     SYNC_TO_HEADER,
     BackendError,
@@ -218,8 +219,7 @@ class ContainerController:
         rows = self._rows(req, listing, params)
         self._note_costs(listing, started)
         container_rate.show(req, root.headers)
-        if listing.is_unordered(params):
-            # It did not ask all shards for their figures.
+        if not listing.has_all_figures:
             sums = self.stats.of(req.environ, target)
             stats = ContainerStats(
                 root.object_count + sums.object_count,
@@ -331,8 +331,10 @@ class ContainerController:
         headers = HeaderKeyDict(root.headers)
         headers['X-Container-Object-Count'] = str(stats.object_count)
         headers['X-Container-Bytes-Used'] = str(stats.bytes_used)
-        if target.layout.written:
-            headers[SHARD_COUNT_HEADER] = str(target.layout.written)
+        sharding = target.layout.written_sharding
+        if sharding.shards:
+            headers[SHARD_COUNT_HEADER] = str(sharding.shards)
+            headers[SHARD_DEPTH_HEADER] = str(sharding.depth)
         sync_to = headers.get(STORED_SYNC_TO_HEADER)
         if sync_to and self.backend.may_use(req.environ, SYNC_TO_HEADER):
             headers[SYNC_TO_HEADER] = sync_to

@@ -38,6 +38,7 @@ from shardmw.backend.answers import Answer, Verbatim, require_success
 from shardmw.backend.containers import (
     RECORD_HEADER,
     SHARD_COUNT_HEADER,
+    SHARD_DEPTH_HEADER,
     SYNC_TO_HEADER,
     BackendError,
     LogicalContainer,
@@ -67,9 +68,11 @@ from shardmw.placement import (
 from shardmw.ratelimit import container_rate
 from shardmw.ratelimit.account_rate import AccountRate
 from shardmw.record import (
+    DEPTH_LIMIT,
     SHARD_COUNT_LIMIT,
     TICKS_SECONDS,
     Layout,
+    Sharding,
     id_of_time,
     time_of_id,
 )
@@ -89,8 +92,12 @@ CLOCK_TICK_SECONDS = 0.00001
 #: How many backing containers to create or delete at once.
 AT_A_TIME = 32
 
-#: Stands for a shard count that no container can have.
-NO_COUNT = 0
+#: Stands for a shard count or depth that no container can have.
+INVALID = -1
+
+PLAIN_SHARDING = Sharding(0)
+
+SHARDING_HEADERS = (SHARD_COUNT_HEADER, SHARD_DEPTH_HEADER)
 
 CHANGED = 'another request has changed the container meanwhile'
 
@@ -127,7 +134,7 @@ class Lifecycle:
             return refusal
         asked_at = Timestamp.now()
         settings = asked_settings(self.backend, req)
-        if not settings and SHARD_COUNT_HEADER not in req.headers:
+        if not settings and not _asks_for_sharding(req):
             return self.app
         root = read_root(self.backend, req.environ, path)
         refusal = self._refused_change(req, root)
@@ -149,8 +156,8 @@ class Lifecycle:
         if authorize(req) or not _has_allowed_length(path.container):
             return self.app
         refusal = container_rate.take_header(req)
-        if not refusal and _count_asked(req) == NO_COUNT:
-            refusal = self._invalid_count(req)
+        if not refusal and INVALID in (_count_asked(req), _depth_asked(req)):
+            refusal = self._invalid_sharding(req)
         if refusal:
             return refusal
         asked_at = Timestamp.now()
@@ -193,13 +200,17 @@ class Lifecycle:
     ) -> Callable:
         if root.exists and not root.is_revived:
             return self._put_existing(req, path, root, asked_at)
-        refusal = self._invalid_count(req)
+        refusal = self._invalid_sharding(req)
         if refusal:
             return refusal
-        shards = self._shards_for(req, path)
-        if shards == 0:
-            return Verbatim(self.backend.send_as_client(req))
-        return self._create(req, path, shards, root)
+        sharding = self._sharding_for(req, path)
+        if sharding.shards:
+            return self._create(req, path, sharding, root)
+        if _depth_asked(req) is not None:
+            return _bad_request(
+                req, f'{SHARD_DEPTH_HEADER} needs {SHARD_COUNT_HEADER}'
+            )
+        return Verbatim(self.backend.send_as_client(req))
 
     def _put_existing(
         self, req: Request, path: Path, root: RootState, asked_at: Timestamp
@@ -213,7 +224,7 @@ class Lifecycle:
         refusal = change.refusal()
         if refusal:
             return Verbatim(refusal)
-        if SHARD_COUNT_HEADER in req.headers:
+        if _asks_for_sharding(req):
             self._put_missing_shards(req, change.target, root)
         if root.is_safe:
             answer = self.backend.send_as_client(
@@ -273,18 +284,22 @@ class Lifecycle:
 
         :raises BackendError: if that fails
         """
-        shards = self._shards_for(req, path)
-        if shards == 0:
+        sharding = self._sharding_for(req, path)
+        if not sharding.shards:
             if asked_settings(self.backend, req):
                 # They are where a sharded container has them.
                 raise BackendError(None, 503, CHANGED)
             return
         with self._lock(req, path):
             root = read_root(self.backend, req.environ, path)
-            layout = _new_layout(shards, root)
+            layout = _new_layout(sharding, root)
             failure = self._shard_root(req, _target(path, {}, layout))
         if failure:
             raise BackendError(failure.shard, failure.status)
+
+    def _invalid_sharding(self, req: Request) -> Response | None:
+        """Return the 400 for what a client may not ask for."""
+        return self._invalid_count(req) or _invalid_depth(req)
 
     def _invalid_count(self, req: Request) -> Response | None:
         """Return the 400 for a shard count that a client may not ask for."""
@@ -306,67 +321,93 @@ class Lifecycle:
         self, req: Request, root: RootState
     ) -> Response | None:
         """Return the response to a change of a container that is refused."""
-        asked = _count_asked(req)
-        if asked is None or not root.exists:
+        if not _asks_for_sharding(req) or not root.exists:
             return None
-        if root.layout and asked == root.layout.written:
-            return None  # whatever may be asked for now
-        refusal = self._invalid_count(req)
+        present = PLAIN_SHARDING
+        if root.layout:
+            present = root.layout.written_sharding
+        count, depth = _count_asked(req), _depth_asked(req)
+        is_other_count = count not in (None, present.shards)
+        # What the container has may be above what may be asked for now.
+        refusal = self._invalid_count(req) if is_other_count else None
+        refusal = refusal or _invalid_depth(req)
         if refusal:
             return refusal
-        if root.layout is None or not root.layout.written:
-            return _count_conflict(req, 'This container is not sharded')
-        return _count_conflict(
-            req, f'This container has {root.layout.written} shards'
-        )
+        if not present.shards:
+            return _conflict(req, 'This container is not sharded')
+        if is_other_count:
+            return _conflict(
+                req, f'This container has {present.shards} shards'
+            )
+        if depth not in (None, present.depth):
+            return _conflict(
+                req,
+                f'This container has depth {present.depth}',
+                SHARD_DEPTH_HEADER,
+            )
+        return None
 
-    def _shards_for(self, req: Request, path: Path) -> int:
-        """Return the shard count of a new container, 0 for a plain one.
+    def _sharding_for(self, req: Request, path: Path) -> Sharding:
+        """Return how a new container is sharded.
 
-        Versions and the parts of S3 uploads take as many writes as what they
-        belong to, so they get the same count.
+        What the client does not ask for is for the operator to say.
 
         :raises BackendError: if nobody can say
         :raises LayoutError: if a record that counts cannot be read
         """
-        asked = _count_asked(req)
-        if asked is not None:
-            return asked
+        count, depth = _count_asked(req), _depth_asked(req)
+        if None not in (count, depth):
+            return Sharding(count, depth)
+        usual = self._usual_sharding(req, path)
+        return Sharding(
+            usual.shards if count is None else count,
+            usual.depth if depth is None else depth,
+        )
+
+    def _usual_sharding(self, req: Request, path: Path) -> Sharding:
+        """Return how a container is sharded if the client does not ask.
+
+        Versions and the parts of S3 uploads take as many writes as what they
+        belong to, so they get the same count and depth.
+        """
         if self.options.max_shards == 0:
-            return 0
+            return PLAIN_SHARDING
         owner = versions_owner(path.container)
         if owner is not None:
-            return self._shards_of(req, path.of_container(owner))
+            return self._sharding_of(req, path.of_container(owner))
         bucket = path.container.removesuffix(MULTIUPLOAD_SUFFIX)
         is_bucket = bucket in ('', path.container)
         names = (path.account, path.container)
         if is_bucket or self.options.has_rule(*names):
-            return self.options.shards_for(*names)
-        return self._shards_of(
-            req, path.of_container(bucket)
-        ) or self.options.shards_for(path.account, bucket)
+            return self.options.sharding_for(*names)
+        of_bucket = self._sharding_of(req, path.of_container(bucket))
+        if of_bucket.shards:
+            return of_bucket
+        return self.options.sharding_for(path.account, bucket)
 
-    def _shards_of(self, req: Request, path: Path) -> int:
+    def _sharding_of(self, req: Request, path: Path) -> Sharding:
         info = self.backend.container_info_of(
             req.environ, path.version, path.account, path.container
         )
         target = self.layouts.of(req.environ, path, info)
-        return target.layout.written if target else 0
+        return target.layout.written_sharding if target else PLAIN_SHARDING
 
     def _create(
-        self, req: Request, path: Path, shards: int, former: RootState
+        self, req: Request, path: Path, sharding: Sharding, former: RootState
     ) -> Callable:
         """Create a sharded container.
 
-        :param shards: how many shards it is to have, at least 1
+        :param sharding: with at least 1 shard
         :param former: what is left of a container of this name
         """
         self.logger.increment('container.create')
-        self.account_rate.charge_create(req.environ, path.account, shards)
+        self.account_rate.charge_create(
+            req.environ, path.account, sharding.shards
+        )
         policy = req.headers.get(POLICY_HEADER) or POLICIES.default.name
         if former.is_revived and POLICY_HEADER not in req.headers:
             policy = POLICIES[former.policy_index].name
-        target = _target(path, {}, _new_layout(shards, former))
+        target = _target(path, {}, _new_layout(sharding, former))
         self.backend.create_hidden_account(req.environ, target.hidden_account)
         settings = asked_settings(self.backend, req)
         failure = self._put_shards(req, target, policy, settings)
@@ -686,7 +727,7 @@ def _agreed(answers: list[Answer]) -> Answer:
     return Answer(None, '503 No Quorum', HeaderKeyDict(), [])
 
 
-def _new_layout(shards: int, former: RootState) -> Layout:
+def _new_layout(sharding: Sharding, former: RootState) -> Layout:
     """Return a layout with an id that is later than all that was before.
 
     :param former: what is left of a container of this name. The clock of the
@@ -696,7 +737,7 @@ def _new_layout(shards: int, former: RootState) -> Layout:
     if former.record:
         changed = time_of_id(former.record.serial)
         drawn = max(drawn, changed + TICKS_SECONDS)
-    return Layout(id_of_time(drawn), shards)
+    return Layout(id_of_time(drawn), sharding.shards, depth=sharding.depth)
 
 
 def _target(path: Path, info: dict, layout: Layout) -> LogicalContainer:
@@ -708,14 +749,42 @@ def _target(path: Path, info: dict, layout: Layout) -> LogicalContainer:
 def _count_asked(req: Request) -> int | None:
     """Return the shard count that a request asks for, None without one.
 
-    :returns: NO_COUNT for one that no container can have
+    :returns: INVALID for one that no container can have
     """
-    text = req.headers.get(SHARD_COUNT_HEADER)
+    return _number_asked(req, SHARD_COUNT_HEADER, 1, SHARD_COUNT_LIMIT)
+
+
+def _depth_asked(req: Request) -> int | None:
+    """Return the depth that a request asks for, None without one.
+
+    :returns: INVALID for one that no container can have
+    """
+    return _number_asked(req, SHARD_DEPTH_HEADER, 0, DEPTH_LIMIT)
+
+
+def _number_asked(
+    req: Request, header: str, least: int, most: int
+) -> int | None:
+    text = req.headers.get(header)
     if text is None:
         return None
     is_number = text.isascii() and text.isdecimal() and len(text) < 10
-    count = int(text) if is_number else NO_COUNT
-    return count if count <= SHARD_COUNT_LIMIT else NO_COUNT
+    number = int(text) if is_number else INVALID
+    return number if least <= number <= most else INVALID
+
+
+def _asks_for_sharding(req: Request) -> bool:
+    """Return True if a request asks for a shard count or a depth."""
+    return any(header in req.headers for header in SHARDING_HEADERS)
+
+
+def _invalid_depth(req: Request) -> Response | None:
+    """Return the 400 for a depth that no container can have."""
+    if _depth_asked(req) != INVALID:
+        return None
+    return _bad_request(
+        req, f'{SHARD_DEPTH_HEADER} must be a number from 0 to {DEPTH_LIMIT}'
+    )
 
 
 def _has_allowed_length(container: str) -> bool:
@@ -729,10 +798,11 @@ def _bad_request(req: Request, body: str) -> Response:
     return HTTPBadRequest(request=req, content_type='text/plain', body=body)
 
 
-def _count_conflict(req: Request, state: str) -> Response:
+def _conflict(
+    req: Request, state: str, header: str = SHARD_COUNT_HEADER
+) -> Response:
     return HTTPConflict(
         request=req,
         content_type='text/plain',
-        body=f'{state}; {SHARD_COUNT_HEADER} can only be set when a '
-        'container is created',
+        body=f'{state}; {header} can only be set when a container is created',
     )

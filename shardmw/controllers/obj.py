@@ -14,6 +14,7 @@ from swift.common.utils import Timestamp
 from shardmw.backend.answers import unavailable
 from shardmw.backend.containers import (
     SHARD_COUNT_HEADER,
+    SHARD_DEPTH_HEADER,
     BackendError,
     LogicalContainer,
     authorize_write,
@@ -37,7 +38,11 @@ COUNTED_WRITES = ('PUT', 'DELETE')
 
 TIMESTAMP_ENV = 'HTTP_X_TIMESTAMP'
 
-(_SHARD_COUNT_ENV,) = to_environ({SHARD_COUNT_HEADER: ''})
+_SHARDING_HEADERS = {
+    env: header
+    for header in (SHARD_COUNT_HEADER, SHARD_DEPTH_HEADER)
+    for env in to_environ({header: ''})
+}
 (_POLICY_ENV,) = to_environ({'X-Backend-Storage-Policy-Index': ''})
 
 
@@ -67,11 +72,13 @@ class ObjectController:
 
         :param path: the path of an object
         """
-        if _SHARD_COUNT_ENV in req.environ and req.method != 'DELETE':
+        misplaced = _SHARDING_HEADERS.keys() & req.environ.keys()
+        if misplaced and req.method != 'DELETE':
+            header = _SHARDING_HEADERS[min(misplaced)]
             return HTTPBadRequest(
                 request=req,
                 content_type='text/plain',
-                body=f'{SHARD_COUNT_HEADER} is for containers, not objects: '
+                body=f'{header} is for containers, not objects: '
                 'send it with the PUT that creates the container',
             )
         if is_reserved(path.name) != is_reserved(path.container):

@@ -147,8 +147,8 @@ class Resharding:
         self._has_synced = False
         self.pace = Pace(options.rows_per_second)
 
-    def begin(self, shards: int) -> None:
-        """Announce a change, or leave one to the same count as it is.
+    def begin(self, shards: int, depth: int = 0) -> None:
+        """Announce a change, or leave one to the same as it is.
 
         :param shards: the number of shards, 0 for a plain container
         :raises ChangeRefusedError: if it cannot be made
@@ -156,11 +156,11 @@ class Resharding:
         """
         root = read_root(self.backend, self.env, self.path)
         layout = root.record or PLAIN
-        if layout.is_changing and layout.shards == shards:
+        if layout.is_changing and layout.sharding == (shards, depth):
             self.register.note(self.path)
             return
-        self.check(root, shards)
-        changed = layout.announced(shards, time.time())
+        self.check(root, shards, depth)
+        changed = layout.announced(shards, time.time(), depth)
         target = self._target(root, changed)
         hidden = target.hidden_account
         self.backend.create_hidden_account(self.env, hidden)
@@ -171,7 +171,7 @@ class Resharding:
         self.register.note(self.path)
         self._put_shards(target)
 
-    def check(self, root: RootState, shards: int) -> None:
+    def check(self, root: RootState, shards: int, depth: int = 0) -> None:
         """Check that a change can be made.
 
         :raises ChangeRefusedError: if it cannot
@@ -181,11 +181,14 @@ class Resharding:
         layout = root.record or PLAIN
         if layout.is_changing:
             raise ChangeRefusedError(
-                f'its change from {layout.former} to {layout.shards} shards '
-                'is under way: wait for its end, or cancel it'
+                f'its change {change_text(layout)} is under way: wait for '
+                'its end, or cancel it'
             )
-        if layout.shards == shards:
-            raise ChangeRefusedError(f'it has {shards} shards already')
+        if layout.sharding == (shards, depth):
+            has_depth = f' and depth {depth}' if depth else ''
+            raise ChangeRefusedError(
+                f'it has {shards} shards{has_depth} already'
+            )
         target = self._target(root, layout)
         answers = [root.answer, *self.backend.head_shards(self.env, target)]
         require_success(answers)
@@ -547,6 +550,15 @@ class Resharding:
             self.progress.phase = phase
         self.progress.problem = problem
         self.report(self.progress)
+
+
+def change_text(layout: Layout) -> str:
+    """Return what a change that is under way changes, in words."""
+    former, new = layout.former_sharding, layout.sharding
+    counts = f'from {former.shards} to {new.shards} shards'
+    if former.depth == new.depth == 0:
+        return counts
+    return f'{counts}, from depth {former.depth} to {new.depth}'
 
 
 def _holders_text(root: RootState) -> str:

@@ -10,6 +10,8 @@ from swift.common.request_helpers import validate_container_params
 from swift.common.swob import Request
 from swift.common.utils import config_true_value
 
+from shardmw.placement import NameRange
+
 #: Container servers compute the character after the last one of a prefix.
 #: After these two, there is none that UTF-8 can encode.
 NO_SUCCESSOR = ('\U0010ffff', '\ud7ff')
@@ -71,6 +73,19 @@ class ListingParams:
             limit,
             self.end_marker if end_marker is None else end_marker,
         )
+
+    def names(self) -> NameRange:
+        """Return the range that the names of the listing are in."""
+        after, before = self.marker, self.end_marker
+        if self.reverse:
+            after, before = before, after
+        return NameRange(self.names_prefix(), after, before)
+
+    def names_prefix(self) -> str:
+        """Return what all names begin with, '' for all."""
+        if self.path is None:
+            return self.prefix
+        return self.path and self.path.rstrip('/') + '/'
 
     def has_levels(self) -> bool:
         """Return True if the listing shows one level of pseudo-directories."""

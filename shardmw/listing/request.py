@@ -8,6 +8,10 @@ all, and stay in both places for STAY_SECONDS. So the root and the shards are
 read at the same time. If that takes longer, or there are strays, the shards
 are read again.
 
+Of a container that is sharded by directory, only the shards are read that may
+list names of the range that the client asks for: one, if the prefix has as
+many components as the depth.
+
 If a shard cannot be read, the listing fails. There is never a partial listing.
 """
 
@@ -29,7 +33,7 @@ from shardmw.listing.params import ListingParams
 from shardmw.listing.rows import Rows, parse_rows
 from shardmw.listing.scan import Scan
 from shardmw.listing.unordered import Strays, UnorderedPage
-from shardmw.placement import backing_container
+from shardmw.placement import NameRange, backing_container
 from shardmw.record import SHARD_COUNT_LIMIT
 
 #: The root among the sources of a listing. Shards have their indices.
@@ -89,6 +93,11 @@ class ListingRequest:
             default=0,
         )
 
+    @property
+    def has_all_figures(self) -> bool:
+        """Return True if the root and every shard have told their figures."""
+        return len(self.answers) == 1 + self.target.layout.backing_count
+
     def read_root(self) -> Answer:
         """Send the client's own request to the root.
 
@@ -141,7 +150,7 @@ class ListingRequest:
         page = Page((), params.limit, params.reverse)
         page.merge(_rows_in(root))
         reads = self._reads()
-        for stage in self.target.read_stages():
+        for stage in self.target.read_stages(params.names()):
             page.open(stage)
             self._fill(page, params, reads)
         if self.target.moves_to_root:
@@ -152,7 +161,7 @@ class ListingRequest:
         self, params: ListingParams, reads: ShardReads
     ) -> Rows | BackendError:
         """Return the rows that the shards have for a page, or the failure."""
-        shards = range(self.target.layout.shards)
+        (shards,) = self.target.read_stages(params.names())
         page = Page(shards, params.limit, params.reverse)
         try:
             self._fill(page, params, reads)
@@ -171,9 +180,12 @@ class ListingRequest:
         """Return True if the page may have any order.
 
         While rows move between shards, one after the other cannot be read
-        whole.
+        whole. The names of a prefix that are all in one shard have an order.
         """
-        return params.is_unordered and not self.target.layout.is_changing
+        if not params.is_unordered or self.target.layout.is_changing:
+            return False
+        names = NameRange(params.names_prefix())
+        return self.target.read_stages(names) == self.target.read_stages()
 
     def unordered_rows(self, params: ListingParams, expected: float) -> Rows:
         """Return the page of an unordered listing.

@@ -52,10 +52,8 @@ class Scan:
         self.limit = limit
         self.fits = fits
         self.is_by_path = params.path is not None
-        self.prefix, self.delimiter = params.prefix, params.delimiter
-        if self.is_by_path:
-            self.prefix = params.path and params.path.rstrip('/') + '/'
-            self.delimiter = '/'
+        self.prefix = params.names_prefix()
+        self.delimiter = '/' if self.is_by_path else params.delimiter
         # A container server never returns the subdir with this name.
         self._omitted = self.end_marker if self.reverse else marker
         self._subdir: str | None = None

@@ -4,7 +4,13 @@
 import re
 
 from test.functional.client import Answer, Client
-from test.functional.conftest import SHARD_COUNT_HEADER, SHARDS, Pair, unique
+from test.functional.conftest import (
+    SHARD_COUNT_HEADER,
+    SHARD_DEPTH_HEADER,
+    SHARDS,
+    Pair,
+    unique,
+)
 
 #: What differs between any two answers: when, and to which request.
 MASKED_HEADERS = {
@@ -22,6 +28,8 @@ LAST_MODIFIED = re.compile(
     rb'("last_modified": "|<last_modified>|<td class="coldate">)[0-9T:. -]+'
     rb'("|</last_modified>|</td>)'
 )
+#: What only a sharded container shows.
+SHARDING_HEADERS = {SHARD_COUNT_HEADER.lower(), SHARD_DEPTH_HEADER.lower()}
 #: Errors name the request that they are of.
 TRANSACTION = re.compile(rb'tx[0-9a-f]{21}-[0-9a-f]{10}[\w-]*')
 
@@ -45,7 +53,7 @@ def masked(answer: Answer, container: str) -> Answer:
     headers = {
         name: '*' if name in MASKED_HEADERS else value.replace(container, '*')
         for name, value in answer.headers.items()
-        if name != SHARD_COUNT_HEADER.lower()
+        if name not in SHARDING_HEADERS
     }
     body = answer.body.replace(container.encode(), b'*')
     body = LAST_MODIFIED.sub(rb'\1*\2', body)

@@ -15,6 +15,7 @@ from test.functional.client import Client
 from test.functional.unfiltered import running_unfiltered_proxy
 
 SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
+SHARD_DEPTH_HEADER = 'X-Container-Shard-Depth'
 SHARDS = 4
 
 USER = 'test:tester'

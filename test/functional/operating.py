@@ -73,10 +73,12 @@ class Admin:
         assert ran.returncode == 0, ran.stderr
         return json.loads(ran.stdout)[0]
 
-    def detach(self, client: Client, container: str, shards: int) -> None:
+    def detach(
+        self, client: Client, container: str, shards: int, *options: str
+    ) -> None:
         """Leave a change to the daemon."""
         path = f'{client.account}/{container}'
-        ran = self('reshard', path, str(shards), '--detach')
+        ran = self('reshard', path, str(shards), '--detach', *options)
         assert ran.returncode == 0, ran.stderr
 
     def changes(self, client: Client) -> dict[str, dict]:

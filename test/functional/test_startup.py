@@ -14,6 +14,8 @@ PATIENCE_SECONDS = 60
 
 DEFAULT_INFO = {
     'default_shards': 0,
+    'default_depth': 0,
+    'max_depth': 16,
     'max_shards': 1024,
     'client_max_shards': 64,
     'max_sleep_time_seconds': 60,
@@ -349,6 +351,7 @@ class TestInfo:
     def test_tells_what_is_set(self, reconfigured, info):
         reconfigured(
             default_shards='2',
+            default_depth='1',
             max_shards='8',
             client_max_shards='4',
             max_sleep_time_seconds='2.5',
@@ -359,6 +362,8 @@ class TestInfo:
         )
         assert info() == {
             'default_shards': 2,
+            'default_depth': 1,
+            'max_depth': 16,
             'max_shards': 8,
             'client_max_shards': 4,
             'max_sleep_time_seconds': 2.5,

@@ -16,6 +16,7 @@ import pytest
 from test.functional.alike import make_twins
 from test.functional.conftest import (
     SHARD_COUNT_HEADER,
+    SHARD_DEPTH_HEADER,
     SHARDS,
     STORED_BODY,
     STRANGER,
@@ -409,7 +410,7 @@ MASKED = (
     (r'\[(auth|headers) .* MB/s\]', 'SPEED'),
     # Titles are aligned with the longest.
     (r'(?m)^ +', ''),
-    (rf'(?m)^{SHARD_COUNT_HEADER}: \d+\n', ''),
+    (rf'(?m)^({SHARD_COUNT_HEADER}|{SHARD_DEPTH_HEADER}): \d+\n', ''),
 )
 
 

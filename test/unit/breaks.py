@@ -33,7 +33,7 @@ def skipped_phase() -> Iterator:
     yield mock.patch.object(
         Layout,
         'announced',
-        lambda layout, *args: announced(layout, *args).moving(args[-1]),
+        lambda layout, *args: announced(layout, *args).moving(args[1]),
     )
 
 

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sharded containers for the tests of the filter's parts."""
 
-from shardmw.backend.containers import RECORD_HEADER, SHARD_COUNT_HEADER
+from shardmw.backend.containers import (
+    RECORD_HEADER,
+    SHARD_COUNT_HEADER,
+    SHARD_DEPTH_HEADER,
+)
 from shardmw.placement import backing_container, shard_of
 from shardmw.record import Layout, id_of_time, parse_record
 from test.unit.fakeswift import ACCOUNT, HIDDEN, FakeSwift
@@ -12,14 +16,14 @@ CONTAINER = '/v1/AUTH_test/c'
 OLD_ID, NEW_ID = id_of_time(1_700_000_000), id_of_time(1_700_003_600)
 
 
-def create(swift: FakeSwift, filter_app, shards: int, name: str = 'c') -> None:
+def create(
+    swift: FakeSwift, filter_app, shards: int, name: str = 'c', depth: int = 0
+) -> None:
     """Create a sharded container like a client and forget the requests."""
-    resp = swift.send(
-        filter_app,
-        'PUT',
-        f'/v1/{ACCOUNT}/{name}',
-        {SHARD_COUNT_HEADER: str(shards)},
-    )
+    headers = {SHARD_COUNT_HEADER: str(shards)}
+    if depth:
+        headers[SHARD_DEPTH_HEADER] = str(depth)
+    resp = swift.send(filter_app, 'PUT', f'/v1/{ACCOUNT}/{name}', headers)
     assert resp.status_int == 201, resp.status
     forget_requests(swift)
 
@@ -44,7 +48,8 @@ def backing(swift: FakeSwift, shard: int, name: str = 'c') -> str:
 def shard_for(swift: FakeSwift, obj: str, name: str = 'c') -> str:
     """Return the name of the backing container that lists an object."""
     layout = layout_of(swift, name)
-    return backing_container(name, layout.id, shard_of(obj, layout.shards))
+    shard = shard_of(obj, *layout.sharding)
+    return backing_container(name, layout.id, shard)
 
 
 def put_sharded_row(

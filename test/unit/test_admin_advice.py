@@ -51,6 +51,17 @@ def test_the_advised_count_is_never_below_the_present_one():
 
 
 @pytest.mark.parametrize(
+    ('depth', 'fullest', 'is_uneven'),
+    [(0, 300, False), (1, 300, True), (1, 200, False)],
+)
+def test_a_container_is_uneven_because_of_its_depth(depth, fullest, is_uneven):
+    container = Listed('a', 'c', 4, 400, 0, fullest, depth=depth)
+    (finding,) = findings_among([container], 100)
+    assert finding.is_uneven is is_uneven
+    assert finding.depth == depth
+
+
+@pytest.mark.parametrize(
     ('shards', 'objects', 'fullest', 'suitable'),
     [
         (0, 100, 100, 0),

@@ -71,6 +71,15 @@ class TestContainers:
         assert (plain.container, plain.shards) == ('plain', 0)
         assert plain.objects == plain.fullest == len(NAMES)
 
+    def test_have_the_depth_of_their_layout(self, swift, filter_app, survey):
+        create(swift, filter_app, 2, 'd', depth=1)
+        swift.update_accounts()
+        listed = {each.container: each for each in survey.containers(ACCOUNT)}
+        assert (listed['c'].depth, listed['d'].depth) == (0, 1)
+        assert survey.measured(ACCOUNT, 'd') == listed['d']
+        state = survey.state(ACCOUNT, 'd').as_json()
+        assert (state['layout'], state['depth']) == ('2 shards, depth 1', 1)
+
     def test_are_told_apart_from_those_of_an_earlier_layout(
         self, swift, survey
     ):

@@ -76,6 +76,7 @@ def run():
         (('write', '--container', 'a/b'), "'a/b' is no name of a container"),
         (('write', '-K', 'testing'), '--key is for a cluster of yours'),
         (('compare', 'fly'), "No such command 'fly'"),
+        (('list', '--depths', '0,17'), '--depths 17: 16 is the most'),
         (
             ('list', '--unordered', '--delimiter', '/'),
             'leave --delimiter or --unordered out',
@@ -324,6 +325,16 @@ class TestKinds:
     def test_zero_shards_are_a_plain_container(self):
         parameters = WorkParameters(shards=(8, 0), native=4)
         assert parameters.kinds == [PLAIN, native(4), sharded(8)]
+
+    def test_are_sharded_at_each_depth(self):
+        parameters = ListParameters(shards=(8, 0), native=4, depths=(0, 1))
+        labels = [kind.label for kind in parameters.kinds]
+        assert labels == [
+            'plain',
+            'native, 4 ranges',
+            'N = 8',
+            'N = 8, depth 1',
+        ]
 
     def test_a_limit_is_a_setting_of_the_cluster(self):
         settings = WorkParameters(limit=20.0).cluster.settings

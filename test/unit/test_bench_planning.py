@@ -24,6 +24,7 @@ from shardmw.bench.planning import (
     plain_rows_per_second,
     rows_of_fullest,
     sharded_page,
+    share_of_fullest,
 )
 
 COSTS = Costs()
@@ -225,3 +226,29 @@ def test_what_makes_no_sense_is_said_in_a_line(arguments, message):
 )
 def test_size_text(size, text):
     assert size_text(size) == text
+
+
+@given(counts, st.integers(1, 1024))
+def test_the_fullest_shard_has_at_least_its_share_of_directories(
+    directories, shards
+):
+    share = share_of_fullest(directories, shards)
+    assert 1 / shards <= share * (1 + 1e-9)
+    assert share <= 1
+
+
+@pytest.mark.parametrize(
+    ('directories', 'told'),
+    [
+        (None, ''),
+        (10_000, '10,000 directories are enough to shard by them'),
+        (20, '20 directories are too few to shard by them'),
+    ],
+)
+def test_the_plan_says_if_directories_are_enough_to_shard_by(
+    directories, told
+):
+    plan = make_plan(Needs(10**8, 500, directories), BOUNDS, COSTS, SERVERS)
+    text = ' '.join(plan.warnings)
+    assert told in text
+    assert ('shard by them' in text) is (directories is not None)

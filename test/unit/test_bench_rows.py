@@ -108,6 +108,11 @@ class TestPlacement:
     def test_shards_hold_what_the_filter_puts_there(self, name, shards):
         assert placer(sharded(shards), [])(name) == shard_of(name, shards)
 
+    @given(OBJECT_NAMES, RANGES)
+    def test_shards_by_directory_do_so_too(self, name, shards):
+        (kind,) = sharded(shards).at([2])
+        assert placer(kind, [])(name) == shard_of(name, shards, 2)
+
     @given(OBJECT_NAMES, st.sets(OBJECT_NAMES, max_size=8))
     def test_ranges_hold_what_swift_puts_there(self, name, bounds):
         uppers = sorted(bounds)

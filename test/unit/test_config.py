@@ -15,7 +15,7 @@ def refusal_of(**conf: str) -> str:
 
 def test_nothing_is_sharded_or_limited_by_default():
     options = parse_options({})
-    assert options.shards_for('AUTH_a', 'c') == 0
+    assert options.sharding_for('AUTH_a', 'c').shards == 0
     assert not options.rate_limits.are_set
     assert options.rate_limits.writes.rate_of(10**6) is None
     assert options.account_ratelimit == 0
@@ -28,17 +28,59 @@ def test_the_first_rule_that_matches_counts():
             'shard_rules': 'AUTH_ci/logs*=32, AUTH_ci/*=0, */*+segments = 8',
         }
     )
-    assert options.shards_for('AUTH_ci', 'logs-2026') == 32
-    assert options.shards_for('AUTH_ci', 'x+segments') == 0
-    assert options.shards_for('AUTH_b', 'x+segments') == 8
-    assert options.shards_for('AUTH_b', 'x') == 2
+    assert options.sharding_for('AUTH_ci', 'logs-2026').shards == 32
+    assert options.sharding_for('AUTH_ci', 'x+segments').shards == 0
+    assert options.sharding_for('AUTH_b', 'x+segments').shards == 8
+    assert options.sharding_for('AUTH_b', 'x').shards == 2
     assert options.has_rule('AUTH_ci', 'x')
     assert not options.has_rule('AUTH_b', 'x')
 
 
 def test_rules_are_case_sensitive():
     options = parse_options({'shard_rules': '*/logs=4'})
-    assert options.shards_for('AUTH_a', 'Logs') == 0
+    assert options.sharding_for('AUTH_a', 'Logs').shards == 0
+
+
+def test_a_rule_may_name_a_depth():
+    options = parse_options(
+        {
+            'default_shards': '2',
+            'default_depth': '3',
+            'shard_rules': '*/a = 8 depth 1, */b=8 depth 0, */c=8',
+        }
+    )
+    assert options.sharding_for('AUTH_a', 'a') == (8, 1)
+    assert options.sharding_for('AUTH_a', 'b') == (8, 0)
+    assert options.sharding_for('AUTH_a', 'c') == (8, 3)
+    assert options.sharding_for('AUTH_a', 'd') == (2, 3)
+
+
+def test_names_are_hashed_whole_by_default():
+    options = parse_options({'default_shards': '2', 'shard_rules': '*/a=8'})
+    assert options.sharding_for('AUTH_a', 'a').depth == 0
+    assert options.sharding_for('AUTH_a', 'b').depth == 0
+
+
+@pytest.mark.parametrize(
+    ('conf', 'message'),
+    [
+        (
+            {'default_depth': '17'},
+            'shardmw: default_depth = 17: must be a whole number from 0 to 16',
+        ),
+        (
+            {'shard_rules': '*/c=8 depth 17'},
+            "shardmw: shard_rules: '*/c=8 depth 17': depth must be at most 16",
+        ),
+        (
+            {'shard_rules': '*/c=8 depth'},
+            "shardmw: shard_rules: '*/c=8 depth': must be account/container = "
+            'shards, or shards depth k, globs allowed',
+        ),
+    ],
+)
+def test_other_depths_are_refused(conf, message):
+    assert refusal_of(**conf) == message
 
 
 # Bounds of the shard count
@@ -57,13 +99,13 @@ def test_clients_may_not_ask_for_more_shards_than_anyone():
 def test_clients_may_be_allowed_no_shards_while_operators_are():
     options = parse_options({'client_max_shards': '0', 'default_shards': '8'})
     assert options.client_max_shards == 0
-    assert options.shards_for('AUTH_a', 'c') == 8
+    assert options.sharding_for('AUTH_a', 'c').shards == 8
 
 
 def test_without_shards_for_anyone_there_are_none_for_clients():
     options = parse_options({'max_shards': '0', 'shard_rules': '*/*=0'})
     assert options.client_max_shards == 0
-    assert options.shards_for('AUTH_a', 'c') == 0
+    assert options.sharding_for('AUTH_a', 'c').shards == 0
 
 
 def test_without_shards_for_anyone_there_are_none_by_default():

@@ -31,6 +31,7 @@ from test.unit.fakeswift import (
 )
 
 NAMES = [f'n{i:03}' for i in range(60)]
+TREE = [f'{top}/{sub}/{i}' for top in 'abcd' for sub in 'xy' for i in '12']
 PATH = Path('v1', ACCOUNT, 'c')
 ROOT = f'/{ACCOUNT}/c'
 OPTIONS = MoveOptions(cache_seconds=0, settle_seconds=0)
@@ -140,6 +141,73 @@ def test_a_change_moves_each_row_to_its_place(swift, proxy, before, after):
     assert all_rows(swift) == expected
     count = str(after) if after else None
     assert figures(swift, proxy) == (60, 120, count)
+
+
+@pytest.mark.parametrize(
+    ('before', 'after'),
+    [((4, 0), (4, 1)), ((4, 1), (4, 0)), ((4, 1), (3, 2)), ((0, 0), (4, 2))],
+)
+def test_a_change_of_the_depth_moves_each_row_to_its_place(
+    swift, proxy, before, after
+):
+    create_tree(swift, proxy, *before)
+    resharder = change(swift)
+    resharder.begin(*after)
+    assert listed(swift, proxy) == TREE
+    resharder.run()
+    assert listed(swift, proxy) == TREE
+    present = layout(swift)
+    assert present.sharding == after
+    expected = {}
+    for name in TREE:
+        shard = shard_of(name, *after)
+        backing = backing_container('c', present.id, shard)
+        expected.setdefault(f'/{HIDDEN}/{backing}', set()).add(name)
+    assert all_rows(swift) == expected
+
+
+def test_a_change_of_the_depth_can_be_cancelled(swift, proxy):
+    create_tree(swift, proxy, 4, 1)
+    before = all_rows(swift)
+    change(swift).begin(4, 2)
+    resharder = change(swift)
+    resharder.cancel()
+    resharder.run()
+    assert layout(swift).sharding == (4, 1)
+    assert all_rows(swift) == before
+
+
+def test_a_change_to_the_depth_that_it_has_is_refused(swift, proxy):
+    create_tree(swift, proxy, 4, 1)
+    with pytest.raises(ChangeRefusedError, match='4 shards and depth 1 alre'):
+        change(swift).begin(4, 1)
+
+
+def test_a_change_of_the_depth_is_described(swift, proxy):
+    create_tree(swift, proxy, 4, 1)
+    change(swift).begin(4, 2)
+    told = 'from 4 to 4 shards, from depth 1 to 2 is under way'
+    with pytest.raises(ChangeRefusedError, match=told):
+        change(swift).begin(8)
+
+
+def create_tree(swift: FakeSwift, proxy, shards: int, depth: int) -> None:
+    """Create the container with a row for each name of TREE."""
+    headers = {}
+    if shards:
+        headers = {
+            'X-Container-Shard-Count': str(shards),
+            'X-Container-Shard-Depth': str(depth),
+        }
+    swift.send(proxy, 'PUT', f'/v1{ROOT}', headers)
+    for name in TREE:
+        place = ROOT
+        if shards:
+            shard = shard_of(name, shards, depth)
+            place = (
+                f'/{HIDDEN}/{backing_container("c", layout(swift).id, shard)}'
+            )
+        swift.put_row(f'{place}/{name}', size=2)
 
 
 def times(swift: FakeSwift, account: str, container: str) -> dict[str, str]:

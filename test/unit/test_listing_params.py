@@ -5,6 +5,7 @@ import pytest
 from swift.common.swob import HTTPException, Request
 
 from shardmw.listing.params import ListingParams
+from shardmw.placement import NameRange
 
 
 def params_of(query: str) -> ListingParams:
@@ -63,6 +64,23 @@ def test_a_query_is_quoted_as_swift_quotes_it():
     req.params = list(req.params.items())
     query = params_of(req.query_string).query(None, 7)
     assert sorted(query.split('&')) == sorted(req.query_string.split('&'))
+
+
+@pytest.mark.parametrize(
+    ('query', 'names'),
+    [
+        ('', NameRange()),
+        ('prefix=a&marker=b&end_marker=c', NameRange('a', 'b', 'c')),
+        ('marker=c&end_marker=b&reverse=on', NameRange('', 'b', 'c')),
+        ('prefix=x&path=a/b', NameRange('a/b/')),
+        ('path=a//', NameRange('a/')),
+        ('path=/', NameRange('/')),
+        ('prefix=x&path=', NameRange()),
+        ('prefix=%2Fa', NameRange('/a')),
+    ],
+)
+def test_the_range_of_the_names(query, names):
+    assert params_of(query).names() == names
 
 
 @pytest.mark.parametrize('character', ['%F4%8F%BF%BF', '%ED%9F%BF'])

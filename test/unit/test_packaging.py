@@ -14,7 +14,7 @@ import pytest
 from shardmw import listing_bypass, middleware
 from shardmw.config import OPTION_NAMES, OPTION_PREFIXES, parse_options
 from shardmw.pipeline import read_pipeline
-from shardmw.placement import object_key, shard_of
+from shardmw.placement import object_key, shard_key, shard_of
 
 PROJECT = Path(__file__).parents[2]
 ETC = PROJECT / 'etc'
@@ -107,9 +107,16 @@ def test_internal_clients_have_one_more_filter_than_swifts(name):
 
 #: A row of the README's table: a name (and how often), its key, its shards.
 PROMISE = re.compile(
-    r'^\| `(.+)`(?: × (\d+))? \| (\w{16}) \| ([\d |]+) \|$', re.MULTILINE
+    r'^\| `([^`]+)`(?: × (\d+))? \| (\w{16}) \| ([\d |]+) \|$', re.MULTILINE
 )
 PROMISED_COUNTS = (1, 2, 8, 32, 64, 512)
+
+#: A row of the table of depths: a name, its depth, shard key, key and shards.
+DEPTH_PROMISE = re.compile(
+    r'^\| `([^`]+)` \| (\d+) \| `([^`]+)` \| (\w{16}) \| ([\d |]+) \|$',
+    re.MULTILINE,
+)
+DEPTH_COUNTS = (8, 32, 512)
 
 
 def promised_placements() -> list[tuple[str, str, list[int]]]:
@@ -129,6 +136,28 @@ def test_placement_keeps_the_promise_of_the_readme(name, key, shards):
 
 def test_the_readme_promises_five_placements():
     assert len(promised_placements()) == 5
+
+
+def promised_depths() -> list[tuple[str, ...]]:
+    """Return the rows of the README's table of depths."""
+    text = (PROJECT / 'README.md').read_text(encoding='utf-8')
+    return DEPTH_PROMISE.findall(text)
+
+
+@pytest.mark.parametrize(
+    ('name', 'depth', 'directory', 'key', 'shards'), promised_depths()
+)
+def test_placement_by_depth_keeps_the_promise_of_the_readme(
+    name, depth, directory, key, shards
+):
+    assert shard_key(name, int(depth)) == directory
+    assert object_key(name, int(depth)) == int(key, 16)
+    found = [shard_of(name, count, int(depth)) for count in DEPTH_COUNTS]
+    assert found == [*map(int, shards.split('|'))]
+
+
+def test_the_readme_promises_eight_placements_by_depth():
+    assert len(promised_depths()) == 8
 
 
 @pytest.fixture(scope='module')

@@ -12,8 +12,8 @@ from swift.common.constraints import (
 )
 
 from shardmw import placement
-from shardmw.placement import BackingName
-from shardmw.record import SHARD_COUNT_LIMIT
+from shardmw.placement import BackingName, NameRange
+from shardmw.record import DEPTH_LIMIT, SHARD_COUNT_LIMIT
 
 README = Path(__file__).parents[2] / 'README.md'
 
@@ -29,6 +29,31 @@ VECTORS = [
     ('☃', '63c63279cc447805', (0, 0, 0, 23, 43, 408)),
     ('x' * 1000, '1786154c896b309a', (0, 0, 0, 30, 55, 442)),
 ]
+
+#: Name, depth, shard key, key, and the shards for N = 8, 32 and 512.
+DEPTH_COUNTS = (8, 32, 512)
+DEPTH_VECTORS = [
+    (
+        'logs/2015/03/24/console.html.gz',
+        1,
+        'logs/',
+        '7844dc32481500ff',
+        (4, 14, 432),
+    ),
+    (
+        'logs/2015/03/24/console.html.gz',
+        2,
+        'logs/2015/',
+        '915d67ad776b7ad6',
+        (4, 11, 79),
+    ),
+    ('a', 1, 'a', '2f42665b399ef840', (3, 26, 333)),
+    ('a/', 1, 'a/', '1d0376ddcfbebd03', (5, 25, 82)),
+    ('/a/b', 1, '/', '901d479c282838bf', (3, 3, 429)),
+    ('a//b', 2, 'a//', '59aab798816da492', (0, 14, 374)),
+    ('a//b', 3, 'a//b', '7ebc1b15849b43b2', (6, 18, 76)),
+    ('☃/☃/☃', 2, '☃/☃/', '40df85b8ccd9e6a1', (2, 10, 173)),
+]
 ID = '65a1b2c3d4e5f'
 VERSIONS = '\0versions\0c'
 LAST_SHARD = SHARD_COUNT_LIMIT - 1
@@ -39,6 +64,12 @@ names = st.text(
     max_size=60,
 )
 counts = st.integers(1, SHARD_COUNT_LIMIT)
+depths = st.integers(1, DEPTH_LIMIT)
+few_depths = st.integers(0, 3)
+#: Names that share directories, with slashes anywhere; '.' and '0' are the
+#: characters before and after the slash.
+paths = st.text(st.sampled_from('/a.0☃'), max_size=8)
+ranges = st.builds(NameRange, paths, paths, paths)
 shards = st.integers(0, LAST_SHARD)
 ids = st.integers(0, 16**13 - 1).map('{:013x}'.format)
 clients_containers = st.text(
@@ -62,6 +93,98 @@ def test_published_vectors(name, key, shards):
 def test_vectors_are_those_of_the_readme(key, shards):
     columns = ' | '.join([key, *map(str, shards)])
     assert f'| {columns} |' in README.read_text()
+
+
+@pytest.mark.parametrize(
+    ('name', 'depth', 'shard_key', 'key', 'shards'), DEPTH_VECTORS
+)
+def test_published_vectors_of_depths(name, depth, shard_key, key, shards):
+    assert placement.shard_key(name, depth) == shard_key
+    assert f'{placement.object_key(name, depth):016x}' == key
+    found = tuple(placement.shard_of(name, n, depth) for n in DEPTH_COUNTS)
+    assert found == shards
+
+
+@given(names, counts)
+def test_depth_0_is_the_whole_name(name, count):
+    assert placement.shard_key(name, 0) == name
+    assert placement.shard_of(name, count, 0) == placement.shard_of(
+        name, count
+    )
+
+
+@given(paths, paths, paths, depths, counts)
+def test_names_in_one_directory_of_the_depth_share_a_shard(
+    top, name, other, depth, count
+):
+    directory = '/'.join([top, *'a' * (depth - 1), ''])
+    assert placement.shard_of(
+        directory + name, count, depth
+    ) == placement.shard_of(directory + other, count, depth)
+
+
+@given(names | paths, depths)
+def test_a_shard_key_is_the_shortest_part_with_as_many_slashes(name, depth):
+    key = placement.shard_key(name, depth)
+    assert name.startswith(key)
+    if name.count('/') < depth:
+        assert key == name
+    else:
+        assert key.endswith('/')
+        assert key.count('/') == depth
+
+
+@given(ranges, paths, few_depths)
+def test_a_listing_reads_the_shard_of_every_name_of_its_range(
+    names, name, depth
+):
+    is_listed = (
+        name.startswith(names.prefix)
+        and name > names.after
+        and (not names.before or name < names.before)
+    )
+    if is_listed:
+        shards = placement.shards_of_range(names, 512, depth)
+        assert placement.shard_of(name, 512, depth) in shards
+
+
+@given(paths, paths, paths, st.integers(1, 3), counts)
+def test_a_listing_of_a_directory_of_the_depth_reads_one_shard(
+    top, rest, marker, depth, count
+):
+    prefix = '/'.join([top, *'a' * (depth - 1), rest])
+    names = NameRange(prefix, marker)
+    (shard,) = placement.shards_of_range(names, count, depth)
+    assert shard == placement.shard_of(prefix, count, depth)
+
+
+@pytest.mark.parametrize(
+    ('names', 'depth', 'is_one'),
+    [
+        (NameRange('a'), 1, False),
+        (NameRange('a/'), 1, True),
+        (NameRange('a/'), 2, False),
+        (NameRange('a/'), 0, False),
+        (NameRange('', 'a/', 'a0'), 1, True),
+        (NameRange('', 'a/b', 'a/c'), 1, True),
+        (NameRange('a', 'a/b', 'a/c'), 1, True),
+        (NameRange('', 'a/', 'a00'), 1, False),
+        (NameRange('', 'a', 'a0'), 1, False),
+        (NameRange('', 'a/b'), 1, False),
+        (NameRange('', '', 'a/b'), 1, False),
+        (NameRange('', 'a/b/', 'a/c'), 2, False),
+        (NameRange('', 'a/b/', 'a/b/c'), 2, True),
+    ],
+)
+def test_a_range_within_one_directory_of_the_depth_reads_one_shard(
+    names, depth, is_one
+):
+    shards = placement.shards_of_range(names, 32, depth)
+    assert (len(shards) == 1) is is_one
+
+
+def test_a_plain_container_has_no_shards_to_read():
+    assert placement.shards_of_range(NameRange('a/'), 0, 1) == range(0)
 
 
 @given(names, counts)

@@ -7,10 +7,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from shardmw.record import (
+    DEPTH_LIMIT,
     PLAIN,
     SHARD_COUNT_LIMIT,
     Layout,
     LayoutError,
+    Sharding,
     id_of_time,
     parse_record,
     time_of_id,
@@ -20,7 +22,10 @@ ID = '65a1b2c3d4e5f'
 YEAR_2112 = 4_480_000_000
 
 ids = st.integers(0, 16**13 - 1).map('{:013x}'.format)
-layouts = st.builds(Layout, ids, st.integers(1, SHARD_COUNT_LIMIT))
+depths = st.integers(0, DEPTH_LIMIT)
+layouts = st.builds(
+    Layout, ids, st.integers(1, SHARD_COUNT_LIMIT), depth=depths
+)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -28,9 +33,10 @@ json_values = st.recursive(
 almost_records = st.fixed_dictionaries(
     {},
     optional={
-        'version': st.just(2) | json_values,
+        'version': st.sampled_from([2, 3]) | json_values,
         'id': ids | json_values,
         'shards': st.integers(-1, SHARD_COUNT_LIMIT + 1) | json_values,
+        'depth': st.integers(-1, DEPTH_LIMIT + 1) | json_values,
         'previous': json_values,
     },
 )
@@ -73,6 +79,23 @@ def test_the_text_of_a_record_is_stable():
     assert Layout(ID, 32).to_record() == text
 
 
+def test_the_text_of_a_record_with_a_depth_is_stable():
+    text = '{"version": 3, "id": "65a1b2c3d4e5f", "shards": 32, "depth": 2}'
+    assert Layout(ID, 32, depth=2).to_record() == text
+
+
+@pytest.mark.parametrize(
+    ('sharding', 'text'),
+    [
+        (Sharding(0), 'plain'),
+        (Sharding(32), '32 shards'),
+        (Sharding(32, 2), '32 shards, depth 2'),
+    ],
+)
+def test_a_sharding_in_words(sharding, text):
+    assert str(sharding) == text
+
+
 @pytest.mark.parametrize(
     'text',
     [
@@ -83,7 +106,17 @@ def test_the_text_of_a_record_is_stable():
         '{}',
         record(version=1),
         record(version=3),
+        record(version=4, depth=1),
         record(version='2'),
+        record(depth=1),
+        record(version=3, depth=0),
+        record(version=3, depth=DEPTH_LIMIT + 1),
+        record(version=3, depth=True),
+        record(version=3, depth='1'),
+        record(version=3, depth=1, shards=None),
+        record(version=3, former_depth=1),
+        record(version=3, depth=1, former_depth=1),
+        record(version=3, depth=1, shards=0, changed=ID),
         record(version=None),
         record(id=None),
         record(id=''),
@@ -112,7 +145,12 @@ def test_anything_but_a_record_of_this_version_is_refused(text):
 @pytest.mark.parametrize(
     'text, message',
     [
-        (record(version=3), 'version 3, this release reads 2'),
+        (record(version=4), 'version 4, this release reads 2 and 3'),
+        (record(version=3), 'version 3 without a depth'),
+        (
+            record(version=3, depth=17),
+            'depth 17, not a number from 1 to 16',
+        ),
         (record(shards=0), 'shards 0, not a number from 1 to 1024'),
         (record(id='7'), "id '7', not 13 hex digits"),
         ('32', "not an object: '32'"),
@@ -163,6 +201,9 @@ def test_an_id_of_any_time_makes_a_record(seconds, shards):
 
 
 counts = st.integers(0, SHARD_COUNT_LIMIT)
+shardings = st.builds(
+    lambda count, depth: Sharding(count, depth if count else 0), counts, depths
+)
 times = st.floats(0, YEAR_2112)
 
 
@@ -183,6 +224,33 @@ class TestChange:
         ]
         assert done.is_plain == (after == 0)
         assert not done.is_changing
+
+    @given(shardings, shardings, times)
+    def test_has_the_depths_of_both_places(self, after, before, now):
+        assume(before != after)
+        layout = Layout(ID, before.shards, depth=before.depth)
+        announced = layout.announced(after.shards, now, after.depth)
+        moving = announced.moving(now)
+        done = moving.done(now)
+        back = moving.cancelled(now)
+        records = (announced, moving, done, back, back.done(now))
+        for each in records:
+            assert parse_record(each.to_record()) == each
+        assert [each.written_sharding for each in records] == [
+            before,
+            after,
+            after,
+            before,
+            before,
+        ]
+        assert moving.former_sharding == before
+        assert back.former_sharding == after
+        assert done.former_depth == 0
+
+    @given(counts.filter(bool), times)
+    def test_of_the_depth_alone_has_other_backing_containers(self, count, now):
+        layout = Layout(ID, count, depth=1).announced(count, now, 2)
+        assert layout.id > layout.former_id == ID
 
     @given(st.lists(counts, min_size=1, max_size=5), times)
     def test_has_later_and_later_serials(self, after, now):
@@ -261,6 +329,9 @@ class TestChange:
         [
             lambda: Layout(ID, 4).announced(4, 0),
             lambda: Layout(ID, 4).announced(SHARD_COUNT_LIMIT + 1, 0),
+            lambda: Layout(ID, 4, depth=1).announced(4, 0, 1),
+            lambda: Layout(ID, 4).announced(4, 0, DEPTH_LIMIT + 1),
+            lambda: Layout(ID, 4).announced(0, 0, 1),
             lambda: Layout(ID, 4).announced(8, 0).announced(2, 0),
             lambda: Layout(ID, 4).moving(0),
             lambda: Layout(ID, 4).done(0),

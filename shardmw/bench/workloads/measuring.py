@@ -132,7 +132,8 @@ def container_names(chosen: str, owners: Sequence[_Own]) -> dict[_Own, str]:
 
 
 def _word(kind: Kind) -> str:
-    return str(kind.shards or kind.layout)
+    depth = f'-depth-{kind.depth}' if kind.depth else ''
+    return f'{kind.shards or kind.layout}{depth}'
 
 
 def _make(

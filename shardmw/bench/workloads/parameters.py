@@ -23,6 +23,7 @@ from shardmw.bench.options import (
 )
 from shardmw.bench.parameters import Parameters, check_shards, option
 from shardmw.bench.tables import plain
+from shardmw.record import DEPTH_LIMIT
 from shardmw.saio import ClusterOptions
 
 #: Of a load that neither a time nor a count was chosen for.
@@ -226,10 +227,27 @@ class ListParameters(ContainerParameters):
     unordered: bool = option(
         False, bool, 'List in any order: allow_unordered=true.'
     )
+    depths: tuple[int, ...] = option(
+        (0,),
+        SHARDS,
+        'Depths of the sharded containers: 0,1 measures by name and by '
+        'directory.',
+    )
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """As those of all, the sharded ones at each depth."""
+        return [
+            kind for each in super().kinds for kind in each.at(self.depths)
+        ]
 
     def check(self) -> None:
         """As that of all; there is an order where one is wanted."""
         super().check()
+        if max(self.depths) > DEPTH_LIMIT:
+            raise ValueError(
+                f'--depths {max(self.depths)}: {DEPTH_LIMIT} is the most'
+            )
         if self.unordered and self.delimiter:
             raise ValueError(
                 'a listing with a delimiter has an order: leave --delimiter '

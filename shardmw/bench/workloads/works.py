@@ -212,6 +212,7 @@ def _listings(task: Task) -> Source:
         prefix=task.parameters.prefix,
         unordered=task.parameters.unordered,
         shards=task.kind.shards or 1,
+        depth=task.kind.depth,
     )
 
 

@@ -10,7 +10,7 @@ from shardmw.bench.native import shard_natively
 from shardmw.placement import hidden_account
 from test.functional.backing import put_rows
 from test.functional.client import Client
-from test.functional.conftest import SHARD_COUNT_HEADER
+from test.functional.conftest import SHARD_COUNT_HEADER, SHARD_DEPTH_HEADER
 from test.functional.operating import (
     SETTLE_SECONDS,
     Admin,
@@ -38,6 +38,10 @@ class TestUsage:
                 "'many' is not a valid integer range",
             ),
             (['reshard', 'a/c'], "Missing argument 'N'"),
+            (
+                ['reshard', 'a/c', '0', '--depth', '1'],
+                'A plain container has no depth: --depth.',
+            ),
             (['reshard', 'a', '4'], 'a: not a name like ACCOUNT/CONTAINER'),
             (['cancel', 'a'], 'a: not a name like ACCOUNT/CONTAINER'),
             (['cancel', 'a/c', '--settle-seconds', '-1'], '-1.0 is not in'),
@@ -80,6 +84,12 @@ class TestRefusals:
     def test_of_the_count_that_it_has(self, client, refused):
         fill(client, 'c', 1, **SHARDED)
         assert refused('reshard', 'c', '4') == 'it has 4 shards already'
+
+    def test_of_the_depth_that_it_has(self, client, refused):
+        headers = {**SHARDED['headers'], SHARD_DEPTH_HEADER: '1'}
+        fill(client, 'c', 1, headers=headers)
+        told = 'it has 4 shards and depth 1 already'
+        assert refused('reshard', 'c', '4') == told
 
     def test_of_a_count_above_max_shards(self, cluster, client, refused):
         fill(client, 'c', 1)
@@ -255,6 +265,35 @@ class TestOutput:
             ran = admin('audit', path_of(client, 'c'), *option)
             assert ran.returncode == 1
             assert 'layout that is changing' in ran.stdout
+
+
+class TestDepth:
+    """A change of the depth moves rows, there and back."""
+
+    NAMES = ('a/1', 'a/2', 'b/1', 'c/d/1', 'top')
+
+    def fill(self, client: Client, container: str, **headers: str) -> None:
+        headers = {**SHARDED['headers'], **headers}
+        assert client.put(container, headers=headers).status == 201
+        for name in self.NAMES:
+            assert client.put(container, name, b'body').status == 201
+
+    def test_changes_with_the_same_count(self, admin, client, resharder):
+        self.fill(client, 'name')
+        self.fill(client, 'directory', **{SHARD_DEPTH_HEADER: '1'})
+        changes = {'name': '1', 'directory': '0'}
+        for container, depth in changes.items():
+            admin.detach(client, container, 4, '--depth', depth)
+        resharder.once()
+        for container, depth in changes.items():
+            listed = client.listing(container).names()
+            assert listed == list(self.NAMES)
+            listed = client.listing(container, prefix='a/').names()
+            assert listed == ['a/1', 'a/2']
+            shown = client.head(container).headers
+            assert shown[SHARD_COUNT_HEADER.lower()] == '4'
+            assert shown[SHARD_DEPTH_HEADER.lower()] == depth
+        assert admin('audit', '--account', client.account).returncode == 0
 
 
 class TestVersions:
