@@ -66,10 +66,11 @@ class ShardReads:
         :param method: GET or HEAD
         :param query: the quoted query string
         """
-        answer = self._app and self._read(shard, method, query)
-        return answer or self.backend.send_to_shard(
-            self.base, self.target, shard, method, query, self.headers
-        )
+        with self.backend.read_turn(self.target.account):
+            answer = self._app and self._read(shard, method, query)
+            return answer or self.backend.send_to_shard(
+                self.base, self.target, shard, method, query, self.headers
+            )
 
     def _read(self, shard: int, method: str, query: str) -> Answer | None:
         """Return the answer of the first replica that gives one.

@@ -165,6 +165,12 @@ class Lifecycle:
             return self.app
         root = read_root(self.backend, req.environ, path)
         self._adopt(req, path, root)
+        if root.layout is None:
+            return self._delete(req, path)
+        with self.backend.turn(req.environ, path.account):
+            return self._delete(req, path)
+
+    def _delete(self, req: Request, path: Path) -> Callable:
         with self._lock(req, path):
             root = read_root(self.backend, req.environ, path)
             if root.layout is None:
@@ -199,7 +205,8 @@ class Lifecycle:
         shards = self._shards_for(req, path)
         if shards == 0:
             return Verbatim(self.backend.send_as_client(req))
-        return self._create(req, path, shards, root)
+        with self.backend.turn(req.environ, path.account):
+            return self._create(req, path, shards, root)
 
     def _put_existing(
         self, req: Request, path: Path, root: RootState, asked_at: Timestamp
@@ -279,7 +286,10 @@ class Lifecycle:
                 # They are where a sharded container has them.
                 raise BackendError(None, 503, CHANGED)
             return
-        with self._lock(req, path):
+        with (
+            self.backend.turn(req.environ, path.account),
+            self._lock(req, path),
+        ):
             root = read_root(self.backend, req.environ, path)
             layout = _new_layout(shards, root)
             failure = self._shard_root(req, _target(path, {}, layout))
