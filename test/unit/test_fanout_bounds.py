@@ -79,7 +79,7 @@ def test_one_turn_is_enough_for_requests_of_all_kinds(swift):
     app = bounded(
         swift,
         bound=1,
-        fanout_wait_seconds='10',
+        fanout_wait_seconds='60',
         container_ratelimit_0='1000',
         container_listing_ratelimit_0='1000',
     )
