@@ -28,7 +28,7 @@ from shardmw.backend.containers import (
 )
 from shardmw.backend.infocache import INFOCACHE_ENV, info_at_hand
 from shardmw.backend.shard_reads import ShardReads
-from shardmw.backend.turns import Turns
+from shardmw.backend.turns import TURN_ENV, Turns
 from shardmw.paths import Path, parse_path
 from shardmw.placement import REGISTER, is_hidden_account, owner_of
 
@@ -289,14 +289,15 @@ class Backend:
             return nullcontext()
         return self._turns.turn(env, account, queue)
 
-    def read_turn(self, account: str) -> AbstractContextManager:
+    def read_turn(self, account: str, queue: str) -> AbstractContextManager:
         """Hold a turn to read one backing container.
 
         :param account: the account of the logical container
+        :param queue: that of the turn of the client's request
         """
         if self._read_turns is None:
             return nullcontext()
-        return self._read_turns.turn({}, account)
+        return self._read_turns.turn({}, account, queue)
 
     def fan_out(
         self,
@@ -336,8 +337,8 @@ class Backend:
         :returns: the answers in the order of the shards, errors included
         :raises NoTurn: if the request would have to wait too long
         """
-        reads = self.shard_reads(env, target, newest)
         with self.turn(env, target.account):
+            reads = self.shard_reads(env, target, newest)
             answers = [
                 answer
                 for stage in target.read_stages()
@@ -357,7 +358,8 @@ class Backend:
         """
         headers = {'X-Newest': 'true'} if newest else newest_header(env)
         base = self.owner_env(env, uncached=True)
-        return ShardReads(self, base, target, headers)
+        queue = env.get(TURN_ENV, '')
+        return ShardReads(self, base, target, headers, queue)
 
 
 def newest_header(env: dict) -> dict[str, str]:

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from shardmw.backend.concurrency import Event, Timeout
 from shardmw.backend.containers import BackendError
 
-#: Set in the environment of a request that has a turn.
+#: In the environment of a request that has a turn: the queue of the turn.
 TURN_ENV = 'shardmw.turn'
 
 Key = tuple[str, str]
@@ -83,7 +83,7 @@ class Turns:
             return
         key = account, queue
         self._take(key)
-        env[TURN_ENV] = True
+        env[TURN_ENV] = queue
         try:
             yield
         finally:

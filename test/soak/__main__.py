@@ -52,7 +52,7 @@ CLUSTER_SETTINGS = {
 }
 
 PROGRESS_SECONDS = 30
-STATUS_SECONDS = 1
+STATUS_SECONDS = 5
 
 
 class Changes:
@@ -94,6 +94,7 @@ class Changes:
         return any(
             each['container'] == container
             and each['account'] == self._client.account
+            and each['phase'] != 'done'
             for each in json.loads(ran.stdout)
         )
 

@@ -133,13 +133,13 @@ class _Work:
         ]
         later = History()
         for name, writes in history.writes.items():
-            later.writes[name] = _still_shown(writes, time.monotonic())
+            later.writes[name] = still_shown(writes, time.monotonic())
         self._earlier[container] = later
         for worker in workers:
             worker.history = History()
 
 
-def _still_shown(writes: Sequence[Write], now: float) -> list[Write]:
+def still_shown(writes: Sequence[Write], now: float) -> list[Write]:
     """Return the writes that a later read may show."""
     at = Read('later', now, now, {})
     bodies = [each for each in writes if each.method != 'POST']

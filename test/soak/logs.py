@@ -5,9 +5,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-#: What a line with an error matches, and why it is none of a soak.
+#: What a line with an error matches, and why it may be there.
 EXPLAINED = {
-    r'DEBUG|INFO|WARNING': 'no error',
     r'shardmw: 503 for .* no turn for account': 'the account asks for more '
     'listings at once than it may',
     r'shardmw: 503 for .* (the layout has changed|another request has '
@@ -18,8 +17,7 @@ EXPLAINED = {
     'up a connection to memcached when all are in use',
 }
 
-_LEVEL = re.compile(r'^\S+Z \d+ (\w+) ')
-_TRACEBACK = re.compile(r'^Traceback')
+_ERROR = re.compile(r'(?:\S+Z \d+ )?(ERROR|CRITICAL|Traceback)')
 _EXPLAINED = re.compile('|'.join(f'(?:{each})' for each in EXPLAINED))
 _NUMBERS = re.compile(r'tx[0-9a-f-]+|\d[\d.:]*')
 
@@ -31,12 +29,8 @@ def unexplained(lines: Iterable[str]) -> Counter[str]:
     """
     found: Counter[str] = Counter()
     for line in lines:
-        is_line = _LEVEL.match(line)
-        if not is_line and not _TRACEBACK.match(line):
-            continue  # a line of a traceback, or of no logger
-        text = line
-        if is_line:
-            text = line[is_line.start(1) :]
-        if not _EXPLAINED.search(text):
-            found[_NUMBERS.sub('N', text.strip())] += 1
+        is_error = _ERROR.match(line)
+        if is_error and not _EXPLAINED.search(line):
+            text = line[is_error.start(1) :].strip()
+            found[_NUMBERS.sub('N', text)] += 1
     return found

@@ -282,6 +282,8 @@ def main() -> int:
     folder = options.dir or Path(tempfile.mkdtemp(prefix='overload-'))
     settings = {
         'shardmw.client_max_shards': str(options.shards),
+        # Or tempauth does not find tokens, and answers 401.
+        'memcache.memcache_max_connections': '20',
         **dict(map(parse_setting, options.set)),
     }
     wanted = ClusterOptions(workers=options.workers, settings=settings)

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from shardmw.backend.concurrency import sleep, spawn
+from shardmw.backend.concurrency import Timeout, sleep, spawn
 from shardmw.backend.containers import SHARD_COUNT_HEADER
 from test.unit.containers import CONTAINER, create, put_sharded_row
 from test.unit.fakeswift import ACCOUNT, HIDDEN, FakeSwift, filtered
@@ -14,6 +14,7 @@ SHARDS = 6
 NAMES = ['a', 'b', 'c', 'd', 'e']
 CLIENTS = 8
 BOUND = 2
+PATIENCE_SECONDS = 60
 
 
 class Reads:
@@ -79,7 +80,7 @@ def test_one_turn_is_enough_for_requests_of_all_kinds(swift):
     app = bounded(
         swift,
         bound=1,
-        fanout_wait_seconds='60',
+        fanout_wait_seconds=str(PATIENCE_SECONDS),
         container_ratelimit_0='1000',
         container_listing_ratelimit_0='1000',
     )
@@ -150,3 +151,13 @@ def test_other_accounts_have_turns_of_their_own(swift, busy):
     path = '/v1/AUTH_other/c'
     assert swift.send(busy, 'PUT', path, headers).status_int == 201
     assert swift.send(busy, 'GET', path).is_success
+
+
+def test_reads_for_writes_do_not_wait_for_those_of_listings(swift):
+    app = bounded(swift, bound=1, container_ratelimit_0='1000')
+    with app._backend.read_turn(ACCOUNT, ''), Timeout(PATIENCE_SECONDS):
+        listing = start(swift, app, 'GET')
+        resp = swift.send(app, 'PUT', f'{CONTAINER}/object')
+        assert resp.status_int == 201
+        assert not listing.dead
+    assert listing.wait().status_int == 200
