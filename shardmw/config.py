@@ -23,13 +23,16 @@ LISTING_RATELIMIT_PREFIX = 'container_listing_ratelimit_'
 #: The options of [filter:shardmw]. Those with a container size in their name
 #: are told by their prefix.
 OPTION_NAMES = (
+    'account_fanout_concurrency',
     'client_max_shards',
     'default_depth',
     'default_shards',
     'fanout_concurrency',
+    'fanout_wait_seconds',
     'head_cache_seconds',
     'idle_connections',
     'log_sleep_time_seconds',
+    'max_fanouts',
     'max_shards',
     'max_sleep_time_seconds',
     'rate_buffer_seconds',
@@ -165,6 +168,12 @@ class Options:
                               for, at most ``max_shards``; reseller admins may
                               ask for ``max_shards``
     :param fanout_concurrency: concurrent reads of shards for one request
+    :param max_fanouts: how many requests that read many shards a process
+                        serves at once
+    :param account_fanout_concurrency: concurrent reads of shards for all
+                                       requests to containers of one account
+    :param fanout_wait_seconds: a request that would have to wait longer for
+                                its turn is refused with 503
     :param idle_connections: how many connections to each container server stay
                              open after shards were read
     :param stats_cache_seconds: how old the sums may be that quotas and rate
@@ -188,6 +197,9 @@ class Options:
     max_shards: int
     client_max_shards: int
     fanout_concurrency: int
+    max_fanouts: int
+    account_fanout_concurrency: int
+    fanout_wait_seconds: float
     idle_connections: int
     stats_cache_seconds: int
     head_cache_seconds: int
@@ -196,6 +208,16 @@ class Options:
     account_ratelimit_clock_accuracy: int = 1000
     account_ratelimit_buffer_seconds: int = 5
     default_depth: int = 0
+
+    @property
+    def account_max_fanouts(self) -> int:
+        """Return how many of max_fanouts one account may have.
+
+        More than it may read shards would only wait and hold memory.
+        """
+        return min(
+            self.account_fanout_concurrency, max(1, self.max_fanouts // 2)
+        )
 
     def sharding_for(self, account: str, container: str) -> Sharding:
         """Return how a new container is sharded."""
@@ -233,6 +255,7 @@ def parse_options(conf: Mapping[str, str]) -> Options:
             f'shardmw: default_shards = {default_shards}: must be at most '
             f'max_shards = {max_shards}'
         )
+    fanout_concurrency = _integer(conf, 'fanout_concurrency', 4, 1, 1024)
     stats_cache_seconds = _integer(conf, 'stats_cache_seconds', 60, 0, 86400)
     return Options(
         default_shards=default_shards,
@@ -240,7 +263,12 @@ def parse_options(conf: Mapping[str, str]) -> Options:
         shard_rules=_shard_rules(conf.get('shard_rules', ''), max_shards),
         max_shards=max_shards,
         client_max_shards=min(client_max_shards, max_shards),
-        fanout_concurrency=_integer(conf, 'fanout_concurrency', 4, 1, 1024),
+        fanout_concurrency=fanout_concurrency,
+        max_fanouts=_integer(conf, 'max_fanouts', 16, 1, 1024),
+        account_fanout_concurrency=_integer(
+            conf, 'account_fanout_concurrency', fanout_concurrency, 1, 1024
+        ),
+        fanout_wait_seconds=_seconds(conf, 'fanout_wait_seconds', 30),
         idle_connections=_integer(conf, 'idle_connections', 4, 0, 1024),
         stats_cache_seconds=stats_cache_seconds,
         head_cache_seconds=_integer(conf, 'head_cache_seconds', 5, 0, 60),

@@ -88,6 +88,7 @@ The rooms of this house
 ``lru`` are pure. Dependencies point in that order only.
 """
 
+import math
 from collections.abc import Callable
 
 from swift.common.constraints import check_utf8, valid_api_version
@@ -98,6 +99,7 @@ from swift.common.utils import get_logger
 
 from shardmw.backend.crypto import move_keys
 from shardmw.backend.requests import Backend
+from shardmw.backend.turns import Turns
 from shardmw.config import Options, check_option_names, parse_options
 from shardmw.controllers.account import AccountController
 from shardmw.controllers.container import ContainerController
@@ -135,7 +137,16 @@ class ShardMiddleware:
 
     def __init__(self, app: Callable, options: Options, logger) -> None:
         backend = Backend(
-            app, logger, options.fanout_concurrency, options.idle_connections
+            app,
+            logger,
+            options.fanout_concurrency,
+            options.idle_connections,
+            Turns(
+                options.max_fanouts,
+                options.account_max_fanouts,
+                options.fanout_wait_seconds,
+            ),
+            Turns(math.inf, options.account_fanout_concurrency),
         )
         stats = SummedStats(backend, options.stats_cache_seconds)
         account_stats = AccountStats(backend, options.head_cache_seconds)

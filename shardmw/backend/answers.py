@@ -16,7 +16,11 @@ from swift.common.swob import (
 from swift.proxy.controllers.base import headers_to_container_info
 
 from shardmw.backend.containers import BackendError
+from shardmw.backend.turns import NoTurn
 from shardmw.record import LayoutError
+
+#: When a client that got no turn may come back.
+RETRY_SECONDS = 1
 
 
 class Answer(NamedTuple):
@@ -103,4 +107,7 @@ def unavailable(req: Request, logger, reason: Exception) -> Response:
         reason,
     )
     logger.increment('unavailable')
-    return HTTPServiceUnavailable(request=req)
+    headers = {}
+    if isinstance(reason, NoTurn):
+        headers['Retry-After'] = str(RETRY_SECONDS)
+    return HTTPServiceUnavailable(request=req, headers=headers)

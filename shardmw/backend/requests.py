@@ -2,6 +2,7 @@
 """Requests of the filter to the rest of the pipeline."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from io import BytesIO
 
 from swift.common.header_key_dict import HeaderKeyDict
@@ -27,6 +28,7 @@ from shardmw.backend.containers import (
 )
 from shardmw.backend.infocache import INFOCACHE_ENV, info_at_hand
 from shardmw.backend.shard_reads import ShardReads
+from shardmw.backend.turns import TURN_ENV, Turns
 from shardmw.paths import Path, parse_path
 from shardmw.placement import REGISTER, is_hidden_account, owner_of
 
@@ -52,6 +54,9 @@ class Backend:
     :param concurrency: how many shards to read at once for one request
     :param idle_connections: how many connections to each container server to
                              keep open after shards were read
+    :param turns: of client requests that read or write many backing
+                  containers; None does not bound their number
+    :param read_turns: of reads of single backing containers for them
     """
 
     def __init__(
@@ -60,10 +65,14 @@ class Backend:
         logger,
         concurrency: int,
         idle_connections: int = 0,
+        turns: Turns | None = None,
+        read_turns: Turns | None = None,
     ) -> None:
         self.app = app
         self.logger = logger
         self.concurrency = concurrency
+        self._turns = turns
+        self._read_turns = read_turns
         #: To container servers, for reads of shards; None if none stay open.
         self.connections = (
             Connections(idle_connections) if idle_connections else None
@@ -266,6 +275,30 @@ class Backend:
             close_if_possible(body)
         return Answer(shard, status, HeaderKeyDict(headers), parts)
 
+    def turn(
+        self, env: dict, account: str, queue: str = ''
+    ) -> AbstractContextManager:
+        """Hold a turn to read or write many backing containers.
+
+        :param env: the environment of the client's request
+        :param account: the account of the logical container
+        :param queue: what waits apart from other requests of the account
+        :raises NoTurn: if the request would have to wait too long
+        """
+        if self._turns is None:
+            return nullcontext()
+        return self._turns.turn(env, account, queue)
+
+    def read_turn(self, account: str, queue: str) -> AbstractContextManager:
+        """Hold a turn to read one backing container.
+
+        :param account: the account of the logical container
+        :param queue: that of the turn of the client's request
+        """
+        if self._read_turns is None:
+            return nullcontext()
+        return self._read_turns.turn({}, account, queue)
+
     def fan_out(
         self,
         send: Callable[..., Answer],
@@ -302,16 +335,18 @@ class Backend:
 
         :param newest: ask all replicas of each
         :returns: the answers in the order of the shards, errors included
+        :raises NoTurn: if the request would have to wait too long
         """
-        reads = self.shard_reads(env, target, newest)
-        answers = [
-            answer
-            for stage in target.read_stages()
-            for answer in self.fan_out(
-                lambda shard: reads.read(shard, 'HEAD'),
-                [(shard,) for shard in stage],
-            )
-        ]
+        with self.turn(env, target.account):
+            reads = self.shard_reads(env, target, newest)
+            answers = [
+                answer
+                for stage in target.read_stages()
+                for answer in self.fan_out(
+                    lambda shard: reads.read(shard, 'HEAD'),
+                    [(shard,) for shard in stage],
+                )
+            ]
         return sorted(answers, key=lambda answer: answer.shard)
 
     def shard_reads(
@@ -323,7 +358,8 @@ class Backend:
         """
         headers = {'X-Newest': 'true'} if newest else newest_header(env)
         base = self.owner_env(env, uncached=True)
-        return ShardReads(self, base, target, headers)
+        queue = env.get(TURN_ENV, '')
+        return ShardReads(self, base, target, headers, queue)
 
 
 def newest_header(env: dict) -> dict[str, str]:

@@ -32,6 +32,7 @@ class ShardReads:
     :param backend: sends what is left to the app
     :param base: an environment of :meth:`Backend.owner_env`
     :param headers: the headers of every request
+    :param queue: where the reads wait for their turns
     """
 
     def __init__(
@@ -40,11 +41,13 @@ class ShardReads:
         base: dict,
         target: LogicalContainer,
         headers: Mapping[str, str],
+        queue: str = '',
     ) -> None:
         self.backend = backend
         self.base = base
         self.target = target
         self.headers = headers
+        self.queue = queue
         self._app = None
         app = backend.proxy_app
         if app and not headers and not _reads_many_replicas(app):
@@ -66,10 +69,11 @@ class ShardReads:
         :param method: GET or HEAD
         :param query: the quoted query string
         """
-        answer = self._app and self._read(shard, method, query)
-        return answer or self.backend.send_to_shard(
-            self.base, self.target, shard, method, query, self.headers
-        )
+        with self.backend.read_turn(self.target.account, self.queue):
+            answer = self._app and self._read(shard, method, query)
+            return answer or self.backend.send_to_shard(
+                self.base, self.target, shard, method, query, self.headers
+            )
 
     def _read(self, shard: int, method: str, query: str) -> Answer | None:
         """Return the answer of the first replica that gives one.

@@ -21,7 +21,7 @@ from shardmw.backend.nodes import (
 )
 from shardmw.backend.requests import Backend
 from shardmw.paths import Path
-from shardmw.placement import can_be_sharded, hidden_account
+from shardmw.placement import can_be_sharded, hidden_account, owner_of
 from shardmw.quotas.info_app import share_info
 from shardmw.stats.accounts import (
     AFTER_ALL,
@@ -146,7 +146,8 @@ class AccountController:
             return max(told, key=lambda answer: answer.object_count)
 
         calls = [(None, container) for container in containers]
-        answers = self.backend.fan_out(head, calls, AT_A_TIME)
+        with self.backend.turn(env, owner_of(hidden.account)):
+            answers = self.backend.fan_out(head, calls, AT_A_TIME)
         for answer in answers:
             if not (answer.is_success or answer.is_missing):
                 raise BackendError(None, answer.status)

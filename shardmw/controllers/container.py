@@ -190,8 +190,22 @@ class ContainerController:
                 'path or reverse',
             )
         self.logger.increment('container.GET')
-        started = time.monotonic()
         listing = ListingRequest(self.backend, req, target)
+        if listing.is_unordered(params):
+            # Before the turn: other requests may wait for the same sums.
+            self.stats.of(req.environ, target)
+        with self.backend.turn(req.environ, path.account):
+            return self._listed(req, path, listing, params)
+
+    def _listed(
+        self,
+        req: Request,
+        path: Path,
+        listing: ListingRequest,
+        params: ListingParams,
+    ) -> Callable:
+        target = listing.target
+        started = time.monotonic()
         with self._without_memcached(req):
             root = (
                 listing.read_root()

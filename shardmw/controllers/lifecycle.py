@@ -172,6 +172,12 @@ class Lifecycle:
             return self.app
         root = read_root(self.backend, req.environ, path)
         self._adopt(req, path, root)
+        if root.layout is None:
+            return self._delete(req, path)
+        with self.backend.turn(req.environ, path.account):
+            return self._delete(req, path)
+
+    def _delete(self, req: Request, path: Path) -> Callable:
         with self._lock(req, path):
             root = read_root(self.backend, req.environ, path)
             if root.layout is None:
@@ -205,7 +211,8 @@ class Lifecycle:
             return refusal
         sharding = self._sharding_for(req, path)
         if sharding.shards:
-            return self._create(req, path, sharding, root)
+            with self.backend.turn(req.environ, path.account):
+                return self._create(req, path, sharding, root)
         if _depth_asked(req) is not None:
             return _bad_request(
                 req, f'{SHARD_DEPTH_HEADER} needs {SHARD_COUNT_HEADER}'
@@ -290,7 +297,10 @@ class Lifecycle:
                 # They are where a sharded container has them.
                 raise BackendError(None, 503, CHANGED)
             return
-        with self._lock(req, path):
+        with (
+            self.backend.turn(req.environ, path.account),
+            self._lock(req, path),
+        ):
             root = read_root(self.backend, req.environ, path)
             layout = _new_layout(sharding, root)
             failure = self._shard_root(req, _target(path, {}, layout))

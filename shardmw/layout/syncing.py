@@ -188,13 +188,13 @@ class SyncChange:
             return
         headers = shard_headers(self.target.container, self.settings)
         headers[TIMESTAMP_HEADER] = self._timestamp
-        require_success(
-            self.backend.fan_out(
+        with self.backend.turn(self._env, self.target.account):
+            answers = self.backend.fan_out(
                 lambda shard: self._post(shard, headers),
                 [(shard,) for shard in synced_shards(self.target)],
                 AT_A_TIME,
             )
-        )
+        require_success(answers)
         root = read_root(self.backend, self._env, self.target.path)
         if root.record != self.target.layout:
             raise BackendError(

@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from swift.common.constraints import CONTAINER_LISTING_LIMIT
+
 from shardmw.listing.rows import Rows, newer
 
 #: How many rows to ask for beyond the expected number, in standard deviations.
@@ -27,6 +29,9 @@ SLACK_DEVIATIONS = 2
 MOST_SLACK = 0.24
 #: About so many rows cost as much as one more request.
 MANY_ROWS = 30
+#: How many rows a page holds at most between two answers. Even with 1,024
+#: sources it is seldom that many.
+MOST_ROWS = 2 * CONTAINER_LISTING_LIMIT
 #: How far behind the expected end of the page later sources are asked, in
 #: standard deviations.
 END_DEVIATIONS = 2.5
@@ -159,6 +164,8 @@ class Page:
         else:
             self._merge_known(rows)
         self._is_sorted = False
+        if len(self._names) > max(MOST_ROWS, self.limit):
+            self._drop_rows_behind_the_page()
         return len(rows.names)
 
     @property
@@ -170,6 +177,13 @@ class Page:
         """Return the page: at most `limit` rows, in the order of a listing."""
         names = self._sorted_names()[: self.limit]
         return Rows(names, [self._texts[name] for name in names])
+
+    def _drop_rows_behind_the_page(self) -> None:
+        """Keep memory bounded, also if names were chosen to exceed it."""
+        names = self._sorted_names()
+        for name in names[self.limit :]:
+            del self._texts[name]
+        del names[self.limit :]
 
     def _merge_known(self, rows: Rows) -> None:
         """Take rows of which some names are known.

@@ -261,3 +261,19 @@ def test_rows_that_are_not_wanted_are_replaced_by_others(reverse):
         page.add(ask, named(stored[start : start + ask.limit]))
     expected = ['15', '10', '05'] if reverse else ['00', '05', '10']
     assert page.rows().names == expected
+
+
+@pytest.mark.parametrize('reverse', [False, True])
+def test_a_page_holds_few_rows_wherever_they_come_from(monkeypatch, reverse):
+    monkeypatch.setattr('shardmw.listing.merge.MOST_ROWS', 20)
+    numbers = [f'{i:03}' for i in range(400)]
+    limit, sources = 10, 8
+    page = Page(range(sources), limit, reverse)
+    for ask in page.asks():
+        # as if all names had been chosen to lie before the page's end
+        rows = numbers[ask.source :: sources][:: -1 if reverse else 1]
+        ask = ask._replace(limit=len(rows))
+        page.add(ask, named(rows))
+        assert len(page._names) == len(page._texts) <= 20
+    assert not page.asks()
+    assert page.rows().names == sorted(numbers, reverse=reverse)[:limit]

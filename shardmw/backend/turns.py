@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many requests a process serves at once that read many shards.
+
+One listing of a container with 512 shards sends 512 requests. If a client
+sends a hundred such listings, they must not take all of the process's time and
+memory. So a client request takes a *turn* before it reads or writes many
+backing containers. A process has a bounded number of turns, and each account
+has a part of them. Requests without a turn wait in order. Within its turn, a
+request takes another kind of turn for each read of one shard, which bounds the
+reads that are under way for an account.
+
+A turn is charged to the account whose container is read, whoever reads it: an
+anonymous reader has no account. So those who read a public container can delay
+each other and its owner, and no other account.
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from shardmw.backend.concurrency import Event, Timeout
+from shardmw.backend.containers import BackendError
+
+#: In the environment of a request that has a turn: the queue of the turn.
+TURN_ENV = 'shardmw.turn'
+
+Key = tuple[str, str]
+
+
+class NoTurn(BackendError):
+    """A request has waited too long for a turn."""
+
+    def __init__(self, account: str, seconds: float) -> None:
+        super().__init__(
+            None,
+            503,
+            f'no turn for account {account} in {seconds:g} s: see '
+            'account_fanout_concurrency',
+        )
+
+
+class Turns:
+    """Hands out turns.
+
+    A free turn goes to the account that has the fewest and, of those, to the
+    one that has not been given one for longest.
+
+    :param most: the turns of all accounts
+    :param most_of_account: the turns that one account can have
+    :param wait_seconds: how long a request waits for a turn; None for as long
+                         as it takes
+    """
+
+    def __init__(
+        self,
+        most: float,
+        most_of_account: int,
+        wait_seconds: float | None = None,
+    ) -> None:
+        self.most = most
+        self.most_of_account = most_of_account
+        self.wait_seconds = wait_seconds
+        # By account and queue.
+        self._taken: Counter[Key] = Counter()
+        # The requests that wait, in order.
+        self._waiting: dict[Key, deque[Event]] = {}
+
+    @contextmanager
+    def turn(self, env: dict, account: str, queue: str = '') -> Iterator[None]:
+        """Hold a turn during a block.
+
+        A block within another one of the same request has its turn. A request
+        that has a turn must not wait for another request that may need one.
+
+        :param env: the environment of the request
+        :param account: the account of the container
+        :param queue: what waits apart from other requests of the account, and
+                      has turns of its own
+        :raises NoTurn: if there is none in time
+        """
+        if TURN_ENV in env:
+            yield
+            return
+        key = account, queue
+        self._take(key)
+        env[TURN_ENV] = queue
+        try:
+            yield
+        finally:
+            del env[TURN_ENV]
+            self._give_back(key)
+
+    def _take(self, key: Key) -> None:
+        if key not in self._waiting and self._is_free(key):
+            self._taken[key] += 1
+            return
+        given = Event()
+        self._waiting.setdefault(key, deque()).append(given)
+        try:
+            with Timeout(self.wait_seconds, False):
+                given.wait()
+                return
+        except BaseException:
+            self._leave(key, given)
+            raise
+        self._leave(key, given)
+        raise NoTurn(key[0], self.wait_seconds)
+
+    def _leave(self, key: Key, given: Event) -> None:
+        """End the wait of a request that goes on without a turn."""
+        if given.ready():  # it was given one at the last moment
+            self._give_back(key)
+            return
+        waiting = self._waiting[key]
+        waiting.remove(given)
+        if not waiting:
+            del self._waiting[key]
+
+    def _give_back(self, key: Key) -> None:
+        self._taken[key] -= 1
+        if not self._taken[key]:
+            del self._taken[key]
+        while free := [each for each in self._waiting if self._is_free(each)]:
+            self._give(min(free, key=self._taken.__getitem__))
+
+    def _give(self, key: Key) -> None:
+        waiting = self._waiting.pop(key)
+        self._taken[key] += 1
+        waiting.popleft().send()
+        if waiting:
+            self._waiting[key] = waiting  # the last one now
+
+    def _is_free(self, key: Key) -> bool:
+        return (
+            self._taken.total() < self.most
+            and self._taken[key] < self.most_of_account
+        )

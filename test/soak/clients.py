@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Client processes that work for long and check what they see as they go.
+
+A process has containers of its own. It works in windows: its clients pause
+between two, and all that they have seen is checked. Of the writes, only those
+that a later read may still show go over to the next window, so a process needs
+no more memory the longer it runs.
+"""
+
+import json
+import multiprocessing
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from test.functional.client import Client
+from test.functional.conftest import SHARD_COUNT_HEADER
+from test.functional.history import Worker, merged
+from test.history import History, Read, Write, possible
+
+WINDOW_SECONDS = 30
+NAMES = [f'o{number}' for number in range(8)]
+
+#: How often a client does something else than to read and write an object.
+WALK_SHARE = 0.1
+OTHER_SHARE = 0.1
+
+#: Answers that are right whatever a client asks for: it asked too often, or a
+#: server is too busy.
+LATER = (498, 503)
+
+#: For how long a listing may show the size of an object that was overwritten.
+KEPT_SECONDS = 60
+
+_context = multiprocessing.get_context('spawn')
+
+
+class Part(NamedTuple):
+    """The work of one process.
+
+    :param shards: the shard counts of its containers, by their names
+    """
+
+    number: int
+    storage_url: str
+    token: str
+    clients: int
+    seed: int
+    shards: dict[str, int]
+
+
+class ClientProcess:
+    """A process of clients.
+
+    :ivar done: how many operations they have done
+    """
+
+    def __init__(self, part: Part) -> None:
+        self.done = _context.Value('q', 0)
+        self._stop = _context.Event()
+        self._results, results = _context.Pipe(duplex=False)
+        self._process = _context.Process(
+            target=_run, args=(part, self._stop, self.done, results)
+        )
+        self._process.start()
+
+    def finish(self) -> dict[str, object]:
+        """End the work and return its figures."""
+        self._stop.set()
+        results = self._results.recv()
+        self._process.join()
+        return results
+
+
+def _run(part: Part, stop, done, results) -> None:
+    work = _Work(part)
+    while not stop.is_set():
+        work.window(stop)
+        done.value = work.counts.total()
+    results.send(
+        {
+            'counts': dict(work.counts),
+            'refused': dict(work.refused),
+            'wrong': work.wrong,
+        }
+    )
+
+
+class _Work:
+    """The work of one process.
+
+    :ivar wrong: what was answered wrongly, as text
+    """
+
+    def __init__(self, part: Part) -> None:
+        self.part = part
+        self.counts: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
+        self.wrong: list[str] = []
+        self._earlier = {name: History() for name in part.shards}
+        self._clients = [
+            _Client(part, number, self) for number in range(part.clients)
+        ]
+
+    def window(self, stop) -> None:
+        """Work for a while, and check."""
+        until = time.monotonic() + WINDOW_SECONDS
+        threads = [
+            threading.Thread(target=each.work, args=(until, stop))
+            for each in self._clients
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for container in self.part.shards:
+            self._check(container)
+
+    def _check(self, container: str) -> None:
+        workers = [each.workers[container] for each in self._clients]
+        history = merged(workers)
+        self.counts += history.counts
+        self.refused += history.refused
+        for name, writes in self._earlier[container].writes.items():
+            history.writes[name] = writes + history.writes[name]
+        self.wrong += [
+            f'{container}:\n{history.text(each)}'
+            for each in history.violations()
+        ]
+        later = History()
+        for name, writes in history.writes.items():
+            later.writes[name] = still_shown(writes, time.monotonic())
+        self._earlier[container] = later
+        for worker in workers:
+            worker.history = History()
+
+
+def still_shown(writes: Sequence[Write], now: float) -> list[Write]:
+    """Return the writes that a later read may show."""
+    at = Read('later', now, now, {})
+    bodies = [each for each in writes if each.method != 'POST']
+    shown = {*possible(writes, at), *possible(bodies, at)}
+    return [
+        each
+        for each in writes
+        if each in shown or each.ended > now - KEPT_SECONDS
+    ]
+
+
+class _Client:
+    """A client of all containers of a process."""
+
+    def __init__(self, part: Part, number: int, work: _Work) -> None:
+        self.client = Client(part.storage_url, part.token)
+        by = f'client{part.number}-{number}'
+        self.workers = {
+            container: Worker(self.client, container, NAMES, part.seed, by)
+            for container in part.shards
+        }
+        self._work = work
+        self._chance = random.Random(f'{part.seed} {by}')
+        self._others = (
+            self._head,
+            self._list_account,
+            self._list_unordered,
+            self._create_and_delete,
+            self._list_abroad,
+        )
+        self._own = f'own-{by}'
+        # Of a listing of many shards there is one for many of a few.
+        self._weights = [8 / (8 + n) for n in part.shards.values()]
+
+    def work(self, until: float, stop) -> None:
+        """Work until a time, or until the event."""
+        while time.monotonic() < until and not stop.is_set():
+            (container,) = self._chance.choices(
+                list(self.workers), self._weights
+            )
+            worker = self.workers[container]
+            chance = self._chance.random()
+            if chance < WALK_SHARE:
+                worker.walk()
+            elif chance < WALK_SHARE + OTHER_SHARE:
+                with suppress(OSError):
+                    self._chance.choice(self._others)(container)
+            else:
+                worker.work()
+
+    def _expect(self, answer, *statuses: int):
+        if answer.status not in (*statuses, *LATER):
+            self._work.wrong.append(f'{answer.status} for other work')
+        return answer
+
+    def _head(self, container: str) -> None:
+        answer = self._expect(self.client.head(container), 204)
+        if answer.status == 204:
+            count = int(answer.headers['x-container-object-count'])
+            if not 0 <= count <= len(NAMES):
+                self._work.wrong.append(f'{container} has {count} objects')
+
+    def _list_account(self, _container: str) -> None:
+        self._expect(self.client.listing(), 200)
+
+    def _list_unordered(self, container: str) -> None:
+        answer = self.client.listing(container, allow_unordered='true')
+        self._expect(answer, 200)
+        if answer.status == 200:
+            names = [row['name'] for row in json.loads(answer.body)]
+            if len(names) != len(set(names)) or set(names) - set(NAMES):
+                self._work.wrong.append(f'{container} unordered: {names}')
+
+    def _create_and_delete(self, _container: str) -> None:
+        headers = {SHARD_COUNT_HEADER: '4'}
+        self._expect(
+            self.client.put(self._own, headers=headers), 201, 202, 409
+        )
+        self._expect(self.client.put(self._own, 'o', b'x'), 201, 404)
+        self._expect(self.client.delete(self._own, 'o'), 204, 404)
+        self._expect(self.client.delete(self._own), 204, 404, 409)
+
+    def _list_abroad(self, container: str) -> None:
+        """List without a token, which is denied."""
+        stranger = self.client.anonymous()
+        self._expect(stranger.listing(container), 401)
+        stranger.close()

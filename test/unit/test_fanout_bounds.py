@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many requests at once that read many shards."""
+
+import json
+
+import pytest
+
+from shardmw.backend.concurrency import Timeout, sleep, spawn
+from shardmw.backend.containers import SHARD_COUNT_HEADER
+from test.unit.containers import CONTAINER, create, put_sharded_row
+from test.unit.fakeswift import ACCOUNT, HIDDEN, FakeSwift, filtered
+
+SHARDS = 6
+NAMES = ['a', 'b', 'c', 'd', 'e']
+CLIENTS = 8
+BOUND = 2
+PATIENCE_SECONDS = 60
+
+
+class Reads:
+    """Counts the reads of shards that are under way.
+
+    :ivar most: how many were at once
+    """
+
+    def __init__(self, swift: FakeSwift) -> None:
+        self.most = self._now = 0
+        self._answer = swift.servers.answer
+        swift.servers.answer = self.answer
+
+    def answer(self, port, method, path, headers, body):
+        if f'/{HIDDEN}/' not in path or method not in ('GET', 'HEAD'):
+            return self._answer(port, method, path, headers, body)
+        self._now += 1
+        self.most = max(self.most, self._now)
+        sleep(0)
+        try:
+            return self._answer(port, method, path, headers, body)
+        finally:
+            self._now -= 1
+
+
+def bounded(swift: FakeSwift, bound: int = BOUND, **conf: str):
+    """Return the filter with a sharded container that has objects."""
+    conf = {'account_fanout_concurrency': str(bound), **conf}
+    app = filtered(swift, **conf)
+    create(swift, app, SHARDS)
+    for name in NAMES:
+        put_sharded_row(swift, name)
+    return app
+
+
+def start(swift, app, method, path=CONTAINER, query='', headers=None):
+    """Send a request in a green thread."""
+    return spawn(swift.send, app, method, path, headers, None, query)
+
+
+def test_listings_at_once_are_right_and_exceed_no_bound(swift):
+    app = bounded(swift)
+    reads = Reads(swift)
+    asked = [
+        start(swift, app, 'GET', query='format=json') for _ in range(CLIENTS)
+    ]
+    for each in asked:
+        rows = json.loads(each.wait().body)
+        assert [row['name'] for row in rows] == NAMES
+    assert reads.most == BOUND
+
+
+def test_heads_at_once_exceed_no_bound(swift):
+    app = bounded(swift, head_cache_seconds='0')
+    reads = Reads(swift)
+    asked = [start(swift, app, 'HEAD') for _ in range(CLIENTS)]
+    for each in asked:
+        assert each.wait().headers['X-Container-Object-Count'] == '5'
+    assert reads.most == BOUND
+
+
+def test_one_turn_is_enough_for_requests_of_all_kinds(swift):
+    app = bounded(
+        swift,
+        bound=1,
+        fanout_wait_seconds=str(PATIENCE_SECONDS),
+        container_ratelimit_0='1000',
+        container_listing_ratelimit_0='1000',
+    )
+    Reads(swift)
+    shards = {SHARD_COUNT_HEADER: str(SHARDS)}
+    asked = [
+        each
+        for i in range(3)
+        for each in (
+            start(swift, app, 'GET', query='format=json'),
+            start(swift, app, 'GET', query='format=json&allow_unordered=1'),
+            start(swift, app, 'HEAD'),
+            start(swift, app, 'PUT', f'{CONTAINER}/object'),
+            start(swift, app, 'PUT', f'{CONTAINER}{i}', headers=shards),
+            start(swift, app, 'PUT', f'{CONTAINER}0', headers=shards),
+            start(swift, app, 'PUT', CONTAINER, headers=shards),
+            start(swift, app, 'DELETE'),
+            start(swift, app, 'DELETE', f'/v1/{ACCOUNT}'),
+        )
+    ]
+    statuses = {each.wait().status_int for each in asked}
+    assert statuses <= {200, 201, 202, 204, 409}
+
+
+@pytest.fixture
+def busy(swift):
+    """The filter, while the account's only turn is taken."""
+    app = bounded(
+        swift,
+        bound=1,
+        fanout_wait_seconds='0.05',
+        container_ratelimit_0='1000',
+    )
+    with app._backend.turn({}, ACCOUNT):
+        yield app
+
+
+@pytest.mark.parametrize('method', ['GET', 'HEAD', 'DELETE'])
+def test_a_request_that_gets_no_turn_is_told_to_come_back(swift, busy, method):
+    resp = swift.send(busy, method, CONTAINER)
+    assert resp.status_int == 503
+    assert int(resp.headers['Retry-After']) > 0
+    assert 'no turn for account AUTH_test' in busy._logger.lines[-1]
+
+
+def test_a_creation_that_gets_no_turn_leaves_nothing(swift, busy):
+    headers = {SHARD_COUNT_HEADER: str(SHARDS)}
+    resp = swift.send(busy, 'PUT', f'{CONTAINER}2', headers)
+    assert resp.status_int == 503
+    assert swift.send(busy, 'HEAD', f'{CONTAINER}2').status_int == 404
+
+
+def test_uploads_need_no_turn(swift, busy):
+    resp = swift.send(busy, 'PUT', f'{CONTAINER}/object')
+    assert resp.status_int == 201
+
+
+def test_plain_containers_need_no_turn(swift, busy):
+    path = f'{CONTAINER}2'
+    assert swift.send(busy, 'PUT', path).status_int == 201
+    assert swift.send(busy, 'GET', path).status_int == 200
+    assert swift.send(busy, 'HEAD', path).status_int == 204
+    assert swift.send(busy, 'DELETE', path).status_int == 204
+
+
+def test_other_accounts_have_turns_of_their_own(swift, busy):
+    headers = {SHARD_COUNT_HEADER: str(SHARDS)}
+    path = '/v1/AUTH_other/c'
+    assert swift.send(busy, 'PUT', path, headers).status_int == 201
+    assert swift.send(busy, 'GET', path).is_success
+
+
+def test_reads_for_writes_do_not_wait_for_those_of_listings(swift):
+    app = bounded(swift, bound=1, container_ratelimit_0='1000')
+    with app._backend.read_turn(ACCOUNT, ''), Timeout(PATIENCE_SECONDS):
+        listing = start(swift, app, 'GET')
+        resp = swift.send(app, 'PUT', f'{CONTAINER}/object')
+        assert resp.status_int == 201
+        assert not listing.dead
+    assert listing.wait().status_int == 200
