@@ -9,10 +9,13 @@ import time
 from pathlib import Path
 
 from test.faults.matrix import CELLS, chosen
+from test.faults.mutations import MUTATIONS
+from test.faults.page import mutation_table, put_in, table
 from test.faults.run import Run
 from test.faults.site import Site, temporary_folder
 
 RESULTS = Path('.faults/results.jsonl')
+MUTATION_RESULTS = 'mutations.jsonl'
 
 
 def main() -> int:
@@ -22,6 +25,8 @@ def main() -> int:
     if options.list:
         print(*CELLS, sep='\n')
         return 0
+    if options.page:
+        return _write_page(options.page, options.results)
     cells = chosen(options.cells)
     options.results.parent.mkdir(parents=True, exist_ok=True)
     results = _read(options.results) if options.resume else []
@@ -61,8 +66,7 @@ def carry_out(site: Site, cell, seed: int, seconds: int) -> dict:
 def text_of(result: dict) -> str:
     """Return what to print of a result."""
     lines = [
-        f'{result["cell"]}: {result["seconds"]} s, '
-        f'{result["changes"]} changes'
+        f'{result["cell"]}: {result["seconds"]} s, {result["changes"]} changes'
     ]
     for kind in ('plain', 'sharded'):
         found = result[kind]
@@ -83,6 +87,15 @@ def _read(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+def _write_page(page: Path, results: Path) -> int:
+    """Put the tables of all results into a page."""
+    says = {name: each.says for name, each in MUTATIONS.items()}
+    found = mutation_table(_read(results.with_name(MUTATION_RESULTS)), says)
+    text = put_in(page.read_text(), 'faults', table(_read(results)))
+    page.write_text(put_in(text, 'mutations', found))
+    return 0
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser('python -m test.faults', description=HEAD)
     parser.add_argument('cells', nargs='*', help=HELP['cells'])
@@ -90,7 +103,8 @@ def _options() -> argparse.Namespace:
         parser.add_argument(
             f'--{name}', type=int, default=default, help=HELP[name]
         )
-    for name, default in (('results', RESULTS), ('dir', None)):
+    paths = (('results', RESULTS), ('dir', None), ('page', None))
+    for name, default in paths:
         parser.add_argument(
             f'--{name}', type=Path, default=default, help=HELP[name]
         )
@@ -112,6 +126,7 @@ HELP = {
     'Times differ between runs, so a seed repeats the work, not the history',
     'results': 'the file of the results, a line of JSON a cell (%(default)s)',
     'dir': 'the folder of the cluster, with its logs; it stays',
+    'page': 'write the tables into a page instead, such as doc/reliability.md',
     'resume': 'leave out the cells whose results are in the file',
     'list': 'print the names of all cells',
 }

@@ -145,7 +145,9 @@ class ObjectWorker(Worker):
             body='\n'.join(f'{self.container}/{n}' for n in names).encode(),
         )
         told = answer.json() if answer and answer.status == 200 else {}
-        errors = {path.rpartition('/')[2] for path, _ in told.get('Errors', ())}
+        errors = {
+            path.rpartition('/')[2] for path, _ in told.get('Errors', ())
+        }
         done = told.get('Number Deleted', 0) + told.get('Number Not Found', 0)
         is_told = done + len(errors) == len(names)
         for each in names:
@@ -224,7 +226,8 @@ class NamesWorker(Worker):
 
     def read_all(self) -> None:
         """Read all containers."""
-        for self.container in self.names:
+        for container in self.names:
+            self.container = container
             self._do('HEAD', None)
             self._do('GET', None)
 
@@ -250,8 +253,14 @@ class NamesWorker(Worker):
                 seen[f'{key}/o'] = Shown() if is_listed else None
             if status in (200, 204, 404):
                 self.history.read(
-                    Read(f'{method} {kind}', began, ended, seen, not name,
-                         by=self.by)
+                    Read(
+                        f'{method} {kind}',
+                        began,
+                        ended,
+                        seen,
+                        not name,
+                        by=self.by,
+                    )
                 )
             return
         # An object cannot be written to a container that is missing.

@@ -88,9 +88,9 @@ def _refused(status: str, start_response: Callable) -> list[bytes]:
 
 def _server(kind: str, global_conf: dict, **conf: str) -> Edge:
     """Return one of Swift's storage servers with an edge."""
-    app = loadwsgi.loadapp(f'egg:swift#{kind}', global_conf={
-        **global_conf, **conf
-    })
+    app = loadwsgi.loadapp(
+        f'egg:swift#{kind}', global_conf={**global_conf, **conf}
+    )
     return Edge(app)
 
 
@@ -101,9 +101,9 @@ account, container, obj = (
 
 def proxy(global_conf: dict, **conf: str) -> Callable:
     """Return a filter for the place of a proxy's healthcheck."""
-    check = loadwsgi.loadfilter('egg:swift#healthcheck', global_conf={
-        **global_conf, **conf
-    })
+    check = loadwsgi.loadfilter(
+        'egg:swift#healthcheck', global_conf={**global_conf, **conf}
+    )
     return lambda app: Edge(check(app))
 
 

@@ -20,7 +20,7 @@ UP_SECONDS = 1
 
 def fail(site: Site, cell: Cell, chance: random.Random, seconds: float):
     """Let what a cell names fail for so many seconds."""
-    nodes = chance.sample(NODES, 2)
+    nodes = chance.sample(NODES, len(NODES))
     if cell.what in STORAGE:
         kind, count = STORAGE[cell.what]
         servers = [f'{kind}-{node}' for node in nodes[:count]]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 STORAGE = {
     'container': ('container', 1),
     'containers': ('container', 2),
+    'databases': ('container', 3),
     'object': ('object', 1),
     'objects': ('object', 2),
     'account': ('account', 1),
@@ -42,7 +43,7 @@ class Cell(NamedTuple):
 
     @property
     def stales_rows(self) -> bool:
-        """Return True if Swift lists some writes only once daemons have run."""
+        """Return True if rows may be late until daemons have run."""
         return self.what in STORAGE or self.what == 'device'
 
     @property
@@ -76,13 +77,14 @@ _ROWS = (
     ),
     ('container', 'killed stopped', 'limits expire'),
     ('containers', 'killed stopped slow', 'objects names reshard'),
+    ('databases', 'killed slow', 'objects reshard'),
     ('object', 'killed stopped slow full old loop cut', 'objects'),
     ('object', 'stopped old', 'reshard expire'),
     ('objects', 'killed stopped', 'objects'),
     ('account', 'killed stopped slow full old', 'names'),
     ('account', 'stopped', 'reshard'),
     ('proxy', 'killed stopped slow clock loop', 'objects reshard'),
-    ('memcached', 'killed stopped', 'objects limits'),
+    ('memcached', 'killed stopped', 'objects limits names'),
     ('memcacheds', 'killed stopped', 'objects limits reshard names'),
     ('device', 'gone old', 'objects reshard'),
     ('mover', 'killed cancelled', 'reshard convert unshard'),

@@ -329,8 +329,9 @@ def _wrong_sums(client: Client) -> list[str]:
             found.append(f'{container}: {head.status}, {listing.status}')
             continue
         listed = listing.json()
-        figures = len(listed), sum(
-            _size_of(client, container, each) for each in listed
+        figures = (
+            len(listed),
+            sum(_size_of(client, container, each) for each in listed),
         )
         shown = (
             (row['count'], row['bytes']),
