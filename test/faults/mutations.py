@@ -42,7 +42,7 @@ MUTATIONS = {
                 'places = {target.place_of(path.name)}',
             ),
         ),
-        ('mover-killed-reshard', 'container-full-reshard'),
+        ('mover-killed-reshard', 'mover-cancelled-convert'),
     ),
     'older-row': Mutation(
         'of two rows of a name, a listing shows the older one',
@@ -53,7 +53,7 @@ MUTATIONS = {
                 '_last_modified(other) < _last_modified(text)',
             ),
         ),
-        ('mover-killed-reshard', 'container-full-reshard'),
+        ('mover-killed-reshard', 'mover-cancelled-convert'),
     ),
     'error-is-empty': Mutation(
         'a shard that does not answer counts as empty',
@@ -70,7 +70,7 @@ MUTATIONS = {
                 '        if answer or rows:\n            page.add',
             ),
         ),
-        ('databases-slow-objects', 'containers-slow-objects'),
+        ('databases-slow-objects', 'databases-slow-reshard'),
     ),
     'stale-record': Mutation(
         'a layout record counts as one replica has it',
@@ -87,7 +87,7 @@ MUTATIONS = {
                 'layout = None',
             ),
         ),
-        ('container-old-convert', 'container-killed-names'),
+        ('container-killed-names', 'container-old-convert'),
     ),
     'one-replica': Mutation(
         'rows that one replica has taken count as written',
@@ -103,7 +103,7 @@ MUTATIONS = {
                 'return True',
             ),
         ),
-        ('container-full-reshard', 'containers-slow-reshard'),
+        ('container-loop-reshard', 'container-full-reshard'),
     ),
     'late-rows': Mutation(
         'what comes to the old place after the first pass is forgotten',
@@ -132,7 +132,7 @@ MUTATIONS = {
                 'return 0',
             ),
         ),
-        ('container-slow-reshard', 'object-stopped-reshard'),
+        ('container-stopped-reshard', 'container-killed-reshard'),
     ),
     'no-wait': Mutation(
         'a phase begins before all proxies know of the one before',
@@ -154,7 +154,7 @@ MUTATIONS = {
                 '',
             ),
         ),
-        ('mover-killed-reshard', 'container-cut-reshard'),
+        ('mover-killed-reshard', 'mover-cancelled-reshard'),
     ),
     'new-place-first': Mutation(
         'a listing reads the new place before the old one',
@@ -165,7 +165,7 @@ MUTATIONS = {
                 'for stage in (new, former) if stage',
             ),
         ),
-        ('mover-cancelled-reshard', 'container-slow-reshard'),
+        ('databases-slow-reshard', 'mover-killed-reshard'),
     ),
     'tombstones-of-now': Mutation(
         'a moved row is removed with a tombstone of now',
@@ -178,7 +178,7 @@ MUTATIONS = {
                 '    return deletion',
             ),
         ),
-        ('mover-cancelled-reshard', 'mover-killed-unshard'),
+        ('mover-cancelled-convert', 'mover-killed-unshard'),
     ),
     'leaking-target': Mutation(
         'where the row of one object goes is kept for those that follow',
