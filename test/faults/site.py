@@ -2,6 +2,7 @@
 """The cluster that cells run on."""
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -9,7 +10,6 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -178,6 +178,7 @@ class Site:
 
     @contextlib.contextmanager
     def daemons_stopped(self) -> Iterator[None]:
+        """Stop all daemons until the end of the block."""
         daemons = [p for n, p in self._processes.items() if '@' in n]
         for process in daemons:
             os.killpg(process.pid, signal.SIGSTOP)
@@ -269,10 +270,11 @@ def _rows_of(path: Path, is_account: bool) -> tuple[str, object]:
             is_deleted = deleted >= put and not count
             waiting = Path(f'{path}.pending')
             is_waiting = waiting.exists() and waiting.stat().st_size
-            listed = (metadata, bool(is_waiting), sorted(rows))
+            kept = json.loads(metadata or '{}')
+            listed = (kept, bool(is_waiting), sorted(rows))
             name = f'{account}/{container}'
             return name, None if is_deleted else listed
-    except (sqlite3.Error, TypeError):
+    except (sqlite3.Error, TypeError, ValueError):
         return str(path), 'unreadable'
 
 
@@ -285,8 +287,3 @@ def temporary_folder(path: Path | None) -> Iterator[Path]:
     else:
         with tempfile.TemporaryDirectory(prefix='faults-') as name:
             yield Path(name)
-
-
-def wait_seconds(seconds: float, since: float) -> None:
-    """Wait until so many seconds have passed since a time."""
-    time.sleep(max(0, since + seconds - time.monotonic()))
