@@ -15,8 +15,10 @@ from test.functional.operating import SETTLE_SECONDS
 #: A deletion may wait on an object server when a change begins.
 OPTIONS = ('--settle-seconds', SETTLE_SECONDS, '--ask-for-objects')
 
-#: How long what changes the layout lives if the cell has it killed.
-LIFE_SECONDS = (0.5, 6)
+#: In which phase of its change, and how long after the beginning of it, what
+#: changes the layout is killed.
+PHASES = ('announced', 'waiting to move', 'moving', 'settling')
+LIFE_SECONDS = (0, 1)
 RETRY_SECONDS = 1
 PATIENCE_SECONDS = 120
 
@@ -65,8 +67,7 @@ class Changes(threading.Thread):
                 'reshard', self._path, str(target), *OPTIONS
             )
             if self._is_killed and not self._stop_asked.is_set():
-                self._stop_asked.wait(self._chance.uniform(*LIFE_SECONDS))
-                mover.kill()
+                self._kill(mover)
             try:
                 _, errors = mover.communicate(timeout=PATIENCE_SECONDS)
             except subprocess.TimeoutExpired:
@@ -82,3 +83,12 @@ class Changes(threading.Thread):
             if time.monotonic() > self._deadline:
                 self.problem = f'sharded: the change does not end: {errors}'
                 return False
+
+    def _kill(self, mover: subprocess.Popen) -> None:
+        """Kill what changes the layout, in a phase of its change."""
+        phase = self._chance.choice(PHASES)
+        for line in mover.stderr:
+            if phase in line:
+                time.sleep(self._chance.uniform(*LIFE_SECONDS))
+                break
+        mover.kill()
