@@ -180,17 +180,16 @@ MUTATIONS = {
         ),
         ('mover-cancelled-convert', 'mover-killed-unshard'),
     ),
-    'leaking-target': Mutation(
-        'where the row of one object goes is kept for those that follow',
+    'misplaced-tombstone': Mutation(
+        'the tombstone of a DELETE goes to the root',
         (
             (
                 'controllers/obj.py',
-                '                env[INFOCACHE_ENV] = infocache\n',
-                '                infocache.update(env[INFOCACHE_ENV])\n'
-                '                env[INFOCACHE_ENV] = infocache\n',
+                'if target.layout.written:',
+                "if target.layout.written and req.method != 'DELETE':",
             ),
         ),
-        ('memcached-killed-objects', 'proxy-killed-objects'),
+        ('memcached-killed-objects',),
     ),
     'rows-not-moved': Mutation(
         'the last row of each page is not moved',
