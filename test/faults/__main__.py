@@ -33,8 +33,9 @@ def main() -> int:
     done = {each['cell'] for each in results}
     cells = [cell for cell in cells if str(cell) not in done]
     bad = 0
+    is_new = not (options.resume or options.cells)
     with (
-        options.results.open('a' if options.resume else 'w') as file,
+        options.results.open('w' if is_new else 'a') as file,
         temporary_folder(options.dir) as folder,
         Site(folder) as site,
     ):
@@ -91,7 +92,8 @@ def _write_page(page: Path, results: Path) -> int:
     """Put the tables of all results into a page."""
     says = {name: each.says for name, each in MUTATIONS.items()}
     found = mutation_table(_read(results.with_name(MUTATION_RESULTS)), says)
-    text = put_in(page.read_text(), 'faults', table(_read(results)))
+    last = {each['cell']: each for each in _read(results)}
+    text = put_in(page.read_text(), 'faults', table(last.values()))
     page.write_text(put_in(text, 'mutations', found))
     return 0
 
@@ -124,7 +126,8 @@ HELP = {
     'seconds': 'how long the clients of a cell work (%(default)s)',
     'seed': 'decides what clients do and what fails; by default a new one. '
     'Times differ between runs, so a seed repeats the work, not the history',
-    'results': 'the file of the results, a line of JSON a cell (%(default)s)',
+    'results': 'the file of the results, a line of JSON a cell (%(default)s); '
+    'a run of all cells begins a new one',
     'dir': 'the folder of the cluster, with its logs; it stays',
     'page': 'write the tables into a page instead, such as doc/reliability.md',
     'resume': 'leave out the cells whose results are in the file',
