@@ -23,7 +23,7 @@ from test.history import History, Read, Shown, Write
 KEPT = tuple(f'kept{number:03}' for number in range(24))
 SOURCES = KEPT[:4]
 #: Objects that clients write all the time.
-HOT = tuple(f'o{number:02}' for number in range(20))
+HOT = tuple(f'o{number:02}' for number in range(12))
 
 #: What a client does, by how often.
 WORK = {
