@@ -245,7 +245,7 @@ def found(mutation: Mutation, seconds: str) -> tuple[str, str]:
                 cwd=folder,
                 stdout=subprocess.DEVNULL,
             )
-            (line,) = results.read_text().splitlines()
+            line = results.read_text().splitlines()[-1]
             sharded = json.loads(line)['sharded']
             seen = {
                 'lost objects': sharded['lost'],
