@@ -38,14 +38,18 @@ SETTINGS = {
     'proxy-server.recheck_container_existence': '1',
     'proxy-server.recheck_account_existence': '1',
     'proxy-server.conn_timeout': '0.5',
-    'proxy-server.node_timeout': '2',
+    'proxy-server.node_timeout': '2.5',
     'proxy-server.recoverable_node_timeout': '1',
     'proxy-server.post_quorum_timeout': '10',
     'proxy-server.error_suppression_limit': '5',
     'proxy-server.error_suppression_interval': '2',
-    'object-server.node_timeout': '3',
+    # An object server whose container server hangs must answer in time, or
+    # proxies leave it out, and its objects become old ones.
     'object-server.conn_timeout': '0.5',
-    'object-server.container_update_timeout': '4',
+    'object-server.node_timeout': '1.5',
+    'object-server.container_update_timeout': '2',
+    'container-server.conn_timeout': '0.5',
+    'container-server.node_timeout': '1.5',
     'shardmw-resharder.settle_seconds': '2',
     'shardmw-resharder.interval': '5',
     **{
