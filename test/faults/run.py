@@ -3,6 +3,7 @@
 
 import time
 from contextlib import ExitStack
+from functools import partial
 from typing import NamedTuple
 
 from test.faults.changes import Changes
@@ -20,6 +21,7 @@ from test.faults.matrix import CHANGES, SHARDS, Cell
 from test.faults.site import LIMITED_FROM, Site
 from test.functional.client import Client
 from test.functional.conftest import SHARD_COUNT_HEADER
+from test.functional.operating import wait_until
 from test.history import History, Write
 
 KINDS = ('plain', 'sharded')
@@ -39,6 +41,7 @@ EARLY_SECONDS, LATE_SECONDS = 5, 8
 PATIENCE_SECONDS = 120
 POLL_SECONDS = 0.5
 
+CREATED = (201, 202)
 SHOWN = 3
 
 
@@ -82,6 +85,7 @@ class Run:
         self.account = f'AUTH_{cell}-{seed}-{int(time.time())}'
         self.texts: list[str] = []
         self.changes = 0
+        self._changed: Changes | None = None
         self._kept = KEPT
         if cell.work == 'limits':
             self._kept = tuple(f'kept{i:03}' for i in range(LIMITED_FROM + 5))
@@ -122,12 +126,15 @@ class Run:
             if kind == 'sharded' and shards:
                 headers[SHARD_COUNT_HEADER] = str(shards)
             for container in (kind, SEGMENTS.format(kind)):
-                answer = self._client(0).put(container, headers=headers)
-                assert answer.status == 201, answer
+                wait_until(partial(self._creates, container, headers))
             filler = ObjectWorker(self._job(0, kind, 'filler'))
             for name in self._kept:
-                assert filler.put(name), name
+                wait_until(partial(filler.put, name))
             self._histories[kind].add(filler.history)
+
+    def _creates(self, container: str, headers: dict) -> bool:
+        answer = self._client(0).put(container, headers=headers)
+        return answer.status in CREATED
 
     def _jobs(self, proxy: int) -> list[Job]:
         jobs = []
@@ -251,13 +258,7 @@ class Run:
         late = Late(self.cell, window, well_at)
         for name, writes in history.writes.items():
             history.writes[name] = [late.known(write) for write in writes]
-        last = History()
-        for job, _ in self._workers[kind]:
-            worker = job.worker()
-            worker.by = f'at last {worker.by}'
-            if job.again or not last.counts.total():
-                worker.read_all()
-                last.add(worker.history)
+        last = self._read_at_last(kind)
         wrong = history.violations()
         history.add(last)
         both = history.violations()
@@ -275,6 +276,18 @@ class Run:
             round(well_seconds, 1),
             problems,
         )
+
+    def _read_at_last(self, kind: str) -> History:
+        """Read everything by both proxies."""
+        history = History()
+        jobs = [job for job, _ in self._workers[kind]]
+        once = {job.client: job for job in jobs if not job.again}
+        for job in (*once.values(), *filter(lambda job: job.again, jobs)):
+            worker = job.worker()
+            worker.by = f'at last {worker.by}'
+            worker.read_all()
+            history.add(worker.history)
+        return history
 
 
 class Late(NamedTuple):
