@@ -293,6 +293,10 @@ class ClientProcess:
         self._stop.set()
         self._process.join()
 
+    def wait_until_at_work(self) -> None:
+        """Wait until all clients have begun to work."""
+        self._answers.recv()
+
     def finish(self) -> dict[Job, tuple[History, list[str]]]:
         """End the work; return the histories and names of all jobs."""
         self._stop.set()
@@ -312,6 +316,7 @@ def _work(jobs: list[Job], stop, answers) -> None:
     ]
     for thread in threads:
         thread.start()
+    answers.send('at work')
     for thread in threads:
         thread.join()
     answers.send(

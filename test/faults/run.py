@@ -166,6 +166,8 @@ class Run:
                 stack.enter_context(ClientProcess(self._jobs(proxy)))
                 for proxy in PROXIES
             ]
+            for process in processes:
+                process.wait_until_at_work()
             if changes:
                 changes.start()
                 stack.callback(changes.finish)
