@@ -79,10 +79,13 @@ def _gone(site: Site, servers: list[str], seconds: float) -> None:
     """Take a device away: its servers answer 507."""
     device = _device_of(site, servers)
     away = device.with_name('away')
-    device.rename(away)
+    with site.daemons_stopped():
+        device.rename(away)
+        device.touch()  # so that nobody makes the folder again
     time.sleep(seconds)
-    shutil.rmtree(device, ignore_errors=True)
-    away.rename(device)
+    with site.daemons_stopped():
+        device.unlink()
+        away.rename(device)
 
 
 def _old(site: Site, servers: list[str], seconds: float) -> None:
