@@ -6,9 +6,10 @@
 #   make test PYTHON=python3.12   choose an interpreter, after make clean
 #   make conformance VARIANTS='base n1'
 #                                 run Swift's tests on some kinds of cluster
-#   make faults SECONDS=600 SEED=7
-#                                 look for wrong histories for 10 minutes; with
-#                                 FAULTS='--clients 3' by other options
+#   make faults SECONDS=60 FAULTS='container --resume'
+#                                 a minute for each cell of the fault matrix
+#                                 that begins with container, and go on with
+#                                 what is missing
 
 VENV = .venv
 INSTALLED = $(VENV)/.installed

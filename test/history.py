@@ -34,6 +34,8 @@ class Write(NamedTuple):
     :param is_sure: False if it was not acknowledged
     :param listed: when all databases had its row; None if when it ended
     :param by: the client
+    :param stored: when all replicas of the object had it; None if when it
+                   ended
     """
 
     name: str
@@ -46,6 +48,7 @@ class Write(NamedTuple):
     is_sure: bool = True
     listed: float | None = None
     by: str = ''
+    stored: float | None = None
 
     @property
     def is_delete(self) -> bool:
@@ -56,6 +59,12 @@ class Write(NamedTuple):
     def known(self) -> float:
         """Return when all databases had its row."""
         return self.ended if self.listed is None else self.listed
+
+    def shown_from(self, read: 'Read') -> float:
+        """Return when a kind of read has to show it, or a later write."""
+        if read.is_listing:
+            return self.known
+        return self.ended if self.stored is None else self.stored
 
     def overlaps(self, other: 'Write') -> bool:
         """Return True if another write may have happened during this one."""
@@ -275,8 +284,7 @@ def possible(writes: Iterable[Write], read: Read) -> list[Write | None]:
         (
             w.began
             for w in writes
-            if w.is_sure
-            and (w.known if read.is_listing else w.ended) < read.began
+            if w.is_sure and w.shown_from(read) < read.began
         ),
         default=-math.inf,
     )

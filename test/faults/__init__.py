@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A search for wrong histories on an embedded Swift, for as long as one likes.
+"""The fault matrix: what clients see of containers while parts of Swift fail.
 
-Processes of clients write, read and list a few names of one container through
-two proxies whose memcacheds differ. Meanwhile the layout of the container
-changes at random, changes are cancelled, and what changes the layout and
-servers are killed or paused. Every answer is recorded with its times and
-checked in the end (:mod:`test.history`).
+A cell of the matrix says what fails, how, and what is under way meanwhile
+(:mod:`test.faults.matrix`). It runs on an embedded Swift with three replicas
+on servers and devices of their own, two proxies, two memcacheds, and all
+daemons (:mod:`test.faults.site`). Clients work on a plain and on a sharded
+container at the same time (:mod:`test.faults.clients`), and every answer is
+checked against last-write-wins (:mod:`test.history`).
 """

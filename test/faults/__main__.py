@@ -2,93 +2,137 @@
 """``python -m test.faults``"""
 
 import argparse
+import json
+import signal
 import sys
-import tempfile
 import time
 from pathlib import Path
 
+from test.faults.matrix import CELLS, chosen
+from test.faults.mutations import MUTATIONS
+from test.faults.page import mutation_table, put_in, table
 from test.faults.run import Run
+from test.faults.site import Site, temporary_folder
 
-HELP = {
-    'seconds': 'how long clients work (%(default)s)',
-    'seed': 'decides what clients do and what goes wrong; by default a new '
-    'one. Times differ between runs, so a seed repeats the work, not the '
-    'history',
-    'clients': 'the number of client processes (%(default)s)',
-    'names': 'the number of names that they use (%(default)s)',
-    'replicas': 'the number of copies of all data (%(default)s); of several, '
-    'one server of containers at a time fails, and none of objects: what has '
-    'come back serves old objects, as in any Swift',
-    'faults': 'what goes wrong: proxy, container, object, mover, cancel, or '
-    'none (all)',
-    'dir': 'the folder of the cluster, with its logs; it stays',
-}
-FAULTS = ('proxy', 'container', 'object', 'mover', 'cancel')
-
-SHOWN_VIOLATIONS = 3
+RESULTS = Path('.faults/results.jsonl')
+MUTATION_RESULTS = 'mutations.jsonl'
 
 
 def main() -> int:
+    # A signal ends the cluster, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     options = _options()
-    print(f'seed {options.seed}, cluster in {options.dir}', flush=True)
-    run = Run(options)
-    run.work()
-    return _report(run)
+    if options.list:
+        print(*CELLS, sep='\n')
+        return 0
+    if options.page:
+        return _write_page(options.page, options.results)
+    cells = chosen(options.cells)
+    options.results.parent.mkdir(parents=True, exist_ok=True)
+    results = _read(options.results) if options.resume else []
+    done = {each['cell'] for each in results}
+    cells = [cell for cell in cells if str(cell) not in done]
+    bad = 0
+    is_new = not (options.resume or options.cells)
+    with (
+        options.results.open('w' if is_new else 'a') as file,
+        temporary_folder(options.dir) as folder,
+        Site(folder) as site,
+    ):
+        for number, cell in enumerate(cells, 1):
+            result = carry_out(site, cell, options.seed, options.seconds)
+            print(f'{number}/{len(cells)} {text_of(result)}', flush=True)
+            print(json.dumps(result), file=file, flush=True)
+            bad += not result['is_good']
+    return bool(bad)
+
+
+def carry_out(site: Site, cell, seed: int, seconds: int) -> dict:
+    """Run a cell on a clean cluster; return its result for JSON."""
+    began = time.monotonic()
+    site.wipe()
+    run = Run(site, cell, seed, seconds)
+    outcomes = run.outcomes()
+    return {
+        'cell': str(cell),
+        'seed': seed,
+        'seconds': round(time.monotonic() - began),
+        'changes': run.changes,
+        'is_good': all(each.is_good for each in outcomes.values()),
+        **{kind: each._asdict() for kind, each in outcomes.items()},
+        'texts': run.texts,
+    }
+
+
+def text_of(result: dict) -> str:
+    """Return what to print of a result."""
+    lines = [
+        f'{result["cell"]}: {result["seconds"]} s, {result["changes"]} changes'
+    ]
+    for kind in ('plain', 'sharded'):
+        found = result[kind]
+        lines.append(
+            f'  {kind:7}: {found["operations"]} operations, '
+            f'{found["acknowledged"]} acknowledged, '
+            f'{sum(found["refused"].values())} refused, '
+            f'{found["lost"]} lost, {found["wrong"]} wrong, well after '
+            f'{found["well_seconds"]} s'
+        )
+        lines += [f'    {problem}' for problem in found['problems']]
+    return '\n'.join([*lines, *result['texts']])
+
+
+def _read(path: Path) -> list[dict]:
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def _write_page(page: Path, results: Path) -> int:
+    """Put the tables of all results into a page."""
+    says = {name: each.says for name, each in MUTATIONS.items()}
+    found = mutation_table(_read(results.with_name(MUTATION_RESULTS)), says)
+    last = {each['cell']: each for each in _read(results)}
+    text = put_in(page.read_text(), 'faults', table(last.values()))
+    page.write_text(put_in(text, 'mutations', found))
+    return 0
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser('python -m test.faults', description=HEAD)
-    now = int(time.time())
-    for name, default in (
-        ('seconds', 120),
-        ('seed', now),
-        ('clients', 6),
-        ('names', 8),
-        ('replicas', 1),
-    ):
+    parser.add_argument('cells', nargs='*', help=HELP['cells'])
+    for name, default in (('seconds', 30), ('seed', int(time.time()))):
         parser.add_argument(
             f'--{name}', type=int, default=default, help=HELP[name]
         )
-    parser.add_argument(
-        '--faults',
-        nargs='*',
-        choices=(*FAULTS, 'none'),
-        default=FAULTS,
-        help=HELP['faults'],
-    )
-    parser.add_argument('--dir', type=Path, help=HELP['dir'])
-    options = parser.parse_args()
-    if options.replicas > 1:
-        options.faults = [each for each in options.faults if each != 'object']
-    options.dir = options.dir or Path(tempfile.mkdtemp(prefix='faults-'))
-    return options
+    paths = (('results', RESULTS), ('dir', None), ('page', None))
+    for name, default in paths:
+        parser.add_argument(
+            f'--{name}', type=Path, default=default, help=HELP[name]
+        )
+    for name in ('resume', 'list'):
+        parser.add_argument(f'--{name}', action='store_true', help=HELP[name])
+    return parser.parse_args()
 
 
 HEAD = (
-    'Look for histories of a container that no order of its writes explains, '
-    'while its layout changes and servers fail. The exit code is 1 if there '
-    'is one.'
+    'Look for histories of containers that no order of their writes explains, '
+    'while parts of Swift fail. The exit code is 1 if there is one, or if '
+    'something is wrong afterwards.'
 )
-
-
-def _report(run: Run) -> int:
-    history = run.history
-    violations = history.violations()
-    writes = [write for each in history.writes.values() for write in each]
-    acknowledged = sum(write.is_sure for write in writes)
-    counts = ', '.join(f'{n:,} {what}' for what, n in history.counts.items())
-    refused = ', '.join(f'{n} {what}' for what, n in history.refused.items())
-    print(f'{history.counts.total():,} operations: {counts}')
-    print(f'{acknowledged:,} acknowledged writes')
-    print(f'{history.refused.total():,} refused requests: {refused or "none"}')
-    print(f'{run.changes} changes of layout, {run.faults} faults')
-    print(f'{len(violations)} violations')
-    for violation in violations[:SHOWN_VIOLATIONS]:
-        print(f'\n{history.text(violation)}')
-    if violations:
-        print(f'\nseed {run.options.seed}, logs in {run.options.dir}/log')
-    return bool(violations)
-
+HELP = {
+    'cells': 'the first parts of the names of cells, * for any part, such as '
+    'container-stopped or "*-*-reshard" (all cells)',
+    'seconds': 'how long the clients of a cell work (%(default)s)',
+    'seed': 'decides what clients do and what fails; by default a new one. '
+    'Times differ between runs, so a seed repeats the work, not the history',
+    'results': 'the file of the results, a line of JSON a cell (%(default)s); '
+    'a run of all cells begins a new one',
+    'dir': 'the folder of the cluster, with its logs; it stays',
+    'page': 'write the tables into a page instead, such as doc/reliability.md',
+    'resume': 'leave out the cells whose results are in the file',
+    'list': 'print the names of all cells',
+}
 
 if __name__ == '__main__':
     sys.exit(main())

@@ -1,124 +1,94 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of layout at random, some of them cancelled or killed."""
+"""Changes of layout, over and over, while a cell's clients work."""
 
+import itertools
+import math
 import random
-import signal
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
 
-from shardmw.saio import Cluster
-from test.functional.operating import SETTLE_SECONDS, Admin
-from test.history import History
+from test.faults.matrix import CHANGES, Cell
+from test.faults.site import Site
+from test.functional.operating import SETTLE_SECONDS
 
-COUNTS = (4, 32, 7, 0)
+#: A deletion may wait on an object server when a change begins.
+OPTIONS = ('--settle-seconds', SETTLE_SECONDS, '--ask-for-objects')
 
-#: What ``shardmw-admin`` reports once all proxies know of a change.
-KNOWN = ('waiting to move', 'moving', 'settling', 'cleaning up', 'done')
-
-#: How many changes are cancelled, and how many of what changes the layout is
-#: killed and started again.
-CANCELLED_SHARE = 0.25
-KILLED_SHARE = 0.3
-LIFE_SECONDS = (0.5, 10)
-
-OPTIONS = ('--settle-seconds', SETTLE_SECONDS)
-PATIENCE_SECONDS = 300
+#: In which phase of its change, and how long after the beginning of it, what
+#: changes the layout is killed.
+PHASES = ('announced', 'waiting to move', 'moving', 'settling')
+LIFE_SECONDS = (0, 1)
+RETRY_SECONDS = 1
+PATIENCE_SECONDS = 120
 
 
-class Changes:
-    """Changes the layout of a container, over and over.
+class Changes(threading.Thread):
+    """Changes the layout of a container until it is told to stop.
 
-    A deletion that waits on an object server when a change begins may be
-    missed, as the documentation says. So the object updater runs before, and
-    no server of containers fails until all proxies know of the change.
-
-    :param path: the container, ``account/container``
-    :param kinds: mover and cancel, if they may happen
-    :param quiet: held while a change begins
     :ivar count: how many changes have ended
-    :ivar state: what is under way
+    :ivar shards: the count of shards that the container has in the end
+    :ivar problem: why the last change does not end, '' if it did
     """
 
     def __init__(
-        self,
-        cluster: Cluster,
-        admin: Admin,
-        path: str,
-        chance: random.Random,
-        kinds: Sequence[str],
-        quiet: threading.Lock,
+        self, site: Site, cell: Cell, path: str, chance: random.Random
     ) -> None:
-        self.cluster = cluster
-        self.admin = admin
-        self.path = path
-        self.history = History()
+        super().__init__()
+        self.shards, targets = CHANGES[cell.work]
         self.count = 0
-        self.state = 'plain'
-        self.error: BaseException | None = None
-        self._kinds = kinds
-        self._chance = random.Random(chance.random())
-        self._quiet = quiet
+        self.problem = ''
+        self._targets = itertools.cycle((*targets, self.shards))
+        self._site = site
+        self._path = path
+        self._is_killed = cell.what == 'mover'
+        self._is_cancelled = cell.how == 'cancelled'
+        self._chance = chance
+        self._stop_asked = threading.Event()
+        self._deadline = math.inf
 
-    def run(self, stop: threading.Event) -> None:
-        """Change the layout until the event, and end the last change."""
-        try:
-            while not stop.is_set():
-                for count in COUNTS:
-                    if not stop.is_set():
-                        self._change(count)
-        except BaseException as error:
-            self.error = error
+    def finish(self) -> None:
+        """End the last change."""
+        self._deadline = time.monotonic() + PATIENCE_SECONDS
+        self._stop_asked.set()
+        self.join()
 
-    def _change(self, count: int) -> None:
-        if self._chance.random() < 0.2:
-            return  # from another count next time
-        self.state = f'to {count} shards'
-        self._note(f'a change to {count} shards begins')
-        with self._quiet:
-            self.cluster.daemon('object-updater')
-            mover = self._start(count)
-            known = threading.Event()
-            reader = threading.Thread(target=self._read, args=(mover, known))
-            reader.start()
-            known.wait(PATIENCE_SECONDS)
-        is_cancelled = self._happens('cancel', CANCELLED_SHARE)
-        if is_cancelled or self._happens('mover', KILLED_SHARE):
-            time.sleep(self._chance.uniform(*LIFE_SECONDS))
-            mover.send_signal(signal.SIGKILL)
-            self._note('what changes the layout is killed')
-        mover.wait(PATIENCE_SECONDS)
-        reader.join()
-        if is_cancelled:
-            self._note('the change is cancelled')
-            is_cancelled = not self.admin(
-                'cancel', self.path, *OPTIONS
-            ).returncode
-        if not is_cancelled:
-            self._finish(count)
-        self.count += 1
+    def run(self) -> None:
+        while not self._stop_asked.is_set():
+            target = next(self._targets)
+            if self._change(target):
+                self.shards = target
+                self.count += 1
 
-    def _happens(self, kind: str, share: float) -> bool:
-        return kind in self._kinds and self._chance.random() < share
+    def _change(self, target: int) -> bool:
+        """Change to a count of shards; return False if it was cancelled."""
+        while True:
+            mover = self._site.admin.start(
+                'reshard', self._path, str(target), *OPTIONS
+            )
+            if self._is_killed and not self._stop_asked.is_set():
+                self._kill(mover)
+            try:
+                _, errors = mover.communicate(timeout=PATIENCE_SECONDS)
+            except subprocess.TimeoutExpired:
+                mover.kill()
+                _, errors = mover.communicate()
+            if mover.returncode == 0 or f'has {target} shards' in errors:
+                return True
+            if self._is_cancelled:
+                ran = self._site.admin('cancel', self._path, *OPTIONS[:2])
+                if ran.returncode == 0:
+                    return False
+            time.sleep(RETRY_SECONDS)
+            if time.monotonic() > self._deadline:
+                self.problem = f'sharded: the change does not end: {errors}'
+                return False
 
-    def _start(self, count: int) -> subprocess.Popen:
-        return self.admin.start('reshard', self.path, str(count), *OPTIONS)
-
-    def _read(self, mover, known: threading.Event) -> None:
-        """Read what is reported, so that its pipe does not fill."""
+    def _kill(self, mover: subprocess.Popen) -> None:
+        """Kill what changes the layout, in a phase of its change."""
+        phase = self._chance.choice(PHASES)
         for line in mover.stderr:
-            self._note(line.strip())
-            if any(phase in line for phase in KNOWN):
-                known.set()
-        known.set()
-
-    def _finish(self, count: int) -> None:
-        """Go on with a change that was killed, to its end."""
-        mover = self._start(count)
-        _, errors = mover.communicate(timeout=PATIENCE_SECONDS)
-        is_done = 'already' in errors or mover.returncode == 0
-        assert is_done, errors
-
-    def _note(self, text: str) -> None:
-        self.history.note(time.monotonic(), text)
+            if phase in line:
+                time.sleep(self._chance.uniform(*LIFE_SECONDS))
+                break
+        mover.kill()

@@ -1,148 +1,381 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run: a cluster, its clients, changes of its layout and faults."""
+"""One cell: clients, a fault, and what must hold afterwards."""
 
-import argparse
-import random
-import threading
 import time
 from contextlib import ExitStack
+from functools import partial
+from typing import NamedTuple
 
-from shardmw.saio import Cluster, ClusterOptions
 from test.faults.changes import Changes
-from test.faults.processes import ClientProcess
-from test.faults.servers import ServerFaults
+from test.faults.clients import (
+    HOT,
+    KEPT,
+    SEGMENTS,
+    ClientProcess,
+    Job,
+    ObjectWorker,
+    chance_of,
+)
+from test.faults.inject import fail
+from test.faults.matrix import CHANGES, SHARDS, Cell
+from test.faults.site import LIMITED_FROM, Site
 from test.functional.client import Client
-from test.functional.extra_proxy import running_detached_proxy
-from test.functional.history import Worker
-from test.functional.operating import SETTINGS, Admin
+from test.functional.conftest import SHARD_COUNT_HEADER
+from test.functional.operating import wait_until
 from test.history import History, Write
 
-USER = 'test:tester'
-CONTAINER = 'faults'
+KINDS = ('plain', 'sharded')
+PROXIES = (0, 1)
 
-#: An object server that waits for the database of a container must not save
-#: the update of a row before it has to.
-SERVER_SETTINGS = {
-    **SETTINGS,
-    'proxy-server.node_timeout': '3',
-    'object-server.node_timeout': '30',
-    'object-server.conn_timeout': '5',
-}
+#: How many clients of each kind a proxy has.
+CLIENTS = 3
 
-PROGRESS_SECONDS = 10
+#: The shares of the time before, during and after the fault.
+BEFORE, DURING, AFTER = 0.2, 0.6, 0.2
 
-#: The most seconds between an acknowledged write and the update of its row
-#: that a killed object server may have lost.
-LOST_SECONDS = 5
+#: How long before and after a fault writes may be late: what was under way
+#: when it began, and servers that proxies and object servers have yet to trust
+#: again.
+EARLY_SECONDS, LATE_SECONDS = 5, 8
+
+PATIENCE_SECONDS = 120
+POLL_SECONDS = 0.5
+
+CREATED = (201, 202)
+SHOWN = 3
+
+
+class Outcome(NamedTuple):
+    """What a cell has shown of one kind of container.
+
+    :param operations: requests that were sent
+    :param acknowledged: writes that were
+    :param refused: requests that were not answered, or with a 5xx, in all and
+                    by method and status
+    :param lost: objects that are not what the last write says in the end
+    :param wrong: other reads that no order of the writes explains
+    :param well_seconds: how long after the fault all was well
+    :param problems: what never was
+    """
+
+    operations: int
+    acknowledged: int
+    refused: dict[str, int]
+    lost: int
+    wrong: int
+    well_seconds: float
+    problems: list[str]
+
+    @property
+    def is_good(self) -> bool:
+        """Return True if nothing was wrong."""
+        return not (self.lost or self.wrong or self.problems)
 
 
 class Run:
-    """A run of clients and faults.
+    """One run of a cell.
 
-    :param options: of the command line
-    :ivar history: what clients have done and seen
+    :ivar texts: the shortest histories of what was wrong
+    :ivar changes: how many changes of layout have ended
     """
 
-    def __init__(self, options: argparse.Namespace) -> None:
-        self.options = options
-        self.history = History()
-        self.changes = self.faults = 0
+    def __init__(self, site: Site, cell: Cell, seed: int, seconds: int):
+        self.site, self.cell, self.seed = site, cell, seed
+        self.seconds = seconds
+        self.account = f'AUTH_{cell}-{seed}-{int(time.time())}'
+        self.texts: list[str] = []
+        self.changes = 0
+        self._changed: Changes | None = None
+        self._kept = KEPT
+        if cell.work == 'limits':
+            self._kept = tuple(f'kept{i:03}' for i in range(LIMITED_FROM + 5))
+        self._histories = {kind: History() for kind in KINDS}
+        self._workers: dict[str, list] = {kind: [] for kind in KINDS}
 
-    def work(self) -> None:
-        """Let clients work while things go wrong; then check what is left."""
-        options = ClusterOptions(
-            replicas=self.options.replicas, settings=SERVER_SETTINGS
+    def outcomes(self) -> dict[str, Outcome]:
+        """Run the cell, and return what it has shown by kind of container."""
+        self._create()
+        window = self._work()
+        well, problems = self._wait_until_well(window[1])
+        well_at = time.monotonic()
+        outcomes = {}
+        for kind in KINDS:
+            outcomes[kind] = self._outcome(
+                kind, window, well_at, well[kind], problems[kind]
+            )
+        return outcomes
+
+    def _client(self, proxy: int) -> Client:
+        return self.site.client(self.account, proxy)
+
+    def _job(self, proxy: int, kind: str, by: str, **fields) -> Job:
+        client = self._client(proxy)
+        return Job(
+            (client.storage_url, client.token),
+            kind,
+            by,
+            self.seed,
+            kept=self._kept,
+            **fields,
         )
+
+    def _create(self) -> None:
+        shards, _ = CHANGES.get(self.cell.work, (SHARDS, ()))
+        for kind in KINDS:
+            headers = {}
+            if kind == 'sharded' and shards:
+                headers[SHARD_COUNT_HEADER] = str(shards)
+            for container in (kind, SEGMENTS.format(kind)):
+                wait_until(partial(self._creates, container, headers))
+            filler = ObjectWorker(self._job(0, kind, 'filler'))
+            for name in self._kept:
+                wait_until(partial(filler.put, name))
+            self._histories[kind].add(filler.history)
+
+    def _creates(self, container: str, headers: dict) -> bool:
+        answer = self._client(0).put(container, headers=headers)
+        return answer.status in CREATED
+
+    def _jobs(self, proxy: int) -> list[Job]:
+        jobs = []
+        for kind in KINDS:
+            for number in range(CLIENTS):
+                is_churn = self.cell.work == 'names' and number == 0
+                names = tuple(f'{kind}-{proxy}-{i}' for i in range(2))
+                jobs.append(
+                    self._job(
+                        proxy,
+                        kind,
+                        f'{kind}{proxy}{number}',
+                        expires=self.cell.work == 'expire',
+                        again=names if is_churn else (),
+                        shards=SHARDS if kind == 'sharded' else 0,
+                    )
+                )
+        return jobs
+
+    def _work(self) -> tuple[float, float]:
+        """Let clients work; return when the fault began and ended."""
+        chance = chance_of(self.seed, self.cell)
+        changes = None
+        if self.cell.work in CHANGES:
+            path = f'{self.account}/sharded'
+            changes = Changes(self.site, self.cell, path, chance)
         with ExitStack() as stack:
-            cluster = stack.enter_context(Cluster(self.options.dir, options))
-            url = stack.enter_context(running_detached_proxy(cluster))
-            clients = self._log_in(cluster, url)
-            assert clients[0].put(CONTAINER).status == 201
-            self._work(cluster, clients)
-
-    def _log_in(self, cluster: Cluster, url: str) -> list[Client]:
-        key = cluster.users[USER]
-        first = Client.login(cluster.auth_url, USER, key)
-        second = Client.login(f'{url}/auth/v1.0', USER, key).on(url)
-        return [first, second]
-
-    def _work(self, cluster: Cluster, clients: list[Client]) -> None:
-        options = self.options
-        names = [f'o{number}' for number in range(options.names)]
-        processes = [
-            ClientProcess(
-                clients[number % len(clients)],
-                CONTAINER,
-                names,
-                options.seed,
-                f'client{number}',
-            )
-            for number in range(options.clients)
-        ]
-        # Servers of containers must not fail while a change begins.
-        quiet = threading.Lock()
-        chance = random.Random(options.seed)
-        path = f'{clients[0].account}/{CONTAINER}'
-        changes = Changes(
-            cluster, Admin(cluster), path, chance, options.faults, quiet
-        )
-        faults = ServerFaults(cluster, chance, options.faults, quiet)
-        stop = threading.Event()
-        threads = [
-            threading.Thread(target=each.run, args=(stop,))
-            for each in (changes, faults)
-        ]
-        for each in (*processes, *threads):
-            each.start()
-        try:
-            self._show_progress(processes, changes, faults)
-        finally:
-            stop.set()
-            for thread in threads:
-                thread.join()
-            histories = [process.finish() for process in processes]
-        for each in (changes, faults):
-            if each.error:
-                raise each.error
-        for each in (*histories, changes.history, faults.history):
-            self.history.add(each)
-        self.changes, self.faults = changes.count, faults.count
-        self._check_at_last(cluster, clients, names, faults)
-
-    def _show_progress(self, processes, changes, faults) -> None:
-        end = time.monotonic() + self.options.seconds
-        while (left := end - time.monotonic()) > 0:
-            time.sleep(min(left, PROGRESS_SECONDS))
-            done = sum(process.done.value for process in processes)
-            print(
-                f'{max(0, left - PROGRESS_SECONDS):5.0f} s left: '
-                f'{done:,} operations, {changes.count} changes of layout '
-                f'({changes.state}), {faults.count} faults',
-                flush=True,
-            )
-            if changes.error or faults.error:
-                return
-
-    def _check_at_last(self, cluster, clients, names, faults) -> None:
-        """Deliver all rows, and read everything by both proxies."""
-        faults.update_rows()
-        for name, writes in self.history.writes.items():
-            self.history.writes[name] = [
-                _listed(write, faults) for write in writes
+            processes = [
+                stack.enter_context(ClientProcess(self._jobs(proxy)))
+                for proxy in PROXIES
             ]
-        for number, client in enumerate(clients):
-            by = f'at last proxy {number}'
-            worker = Worker(client, CONTAINER, names, 0, by)
+            for process in processes:
+                process.wait_until_at_work()
+            if changes:
+                changes.start()
+                stack.callback(changes.finish)
+            time.sleep(self.seconds * BEFORE)
+            began = time.monotonic()
+            fail(self.site, self.cell, chance, self.seconds * DURING)
+            ended = time.monotonic()
+            time.sleep(self.seconds * AFTER)
+            for process in processes:
+                for job, (history, names) in process.finish().items():
+                    self._histories[job.container].add(history)
+                    self._workers[job.container].append((job, names))
+        self._changed = changes
+        self.changes = changes.count if changes else 0
+        return began, ended
+
+    def _wait_until_well(self, since: float):
+        """Wait until nothing is wrong with either kind of container.
+
+        :returns: the seconds that it took, and what is wrong at last, by kind
+        """
+        well: dict[str, float] = {}
+        while True:
+            found = self._problems()
+            now = time.monotonic()
+            problems = {
+                kind: [p for p in found if _is_of(p, kind)] for kind in KINDS
+            }
+            for kind in KINDS:
+                if problems[kind]:
+                    well.pop(kind, None)
+                else:
+                    well.setdefault(kind, now - since)
+            if not found or now - since > PATIENCE_SECONDS + self.seconds:
+                return {
+                    kind: well.get(kind, now - since) for kind in KINDS
+                }, problems
+            time.sleep(POLL_SECONDS)
+
+    def _problems(self) -> list[str]:
+        """Return what is wrong, each with the container that it is about."""
+        found = self.site.disagreements()
+        if found:
+            return found
+        for proxy in PROXIES:
+            found += _wrong_sums(self._client(proxy))
+        if self._changed and not found:
+            if self._changed.problem:
+                found.append(self._changed.problem)
+            headers = self._client(0).head('sharded').headers
+            shards = int(headers.get(SHARD_COUNT_HEADER.lower(), 0))
+            if shards != self._changed.shards:
+                found.append(f'sharded: {shards} shards')
+        if not found:
+            ran = self.site.admin(
+                'audit', '--account', self.account, '--objects'
+            )
+            if ran.returncode:
+                found.append(f'sharded: audit: {ran.stdout}{ran.stderr}')
+        if not found:
+            for kind in KINDS:
+                found += self._unlisted(kind)
+        return found
+
+    def _unlisted(self, kind: str) -> list[str]:
+        """Return what a listing has and objects do not, or the reverse."""
+        client = self._client(0)
+        listed = set(client.listing(kind).names())
+        names = {*self._kept, *HOT, *listed}
+        names.update(name for _, more in self._workers[kind] for name in more)
+        there = {
+            name
+            for name in names
+            if not name.startswith(f'{kind}-')
+            and client.head(kind, name).status == 200
+        }
+        return [f'{kind}: not both listed and there: {listed ^ there}'][
+            : bool(listed ^ there)
+        ]
+
+    def _outcome(
+        self,
+        kind: str,
+        window: tuple[float, float],
+        well_at: float,
+        well_seconds: float,
+        problems: list[str],
+    ) -> Outcome:
+        history = self._histories[kind]
+        late = Late(self.cell, window, well_at)
+        for name, writes in history.writes.items():
+            history.writes[name] = [late.known(write) for write in writes]
+        last = self._read_at_last(kind)
+        wrong = history.violations()
+        history.add(last)
+        both = history.violations()
+        lost = len(both) - len(wrong)
+        for violation in both[:SHOWN]:
+            self.texts.append(f'{kind}\n{history.text(violation)}')
+        problems += [f'{kind}: in the end {what}' for what in last.refused]
+        writes = [w for each in history.writes.values() for w in each]
+        return Outcome(
+            history.counts.total(),
+            sum(write.is_sure for write in writes),
+            dict(history.refused),
+            lost,
+            len(wrong),
+            round(well_seconds, 1),
+            problems,
+        )
+
+    def _read_at_last(self, kind: str) -> History:
+        """Read everything by both proxies."""
+        history = History()
+        jobs = [job for job, _ in self._workers[kind]]
+        once = {job.client: job for job in jobs if not job.again}
+        for job in (*once.values(), *filter(lambda job: job.again, jobs)):
+            worker = job.worker()
+            worker.by = f'at last {worker.by}'
             worker.read_all()
-            self.history.add(worker.history)
+            history.add(worker.history)
+        return history
 
 
-def _listed(write: Write, faults: ServerFaults) -> Write:
-    """Return a write with when all databases had its row."""
-    for began, ended in faults.windows['object']:
-        if write.began <= ended and write.ended >= began - LOST_SECONDS:
-            return write._replace(listed=float('inf'))
-    for began, ended in faults.windows['container']:
-        if write.began <= ended and write.ended >= began:
-            return write._replace(listed=faults.updated_after(ended))
-    return write
+class Late(NamedTuple):
+    """Says from when on reads must show writes of a cell.
+
+    :param window: when the fault began and ended
+    :param well_at: when all daemons had run
+    """
+
+    cell: Cell
+    window: tuple[float, float]
+    well_at: float
+
+    def known(self, write: Write) -> Write:
+        """Return a write with when all replicas had it."""
+        slack = self.cell.slack_seconds
+        began, ended = self.window
+        is_late = (
+            write.began <= ended + LATE_SECONDS
+            and write.ended >= began - EARLY_SECONDS
+        ) or self.cell.forgets_rows
+        listed = write.listed
+        if listed is not None or (is_late and self.cell.stales_rows):
+            listed = self.well_at
+        is_old = is_late and self.cell.stales_objects
+        return write._replace(
+            began=write.began - slack,
+            ended=write.ended + slack,
+            listed=listed,
+            stored=self.well_at if is_old else None,
+        )
+
+
+def _is_of(problem: str, kind: str) -> bool:
+    """Return True if a problem is that of a kind of container, or of all."""
+    if 'sharded' in problem or '.shardmw' in problem:
+        return kind == 'sharded'
+    return kind == 'plain' or 'plain' not in problem
+
+
+def _wrong_sums(client: Client) -> list[str]:
+    """Return the containers of an account whose figures are wrong."""
+    answer = client.listing()
+    if answer.status != 200:
+        return [f'account: {answer.status}']
+    found = []
+    counted, used = 0, 0
+    for row in answer.json():
+        container = row['name']
+        head, listing = client.head(container), client.listing(container)
+        if (head.status, listing.status) != (204, 200):
+            found.append(f'{container}: {head.status}, {listing.status}')
+            continue
+        listed = listing.json()
+        figures = (
+            len(listed),
+            sum(_size_of(client, container, each) for each in listed),
+        )
+        shown = (
+            (row['count'], row['bytes']),
+            _figures(head, 'container', 'object'),
+            _figures(listing, 'container', 'object'),
+        )
+        if set(shown) != {figures}:
+            found.append(f'{container}: lists {figures}, shows {shown}')
+        counted, used = counted + figures[0], used + figures[1]
+    head = client.head()
+    if _figures(head, 'account', 'object') != (counted, used):
+        found.append(f'account: not {counted} objects of {used} bytes')
+    return found
+
+
+def _size_of(client: Client, container: str, row: dict) -> int:
+    """Return the bytes of a listed object as containers count them.
+
+    Of an object in parts, they count the manifest.
+    """
+    if 'slo_etag' not in row:
+        return row['bytes']
+    query = 'multipart-manifest=get'
+    answer = client.head(container, row['name'], query=query)
+    return int(answer.headers.get('content-length', 0))
+
+
+def _figures(answer, kind: str, what: str) -> tuple[int, int]:
+    return (
+        int(answer.headers.get(f'x-{kind}-{what}-count', -1)),
+        int(answer.headers.get(f'x-{kind}-bytes-used', -1)),
+    )

@@ -108,14 +108,16 @@ class Worker:
             self._read('HEAD', name)
 
     def _request(self, what: str, method: str, *args, **kwargs):
+        """Send a request for the container or an object in it."""
+        return self._send(what, method, self.container, *args, **kwargs)
+
+    def _send(self, what: str, method: str, *args, **kwargs) -> Answer | None:
         """Send a request; return None if the proxy does not answer it."""
         self.history.counts[what] += 1
         status: object = 'no answer'
         answer: Answer | None = None
         try:
-            answer = self.client.request(
-                method, self.container, *args, **kwargs
-            )
+            answer = self.client.request(method, *args, **kwargs)
             status = answer.status
         except (OSError, http.client.HTTPException):
             self.client.close()
@@ -132,8 +134,8 @@ class Worker:
             return
         shown = None
         if answer.status == 200:
-            etag = answer.headers['etag']
-            is_whole = method == 'HEAD' or etag == _etag(answer.body)
+            etag = answer.headers['etag'].strip('"')
+            is_whole = method == 'HEAD' or etag == etag_of(answer)
             meta = answer.headers.get(META.lower(), '')
             shown = Shown(etag if is_whole else 'another body', meta)
         self.history.read(
@@ -153,26 +155,59 @@ class Worker:
         answer = self._request(
             method, method, name, body=body, headers=headers
         )
-        ended = time.monotonic()
+        self._wrote(method, name, began, answer, body, headers.get(META, ''))
+
+    def _wrote(
+        self,
+        method: str,
+        name: str,
+        began: float,
+        answer: Answer | None,
+        body: bytes = b'',
+        meta: str = '',
+        value: str | None = None,
+    ) -> bool:
+        """Record a write; return True if it was acknowledged.
+
+        :param value: the ETag, if not that of the body
+        """
         status = answer and answer.status
         if status in WITHOUT_EFFECT[method]:
-            return
+            return False
+        is_sure = status in ACKNOWLEDGED[method]
+        if value is None:
+            value = etag_of_body(body) if method == 'PUT' else ''
         self.history.wrote(
             Write(
                 name,
                 method,
                 began,
-                ended,
-                _etag(body) if method == 'PUT' else '',
+                time.monotonic(),
+                value,
                 len(body),
-                headers.get(META, ''),
-                status in ACKNOWLEDGED[method],
+                meta,
+                is_sure,
                 by=self.by,
             )
         )
+        return is_sure
 
 
-def _etag(body: bytes) -> str:
+def etag_of(answer: Answer) -> str:
+    """Return the ETag that an answer with its body should have."""
+    if 'x-static-large-object' in answer.headers:
+        return etag_of_parts(answer.body)
+    return etag_of_body(answer.body)
+
+
+def etag_of_parts(body: bytes) -> str:
+    """Return the ETag of an object whose two halves were uploaded."""
+    half = len(body) // 2
+    etags = map(etag_of_body, (body[:half], body[half:]))
+    return etag_of_body(''.join(etags).encode())
+
+
+def etag_of_body(body: bytes) -> str:
     return hashlib.md5(body, usedforsecurity=False).hexdigest()
 
 

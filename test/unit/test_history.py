@@ -58,6 +58,10 @@ EXPLAINED = {
         [put(1, 2), delete(3, 4, listed=9)],
         listed(5, 1),
     ),
+    'an old replica of an object': (
+        [put(1, 2), put(3, 4, 7, stored=9)],
+        got(5, 1),
+    ),
     'an older size while an object is deleted': (
         [put(1, 2), put(3, 4, 7), delete(5, 8)],
         listed(6, 1),
@@ -81,6 +85,14 @@ VIOLATIONS = {
     'a missing row': ([put(1, 2)], listed(3)),
     'a row of a deleted object': ([put(1, 2), delete(3, 4)], listed(5, 1)),
     'a row that was overwritten': ([put(1, 2), put(3, 4, 7)], listed(5, 1)),
+    'an old object that no replica has any more': (
+        [put(1, 2), put(3, 4, 7, stored=5)],
+        got(6, 1),
+    ),
+    'a listing of an overwritten object, though replicas are old': (
+        [put(1, 2), put(3, 4, 7, stored=9)],
+        listed(5, 1),
+    ),
     'a missing row that had come': ([put(1, 2, listed=4)], listed(5)),
 }
 

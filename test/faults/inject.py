@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What fails in a cell, for some seconds."""
+
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from test.faults.edge import put_fault
+from test.faults.matrix import CLOCK_SECONDS, STORAGE, Cell
+from test.faults.site import NODES, Site
+
+KINDS = ('account', 'container', 'object')
+
+#: How long a server that is restarted in a loop is there.
+UP_SECONDS = 1
+
+
+def fail(site: Site, cell: Cell, chance: random.Random, seconds: float):
+    """Let what a cell names fail for so many seconds."""
+    nodes = chance.sample(NODES, len(NODES))
+    if cell.what in STORAGE:
+        kind, count = STORAGE[cell.what]
+        servers = [f'{kind}-{node}' for node in nodes[:count]]
+    elif cell.what == 'device':
+        servers = [f'{kind}-{nodes[0]}' for kind in KINDS]
+    else:
+        servers = {
+            'proxy': ['proxy-2'],
+            'memcached': ['memcached-1'],
+            'memcacheds': ['memcached-1', 'memcached-2'],
+            'mover': [],
+        }[cell.what]
+    HOW[cell.how](site, servers, seconds)
+
+
+def _killed(site: Site, servers: list[str], seconds: float) -> None:
+    for server in servers:
+        site.kill(server)
+    time.sleep(seconds)
+    for server in servers:
+        site.start(server)
+
+
+def _stopped(site: Site, servers: list[str], seconds: float) -> None:
+    for server in servers:
+        site.signal(server, signal.SIGSTOP)
+    time.sleep(seconds)
+    for server in servers:
+        site.signal(server, signal.SIGCONT)
+
+
+def _looping(site: Site, servers: list[str], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        _killed(site, servers, 0)
+        time.sleep(UP_SECONDS)
+
+
+def _at_edge(**fault: object) -> Callable:
+    def failing(site: Site, servers: list[str], seconds: float) -> None:
+        for server in servers:
+            put_fault(site.cluster.path, server, fault)
+        time.sleep(seconds)
+        for server in servers:
+            put_fault(site.cluster.path, server, {})
+
+    return failing
+
+
+def _cut(site: Site, servers: list[str], seconds: float) -> None:
+    pids = [str(pid) for pid in site.pids('proxy-2')]
+    _at_edge(cut=pids)(site, servers, seconds)
+
+
+def _gone(site: Site, servers: list[str], seconds: float) -> None:
+    """Take a device away: its servers answer 507."""
+    device = _device_of(site, servers)
+    away = device.with_name('away')
+    with site.daemons_stopped():
+        device.rename(away)
+        device.touch()  # so that nobody makes the folder again
+    time.sleep(seconds)
+    with site.daemons_stopped():
+        device.unlink()
+        away.rename(device)
+
+
+def _old(site: Site, servers: list[str], seconds: float) -> None:
+    """Bring back the data of the beginning, after half of the time."""
+    device = _device_of(site, servers)
+    folders = [f'{server.partition("-")[0]}s' for server in servers]
+    copies = site.path / 'copies'
+    for server in servers:
+        site.signal(server, signal.SIGSTOP)
+    with site.daemons_stopped():
+        for folder in folders:
+            _copy(device / folder, copies / folder)
+    for server in servers:
+        site.signal(server, signal.SIGCONT)
+    time.sleep(seconds / 2)
+    for server in servers:
+        site.kill(server)
+    with site.daemons_stopped():
+        for folder in folders:
+            shutil.rmtree(device / folder, ignore_errors=True)
+            _copy(copies / folder, device / folder)
+            shutil.rmtree(copies / folder, ignore_errors=True)
+    for server in servers:
+        site.start(server)
+    time.sleep(seconds / 2)
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.exists():
+        shutil.copytree(source, target)
+
+
+def _device_of(site: Site, servers: list[str]) -> Path:
+    return site.devices()[int(servers[0][-1]) - 1]
+
+
+def _nothing(site: Site, servers: list[str], seconds: float) -> None:
+    """Leave it to those who change layouts."""
+    time.sleep(seconds)
+
+
+HOW = {
+    'killed': _killed,
+    'stopped': _stopped,
+    'slow': _at_edge(slow=True),
+    'full': _at_edge(full=True),
+    'clock': _at_edge(clock=CLOCK_SECONDS),
+    'loop': _looping,
+    'cut': _cut,
+    'gone': _gone,
+    'old': _old,
+    'cancelled': _nothing,
+}

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cells: what fails, how, and what clients do meanwhile. Pure."""
+
+from typing import NamedTuple
+
+#: Servers of storage, by how many of the three fail.
+STORAGE = {
+    'container': ('container', 1),
+    'containers': ('container', 2),
+    'databases': ('container', 3),
+    'object': ('object', 1),
+    'objects': ('object', 2),
+    'account': ('account', 1),
+}
+
+#: The changes of layout that go on meanwhile, as counts of shards: what the
+#: container begins with, and what it changes to, over and over.
+CHANGES = {
+    'reshard': (4, (7, 3)),
+    'convert': (0, (5, 2)),
+    'unshard': (4, (0, 6)),
+}
+SHARDS = 4
+
+#: What goes on beside the work on objects, which goes on in all cells.
+WORKS = ('objects', 'names', *CHANGES, 'limits', 'expire')
+
+
+class Cell(NamedTuple):
+    """A cell of the matrix.
+
+    :param what: what fails
+    :param how: how it fails
+    :param work: what is under way
+    """
+
+    what: str
+    how: str
+    work: str
+
+    def __str__(self) -> str:
+        return '-'.join(self)
+
+    @property
+    def stales_rows(self) -> bool:
+        """Return True if rows may be late until daemons have run."""
+        return self.what in STORAGE or self.what == 'device'
+
+    @property
+    def stales_objects(self) -> bool:
+        """Return True if a replica of an object may be an old one."""
+        return self.what in ('object', 'objects', 'device')
+
+    @property
+    def forgets_rows(self) -> bool:
+        """Return True if rows that have moved may be listed late, too.
+
+        A database of last week lacks what has moved into it since.
+        """
+        is_old = self.how == 'old' and self.what in ('container', 'device')
+        return is_old and self.work in CHANGES
+
+    @property
+    def slack_seconds(self) -> float:
+        """Return by how much the clocks of two proxies differ."""
+        return CLOCK_SECONDS if self.how == 'clock' else 0
+
+
+CLOCK_SECONDS = 2
+
+#: What fails how, and what goes on meanwhile in one cell each.
+_ROWS = (
+    (
+        'container',
+        'killed stopped slow full old loop cut',
+        'objects names reshard convert unshard',
+    ),
+    ('container', 'killed stopped', 'limits expire'),
+    ('containers', 'killed stopped slow', 'objects names reshard'),
+    ('databases', 'killed slow', 'objects reshard'),
+    ('object', 'killed stopped slow full old loop cut', 'objects'),
+    ('object', 'stopped old', 'reshard expire'),
+    ('objects', 'killed stopped', 'objects'),
+    ('account', 'killed stopped slow full old', 'names'),
+    ('account', 'stopped', 'reshard'),
+    ('proxy', 'killed stopped slow clock loop', 'objects reshard'),
+    ('memcached', 'killed stopped', 'objects limits names'),
+    ('memcacheds', 'killed stopped', 'objects limits reshard names'),
+    ('device', 'gone old', 'objects reshard'),
+    ('mover', 'killed cancelled', 'reshard convert unshard'),
+)
+
+CELLS = tuple(
+    Cell(what, how, work)
+    for what, hows, works in _ROWS
+    for how in hows.split()
+    for work in works.split()
+)
+
+
+def chosen(patterns: list[str]) -> list[Cell]:
+    """Return the cells that begin with one of some names; all for none.
+
+    :raises ValueError: if there is no such cell
+    """
+    for pattern in patterns:
+        if not any(_is_named(cell, pattern) for cell in CELLS):
+            raise ValueError(f'no cell {pattern!r}: {CELLS[0]} is one')
+    return [
+        cell
+        for cell in CELLS
+        if not patterns or any(_is_named(cell, each) for each in patterns)
+    ]
+
+
+def _is_named(cell: Cell, pattern: str) -> bool:
+    """Return True if each part of a pattern is that of a cell, or '*'."""
+    parts = pattern.split('-')
+    pairs = zip(parts, cell, strict=False)
+    return len(parts) <= len(cell) and all(a in ('*', b) for a, b in pairs)

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m test.faults.mutations``: show that cells find broken code.
+
+Each mutation changes a copy of the package, with which servers, daemons and
+commands of its cells run. The first cell with a wrong answer has found it.
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+RESULTS = Path('.faults/mutations.jsonl')
+PACKAGES = ('shardmw', 'test')
+
+
+class Mutation(NamedTuple):
+    """A change of the code that breaks a rule.
+
+    :param says: what is broken
+    :param edits: modules of the package, what to replace once and by what
+    :param cells: those that should find it
+    """
+
+    says: str
+    edits: tuple[tuple[str, str, str], ...]
+    cells: tuple[str, ...]
+
+
+MUTATIONS = {
+    'one-tombstone': Mutation(
+        'a DELETE leaves a tombstone only where new rows go',
+        (
+            (
+                'controllers/obj.py',
+                'places = target.places_of(path.name)',
+                'places = {target.place_of(path.name)}',
+            ),
+        ),
+        ('mover-killed-reshard', 'mover-cancelled-convert'),
+    ),
+    'older-row': Mutation(
+        'of two rows of a name, a listing shows the older one',
+        (
+            (
+                'listing/rows.py',
+                '_last_modified(other) > _last_modified(text)',
+                '_last_modified(other) < _last_modified(text)',
+            ),
+        ),
+        ('mover-killed-reshard', 'mover-cancelled-convert'),
+    ),
+    'error-is-empty': Mutation(
+        'a shard that does not answer counts as empty',
+        (
+            (
+                'listing/request.py',
+                '            require_success(answers)\n'
+                '            for ask, answer in zip',
+                '            for ask, answer in zip',
+            ),
+            (
+                'listing/request.py',
+                '        if answer.is_success:\n            page.add',
+                '        if answer or rows:\n            page.add',
+            ),
+        ),
+        ('databases-slow-objects', 'databases-slow-reshard'),
+    ),
+    'stale-record': Mutation(
+        'a layout record counts as one replica has it',
+        (
+            (
+                'layout/lookup.py',
+                '                layout = self._confirm(env, path, layout, '
+                'max_age)\n            else',
+                '                pass\n            else',
+            ),
+            (
+                'layout/lookup.py',
+                'layout = self._confirm_plain(env, path, max_age)',
+                'layout = None',
+            ),
+        ),
+        ('container-killed-names', 'container-old-convert'),
+    ),
+    'one-replica': Mutation(
+        'rows that one replica has taken count as written',
+        (
+            (
+                'backend/rows.py',
+                'if taken < quorum_size(len(answers)):',
+                'if taken < 1:',
+            ),
+            (
+                'backend/rows.py',
+                'return taken == len(answers)',
+                'return True',
+            ),
+        ),
+        ('container-loop-reshard', 'container-full-reshard'),
+    ),
+    'late-rows': Mutation(
+        'what comes to the old place after the first pass is forgotten',
+        (
+            (
+                'layout/resharding.py',
+                'while self._look_through(target, sources):\n'
+                '            quiet_since',
+                'for _ in range(bool(self._look_through(target, sources))):\n'
+                '            quiet_since',
+            ),
+            (
+                'layout/resharding.py',
+                'while time.monotonic() - quiet_since < '
+                'self.options.settle_seconds',
+                'while False',
+            ),
+            (
+                'layout/adoption.py',
+                'running = self._running.get(key)\n',
+                'return False\n        running = None\n',
+            ),
+            (
+                'layout/resharding.py',
+                'return self._look_through(target, [*shards, None])',
+                'return 0',
+            ),
+        ),
+        ('container-stopped-reshard', 'container-killed-reshard'),
+    ),
+    'no-wait': Mutation(
+        'a phase begins before all proxies know of the one before',
+        (
+            (
+                'layout/resharding.py',
+                '        sleep(max(seconds, cached))\n',
+                '',
+            ),
+            (
+                'layout/resharding.py',
+                '            if root.holders == root.replicas:\n'
+                '                break\n',
+                '            break\n',
+            ),
+            (
+                'layout/resharding.py',
+                '        self.backend.forget_info(self.env, self.path)\n',
+                '',
+            ),
+        ),
+        ('mover-killed-reshard', 'mover-cancelled-reshard'),
+    ),
+    'new-place-first': Mutation(
+        'a listing reads the new place before the old one',
+        (
+            (
+                'backend/containers.py',
+                'for stage in (former, new) if stage',
+                'for stage in (new, former) if stage',
+            ),
+        ),
+        ('databases-slow-reshard', 'mover-killed-reshard'),
+    ),
+    'tombstones-of-now': Mutation(
+        'a moved row is removed with a tombstone of now',
+        (
+            (
+                'backend/rows.py',
+                '    timestamp = _moved_timestamp(listed, moved_at)\n'
+                '    return deletion',
+                '    timestamp = f\'{__import__("time").time():.5f}\'\n'
+                '    return deletion',
+            ),
+        ),
+        ('mover-cancelled-convert', 'mover-killed-unshard'),
+    ),
+    'misplaced-tombstone': Mutation(
+        'the tombstone of a DELETE goes to the root',
+        (
+            (
+                'controllers/obj.py',
+                'if target.layout.written:',
+                "if target.layout.written and req.method != 'DELETE':",
+            ),
+        ),
+        ('memcached-killed-objects',),
+    ),
+    'rows-not-moved': Mutation(
+        'the last row of each page is not moved',
+        (
+            (
+                'layout/passes.py',
+                'for row in [*agreed, *existing]:',
+                'for row in [*agreed, *existing][:-1]:',
+            ),
+        ),
+        ('mover-killed-reshard', 'proxy-stopped-reshard'),
+    ),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        'python -m test.faults.mutations', description=__doc__
+    )
+    parser.add_argument('names', nargs='*', help='mutations (all)')
+    parser.add_argument('--seconds', default='40')
+    parser.add_argument('--results', type=Path, default=RESULTS)
+    options = parser.parse_args()
+    options.results.parent.mkdir(parents=True, exist_ok=True)
+    missed = 0
+    for name in options.names or MUTATIONS:
+        cell, what = found(MUTATIONS[name], options.seconds)
+        missed += not cell
+        result = {'mutation': name, 'cell': cell, 'what': what}
+        print(json.dumps(result), flush=True)
+        with options.results.open('a') as file:
+            print(json.dumps(result), file=file)
+    return bool(missed)
+
+
+def found(mutation: Mutation, seconds: str) -> tuple[str, str]:
+    """Return the first cell that finds a mutation, and what it has seen.
+
+    :returns: empty texts if none does
+    """
+    with tempfile.TemporaryDirectory(prefix='mutation-') as name:
+        folder = Path(name)
+        for package in PACKAGES:
+            shutil.copytree(ROOT / package, folder / package)
+        for module, old, new in mutation.edits:
+            path = folder / 'shardmw' / module
+            path.write_text(mutated(path.read_text(), old, new))
+        for cell in mutation.cells:
+            results = folder / 'results'
+            subprocess.run(
+                (sys.executable, '-m', 'test.faults', cell)
+                + ('--seconds', seconds, '--results', str(results)),
+                cwd=folder,
+                stdout=subprocess.DEVNULL,
+            )
+            line = results.read_text().splitlines()[-1]
+            sharded = json.loads(line)['sharded']
+            seen = {
+                'lost objects': sharded['lost'],
+                'wrong answers': sharded['wrong'],
+                'problems afterwards': len(sharded['problems']),
+            }
+            if any(seen.values()):
+                text = ', '.join(
+                    f'{n} {what}' for what, n in seen.items() if n
+                )
+                return cell, text
+    return '', ''
+
+
+def mutated(text: str, old: str, new: str) -> str:
+    """Return a module's text with one change.
+
+    :raises ValueError: if what to change is not in it, or more than once
+    """
+    if text.count(old) != 1:
+        raise ValueError(f'{text.count(old)} times in the module: {old!r}')
+    return text.replace(old, new)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

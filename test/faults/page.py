@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of ``doc/reliability.md``, from the results of runs. Pure."""
+
+from collections.abc import Iterable
+
+KINDS = ('plain', 'sharded')
+HEAD = (
+    'what is hit',
+    'how',
+    'cells',
+    'operations',
+    'acknowledged writes',
+    'lost',
+    'wrong',
+    'refused, plain',
+    'refused, sharded',
+    'well after, plain',
+    'well after, sharded',
+)
+
+
+def table(results: Iterable[dict]) -> str:
+    """Return the table of some cells, a line for what is hit and how."""
+    rows: dict[tuple[str, str], list[dict]] = {}
+    for result in results:
+        what, how, _ = result['cell'].split('-')
+        rows.setdefault((what, how), []).append(result)
+    lines = [_cells(*key, cells) for key, cells in rows.items()]
+    everything = [result for cells in rows.values() for result in cells]
+    lines.append(_cells('all', '', everything))
+    return _markdown(HEAD, lines)
+
+
+def mutation_table(found: Iterable[dict], says: dict[str, str]) -> str:
+    """Return the table of mutations, the last result of each.
+
+    :param says: what each mutation breaks
+    """
+    last = {each['mutation']: each for each in found}
+    return _markdown(
+        ('mutation', 'found by', 'with'),
+        [
+            (says[name], last[name]['cell'] or 'no cell', last[name]['what'])
+            for name in says
+            if name in last
+        ],
+    )
+
+
+def put_in(page: str, name: str, text: str) -> str:
+    """Return a page with a text between the marks of a name.
+
+    :raises ValueError: if it has no such marks
+    """
+    begin, end = f'<!-- {name}: begin -->', f'<!-- {name}: end -->'
+    before, found, rest = page.partition(begin)
+    if not found or end not in rest:
+        raise ValueError(f'the page has no {begin} and {end}')
+    return f'{before}{begin}\n\n{text}\n{end}{rest.partition(end)[2]}'
+
+
+def _cells(what: str, how: str, results: list[dict]) -> tuple[str, ...]:
+    outcomes = [result[kind] for result in results for kind in KINDS]
+
+    def total(name: str) -> str:
+        return f'{sum(each[name] for each in outcomes):,}'
+
+    def of_kind(kind: str) -> tuple[str, str]:
+        found = [result[kind] for result in results]
+        refused = sum(sum(each['refused'].values()) for each in found)
+        share = refused / max(1, sum(each['operations'] for each in found))
+        longest = max(each['well_seconds'] for each in found)
+        return f'{share:.1%}', f'{longest:.0f} s'
+
+    (plain, plain_well), (sharded, sharded_well) = map(of_kind, KINDS)
+    return (
+        what,
+        how,
+        str(len(results)),
+        total('operations'),
+        total('acknowledged'),
+        total('lost'),
+        total('wrong'),
+        plain,
+        sharded,
+        plain_well,
+        sharded_well,
+    )
+
+
+def _markdown(head: tuple[str, ...], lines: list[tuple[str, ...]]) -> str:
+    marks = ['---' if number < 2 else '---:' for number in range(len(head))]
+    return ''.join(
+        f'| {" | ".join(line)} |\n' for line in [head, marks, *lines]
+    )

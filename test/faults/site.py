@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cluster that cells run on."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from shardmw.saio import Cluster, ClusterOptions
+from shardmw.saio.commands import memcached_command
+from shardmw.saio.ports import PortReservations
+from test.faults import edge
+from test.functional.client import Client
+from test.functional.extra_proxy import HOST
+from test.functional.operating import SECTION, Admin
+
+ROOT = Path(__file__).parents[2]
+USER = 'admin:admin'
+NODES = (1, 2, 3)
+
+#: Containers of so many objects are limited to so many writes a second.
+LIMITED_FROM, WRITES_A_SECOND = 200, 40
+
+SETTINGS = {
+    **edge.SETTINGS,
+    # Tokens need no memcached.
+    'tempauth.fernet_key_any': 'c2hhcmRtdy1zYWlvLXRlc3RzLW9ubHktbm8tc2VjcmU=',
+    'tempauth.active_fernet_key_id': 'any',
+    # Proxies cache little, and give up slow servers soon. They wait for all
+    # replicas that answer, so that an acknowledged write can be read at once.
+    'proxy-server.recheck_container_existence': '1',
+    'proxy-server.recheck_account_existence': '1',
+    'proxy-server.node_timeout': '2.5',
+    'proxy-server.recoverable_node_timeout': '1',
+    'proxy-server.post_quorum_timeout': '10',
+    'proxy-server.error_suppression_limit': '5',
+    'proxy-server.error_suppression_interval': '2',
+    # An object server whose container server hangs must answer in time, or
+    # proxies leave it out, and its objects become old ones. Connections have
+    # saio's long timeouts: a server that hangs accepts them, and on a busy
+    # machine a short one would put rows off.
+    'object-server.node_timeout': '1.5',
+    'object-server.container_update_timeout': '2',
+    'container-server.node_timeout': '1.5',
+    'shardmw-resharder.settle_seconds': '2',
+    'shardmw-resharder.interval': '5',
+    **{
+        f'{daemon}.{name}': value
+        for daemon in (
+            'account-replicator',
+            'container-replicator',
+            'container-updater',
+            'object-replicator',
+            'object-updater',
+            'object-expirer',
+        )
+        for name, value in {'interval': '5', 'node_timeout': '3'}.items()
+    },
+    f'shardmw.container_ratelimit_{LIMITED_FROM}': str(WRITES_A_SECOND),
+    'shardmw.max_sleep_time_seconds': '2',
+}
+
+STORAGE_DAEMONS = {
+    'account': ('account-replicator',),
+    'container': ('container-replicator', 'container-updater'),
+    'object': ('object-replicator', 'object-updater'),
+}
+CLUSTER_DAEMONS = ('object-expirer', SECTION)
+
+#: How long a daemon gets to end.
+END_SECONDS = 5
+
+
+class Site:
+    """An embedded Swift with two proxies, three replicas and all daemons.
+
+    :param path: its folder
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._processes: dict[str, subprocess.Popen] = {}
+        self._ports: list[int] = []
+        self.cluster = Cluster(path / 'cluster')
+
+    def __enter__(self) -> 'Site':
+        try:
+            self._start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _start(self) -> None:
+        os.environ['PYTHONPATH'] = str(ROOT)
+        with PortReservations() as reservations:
+            self._ports = [reservations.pick() for _ in range(2)]
+        for number in (1, 2):
+            self.start(f'memcached-{number}')
+        servers = ','.join(f'{HOST}:{port}' for port in self._ports)
+        settings = {**SETTINGS, 'memcache.memcache_servers': servers}
+        self.cluster = Cluster(
+            self.path / 'cluster',
+            ClusterOptions(2, len(NODES), settings=settings),
+        )
+        self.cluster.up()
+        self.admin = Admin(self.cluster)
+        key = self.cluster.users[USER]
+        self._login = Client.login(self.cluster.auth_url, USER, key)
+        for kind, daemons in STORAGE_DAEMONS.items():
+            for daemon in daemons:
+                for node in NODES:
+                    self._serve(daemon, f'{kind}-{node}')
+        for daemon in CLUSTER_DAEMONS:
+            self._serve(daemon, daemon)
+
+    def __exit__(self, *exc_info: object) -> None:
+        for process in self._processes.values():
+            process.send_signal(signal.SIGCONT)
+            process.terminate()
+        for process in self._processes.values():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(END_SECONDS)
+            process.kill()
+            process.wait()
+        self.cluster.down()
+
+    def client(self, account: str, proxy: int) -> Client:
+        """Return somebody who may do everything in an account.
+
+        :param proxy: 0 or 1
+        """
+        url = f'{self.cluster.proxy_urls[proxy]}/v1/{account}'
+        return Client(url, self._login.token)
+
+    def kill(self, server: str) -> None:
+        """Kill a server without warning."""
+        if server in self._processes:
+            self._processes[server].kill()
+            self._processes.pop(server).wait()
+            return
+        for pid in self.pids(server):
+            os.kill(pid, signal.SIGKILL)
+
+    def start(self, server: str) -> None:
+        """Start a server that was killed."""
+        if server.startswith('memcached-'):
+            port = self._ports[int(server[-1]) - 1]
+            self._run(server, memcached_command(port, 'root'))
+        else:
+            self.cluster.start(server)
+
+    def signal(self, server: str, number: int) -> None:
+        """Send a signal to all processes of a server."""
+        for pid in self.pids(server):
+            os.kill(pid, number)
+
+    def pids(self, server: str) -> list[int]:
+        """Return the processes of a server."""
+        if server in self._processes:
+            return [self._processes[server].pid]
+        return [
+            each.pid
+            for each in self.cluster.status()
+            if each.server.name == server and each.pid
+        ]
+
+    def devices(self) -> list[Path]:
+        """Return the folders of all devices, by node."""
+        return [
+            self.cluster.devices_path / str(node) / f'sdb{node}'
+            for node in NODES
+        ]
+
+    @contextlib.contextmanager
+    def daemons_stopped(self) -> Iterator[None]:
+        """Stop all daemons until the end of the block."""
+        daemons = [p for n, p in self._processes.items() if '@' in n]
+        for process in daemons:
+            os.killpg(process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for process in daemons:
+                os.killpg(process.pid, signal.SIGCONT)
+
+    def wipe(self) -> None:
+        """Remove all data, so that daemons have little to do."""
+        with self.daemons_stopped():
+            for device in self.devices():
+                for folder in device.iterdir():
+                    if folder.name != 'tmp':
+                        shutil.rmtree(folder, ignore_errors=True)
+
+    def disagreements(self) -> list[str]:
+        """Return what replicas do not agree on, and what is put off."""
+        found = []
+        states = [_state_of(device) for device in self.devices()]
+        for path in set().union(*states):
+            held = [state.get(path) for state in states]
+            if any(each != held[0] for each in held):
+                found.append(f'replicas differ: {path}')
+        for device in self.devices():
+            waiting = [
+                path
+                for path in device.glob('async_pending*/**/*')
+                if path.is_file()
+            ]
+            if waiting:
+                found.append(f'{len(waiting)} updates wait on {device.name}')
+        return found
+
+    def _serve(self, daemon: str, conf: str) -> None:
+        name = f'{daemon}@{conf}'
+        etc = self.cluster.swift_dir
+        log = self.cluster.path / 'log' / f'{name}.log'
+        command = [sys.executable, '-m', 'shardmw.saio.launch', 'service']
+        self._run(name, [*command, daemon, f'{etc}/{conf}.conf', str(log)])
+
+    def _run(self, name: str, command: list[str]) -> None:
+        # A process group of its own: a daemon ends all of its group.
+        with (self.path / f'{name}.out').open('ab') as output:
+            self._processes[name] = subprocess.Popen(
+                command,
+                stdout=output,
+                stderr=output,
+                cwd='/',
+                start_new_session=True,
+            )
+
+
+def _state_of(device: Path) -> dict[str, object]:
+    """Return what a device has, by the paths of objects and databases."""
+    state: dict[str, object] = {
+        str(path.relative_to(device)): True
+        for path in device.glob('objects*/*/*/*/*')
+    }
+    for kind in ('accounts', 'containers'):
+        for path in device.glob(f'{kind}/*/*/*/*.db'):
+            name, rows = _rows_of(path, kind == 'accounts')
+            if rows is not None:
+                state[name] = rows
+    return state
+
+
+def _rows_of(path: Path, is_account: bool) -> tuple[str, object]:
+    """Return the name of a database and what it lists, None if deleted."""
+    kind = 'account' if is_account else 'container'
+    row, columns = (
+        ('container', 'name, object_count, bytes_used')
+        if is_account
+        else ('object', 'name, created_at, size, etag')
+    )
+    try:
+        with contextlib.closing(
+            sqlite3.connect(f'file:{path}?mode=ro', uri=True)
+        ) as db:
+            names = "account, ''" if is_account else 'account, container'
+            (account, container, put, deleted, metadata, count) = db.execute(
+                f'SELECT {names}, put_timestamp, delete_timestamp, '  # noqa: S608
+                f'metadata, {row}_count FROM {kind}_stat'
+            ).fetchone()
+            rows = db.execute(
+                f'SELECT {columns} FROM {row} WHERE deleted = 0'  # noqa: S608
+            )
+            is_deleted = deleted >= put and not count
+            waiting = Path(f'{path}.pending')
+            is_waiting = waiting.exists() and waiting.stat().st_size
+            kept = json.loads(metadata or '{}')
+            listed = (kept, bool(is_waiting), sorted(rows))
+            name = f'{account}/{container}'
+            return name, None if is_deleted else listed
+    except (sqlite3.Error, TypeError, ValueError):
+        return str(path), 'unreadable'
+
+
+@contextlib.contextmanager
+def temporary_folder(path: Path | None) -> Iterator[Path]:
+    """Give a folder that stays if somebody has named it."""
+    if path:
+        path.mkdir(parents=True, exist_ok=True)
+        yield path
+    else:
+        with tempfile.TemporaryDirectory(prefix='faults-') as name:
+            yield Path(name)

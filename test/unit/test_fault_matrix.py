@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Test what the fault matrix consists of, and how its results are shown."""
+
+import pytest
+
+from shardmw.saio.processes import MARK
+from test.faults.edge import Edge, put_fault
+from test.faults.inject import HOW
+from test.faults.matrix import CELLS, WORKS, chosen
+from test.faults.mutations import MUTATIONS, ROOT, mutated
+from test.faults.page import mutation_table, put_in, table
+from test.faults.run import Late
+from test.history import Write
+
+
+def outcome(**fields) -> dict:
+    return {
+        'operations': 1000,
+        'acknowledged': 300,
+        'refused': {},
+        'lost': 0,
+        'wrong': 0,
+        'well_seconds': 2.4,
+        'problems': [],
+        **fields,
+    }
+
+
+def test_cells_are_distinct_and_can_be_run():
+    assert len({*CELLS}) == len(CELLS) >= 60
+    assert {cell.work for cell in CELLS} == {*WORKS}
+    assert {cell.how for cell in CELLS} == {*HOW}
+
+
+def test_cells_are_chosen_by_the_first_parts_of_their_names():
+    assert {cell.what for cell in chosen(['object'])} == {'object'}
+    assert {str(cell)[-8:] for cell in chosen(['*-*-reshard'])} == {'-reshard'}
+    assert chosen([]) == [*CELLS]
+    with pytest.raises(ValueError, match='no cell'):
+        chosen(['object-nowhere'])
+
+
+@pytest.mark.parametrize('name', MUTATIONS)
+def test_mutations_fit_the_code(name):
+    texts = {}
+    for module, old, new in MUTATIONS[name].edits:
+        text = texts.get(module) or (ROOT / 'shardmw' / module).read_text()
+        texts[module] = mutated(text, old, new)
+        compile(texts[module], module, 'exec')
+    assert chosen([*MUTATIONS[name].cells])
+
+
+def test_the_table_sums_up_what_was_hit_and_how():
+    results = [
+        {
+            'cell': f'proxy-killed-{work}',
+            'plain': outcome(refused={'GET: 503': 10}),
+            'sharded': outcome(lost=1, well_seconds=7.6),
+        }
+        for work in ('objects', 'reshard')
+    ]
+    line = '| {} | 2 | 4,000 | 1,200 | 2 | 0 | 1.0% | 0.0% | 2 s | 8 s |'
+    lines = table(results).splitlines()
+    assert lines[2:] == [
+        line.format('proxy | killed'),
+        line.format('all | '),
+    ]
+
+
+def test_the_last_result_of_a_mutation_counts():
+    found = [
+        {'mutation': 'a', 'cell': '', 'what': ''},
+        {'mutation': 'a', 'cell': 'x-y-z', 'what': '1 wrong answers'},
+    ]
+    text = mutation_table(found, {'a': 'says a', 'b': 'says b'})
+    assert text.splitlines()[2:] == ['| says a | x-y-z | 1 wrong answers |']
+
+
+def test_a_table_is_put_between_the_marks_of_a_page():
+    page = 'a <!-- x: begin --> old <!-- x: end --> b'
+    new = 'a <!-- x: begin -->\n\nnew\n<!-- x: end --> b'
+    assert put_in(page, 'x', 'new') == new
+    with pytest.raises(ValueError, match='no <!-- y'):
+        put_in(page, 'y', 'new')
+
+
+@pytest.mark.parametrize(
+    ('name', 'listed', 'stored'),
+    [
+        ('proxy-killed-objects', None, None),
+        ('container-killed-objects', 90, None),
+        ('object-killed-objects', 90, 90),
+    ],
+)
+def test_writes_of_the_time_of_a_fault_may_be_late(name, listed, stored):
+    (cell,) = chosen([name])
+    late = Late(cell, window=(20, 40), well_at=90)
+    early, meanwhile = Write('o', 'PUT', 1, 2), Write('o', 'PUT', 25, 26)
+    assert late.known(early) == early
+    known = late.known(meanwhile)
+    assert (known.listed, known.stored) == (listed, stored)
+
+
+def test_clocks_that_differ_may_change_the_order_of_writes():
+    (cell,) = chosen(['proxy-clock-objects'])
+    known = Late(cell, (20, 40), 90).known(Write('o', 'PUT', 25, 26))
+    assert (known.began, known.ended, known.listed) == (23, 28, None)
+
+
+class FakeServer:
+    """Notes the requests that reach it."""
+
+    def __init__(self) -> None:
+        self.seen = []
+
+    def __call__(self, env, start_response):
+        self.seen.append(env)
+        start_response('200 OK', [])
+        return [b'']
+
+
+@pytest.fixture
+def server() -> FakeServer:
+    return FakeServer()
+
+
+@pytest.fixture
+def ask(monkeypatch, tmp_path, server):
+    """Sends a request to a server of the name `it`, which has a fault."""
+    monkeypatch.setenv(MARK, f'{tmp_path}:it')
+    monkeypatch.setattr('time.sleep', lambda seconds: None)
+    edge = Edge(server)
+
+    def ask(fault: dict, **env: str) -> str:
+        put_fault(tmp_path, 'it', fault)
+        told = []
+        env = {'REQUEST_METHOD': 'PUT', 'PATH_INFO': '/v1/a/c/o', **env}
+        edge(env, lambda status, headers: told.append(status))
+        return told[-1]
+
+    return ask
+
+
+def test_a_full_disk_can_be_read(ask, server):
+    assert ask({'full': True}).startswith('507')
+    assert ask({'full': True}, REQUEST_METHOD='GET') == '200 OK'
+    assert ask({}) == '200 OK'
+    assert len(server.seen) == 2
+
+
+def test_nothing_comes_from_a_proxy_that_is_cut_off(ask):
+    cut = {'cut': ['7']}
+    assert ask(cut, HTTP_USER_AGENT='proxy-server 7').startswith('503')
+    assert ask(cut, HTTP_USER_AGENT='proxy-server 8') == '200 OK'
+
+
+def test_a_clock_that_is_ahead_dates_objects(ask, server):
+    assert ask({'clock': 2}) == '200 OK'
+    assert ask({'clock': 2}, PATH_INFO='/v1/a/c') == '200 OK'
+    with_time = ['HTTP_X_TIMESTAMP' in env for env in server.seen]
+    assert with_time == [True, False]
