@@ -57,7 +57,7 @@ def new_place_first() -> Iterator:
     yield mock.patch.object(
         LogicalContainer,
         'read_stages',
-        lambda target: stages(target)[::-1],
+        lambda target, *names: stages(target, *names)[::-1],
     )
     # The root is always read first.
     yield mock.patch.object(LogicalContainer, 'moves_to_root', False)
