@@ -26,6 +26,10 @@ FUNCTIONAL_JOBS = -n 4 --dist loadfile --no-loadscope-reorder
 # pytest's exit code for an option such as -k that selects no test
 NONE_IS_FINE = $(if $(PYTEST),|| [ $$? -eq 5 ])
 
+# Addresses here need no name server, and without the client for one each of
+# Swift's processes starts 0.2 s sooner.
+test: export EVENTLET_NO_GREENDNS = yes
+
 # What a few minutes have time for of Swift's own tests.
 CONFORMANCE_PART = --variants base --suites basics
 

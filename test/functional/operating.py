@@ -22,7 +22,7 @@ SAIO = 'from shardmw.commands import saio; saio()'
 SETTINGS = {
     'proxy-server.recheck_container_existence': '1',
     'proxy-server.recheck_account_existence': '1',
-    'proxy-server.node_timeout': '1',
+    'proxy-server.node_timeout': '2',
     'proxy-server.conn_timeout': '1',
     'object-server.container_update_timeout': '30',
     'shardmw-resharder.settle_seconds': '1',

@@ -20,6 +20,7 @@ from test.functional.conftest import (
 )
 
 SHOWN_COUNT = SHARD_COUNT_HEADER.lower()
+SHOWN_DEPTH = 'x-container-shard-depth'
 COUNT = {SHARD_COUNT_HEADER: str(SHARDS)}
 ANOTHER_COUNT = {SHARD_COUNT_HEADER: str(SHARDS + 1)}
 SEVEN = {SHARD_COUNT_HEADER: '7'}
@@ -522,7 +523,8 @@ class TestStatistics:
         plain = client.request(method, pair.plain)
         sharded = client.request(method, pair.sharded)
         assert sharded.status == plain.status
-        assert sharded.headers.keys() - {SHOWN_COUNT} == plain.headers.keys()
+        shown = {SHOWN_COUNT, SHOWN_DEPTH}
+        assert sharded.headers.keys() - shown == plain.headers.keys()
 
 
 OWNERS_HEADERS = {

@@ -10,14 +10,7 @@ from test.faults.matrix import chosen
 from test.faults.site import Site
 
 SECONDS = 8
-CELLS = chosen(
-    [
-        'container-stopped-reshard',
-        'container-cut-objects',
-        'object-old-objects',
-        'memcached-killed-names',
-    ]
-)
+CELLS = chosen(['container-stopped-reshard', 'object-old-objects'])
 
 
 @pytest.fixture(scope='module')

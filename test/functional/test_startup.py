@@ -140,7 +140,7 @@ class TestWrongOption:
         configuration.set('shardmw', shard_rules=f'*/ok=2, {rule}')
         assert refusal() == (
             f"shardmw: shard_rules: '{rule}': must be account/container = "
-            'shards, globs allowed'
+            'shards, or shards depth k, globs allowed'
         )
 
     def test_rule_of_more_shards_than_allowed_is_refused(
