@@ -238,7 +238,11 @@ def authorize(req: Request, acl: str | None = None):
     if 'swift.authorize' not in req.environ:
         return None
     req.acl = acl
-    return req.environ['swift.authorize'](req)
+    try:
+        return req.environ['swift.authorize'](req)
+    finally:
+        # The app goes by the newest ACL, if nobody has allowed it before.
+        req.acl = None
 
 
 def authorize_write(req: Request, info: dict):

@@ -28,7 +28,7 @@ from shardmw.backend.containers import (
 )
 from shardmw.backend.infocache import INFOCACHE_ENV, info_at_hand
 from shardmw.backend.shard_reads import ShardReads
-from shardmw.backend.turns import TURN_ENV, Turns
+from shardmw.backend.turns import TURN_ENV, WITHOUT_TURN, Turns
 from shardmw.paths import Path, parse_path
 from shardmw.placement import REGISTER, is_hidden_account, owner_of
 
@@ -275,25 +275,22 @@ class Backend:
             close_if_possible(body)
         return Answer(shard, status, HeaderKeyDict(headers), parts)
 
-    def turn(
-        self, env: dict, account: str, queue: str = ''
-    ) -> AbstractContextManager:
+    def turn(self, env: dict, account: str) -> AbstractContextManager:
         """Hold a turn to read or write many backing containers.
 
         :param env: the environment of the client's request
         :param account: the account of the logical container
-        :param queue: what waits apart from other requests of the account
         :raises NoTurn: if the request would have to wait too long
         """
         if self._turns is None:
             return nullcontext()
-        return self._turns.turn(env, account, queue)
+        return self._turns.turn(env, account)
 
     def read_turn(self, account: str, queue: str) -> AbstractContextManager:
         """Hold a turn to read one backing container.
 
         :param account: the account of the logical container
-        :param queue: that of the turn of the client's request
+        :param queue: what waits apart from other reads for the account
         """
         if self._read_turns is None:
             return nullcontext()
@@ -335,18 +332,16 @@ class Backend:
 
         :param newest: ask all replicas of each
         :returns: the answers in the order of the shards, errors included
-        :raises NoTurn: if the request would have to wait too long
         """
-        with self.turn(env, target.account):
-            reads = self.shard_reads(env, target, newest)
-            answers = [
-                answer
-                for stage in target.read_stages()
-                for answer in self.fan_out(
-                    lambda shard: reads.read(shard, 'HEAD'),
-                    [(shard,) for shard in stage],
-                )
-            ]
+        reads = self.shard_reads(env, target, newest)
+        answers = [
+            answer
+            for stage in target.read_stages()
+            for answer in self.fan_out(
+                lambda shard: reads.read(shard, 'HEAD'),
+                [(shard,) for shard in stage],
+            )
+        ]
         return sorted(answers, key=lambda answer: answer.shard)
 
     def shard_reads(
@@ -358,7 +353,7 @@ class Backend:
         """
         headers = {'X-Newest': 'true'} if newest else newest_header(env)
         base = self.owner_env(env, uncached=True)
-        queue = env.get(TURN_ENV, '')
+        queue = '' if TURN_ENV in env else WITHOUT_TURN
         return ShardReads(self, base, target, headers, queue)
 
 

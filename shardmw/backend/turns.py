@@ -21,8 +21,12 @@ from contextlib import contextmanager
 from shardmw.backend.concurrency import Event, Timeout
 from shardmw.backend.containers import BackendError
 
-#: In the environment of a request that has a turn: the queue of the turn.
+#: In the environment of a request that has a turn.
 TURN_ENV = 'shardmw.turn'
+
+#: The queue of reads for requests that have no turn, such as uploads that need
+#: the sums of a container. They do not wait for the account's listings.
+WITHOUT_TURN = 'without turn'
 
 Key = tuple[str, str]
 
@@ -83,7 +87,7 @@ class Turns:
             return
         key = account, queue
         self._take(key)
-        env[TURN_ENV] = queue
+        env[TURN_ENV] = True
         try:
             yield
         finally:

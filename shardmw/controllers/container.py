@@ -128,7 +128,12 @@ class ContainerController:
             refusal = self.accounting.listing(req, path, target.info, target)
             if refusal:
                 return refusal
-            sums = self._sum_shards(req, target)
+            with self.backend.turn(req.environ, path.account):
+                if target.layout.is_changing:
+                    # Rows may have moved while it waited.
+                    root = self._read_root(req)
+                    require_success([root])
+                sums = self._sum_shards(req, target)
             if target.moves_to_root:
                 root = self._read_root(req)
                 require_success([root])
@@ -191,9 +196,6 @@ class ContainerController:
             )
         self.logger.increment('container.GET')
         listing = ListingRequest(self.backend, req, target)
-        if listing.is_unordered(params):
-            # Before the turn: other requests may wait for the same sums.
-            self.stats.of(req.environ, target)
         with self.backend.turn(req.environ, path.account):
             return self._listed(req, path, listing, params)
 

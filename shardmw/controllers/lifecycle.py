@@ -144,11 +144,12 @@ class Lifecycle:
         refusal = change.refusal()
         if refusal:
             return Verbatim(refusal)
-        answer = self.backend.send_as_client(
-            req, to_environ(change.root_headers())
-        )
-        if answer.is_success:
-            change.write_shards()
+        with change.turn():
+            answer = self.backend.send_as_client(
+                req, to_environ(change.root_headers())
+            )
+            if answer.is_success:
+                change.write_shards()
         return Verbatim(answer)
 
     def put(self, req: Request, path: Path) -> Callable:
@@ -233,6 +234,12 @@ class Lifecycle:
             return Verbatim(refusal)
         if _asks_for_sharding(req):
             self._put_missing_shards(req, change.target, root)
+        with change.turn():
+            return Verbatim(self._put_change(req, path, root, change))
+
+    def _put_change(
+        self, req: Request, path: Path, root: RootState, change: SyncChange
+    ) -> Answer:
         if root.is_safe:
             answer = self.backend.send_as_client(
                 req, to_environ(change.root_headers())
@@ -240,12 +247,12 @@ class Lifecycle:
             if answer.status == HTTP_CREATED:
                 # It was deleted meanwhile; this PUT has created it anew.
                 self._shard_created(req, path)
-                return Verbatim(answer)
+                return answer
         else:
             answer = self._recommit(req, path, change.root_headers())
         if answer.is_success:
             change.write_shards()
-        return Verbatim(answer)
+        return answer
 
     def _sync_change(
         self, req: Request, path: Path, root: RootState, asked_at: Timestamp

@@ -20,6 +20,7 @@ each tombstone it sends a DELETE.
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
@@ -178,6 +179,15 @@ class SyncChange:
         headers = root_headers(self.settings, self.target.layout.synced)
         return {**headers, TIMESTAMP_HEADER: self._timestamp}
 
+    def turn(self) -> AbstractContextManager:
+        """Hold a turn to write the root and the shards, if any need it.
+
+        :raises NoTurn: if the request would have to wait too long
+        """
+        if not self.settings:
+            return nullcontext()
+        return self.backend.turn(self._env, self.target.account)
+
     def write_shards(self) -> None:
         """Store the settings in the shards that sync.
 
@@ -188,12 +198,11 @@ class SyncChange:
             return
         headers = shard_headers(self.target.container, self.settings)
         headers[TIMESTAMP_HEADER] = self._timestamp
-        with self.backend.turn(self._env, self.target.account):
-            answers = self.backend.fan_out(
-                lambda shard: self._post(shard, headers),
-                [(shard,) for shard in synced_shards(self.target)],
-                AT_A_TIME,
-            )
+        answers = self.backend.fan_out(
+            lambda shard: self._post(shard, headers),
+            [(shard,) for shard in synced_shards(self.target)],
+            AT_A_TIME,
+        )
         require_success(answers)
         root = read_root(self.backend, self._env, self.target.path)
         if root.record != self.target.layout:

@@ -16,7 +16,6 @@ from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.infocache import RequestState
 from shardmw.backend.memcached import SharedCache
 from shardmw.backend.requests import Backend
-from shardmw.backend.turns import NoTurn
 from shardmw.lru import LRU
 
 CACHE_KEY = 'shardmw/stats/{account}/{container}'
@@ -27,9 +26,6 @@ STALE_FACTOR = 2
 
 #: How old sums may be while the layout of the container changes.
 CHANGING_SECONDS = 5
-
-#: The queue of reads of sums.
-SUMS = 'sums'
 
 #: How many containers' sums a worker keeps.
 LOCAL_SUMS = 10_000
@@ -180,12 +176,7 @@ class SummedStats:
 
         If no shard can be read, keep the expired ones for once more.
         """
-        try:
-            # Writes do not wait for the account's listings.
-            with self.backend.turn(env, target.account, SUMS):
-                answers = self.backend.head_shards(env, target)
-        except NoTurn:
-            answers = []
+        answers = self.backend.head_shards(env, target)
         stats = estimated_total(answers)
         if expired and not any(answer.is_success for answer in answers):
             stats = expired.stats

@@ -450,6 +450,18 @@ class TestDenied:
         assert figures_in(resp) == (5, 15)
         assert names_in(resp) == NAMES
 
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_by_the_present_acl_if_a_cached_one_allows_it(
+        self, swift, filter_app, method
+    ):
+        allow_everybody_to_read(swift, filter_app)
+        head(swift, filter_app)
+        swift.direct('POST', f'/{ACCOUNT}/c', {'X-Container-Read': ''})
+        env = {'swift.authorize': read_acl_only}
+        resp = swift.send(filter_app, method, CONTAINER, env=env)
+        assert resp.status_int == 403
+        assert COUNT_HEADER not in resp.headers
+
     def test_does_not_adopt_rows(self, swift, filter_app):
         swift.put_row(f'/{ACCOUNT}/c/stray')
         get(swift, filter_app, DENIED)

@@ -7,6 +7,7 @@ import pytest
 
 from shardmw.backend.concurrency import Timeout, sleep, spawn
 from shardmw.backend.containers import SHARD_COUNT_HEADER
+from shardmw.backend.turns import WITHOUT_TURN
 from test.unit.containers import CONTAINER, create, put_sharded_row
 from test.unit.fakeswift import ACCOUNT, HIDDEN, FakeSwift, filtered
 
@@ -161,3 +162,42 @@ def test_reads_for_writes_do_not_wait_for_those_of_listings(swift):
         assert resp.status_int == 201
         assert not listing.dead
     assert listing.wait().status_int == 200
+
+
+def test_a_listing_of_a_directory_waits_for_no_upload_with_its_turn(swift):
+    app = filtered(
+        swift,
+        max_fanouts='1',
+        fanout_wait_seconds=str(PATIENCE_SECONDS),
+        container_ratelimit_0='1000',
+    )
+    create(swift, app, SHARDS, depth=1)
+    names = ['a/1', 'a/2', 'b/1']
+    for name in names:
+        put_sharded_row(swift, name)
+    Reads(swift)
+    with Timeout(PATIENCE_SECONDS):
+        upload = start(swift, app, 'PUT', f'{CONTAINER}/object')
+        listing = start(swift, app, 'GET', query='prefix=a/')
+        assert upload.wait().status_int == 201
+        resp = listing.wait()
+    assert resp.headers['X-Container-Object-Count'] == '3'
+    assert [row['name'] for row in json.loads(resp.body)] == names[:2]
+
+
+def test_sums_are_right_however_long_their_reads_wait(swift):
+    app = bounded(
+        swift,
+        bound=1,
+        fanout_wait_seconds='0.05',
+        container_ratelimit_0='1000',
+    )
+    with Timeout(PATIENCE_SECONDS):
+        with app._backend.read_turn(ACCOUNT, WITHOUT_TURN):
+            upload = start(swift, app, 'PUT', f'{CONTAINER}/object')
+            sleep(0.1)
+            assert not upload.dead
+        assert upload.wait().status_int == 201
+        query = 'allow_unordered=1'
+        resp = start(swift, app, 'GET', query=query).wait()
+    assert resp.headers['X-Container-Object-Count'] == str(len(NAMES))

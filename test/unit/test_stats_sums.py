@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import dataclasses
 import time
-from contextlib import contextmanager
 
 import pytest
 from swift.common.header_key_dict import HeaderKeyDict
@@ -9,7 +8,6 @@ from swift.common.header_key_dict import HeaderKeyDict
 from shardmw.backend.answers import Answer
 from shardmw.backend.concurrency import sleep, spawn
 from shardmw.backend.containers import LogicalContainer
-from shardmw.backend.turns import NoTurn
 from shardmw.record import Layout
 from shardmw.stats.sums import (
     CACHE_KEY,
@@ -33,15 +31,7 @@ class Backend:
     def __init__(self) -> None:
         self.reads = 0
         self.fails = False
-        self.is_busy = False
         self.status_line = '204 '
-
-    @contextmanager
-    def turn(self, _env: dict, account: str, queue: str):
-        assert queue, 'they would wait for listings'
-        if self.is_busy:
-            raise NoTurn(account, 30)
-        yield
 
     def head_shards(self, _env: dict, target: LogicalContainer):
         self.reads += 1
@@ -187,14 +177,6 @@ def test_while_no_shard_can_be_read_older_sums_stay(backend):
     backend.status_line = '503 '
     assert stats.of({}, TARGET) == ContainerStats(4, 40)
     assert backend.reads == 2
-
-
-def test_while_there_is_no_turn_to_read_them_older_sums_stay(backend):
-    stats = SummedStats(backend, 0.01)
-    stats.of({}, TARGET)
-    sleep(0.02)
-    backend.is_busy = True
-    assert stats.of({}, TARGET) == ContainerStats(4, 40)
 
 
 def test_a_shard_that_cannot_be_read_counts_like_the_mean_of_others():
