@@ -22,6 +22,7 @@ from test.functional.conftest import (
     SHARD_COUNT_HEADER,
     STRANGER,
     USER,
+    account_maker,
     logins,
     make_plain,
     make_sharded,
@@ -65,10 +66,10 @@ class Scene:
         }
         #: Clients of S3 by user.
         self.s3 = {user: s3_client(cluster, user) for user in (USER, NOBODY)}
-        other = login(OTHER_OWNER)
-        make_plain(other)
-        #: Owners of accounts without and with sharded containers.
-        self.owners = {0: other, 4: self.owner, 8: self.owner}
+        #: Accounts without and with sharded containers.
+        unsharded = account_maker(login)()
+        make_plain(unsharded)
+        self.owners = {0: unsharded, 4: self.owner, 8: self.owner}
 
     def _make(self, count: int, **headers: str) -> str:
         headers['X_Container_Read'] = GRANTED
