@@ -35,6 +35,7 @@ OPTION_NAMES = (
     'max_fanouts',
     'max_shards',
     'max_sleep_time_seconds',
+    'metric_containers',
     'rate_buffer_seconds',
     'ratelimit_proxies',
     'shard_rules',
@@ -181,6 +182,8 @@ class Options:
     :param head_cache_seconds: how old the sums may be that a HEAD of a
                                container shows, if no proxy has written to the
                                container since
+    :param metric_containers: for how many containers, the busiest ones, a
+                              process sends metrics of their own
     :param rate_limits: the rates of containers
     :param account_ratelimit: container creations and deletions a second that
                               Swift's ratelimit filter allows an account; 0
@@ -203,6 +206,7 @@ class Options:
     idle_connections: int
     stats_cache_seconds: int
     head_cache_seconds: int
+    metric_containers: int
     rate_limits: RateLimits
     account_ratelimit: float = 0
     account_ratelimit_clock_accuracy: int = 1000
@@ -272,6 +276,7 @@ def parse_options(conf: Mapping[str, str]) -> Options:
         idle_connections=_integer(conf, 'idle_connections', 4, 0, 1024),
         stats_cache_seconds=stats_cache_seconds,
         head_cache_seconds=_integer(conf, 'head_cache_seconds', 5, 0, 60),
+        metric_containers=_integer(conf, 'metric_containers', 20, 0, 1000),
         rate_limits=_rate_limits(conf, stats_cache_seconds),
     )
 

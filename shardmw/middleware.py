@@ -109,6 +109,7 @@ from shardmw.layout.adoption import Adoption
 from shardmw.layout.lookup import Layouts
 from shardmw.layout.row_targets import RowTargets
 from shardmw.layout.syncing import logical_path
+from shardmw.metrics import SILENT, Metrics, open_metrics
 from shardmw.paths import Path, parse_path
 from shardmw.pipeline import check_pipeline
 from shardmw.placement import (
@@ -135,7 +136,13 @@ READS = ('GET', 'HEAD')
 class ShardMiddleware:
     """Hands each request to the controller of its kind."""
 
-    def __init__(self, app: Callable, options: Options, logger) -> None:
+    def __init__(
+        self,
+        app: Callable,
+        options: Options,
+        logger,
+        metrics: Metrics = SILENT,
+    ) -> None:
         backend = Backend(
             app,
             logger,
@@ -147,6 +154,7 @@ class ShardMiddleware:
                 options.fanout_wait_seconds,
             ),
             Turns(math.inf, options.account_fanout_concurrency),
+            metrics,
         )
         stats = SummedStats(backend, options.stats_cache_seconds)
         account_stats = AccountStats(backend, options.head_cache_seconds)
@@ -185,7 +193,7 @@ class ShardMiddleware:
         self._info_app = None
         self._is_installed = False
         self._faces_clients = True
-        self._accounts = AccountController(app, backend, account_stats, logger)
+        self._accounts = AccountController(app, backend, account_stats)
         self._containers = ContainerController(
             app,
             backend,
@@ -195,7 +203,6 @@ class ShardMiddleware:
             stats,
             head_cache,
             accounting,
-            logger,
         )
         self._objects = ObjectController(
             app,
@@ -204,7 +211,6 @@ class ShardMiddleware:
             row_targets,
             head_cache,
             accounting,
-            logger,
         )
 
     @property
@@ -305,9 +311,8 @@ def filter_factory(global_conf: dict, **local_conf: str) -> Callable:
     conf = {**global_conf, **local_conf}
     check_option_names(local_conf)
     options = check_pipeline(conf, parse_options(conf))
-    logger = get_logger(
-        conf, log_route='shardmw', statsd_tail_prefix='shardmw'
-    )
+    logger = get_logger(conf, log_route='shardmw')
+    metrics = open_metrics(conf, logger, options.metric_containers)
     limits = options.rate_limits
     register_swift_info(
         'shardmw',
@@ -321,4 +326,4 @@ def filter_factory(global_conf: dict, **local_conf: str) -> Callable:
         container_listing_ratelimits=limits.listings.by_size,
         rate_buffer_seconds=limits.rate_buffer_seconds,
     )
-    return lambda app: ShardMiddleware(app, options, logger)
+    return lambda app: ShardMiddleware(app, options, logger, metrics)

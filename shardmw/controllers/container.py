@@ -38,6 +38,13 @@ from shardmw.listing.params import ListingParams
 from shardmw.listing.request import ListingRequest
 from shardmw.listing.rows import Rows, to_json
 from shardmw.listing_bypass import divert
+from shardmw.metrics import (
+    CONTAINER_REQUESTS,
+    FANOUT,
+    FANOUT_REFILLS,
+    FANOUT_REQUESTS,
+    LISTINGS_OF_CONTAINER,
+)
 from shardmw.paths import Path
 from shardmw.quotas.info_app import share_info
 from shardmw.ratelimit import container_rate
@@ -45,8 +52,6 @@ from shardmw.ratelimit.accounting import Accounting
 from shardmw.record import LayoutError
 from shardmw.stats.head_cache import HeadCache
 from shardmw.stats.sums import ContainerStats, SummedStats, total
-
-MILLISECONDS = 1000
 
 
 class ContainerController:
@@ -62,16 +67,15 @@ class ContainerController:
         stats: SummedStats,
         head_cache: HeadCache,
         accounting: Accounting,
-        logger,
     ) -> None:
         self.app = app
         self.backend = backend
+        self.metrics = backend.metrics
         self.layouts = layouts
         self.adoption = adoption
         self.stats = stats
         self.head_cache = head_cache
         self.accounting = accounting
-        self.logger = logger
         self._handlers = {
             'GET': self._get,
             'HEAD': self._head,
@@ -91,7 +95,7 @@ class ContainerController:
         try:
             return handler(req, path)
         except (BackendError, LayoutError) as err:
-            return unavailable(req, self.logger, err)
+            return unavailable(req, path, self.backend, err)
 
     def _get(self, req: Request, path: Path) -> Callable:
         info = self.backend.container_info(req.environ)
@@ -122,7 +126,7 @@ class ContainerController:
             return Verbatim(root)
         if root.object_count and self._adopt_strays(req, target):
             root = self._read_root(req)
-        self.logger.increment('container.HEAD')
+        self.metrics.note(CONTAINER_REQUESTS, method='HEAD')
         sums = self.head_cache.kept(req.environ, target)
         if sums is None:
             refusal = self.accounting.listing(req, path, target.info, target)
@@ -194,7 +198,7 @@ class ContainerController:
                 body='allow_unordered cannot be combined with delimiter, '
                 'path or reverse',
             )
-        self.logger.increment('container.GET')
+        self.metrics.note(CONTAINER_REQUESTS, method='GET')
         listing = ListingRequest(self.backend, req, target)
         with self.backend.turn(req.environ, path.account):
             return self._listed(req, path, listing, params)
@@ -274,12 +278,14 @@ class ContainerController:
 
     def _note_costs(self, listing: ListingRequest, started: float) -> None:
         """Count what a listing has cost, in metrics and against its rate."""
-        self.logger.timing(
-            'fanout.time', (time.monotonic() - started) * MILLISECONDS
+        target, seconds = listing.target, time.monotonic() - started
+        self.metrics.note(FANOUT, seconds)
+        self.metrics.note(FANOUT_REQUESTS, listing.request_count)
+        self.metrics.note(FANOUT_REFILLS, listing.refills)
+        self.metrics.note_of(
+            target.account, target.container, LISTINGS_OF_CONTAINER, seconds
         )
-        self.logger.update_stats('fanout.requests', listing.request_count)
-        self.logger.update_stats('fanout.refills', listing.refills)
-        self.accounting.more_of_listing(listing.target, listing.rounds - 1)
+        self.accounting.more_of_listing(target, listing.rounds - 1)
 
     def _sum_shards(
         self, req: Request, target: LogicalContainer
@@ -287,7 +293,7 @@ class ContainerController:
         asked = time.monotonic()
         answers = self.backend.head_shards(req.environ, target)
         require_success(answers)
-        self.logger.update_stats('fanout.requests', len(answers) + 1)
+        self.metrics.note(FANOUT_REQUESTS, len(answers) + 1)
         self.head_cache.keep(req.environ, target, answers, asked)
         return total(answers)
 

@@ -17,6 +17,15 @@ from shardmw.backend.memcached import SharedCache
 from shardmw.backend.requests import Backend
 from shardmw.config import RateLimits
 from shardmw.lru import LRU
+from shardmw.metrics import (
+    DELAYED,
+    DELAYED_OF_CONTAINER,
+    LISTING_KIND,
+    REFUSED,
+    REFUSED_OF_CONTAINER,
+    WRITE_KIND,
+    Metric,
+)
 from shardmw.paths import Path
 from shardmw.ratelimit.gcra import MICROSECONDS, Limit
 from shardmw.ratelimit.slots import SlotAllocator
@@ -24,8 +33,6 @@ from shardmw.ratelimit.worker_state import MaxWaitExceededError
 
 WRITES_KEY = 'shardmw/ratelimit/{account}/{container}'
 LISTINGS_KEY = 'shardmw/ratelimit_listing/{account}/{container}'
-
-MILLISECONDS = 1000
 
 #: In an account's sysmeta, as for Swift's ratelimit filter.
 ACCOUNT_FLAG = 'global-write-ratelimit'
@@ -52,7 +59,7 @@ class RateLimiter:
         self.backend = backend
         self.limits = limits
         self.logger = logger
-        self._slots = SlotAllocator(logger)
+        self._slots = SlotAllocator(logger, backend.metrics)
         self._growth = GrowthEstimate(limits.workers, limits.size_seconds)
         # The flags of accounts, each with the time when it expires.
         self._flags = LRU(FLAG_COUNT)
@@ -141,9 +148,9 @@ class RateLimiter:
             if not can_refuse:
                 self._slots.add_backlog(key, 1)
                 return None
-            return self._refuse(req, err, limit)
+            return self._refuse(req, path, err, limit)
         if wait > 0:
-            self._sleep(req, wait / MICROSECONDS)
+            self._sleep(req, path, wait / MICROSECONDS)
         return None
 
     def _limit(self, rate: float) -> Limit:
@@ -168,9 +175,9 @@ class RateLimiter:
         return flag
 
     def _refuse(
-        self, req: Request, err: MaxWaitExceededError, limit: Limit
+        self, req: Request, path: Path, err: MaxWaitExceededError, limit: Limit
     ) -> Response:
-        self.logger.increment('ratelimit.refused')
+        self._note(path, REFUSED, REFUSED_OF_CONTAINER)
         self.logger.error(
             'shardmw: 498 for %s %s: would wait %s, max_sleep_time_seconds '
             'is %s',
@@ -187,8 +194,8 @@ class RateLimiter:
             request=req,
         )
 
-    def _sleep(self, req: Request, wait: float) -> None:
-        self.logger.timing('ratelimit.sleep', wait * MILLISECONDS)
+    def _sleep(self, req: Request, path: Path, wait: float) -> None:
+        self._note(path, DELAYED, DELAYED_OF_CONTAINER, wait)
         longest_unlogged = self.limits.log_sleep_time_seconds
         if longest_unlogged and wait > longest_unlogged:
             self.logger.warning(
@@ -198,6 +205,24 @@ class RateLimiter:
                 wait,
             )
         sleep(wait)
+
+    def _note(
+        self,
+        path: Path,
+        metric: Metric,
+        of_container: Metric,
+        value: float = 1,
+    ) -> None:
+        """Send a metric of all containers, and that of a request's own.
+
+        :param path: the path of the request: that of an object for a write
+        """
+        kind = WRITE_KIND if path.name else LISTING_KIND
+        metrics = self.backend.metrics
+        metrics.note(metric, value, kind=kind)
+        metrics.note_of(
+            path.account, path.container, of_container, value, kind=kind
+        )
 
 
 def write_key(account: str, container: str) -> str:
