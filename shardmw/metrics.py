@@ -26,6 +26,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 from urllib.parse import quote
 
+# It must come first: it and statsd_client import each other.
+import swift.common.utils  # noqa: F401
 from swift.common.statsd_client import (
     get_labeled_statsd_client,
     get_statsd_client,
@@ -93,34 +95,46 @@ FALLBACK = Metric('shardmw_ratelimit_fallback', 'ratelimit.fallback', COUNTER)
 
 # The filter: one of the busiest containers.
 
-OF_CONTAINER = 'top.{account}.{container}.'
 WRITES_OF_CONTAINER = Metric(
-    'shardmw_top_writes', f'{OF_CONTAINER}writes', COUNTER
+    'shardmw_top_writes', 'top.writes.{account}.{container}', COUNTER
 )
 LISTINGS_OF_CONTAINER = Metric(
-    'shardmw_top_listing', f'{OF_CONTAINER}listing', TIMER
+    'shardmw_top_listing', 'top.listing.{account}.{container}', TIMER
 )
 DELAYED_OF_CONTAINER = Metric(
-    'shardmw_top_delayed', f'{OF_CONTAINER}delayed.{{kind}}', TIMER
+    'shardmw_top_delayed', 'top.delayed.{account}.{container}.{kind}', TIMER
 )
 REFUSED_OF_CONTAINER = Metric(
-    'shardmw_top_refused', f'{OF_CONTAINER}refused.{{kind}}', COUNTER
+    'shardmw_top_refused', 'top.refused.{account}.{container}.{kind}', COUNTER
 )
 UNAVAILABLE_OF_CONTAINER = Metric(
-    'shardmw_top_unavailable', f'{OF_CONTAINER}unavailable.{{cause}}', COUNTER
+    'shardmw_top_unavailable',
+    'top.unavailable.{account}.{container}.{cause}',
+    COUNTER,
 )
 
-# The daemon: changes of layout, and the containers with the fullest databases.
+# The daemon: changes of layout.
 
 CHANGES = Metric('shardmw_reshard_changes', 'reshard.changes.{process}', GAUGE)
 RESHARDED_ROWS = Metric('shardmw_reshard_rows', 'reshard.rows', COUNTER)
-MOVED = Metric('shardmw_reshard_moved', f'{OF_CONTAINER}moved', GAUGE)
-TO_MOVE = Metric('shardmw_reshard_to_move', f'{OF_CONTAINER}to_move', GAUGE)
-WAITING = Metric('shardmw_reshard_waiting', f'{OF_CONTAINER}waiting', GAUGE)
+MOVED = Metric(
+    'shardmw_reshard_moved', 'reshard.moved.{account}.{container}', GAUGE
+)
+TO_MOVE = Metric(
+    'shardmw_reshard_to_move', 'reshard.to_move.{account}.{container}', GAUGE
+)
+WAITING = Metric(
+    'shardmw_reshard_waiting', 'reshard.waiting.{account}.{container}', GAUGE
+)
+
+# The daemon: the containers with the fullest databases.
+
 ROWS_LIMIT = Metric('shardmw_rows_per_shard', 'rows_per_shard', GAUGE)
-FULLEST = Metric('shardmw_top_rows', f'{OF_CONTAINER}rows', GAUGE)
-SHARDS = Metric('shardmw_top_shards', f'{OF_CONTAINER}shards', GAUGE)
-SKEW = Metric('shardmw_top_skew', f'{OF_CONTAINER}skew', GAUGE)
+FULLEST = Metric('shardmw_top_rows', 'top.rows.{account}.{container}', GAUGE)
+SHARDS = Metric(
+    'shardmw_top_shards', 'top.shards.{account}.{container}', GAUGE
+)
+SKEW = Metric('shardmw_top_skew', 'top.skew.{account}.{container}', GAUGE)
 
 #: Values of the label ``kind`` of ADOPTED.
 STRAY, LATE = 'stray', 'late'

@@ -111,7 +111,7 @@ def test_a_503_is_counted_by_its_cause(reason, cause):
     unavailable(REQUEST, CONTAINER, backend, reason)
     assert logger.counts == {
         f'unavailable.{cause}': 1,
-        f'top.a.%E2%98%83.unavailable.{cause}': 1,
+        f'top.unavailable.a.%E2%98%83.{cause}': 1,
     }
 
 

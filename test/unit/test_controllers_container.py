@@ -158,7 +158,7 @@ class TestListing:
         assert counts['container.GET'] == 1
         assert counts['fanout.requests'] == 1 + SHARDS
         assert counts['fanout.time'] == 1
-        assert counts['top.AUTH_test.c.listing'] == 1
+        assert counts['top.listing.AUTH_test.c'] == 1
 
     def test_may_take_the_bypass_of_other_filters(self, swift, filter_app):
         bypass = Bypass(CONTAINER)
@@ -486,7 +486,7 @@ class TestShardThatFails:
         assert line.endswith('/v1/AUTH_test/c: backing: shard 2 answered 503')
         counts = filter_app._logger.counts
         assert counts['unavailable.shard'] == 1
-        assert counts['top.AUTH_test.c.unavailable.shard'] == 1
+        assert counts['top.unavailable.AUTH_test.c.shard'] == 1
 
     def test_as_it_is_missing_is_a_503(self, swift, send):
         for name in NAMES:
