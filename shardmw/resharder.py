@@ -351,10 +351,12 @@ class Resharder(Daemon):
             self._note_change(key, progress)
 
     def _note_change(self, key: tuple[str, str], progress: Progress) -> None:
-        self.metrics.note_of(*key, WAITING, int(bool(progress.problem)))
-        self.metrics.note_of(*key, MOVED, progress.moved)
+        metrics, (account, container) = self.metrics, key
+        is_waiting = int(bool(progress.problem))
+        metrics.note_of(account, container, WAITING, is_waiting)
+        metrics.note_of(account, container, MOVED, progress.moved)
         if progress.total is not None:
-            self.metrics.note_of(*key, TO_MOVE, progress.total)
+            metrics.note_of(account, container, TO_MOVE, progress.total)
 
     def _begin_changes(self) -> None:
         """Announce the changes that the rows of containers ask for."""

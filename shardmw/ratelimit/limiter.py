@@ -24,7 +24,6 @@ from shardmw.metrics import (
     REFUSED,
     REFUSED_OF_CONTAINER,
     WRITE_KIND,
-    Metric,
 )
 from shardmw.paths import Path
 from shardmw.ratelimit.gcra import MICROSECONDS, Limit
@@ -177,7 +176,11 @@ class RateLimiter:
     def _refuse(
         self, req: Request, path: Path, err: MaxWaitExceededError, limit: Limit
     ) -> Response:
-        self._note(path, REFUSED, REFUSED_OF_CONTAINER)
+        metrics, kind = self.backend.metrics, _kind(path)
+        metrics.note(REFUSED, kind=kind)
+        metrics.note_of(
+            path.account, path.container, REFUSED_OF_CONTAINER, kind=kind
+        )
         self.logger.error(
             'shardmw: 498 for %s %s: would wait %s, max_sleep_time_seconds '
             'is %s',
@@ -195,7 +198,15 @@ class RateLimiter:
         )
 
     def _sleep(self, req: Request, path: Path, wait: float) -> None:
-        self._note(path, DELAYED, DELAYED_OF_CONTAINER, wait)
+        metrics, kind = self.backend.metrics, _kind(path)
+        metrics.note(DELAYED, wait, kind=kind)
+        metrics.note_of(
+            path.account,
+            path.container,
+            DELAYED_OF_CONTAINER,
+            wait,
+            kind=kind,
+        )
         longest_unlogged = self.limits.log_sleep_time_seconds
         if longest_unlogged and wait > longest_unlogged:
             self.logger.warning(
@@ -206,23 +217,13 @@ class RateLimiter:
             )
         sleep(wait)
 
-    def _note(
-        self,
-        path: Path,
-        metric: Metric,
-        of_container: Metric,
-        value: float = 1,
-    ) -> None:
-        """Send a metric of all containers, and that of a request's own.
 
-        :param path: the path of the request: that of an object for a write
-        """
-        kind = WRITE_KIND if path.name else LISTING_KIND
-        metrics = self.backend.metrics
-        metrics.note(metric, value, kind=kind)
-        metrics.note_of(
-            path.account, path.container, of_container, value, kind=kind
-        )
+def _kind(path: Path) -> str:
+    """Return the kind of a request, for metrics.
+
+    :param path: its path: that of an object for a write
+    """
+    return WRITE_KIND if path.name else LISTING_KIND
 
 
 def write_key(account: str, container: str) -> str:
