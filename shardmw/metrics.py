@@ -47,7 +47,7 @@ PERIOD_SECONDS = 60
 #: How many containers a process counts the requests of.
 COUNTED = 10_000
 
-#: The options that say where metrics go, and with labels or without.
+#: The option without which Swift sends no metrics.
 HOST_OPTION = 'log_statsd_host'
 
 
@@ -230,7 +230,9 @@ class Metrics:
         **labels: str,
     ) -> None:
         """Send a metric of a container if that is one of the busiest."""
-        if self.is_on and self._busiest.has(account, container):
+        if not (self.is_on and self.containers):
+            return
+        if self._busiest.has(account, container):
             self.note(
                 metric, value, **container_labels(account, container), **labels
             )

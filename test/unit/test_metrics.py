@@ -36,7 +36,7 @@ PROJECT = Path(__file__).parents[2]
 DOCUMENTATION = PROJECT / 'doc' / 'metrics.md'
 PROMETHEUS = PROJECT / 'etc' / 'prometheus'
 DASHBOARD = PROJECT / 'etc' / 'grafana' / 'shardmw.json'
-ALERT_TESTS = PROJECT / 'test' / 'prometheus-alerts.yml'
+ALERT_TESTS = PROMETHEUS / 'alerts-test.yml'
 
 METRICS = {
     constant: value
