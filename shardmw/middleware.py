@@ -85,7 +85,8 @@ The rooms of this house
 ``controllers`` handle one kind of request each. They use ``ratelimit``,
 ``quotas``, ``listing`` and ``layout``; these use ``stats``; all use
 ``backend``, the seam to Swift, and ``metrics``, which names what they tell
-statsd. ``placement``, ``paths``, ``record`` and ``lru`` are pure. Dependencies point in that order only.
+statsd. ``placement``, ``paths``, ``record`` and ``lru`` are pure. Dependencies
+point in that order only.
 """
 
 import math

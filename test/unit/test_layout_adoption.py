@@ -189,6 +189,7 @@ class TestLateRows:
         put_root(swift)
         assert proxy.look() is True
         assert listed(swift) == late
+        assert proxy.logger.counts == {'adopted.late': len(late)}
 
     def test_leave_no_backing_container_behind(self, swift, proxy, late):
         put_root(swift)
