@@ -188,6 +188,17 @@ class TestBusiest:
         asked = [busiest.has('a', name) for name in 'xyz']
         assert asked == [False, True, True]
 
+    def test_are_forgotten_when_others_had_more_in_a_period(self):
+        clock = Clock()
+        busiest = Busiest(1, clock)
+        for name in 'xxxxx':
+            busiest.has('a', name)
+        clock.now = PERIOD_SECONDS
+        for name in 'xyy':
+            busiest.has('a', name)
+        clock.now = 2 * PERIOD_SECONDS
+        assert [busiest.has('a', name) for name in 'xy'] == [False, True]
+
     def test_leave_room_for_others_if_they_are_few(self):
         clock = Clock()
         busiest = Busiest(2, clock)
