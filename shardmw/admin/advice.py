@@ -65,6 +65,8 @@ class Listed:
 class Fullest:
     """Keeps the containers with the fullest databases of many.
 
+    Those whose layout changes are left out: their rows are in two places.
+
     :param count: how many to keep
     """
 
@@ -81,7 +83,7 @@ class Fullest:
     def among(self, containers: Iterable[Listed]) -> Iterator[Listed]:
         """Pass containers on, and keep the fullest."""
         for each in containers:
-            if not each.problem:
+            if not (each.problem or each.phase):
                 entry = (each.fullest, each.account, each.container, each)
                 heapq.heappush(self._kept, entry)
             if len(self._kept) > self._count:

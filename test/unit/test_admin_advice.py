@@ -116,9 +116,12 @@ def test_the_fullest_containers_are_kept_and_all_are_passed_on(found, count):
     assert kept == sorted(found, reverse=True)[:count]
 
 
-def test_a_container_that_cannot_be_read_is_not_among_the_fullest():
+@pytest.mark.parametrize(
+    'state', [{'problem': 'no answer'}, {'phase': 'moving'}]
+)
+def test_a_container_whose_rows_are_unknown_is_not_among_the_fullest(state):
     fullest = Fullest(2)
-    list(fullest.among([Listed('a', 'c', 0, 9, 0, 9, 'no answer')]))
+    list(fullest.among([Listed('a', 'c', 0, 9, 0, 9, **state)]))
     assert fullest.containers == []
 
 
