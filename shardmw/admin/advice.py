@@ -49,10 +49,14 @@ class Listed:
 
     @property
     def skew(self) -> float:
-        """Return the rows of the fullest shard by the mean; 1 if plain."""
+        """Return the rows of the fullest shard by the mean; 1 if plain.
+
+        What accounts list of root and shards may be of different times, and
+        then seem to be less.
+        """
         if not (self.shards and self.objects):
             return 1.0
-        return self.fullest * self.shards / self.objects
+        return max(1.0, self.fullest * self.shards / self.objects)
 
     @property
     def is_uneven(self) -> bool:

@@ -127,7 +127,13 @@ def test_a_container_whose_rows_are_unknown_is_not_among_the_fullest(state):
 
 @pytest.mark.parametrize(
     ('shards', 'objects', 'full', 'expected'),
-    [(0, 9, 9, 1), (4, 0, 0, 1), (4, 400, 100, 1), (4, 400, 300, 3)],
+    [
+        (0, 9, 9, 1),
+        (4, 0, 0, 1),
+        (4, 400, 100, 1),
+        (4, 400, 300, 3),
+        (4, 400, 50, 1),
+    ],
 )
 def test_the_skew_is_that_of_the_fullest_shard(
     shards, objects, full, expected
