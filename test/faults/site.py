@@ -63,6 +63,9 @@ SETTINGS = {
         )
         for name, value in {'interval': '5', 'node_timeout': '3'}.items()
     },
+    # It starts a process for each partition of each device.
+    'container-updater.interval': '12',
+    'object-updater.interval': '8',
     f'shardmw.container_ratelimit_{LIMITED_FROM}': str(WRITES_A_SECOND),
     'shardmw.max_sleep_time_seconds': '2',
 }
