@@ -16,7 +16,7 @@ from test.hostile.making import Hostile, Maker
 from test.hostile.playing import SETTINGS, Player, failures_in_logs
 
 CORPUS = Path(hostile.__file__).parent / 'corpus.jsonl'
-SEED, REQUESTS = 1, 400
+SEED, REQUESTS = 1, 200
 
 
 @pytest.fixture(scope='module')
