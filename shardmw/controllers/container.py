@@ -222,7 +222,9 @@ class ContainerController:
         listing = ListingRequest(self.backend, req, target)
         with self._without_memcached(req):
             root = listing.read_root()
-        if not root.is_success or listing.root_has_rows:
+        if not root.is_success:
+            return self._refused_by_root(req, path, root)
+        if listing.root_has_rows:
             return None
         present = self._target_of(req, path, root)
         if present is None or present.layout != target.layout:

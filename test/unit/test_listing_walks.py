@@ -132,8 +132,10 @@ class TestWalk:
         walk(swift, filter_app)
         swift.register('GET', CONTAINER, 503)
         query = f'limit={LIMIT}&marker={KEPT}&format=json'
+        forget_requests(swift)
         answer = swift.send(filter_app, 'GET', CONTAINER, query=query)
         assert answer.status_int == 503
+        assert len(swift.calls) == 1
 
 
 class Container:
