@@ -40,6 +40,7 @@ OPTION_NAMES = (
     'ratelimit_proxies',
     'shard_rules',
     'stats_cache_seconds',
+    'walk_cache_seconds',
 )
 OPTION_PREFIXES = (RATELIMIT_PREFIX, LISTING_RATELIMIT_PREFIX)
 
@@ -184,6 +185,9 @@ class Options:
                                container since
     :param metric_containers: for how many containers, the busiest ones, a
                               process sends metrics of their own
+    :param walk_cache_seconds: how long pages that were read ahead for a walk
+                               are kept, if no proxy has written to the
+                               container since; 0: none are read ahead
     :param rate_limits: the rates of containers
     :param account_ratelimit: container creations and deletions a second that
                               Swift's ratelimit filter allows an account; 0
@@ -207,6 +211,7 @@ class Options:
     stats_cache_seconds: int
     head_cache_seconds: int
     metric_containers: int
+    walk_cache_seconds: int
     rate_limits: RateLimits
     account_ratelimit: float = 0
     account_ratelimit_clock_accuracy: int = 1000
@@ -277,6 +282,7 @@ def parse_options(conf: Mapping[str, str]) -> Options:
         stats_cache_seconds=stats_cache_seconds,
         head_cache_seconds=_integer(conf, 'head_cache_seconds', 5, 0, 60),
         metric_containers=_integer(conf, 'metric_containers', 20, 0, 1000),
+        walk_cache_seconds=_integer(conf, 'walk_cache_seconds', 0, 0, 60),
         rate_limits=_rate_limits(conf, stats_cache_seconds),
     )
 

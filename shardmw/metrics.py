@@ -82,6 +82,7 @@ ACCOUNT_REQUESTS = Metric(
 FANOUT = Metric('shardmw_fanout', 'fanout.time', TIMER)
 FANOUT_REQUESTS = Metric('shardmw_fanout_requests', 'fanout.requests', COUNTER)
 FANOUT_REFILLS = Metric('shardmw_fanout_refills', 'fanout.refills', COUNTER)
+LISTINGS_KEPT = Metric('shardmw_listing_kept', 'listing.kept', COUNTER)
 UNAVAILABLE = Metric('shardmw_unavailable', 'unavailable.{cause}', COUNTER)
 ADOPTED = Metric('shardmw_adopted_rows', 'adopted.{kind}', COUNTER)
 DELAYED = Metric('shardmw_ratelimit_sleep', 'ratelimit.sleep.{kind}', TIMER)

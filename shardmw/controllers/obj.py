@@ -23,6 +23,7 @@ from shardmw.backend.containers import (
 from shardmw.backend.infocache import INFOCACHE_ENV, redirected
 from shardmw.backend.requests import Backend, to_environ
 from shardmw.backend.rows import deletion, merge_rows
+from shardmw.backend.write_marks import WriteMarks
 from shardmw.layout.lookup import CONFIRMED_SECONDS, DOUBT_SECONDS, Layouts
 from shardmw.layout.row_targets import RowTargets
 from shardmw.metrics import OBJECT_REQUESTS, WRITES_OF_CONTAINER
@@ -30,12 +31,8 @@ from shardmw.paths import Path
 from shardmw.placement import is_reserved
 from shardmw.ratelimit.accounting import Accounting
 from shardmw.record import LayoutError
-from shardmw.stats.head_cache import HeadCache
 
 WRITES = ('PUT', 'POST', 'DELETE')
-
-#: Writes that change the figures of a container.
-COUNTED_WRITES = ('PUT', 'DELETE')
 
 TIMESTAMP_ENV = 'HTTP_X_TIMESTAMP'
 
@@ -56,14 +53,14 @@ class ObjectController:
         backend: Backend,
         layouts: Layouts,
         row_targets: RowTargets,
-        head_cache: HeadCache,
+        marks: WriteMarks,
         accounting: Accounting,
     ) -> None:
         self.app = app
         self.backend = backend
         self.layouts = layouts
         self.row_targets = row_targets
-        self.head_cache = head_cache
+        self.marks = marks
         self.accounting = accounting
 
     def __call__(self, req: Request, path: Path) -> Callable:
@@ -119,8 +116,7 @@ class ObjectController:
                 return self.app(env, start_response)
             finally:
                 env[INFOCACHE_ENV] = infocache
-                if env['REQUEST_METHOD'] in COUNTED_WRITES:
-                    self.head_cache.mark_write(env, target)
+                self.marks.mark(env, target)
 
         if req.method == 'DELETE':
             places = target.places_of(path.name)
