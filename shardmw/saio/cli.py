@@ -23,6 +23,7 @@ from shardmw.saio.errors import SaioError
 from shardmw.saio.folder import Folder
 from shardmw.saio.options import (
     ClusterOptions,
+    check_are_set,
     check_same_structure,
     parse_setting,
 )
@@ -121,18 +122,32 @@ def _shape_options(command: Callable) -> Callable:
                 help='Encrypt objects at rest. [no]',
             ),
             click.option(
+                '--daemons/--no-daemons',
+                default=None,
+                help="Run Swift's daemons in the background, such as the one "
+                'that updates the counts in account listings. '
+                '[yes; run: no]',
+            ),
+            click.option(
                 '--port',
                 type=int,
-                help='Port of the first proxy, the other servers follow; '
-                f'0: any free ones. [{DEFAULT_PORT}; of run: 0]',
+                help='Port of the first proxy. The other servers get the '
+                f'next ones. 0: any free ports. [{DEFAULT_PORT}; run: 0]',
             ),
             click.option(
                 '--set',
                 'settings',
                 metavar='SECTION.OPTION=VALUE',
                 multiple=True,
-                help='Set an option of a filter or a server, such as '
-                'shardmw.default_shards=8. Can be repeated.',
+                help='Set an option of a filter, a server or a daemon, such '
+                'as shardmw.default_shards=8. Can be repeated.',
+            ),
+            click.option(
+                '--unset',
+                metavar='SECTION.OPTION',
+                multiple=True,
+                help='Remove a setting that an earlier --set has made. Can '
+                'be repeated.',
             ),
         ]
     ):
@@ -153,7 +168,9 @@ def up(
     """
     began = time.monotonic()
     path = dir_argument or dir_option or _default_dir()
-    cluster = Cluster(path, _shaped(path, shape, DEFAULT_PORT))
+    cluster = Cluster(
+        path, _shaped(path, shape, port=DEFAULT_PORT, daemons=True)
+    )
     started = cluster.up()
     if not started:
         click.echo(f'already up in {cluster.path}')
@@ -176,6 +193,31 @@ def down(dir_argument: Path | None, dir_option: Path | None) -> None:
     # Raise an error if there is no such cluster: its name may be mistyped.
     cluster.options  # noqa: B018
     click.echo(f'already down in {cluster.path}')
+
+
+@main.command()
+@_dir_argument
+@_dir_option
+@click.option('--yes', is_flag=True, help='Delete without asking.')
+def purge(
+    dir_argument: Path | None, dir_option: Path | None, yes: bool
+) -> None:
+    """Stop the cluster and delete it with all its data.
+
+    Other files in DIR stay there.
+    """
+    cluster = Cluster(dir_argument or dir_option or _default_dir())
+    # Raise an error if there is no such cluster, before asking.
+    cluster.options  # noqa: B018
+    if not yes:
+        click.confirm(
+            f'Delete the cluster in {cluster.path} with all its data?',
+            abort=True,
+        )
+    others = cluster.purge()
+    click.echo(f'deleted {cluster.path}')
+    if others:
+        click.echo('  other files are still there: ' + ', '.join(others))
 
 
 @main.command()
@@ -249,7 +291,7 @@ def run(
     gets the environment variables that env prints.
     """
     with _dir_or_temporary(dir_option) as path:
-        cluster = Cluster(path, _shaped(path, shape, default_port=0))
+        cluster = Cluster(path, _shaped(path, shape))
         with _up_meanwhile(cluster):
             code = _run_command(command, cluster.environment())
     context.exit(code)
@@ -289,21 +331,28 @@ def admin(dir_option: Path | None, arguments: Sequence[str]) -> None:
 
 
 def _shaped(
-    path: Path, shape: Mapping[str, object], default_port: int
+    path: Path, shape: Mapping[str, object], **defaults: object
 ) -> ClusterOptions:
-    """Return the options of a cluster, changed by those of the command."""
+    """Return the options of a cluster, changed by those of the command.
+
+    :param shape: the options of the command; None for those not given
+    :param defaults: of a new cluster
+    """
     given = {
         name: value
         for name, value in shape.items()
-        if name != 'settings' and value is not None
+        if name not in ('settings', 'unset') and value is not None
     }
-    settings = dict(map(parse_setting, shape['settings']))
     stored = Folder(path).load()
     if stored is None:
-        made = ClusterOptions(**{'port': default_port, **given})
-        return made.with_settings(settings)
-    check_same_structure(stored.options, given)
-    return stored.options.changed(**given).with_settings(settings)
+        options = ClusterOptions(**{**defaults, **given})
+    else:
+        check_same_structure(stored.options, given)
+        options = stored.options.changed(**given)
+    check_are_set(options, shape['unset'])
+    changes = dict.fromkeys(shape['unset'])
+    changes.update(map(parse_setting, shape['settings']))
+    return options.with_settings(changes)
 
 
 def _show_logs(paths: Sequence[Path], count: int, follow: bool) -> None:

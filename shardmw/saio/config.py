@@ -7,6 +7,7 @@ from typing import NamedTuple
 from shardmw.saio.errors import SaioError
 from shardmw.saio.options import ClusterOptions, split_setting
 from shardmw.saio.topology import (
+    DAEMONS,
     HOST,
     MEMCACHED,
     PROXY_KIND,
@@ -91,6 +92,31 @@ CLUSTER_DAEMONS = {
     'object-expirer': EXPIRER_CONF,
     'shardmw-resharder': RESHARDER_CONF,
 }
+
+#: The daemons that a cluster with daemons runs in the background, in this
+#: order: some need what others have done. There are no auditors among them,
+#: which read all data and find nothing on a cluster that is not damaged.
+BACKGROUND_DAEMONS = (
+    'object-updater',
+    'container-updater',
+    'object-expirer',
+    'container-reconciler',
+    'container-sharder',
+    'container-sync',
+    'account-reaper',
+    'account-replicator',
+    'container-replicator',
+    'object-replicator',
+    'shardmw-resharder',
+)
+
+#: Those that have nothing to do without another replica, or policy.
+_REPLICATORS = (
+    'account-replicator',
+    'container-replicator',
+    'object-replicator',
+)
+_RECONCILER = 'container-reconciler'
 
 #: The users of Swift's functional tests: (account, user, key, groups).
 USERS = (
@@ -207,7 +233,7 @@ def config_files(
     for server in servers.values():
         if server.kind == PROXY_KIND:
             sections[conf_name(server)] = _proxy_conf(options, server, place)
-        elif server.kind != MEMCACHED:
+        elif server.kind in STORAGE_DAEMONS:
             sections[conf_name(server)] = _storage_conf(options, server, place)
     return {name: _text(conf) for name, conf in sections.items()}
 
@@ -217,10 +243,41 @@ def conf_name(server: Server) -> str:
     return f'{server.name}.conf'
 
 
-def check_settings(options: ClusterOptions) -> None:
-    """Check that every setting has a file that it belongs to.
+def daemon_confs(name: str, servers: Mapping[str, Server]) -> list[str]:
+    """Return the configuration files of a daemon, one for each run."""
+    if name in CLUSTER_DAEMONS:
+        return [CLUSTER_DAEMONS[name]]
+    return [
+        conf_name(each)
+        for each in servers.values()
+        if name in STORAGE_DAEMONS.get(each.kind, ())
+    ]
 
-    :raises SaioError: if a setting's section is unknown
+
+def background_daemons(
+    options: ClusterOptions, servers: Mapping[str, Server]
+) -> list[str]:
+    """Return what to run in the background, as ``DAEMON@FILE``."""
+    idle = set()
+    if options.replicas == 1:
+        idle.update(_REPLICATORS)
+    if options.policies == 1:
+        idle.add(_RECONCILER)
+    return [
+        f'{name}@{conf}'
+        for name in BACKGROUND_DAEMONS
+        if name not in idle
+        for conf in daemon_confs(name, servers)
+    ]
+
+
+def check_settings(options: ClusterOptions) -> None:
+    """Check the settings before anything is changed.
+
+    Every section must be known. The filters of this package check their own
+    options; what the other ones refuse shows when a server starts.
+
+    :raises SaioError: for the first setting that is refused
     """
     known = setting_sections()
     for setting in options.settings:
@@ -230,6 +287,22 @@ def check_settings(options: ClusterOptions) -> None:
                 f'setting {setting!r} is of no known section: take one of '
                 + ', '.join(known)
             )
+    own = _configured(options, 'shardmw')
+    of_listings = _configured(options, 'shardmw-listings')
+    if own or of_listings:
+        _check_own_settings(own, of_listings)
+
+
+def _check_own_settings(own: Section, of_listings: Section) -> None:
+    # Imported here, as it takes a third of a second.
+    from shardmw.config import ConfigError, check_option_names, parse_options
+
+    try:
+        check_option_names(own)
+        parse_options(own)
+        check_option_names(of_listings, 'shardmw-listings', (), ())
+    except ConfigError as err:
+        raise SaioError(str(err)) from err
 
 
 def setting_sections() -> list[str]:
@@ -252,14 +325,15 @@ def servers_to_restart(
     :param changed: the names of the files that changed
     """
     own = {
-        each.name
-        for each in servers.values()
-        if each.kind != MEMCACHED and conf_name(each) in changed
+        each.name for each in servers.values() if conf_name(each) in changed
     }
     if MEMCACHE_CONF in changed:
         own.add(MEMCACHED)
     if changed & SHARED_CONFS:
         own |= servers.keys() - {MEMCACHED}
+    if changed and DAEMONS in servers:
+        # The daemons read nearly all files.
+        own.add(DAEMONS)
     return own
 
 
@@ -427,7 +501,12 @@ def _reconciler_conf(options: ClusterOptions, place: Place) -> Sections:
 
 def _resharder_conf(options: ClusterOptions, place: Place) -> Sections:
     conf = _client_conf(options, place, RECONCILER_PIPELINE)
-    conf['shardmw-resharder'] = _configured(options, 'shardmw-resharder')
+    # Who tries it out does not wait for a day.
+    short = {'interval': '5', 'settle_seconds': '60'}
+    defaults = short if options.daemons else {}
+    conf['shardmw-resharder'] = _configured(
+        options, 'shardmw-resharder', defaults
+    )
     return conf
 
 

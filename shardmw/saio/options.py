@@ -6,7 +6,7 @@ The sections of configuration files that a setting may name are listed in
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -40,6 +40,8 @@ class ClusterOptions:
     :param workers: worker processes of each server; 0 serves requests from
                     the server's own process, which suits a small machine
     :param encryption: encrypt objects at rest
+    :param daemons: run Swift's daemons in the background. Without them, a
+                    daemon runs only when :meth:`Cluster.daemon` is called
     :param port: the port of the first proxy, the other servers have the next
                  ones; 0 picks free ports for all
     :param settings: ``{'section.option': value}`` for the servers'
@@ -52,6 +54,7 @@ class ClusterOptions:
     policies: int = 1
     workers: int = 0
     encryption: bool = False
+    daemons: bool = False
     port: int = 0
     settings: Mapping[str, str] = field(default_factory=dict)
 
@@ -119,6 +122,19 @@ def parse_setting(text: str) -> tuple[str, str]:
     if '\n' in value:
         raise SaioError(f'setting {setting!r} spans lines: write it in one')
     return setting.strip(), value.strip()
+
+
+def check_are_set(options: ClusterOptions, settings: Iterable[str]) -> None:
+    """Check that a cluster has settings.
+
+    :raises SaioError: for the first one that it does not have
+    """
+    for setting in settings:
+        if setting not in options.settings:
+            present = ', '.join(sorted(options.settings)) or 'none'
+            raise SaioError(
+                f'setting {setting!r} is not set: the settings are: {present}'
+            )
 
 
 def check_same_structure(
