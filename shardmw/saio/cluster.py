@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start, stop and change the servers of a cluster.
 
-What has to run is decided in the pure modules; this module does it.
+The pure modules decide what has to run; this module acts on it.
 """
 
 import contextlib
@@ -173,7 +173,9 @@ class Cluster:
     # All servers
 
     def up(self) -> list[str]:
-        """Start servers that do not run; restart those with an old file.
+        """Start servers that do not run, and restart those that are outdated.
+
+        A server is outdated if its configuration has changed.
 
         :returns: the names of the servers that were started
         :raises SaioError: if a server cannot be started. The cluster then has
@@ -293,7 +295,10 @@ class Cluster:
                 + ', '.join(DAEMON_NAMES)
             )
         if not self.has_processes():
-            raise SaioError(f'the cluster in {self.path} is down: up first')
+            raise SaioError(
+                f'the cluster in {self.path} is down: start it: '
+                'shardmw-saio up'
+            )
         log = self._folder.log_path(name)
         start = logs.size(log)
         runs = {
@@ -326,7 +331,9 @@ class Cluster:
     def _state(self) -> State:
         state = self._folder.load()
         if state is None:
-            raise SaioError(f'no cluster is in {self.path}: up makes one')
+            raise SaioError(
+                f'no cluster is in {self.path}: make one: shardmw-saio up'
+            )
         return state
 
     def _server(self, name: str) -> Server:

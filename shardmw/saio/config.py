@@ -167,8 +167,8 @@ _FILTER_OPTIONS: Sections = {
     },
 }
 
-# A daemon runs once while a test waits, so it has no rate limits. What failed
-# once is tried again by the next run.
+# Daemons have no rate limits: tests wait for each pass. The next pass retries
+# what has failed.
 _DAEMON_OPTIONS: Sections = {
     'account-auditor': {'accounts_per_second': '0'},
     'account-replicator': {'databases_per_second': '0'},
@@ -284,8 +284,8 @@ def check_settings(options: ClusterOptions) -> None:
         section, _ = split_setting(setting)
         if section not in known:
             raise SaioError(
-                f'setting {setting!r} is of no known section: take one of '
-                + ', '.join(known)
+                f'setting {setting!r} has an unknown section: the sections '
+                'are: ' + ', '.join(known)
             )
     own = _configured(options, 'shardmw')
     of_listings = _configured(options, 'shardmw-listings')
@@ -369,7 +369,7 @@ def _swift_conf(options: ClusterOptions) -> Sections:
 def _memcache_conf(options: ClusterOptions, memcached: Server) -> Sections:
     defaults = {
         'memcache_servers': f'{HOST}:{memcached.port}',
-        # A memcached that was down is used again at once.
+        # Use a memcached again as soon as it is up.
         'error_suppression_interval': '1',
     }
     return {'memcache': _configured(options, 'memcache', defaults)}
@@ -398,8 +398,8 @@ def _proxy_conf(
     }
 
 
-# A dead server refuses connections at once, so only a busy machine or a paused
-# server needs the time. A server that was down is used again at once.
+# Long timeouts do no harm: a dead server refuses connections at once, so only a
+# busy or a paused one uses them. A server is used again as soon as it is up.
 _BACKEND_TIMINGS = {
     'conn_timeout': '5',
     'recoverable_node_timeout': '5',

@@ -73,8 +73,8 @@ class Folder:
             entries = {entry.name for entry in self.path.iterdir()}
         except OSError as err:
             raise SaioError(
-                f'{self.path} cannot be a folder ({err.strerror}): name '
-                'another one'
+                f'{self.path} cannot be used as a folder ({err.strerror}): '
+                'name another one'
             ) from None
         # A start that failed has left its logs.
         known = {_LOCK, self._unfinished_state.name, self.log.name}

@@ -120,7 +120,7 @@ def parse_setting(text: str) -> tuple[str, str]:
         )
     split_setting(setting)
     if '\n' in value:
-        raise SaioError(f'setting {setting!r} spans lines: write it in one')
+        raise SaioError(f'setting {setting!r} has a line break: remove it')
     return setting.strip(), value.strip()
 
 
@@ -151,9 +151,9 @@ def check_same_structure(
         now = wanted.get(name, was)
         if was != now:
             raise SaioError(
-                f'the cluster was made with {name} {_shown(was)}, which '
-                f'{_shown(now)} would not fit: leave it out, or make a '
-                'cluster in another folder'
+                f'{name} is {_shown(was)} and cannot be changed to '
+                f'{_shown(now)}: leave the option out, or make a cluster in '
+                'another folder'
             )
 
 
