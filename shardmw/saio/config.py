@@ -398,8 +398,8 @@ def _proxy_conf(
     }
 
 
-# Long timeouts do no harm: a dead server refuses connections at once, so only a
-# busy or a paused one uses them. A server is used again as soon as it is up.
+# Long timeouts do no harm: a dead server refuses connections at once, so only
+# a busy or a paused one uses them. A server is used again as soon as it is up.
 _BACKEND_TIMINGS = {
     'conn_timeout': '5',
     'recoverable_node_timeout': '5',
