@@ -51,6 +51,7 @@ def main(arguments: Sequence[str]) -> None:
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     utils.SWIFT_CONF_FILE = str(Path(etc, 'swift.conf'))
+    utils.validate_configuration()
     log_to(log, logging.WARNING)
     utils.monkey_patch()
     eventlet.hubs.use_hub(utils.get_hub())

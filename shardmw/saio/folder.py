@@ -76,8 +76,10 @@ class Folder:
                 f'{self.path} cannot be used as a folder ({err.strerror}): '
                 'name another one'
             ) from None
-        # A start that failed has left its logs.
-        known = {_LOCK, self._unfinished_state.name, self.log.name}
+        known = {_LOCK, self._unfinished_state.name}
+        if _LOCK in entries:
+            # A first start that failed has left its logs.
+            known.add(self.log.name)
         if entries - known and _STATE not in entries:
             raise SaioError(
                 f'{self.path} is not empty and not a cluster: name another '

@@ -489,6 +489,12 @@ def test_a_first_start_that_fails_is_forgotten(tmp_path, fake_servers):
     assert Cluster(path).options.replicas == 1
 
 
+def test_a_folder_with_somebody_elses_logs_is_refused(tmp_path):
+    (tmp_path / 'log').mkdir()
+    done = run_saio('up', tmp_path)
+    assert 'is not empty and not a cluster' in done.output
+
+
 def test_a_setting_can_be_unset(made):
     done = run_saio('up', made.path, '--unset', 'shardmw.default_shards')
     assert done.exit_code == 0, done.output
