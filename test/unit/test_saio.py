@@ -489,7 +489,7 @@ def test_a_first_start_that_fails_is_forgotten(tmp_path, fake_servers):
     assert Cluster(path).options.replicas == 1
 
 
-def test_a_folder_with_somebody_elses_logs_is_refused(tmp_path):
+def test_a_folder_with_other_logs_is_refused(tmp_path, fake_servers):
     (tmp_path / 'log').mkdir()
     done = run_saio('up', tmp_path)
     assert 'is not empty and not a cluster' in done.output
