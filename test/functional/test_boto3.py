@@ -113,19 +113,20 @@ class TestPages:
         assert keys_of(rest.build_full_result()) == NAMES[3:]
 
 
+@pytest.fixture(scope='module')
+def unordered(s3, login) -> str:
+    """A bucket whose owner lets listings have no order."""
+    owner = login(USER)
+    bucket = make_sharded(owner)
+    for name in NAMES:
+        s3.put_object(Bucket=bucket, Key=name, Body=BODY)
+    headers = {UNORDERED_HEADER: 'true'}
+    assert owner.post(bucket, headers=headers).status == 204
+    return bucket
+
+
 class TestUnorderedBucket:
     BY_SHARD = sorted(NAMES, key=lambda name: (shard_of(name, SHARDS), name))
-
-    @pytest.fixture(scope='class')
-    def unordered(self, s3, login) -> str:
-        """A bucket whose owner lets listings have no order."""
-        owner = login(USER)
-        bucket = make_sharded(owner)
-        for name in NAMES:
-            s3.put_object(Bucket=bucket, Key=name, Body=BODY)
-        headers = {UNORDERED_HEADER: 'true'}
-        assert owner.post(bucket, headers=headers).status == 204
-        return bucket
 
     @pytest.mark.parametrize('operation', ['list_objects', 'list_objects_v2'])
     def test_has_pages_that_hold_all_keys_once(self, s3, unordered, operation):
