@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.http import is_server_error
 from swift.common.swob import HTTPBadRequest, HTTPException, Request
-from swift.common.utils import drain_and_close
+from swift.common.utils import close_if_possible, drain_and_close
 
 from shardmw.backend.answers import (
     Answer,
@@ -181,12 +181,14 @@ class ContainerController:
         if target is None and not root.is_missing:
             _show_settings(req, root)
             return Verbatim(root)
-        drain_and_close(body)
         if target is not None:
+            drain_and_close(body)
             return self._list(req, path, target)
+        text = b''.join(body)
+        close_if_possible(body)
         if self._revive(req, path):
             return self.app
-        return Verbatim(root._replace(body=[]))
+        return Verbatim(root._replace(body=[text]))
 
     def _list(
         self, req: Request, path: Path, target: LogicalContainer

@@ -40,9 +40,9 @@ LASTING = 'shardmw-resharder'
 #: How long to wait between two passes.
 PAUSE_SECONDS = 5
 
-#: The largest part of the time that passes take: after a long pass, the pause
-#: is longer.
-BUSY_PART = 0.1
+#: The largest part of a CPU that passes may use. After a pass that has used
+#: much, the pause is longer.
+CPU_PART = 0.1
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -88,26 +88,25 @@ def _repeat(
 ) -> NoReturn:
     """Do all works in children, each again a while after it has ended."""
     due = {work: time.monotonic() for work in works}
-    # By a handle of the child: its work, its process id and its start.
-    running: dict[int, tuple[Callable, int, float]] = {}
+    # The work and the process id of each child, by a handle of the process.
+    running: dict[int, tuple[Callable, int]] = {}
     while True:
         now = time.monotonic()
         for work in [work for work, when in due.items() if when <= now]:
             del due[work]
             pid = _fork(work, listener)
-            running[os.pidfd_open(pid)] = (work, pid, now)
+            running[os.pidfd_open(pid)] = (work, pid)
         wait = max(0, min(due.values()) - now) if due else None
         ready, _, _ = select([listener, *running], [], [], wait)
-        now = time.monotonic()
         for each in ready:
             if each is listener:
                 listener.accept()[0].close()
             else:
-                work, pid, began = running.pop(each)
+                work, pid = running.pop(each)
                 os.close(each)
-                os.waitpid(pid, 0)
-                pause = (now - began) / BUSY_PART
-                due[work] = now + max(PAUSE_SECONDS, pause)
+                _, _, used = os.wait4(pid, 0)
+                pause = (used.ru_utime + used.ru_stime) / CPU_PART
+                due[work] = time.monotonic() + max(PAUSE_SECONDS, pause)
 
 
 def _fork(work: Callable[[], None], listener: socket.socket) -> int:

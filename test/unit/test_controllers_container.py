@@ -7,7 +7,7 @@ How rows are merged into a page is tested in test_listing_*.
 import json
 
 import pytest
-from swift.common.swob import HTTPForbidden
+from swift.common.swob import HTTPForbidden, Request
 from swift.proxy.controllers.base import get_cache_key
 
 from shardmw.backend.containers import (
@@ -335,6 +335,13 @@ class TestMissingContainer:
         resp = swift.send(filter_app, method, path)
         assert resp.status_int == 404
         assert (method, path) in swift.sent()
+
+    def test_that_never_was_has_the_body_that_its_headers_tell_of(self, swift):
+        app = filtered(swift)
+        req = Request.blank('/v1/AUTH_test/none')
+        _status, headers, body = req.call_application(app)
+        length = int(dict(headers)['Content-Length'])
+        assert length == len(b''.join(body)) > 0
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
     def test_that_is_cached_is_a_404(self, swift, filter_app, deleted, method):
