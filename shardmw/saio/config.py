@@ -501,7 +501,7 @@ def _reconciler_conf(options: ClusterOptions, place: Place) -> Sections:
 
 def _resharder_conf(options: ClusterOptions, place: Place) -> Sections:
     conf = _client_conf(options, place, RECONCILER_PIPELINE)
-    # Who tries it out does not wait for a day.
+    # By default, a change takes a day, which is long for a trial.
     short = {'interval': '5', 'settle_seconds': '60'}
     defaults = short if options.daemons else {}
     conf['shardmw-resharder'] = _configured(

@@ -35,15 +35,16 @@ class ClusterOptions:
     :param replicas: the number of copies of all data, and of storage nodes.
                      Each node has an account, a container and an object
                      server
-    :param devices: the number of devices on all nodes; None for one a replica
+    :param devices: the number of devices on all nodes together; None for one
+                    per replica
     :param policies: the number of storage policies; the first is the default
-    :param workers: worker processes of each server; 0 serves requests from
-                    the server's own process, which suits a small machine
+    :param workers: the number of worker processes of each server; 0: the
+                    server itself answers requests, which suits a small machine
     :param encryption: encrypt objects at rest
     :param daemons: run Swift's daemons in the background. Without them, a
                     daemon runs only when :meth:`Cluster.daemon` is called
-    :param port: the port of the first proxy, the other servers have the next
-                 ones; 0 picks free ports for all
+    :param port: the port of the first proxy; the other servers get the next
+                 ones. 0 picks free ports for all
     :param settings: ``{'section.option': value}`` for the servers'
                      configuration files
     """
