@@ -241,7 +241,7 @@ class ContainerController:
         if present is None or present.layout != target.layout:
             return None
         self.metrics.note(LISTINGS_KEPT)
-        container_rate.show(req, root.headers)
+        _show_settings(req, root)
         body = divert(req, to_json(kept.rows.texts))
         return self._summed(req, target, root, kept.stats, body)
 
