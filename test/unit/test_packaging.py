@@ -19,9 +19,8 @@ from shardmw.placement import object_key, shard_key, shard_of
 
 PROJECT = Path(__file__).parents[2]
 ETC = PROJECT / 'etc'
-SAMPLES = [*ETC.glob('*.conf-sample')]
-SAMPLE = ETC / 'proxy-server.conf-sample'
 SAMPLES = sorted(ETC.glob('*.conf-sample'))
+SAMPLE = ETC / 'proxy-server.conf-sample'
 UNIT = ETC / 'shardmw-resharder.service'
 SECTION = 'filter:shardmw'
 
