@@ -19,6 +19,7 @@ from shardmw.bench.provenance import Provenance, provenance
 from shardmw.bench.results import Result
 from shardmw.bench.screen import Screen
 from shardmw.bench.stage import Stage
+from shardmw.bench.words import duration_text
 
 Figures = Mapping[str, object]
 Keep = Callable[[Figures], None]
@@ -35,6 +36,7 @@ class Experiment:
     :param measure: see :mod:`shardmw.bench.scenarios`
     :param stage_type: of the stage that it's done on
     :param word: tells its result from others of the same experiment
+    :param seconds: about how long it takes; None if that is not known
     :param check: raises a BenchError if what it came to, which is kept and
                   shown, is a failure
     """
@@ -46,6 +48,7 @@ class Experiment:
     stage_type: type[Stage] = Stage
     word: str = ''
     check: Callable[[Figures], None] = lambda figures: None
+    seconds: float | None = None
 
 
 class InOrder(click.Group):
@@ -124,6 +127,9 @@ def perform(
             f'other work takes {origin.busy_cores:.1f} of {origin.cores} '
             'cores: the figures will be those of a busy machine'
         )
+    times = [each.seconds for each in experiments]
+    if len(times) > 1 and None not in times:
+        screen.line(f'all of it takes {duration_text(sum(times))}')
     if len(experiments) == 1:
         return [_perform(experiments[0], origin, output, screen)]
     files, failed = [], []
@@ -158,6 +164,8 @@ def _perform(
         name=experiment.word,
     )
     screen.heading(title(result))
+    if experiment.seconds is not None:
+        screen.line(f'takes {duration_text(experiment.seconds)}')
     processes = getattr(experiment.parameters, 'processes', _PROCESSES)
     try:
         with Clients(processes) as clients:

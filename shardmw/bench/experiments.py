@@ -13,6 +13,7 @@ from shardmw.bench.plot import Plot
 from shardmw.bench.ratelimit import report as rates
 from shardmw.bench.ratelimit.parameters import Parameters as RateParameters
 from shardmw.bench.results import Result
+from shardmw.bench.scenarios import Scenario
 from shardmw.bench.scenarios import scenarios as all_scenarios
 from shardmw.bench.tables import Table
 from shardmw.bench.workloads import report as works
@@ -99,16 +100,19 @@ def _typed(option: Option, value: object) -> str:
 
 
 def _scenario(result: Result) -> Description:
-    module = all_scenarios()[result.experiment]
-    parameters = module.Parameters.from_json(result.parameters)
-    tables = module.tables(parameters, result.figures)
+    return _described(result, all_scenarios()[result.experiment])
+
+
+def _described(result: Result, scenario: Scenario) -> Description:
+    parameters = scenario.parameters.from_json(result.parameters)
+    tables = scenario.tables(parameters, result.figures)
     return Description(
         title(result),
-        module.SUMMARY,
-        module.PUBLISHED,
+        scenario.summary,
+        scenario.published,
         parameter_texts(parameters),
         tables,
-        module.plots(parameters, result.figures),
+        scenario.plots(parameters, result.figures),
         tables[:1],
     )
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tables and lines call the conditions of runs. Pure."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 from shardmw.bench.runs import Run
@@ -57,3 +58,13 @@ def varying(runs: Sequence[Run]) -> list[str]:
         for name in names
         if len({run.conditions.get(name) for run in runs}) > 1
     ]
+
+
+def duration_text(seconds: float) -> str:
+    """Return about how long something takes: ``about 5 minutes``."""
+    if seconds < 90:
+        return f'about {max(5, 5 * round(seconds / 5))} s'
+    minutes = math.ceil(seconds / 60)
+    if minutes < 90:
+        return f'about {minutes} minutes'
+    return f'about {plain(round(minutes / 60, 1))} hours'

@@ -25,8 +25,8 @@ SCENARIOS = {
     'log-serving': ((*TINY, '-t', '2', '--logs', '3', '-b', '100K'), 2 * 3),
     'listing-fairness': (
         (*TINY, '-t', '2', '--rate', '20', '--rows', '200', '--page', '50,7'),
-        # nobody lists, then each of two containers in two ways
-        1 + 2 * 2 * 2,
+        # for each page: while nobody lists, while each container is listed
+        2 * (1 + 2 * 2),
     ),
     'small-objects': ((*TINY, '-t', '2', '--objects', '20'), 2 * 2),
     # with a limit and without, on two clusters at once

@@ -30,6 +30,7 @@ from shardmw.bench.workloads.parameters import (
     WorkParameters,
     WriteParameters,
 )
+from shardmw.bench.words import duration_text
 from shardmw.bench.workloads.works import WORKS
 from shardmw.saio import SaioError
 from test.unit.test_bench_runs import run_of
@@ -179,21 +180,34 @@ def test_a_terminal_that_is_closed_ends_nothing_below_nohup(
 
 def test_scenarios_have_all_that_commands_and_reports_take():
     assert list(scenarios()) == list(NAMES)
-    for name, module in scenarios().items():
-        assert name == module.NAME
-        assert '\n' not in module.SUMMARY
-        parameters = module.Parameters()
-        again = module.Parameters.from_json(parameters.as_json())
+    for scenario in scenarios().values():
+        assert '\n' not in scenario.summary
+        parameters = scenario.default_parameters()
+        again = scenario.parameters.from_json(parameters.as_json())
         assert again == parameters
+        assert scenario.seconds(parameters) > 10
 
 
 @pytest.mark.parametrize('name', NAMES)
 def test_scenarios_tell_their_options_and_defaults(run, name):
     ran = run('scenario', name, '--help')
     assert ran.exit_code == 0
-    for field in scenarios()[name].Parameters.options():
+    for field in scenarios()[name].parameters.options():
         if field != 'settings':
             assert f'--{field.replace("_", "-")}' in ran.output
+
+
+@pytest.mark.parametrize(
+    ('seconds', 'text'),
+    [
+        (0.5, 'about 5 s'),
+        (61, 'about 60 s'),
+        (100, 'about 2 minutes'),
+        (7000, 'about 1.9 hours'),
+    ],
+)
+def test_a_duration_is_rounded(seconds, text):
+    assert duration_text(seconds) == text
 
 
 @dataclass(frozen=True)

@@ -324,7 +324,7 @@ class TestDescriptions:
         )
         found = describe(result_of('scenario', name, runs))
         assert found.title == name
-        assert found.published == scenarios()[name].PUBLISHED
+        assert found.published == scenarios()[name].published
         assert all(table.rows for table in found.tables)
         words = str([found.tables[0].columns, found.tables[0].rows])
         assert ('published' in words) == bool(found.published)

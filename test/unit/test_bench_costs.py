@@ -296,7 +296,8 @@ class TestFilterCost:
 
     def test_what_the_app_took_in_the_round_is_not_the_filters(self, figures):
         rows = figures['rows']
-        own = filter_cost.own_times(rows, filter_cost.OFF, 'PUT', MANY)
+        case = filter_cost.Case(filter_cost.OFF, 'PUT', MANY)
+        own = filter_cost.own_times(rows, case)
         assert own == {0: 20, 1: 20}
 
     def test_the_goal_stands_beside_the_time(self, figures):
@@ -360,5 +361,5 @@ class TestListingMemory:
 
     def test_none_will_do_too(self):
         (table,) = listing_memory.tables(self.parameters, {'rows': []})
-        assert list(table.rows) == []
+        assert not table.rows
         assert listing_memory.plots(self.parameters, {'rows': []}) == []

@@ -36,7 +36,7 @@ def cells_of(table) -> list[dict[str, str]]:
 
 class TestContainerGrowth:
     parameters = container_growth.Parameters(
-        rows=(1_000_000, 2_000_000), shards=4, rounds=1
+        rows=(1_000_000, 2_000_000), shards=(4,), rounds=1
     )
 
     @pytest.fixture
@@ -113,7 +113,9 @@ class TestContainerGrowth:
 
 
 class TestReplicaConvergence:
-    parameters = replica_convergence.Parameters(rows=100, shards=4, rounds=2)
+    parameters = replica_convergence.Parameters(
+        rows=100, shards=(4,), rounds=2
+    )
 
     @pytest.fixture
     def figures(self):
