@@ -24,13 +24,13 @@ from shardmw.bench.parameters import Parameters, option
 from shardmw.bench.results import load_all
 from shardmw.bench.scenarios import NAMES, scenarios
 from shardmw.bench.screen import Screen
+from shardmw.bench.words import duration_text
 from shardmw.bench.workloads.measuring import _Own, container_names
 from shardmw.bench.workloads.parameters import (
     ListParameters,
     WorkParameters,
     WriteParameters,
 )
-from shardmw.bench.words import duration_text
 from shardmw.bench.workloads.works import WORKS
 from shardmw.saio import SaioError
 from test.unit.test_bench_runs import run_of
