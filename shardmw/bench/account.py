@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """An account of the cluster: to make containers, and to look into them."""
 
-import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
@@ -54,7 +53,6 @@ class Account:
         self.path = path
         self.token = token
         self.is_insecure = is_insecure
-        self._numbers = itertools.count(1)
 
     @classmethod
     def login(cls, cluster: Cluster) -> 'Account':
@@ -122,16 +120,6 @@ class Account:
             return json.loads(answer.body) if answer.is_success else {}
         except ValueError:
             return {}
-
-    def create(self, shards: int | None) -> str:
-        """Make a new container; returns its name.
-
-        :param shards: None for a plain one
-        """
-        name = f'bench-{next(self._numbers):03d}-{shards or "plain"}'
-        headers = {SHARD_COUNT_HEADER: str(shards)} if shards else {}
-        self.put(name, headers)
-        return name
 
     def put(self, container: str, headers: Mapping[str, str]) -> None:
         """Make a container.

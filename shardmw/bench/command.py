@@ -34,7 +34,6 @@ class Experiment:
 
     :param command: what the result is kept as, with ``name``
     :param measure: see :mod:`shardmw.bench.scenarios`
-    :param stage_type: of the stage that it's done on
     :param word: tells its result from others of the same experiment
     :param seconds: about how long it takes; None if that is not known
     :param check: raises a BenchError if what it came to, which is kept and
@@ -45,7 +44,6 @@ class Experiment:
     name: str
     parameters: Parameters
     measure: Callable[[Stage, Keep], Figures]
-    stage_type: type[Stage] = Stage
     word: str = ''
     check: Callable[[Figures], None] = lambda figures: None
     seconds: float | None = None
@@ -169,9 +167,7 @@ def _perform(
     processes = getattr(experiment.parameters, 'processes', _PROCESSES)
     try:
         with Clients(processes) as clients:
-            stage = experiment.stage_type(
-                experiment.parameters, clients, screen
-            )
+            stage = Stage(experiment.parameters, clients, screen)
             figures = experiment.measure(stage, keep)
     except BaseException:
         if kept:

@@ -2,7 +2,7 @@
 """The description of a result of any command. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shardmw.bench import compare, ratelimit, scenarios, workloads
 from shardmw.bench.compare import report as comparisons
@@ -10,8 +10,7 @@ from shardmw.bench.errors import BenchError
 from shardmw.bench.options import Parsed
 from shardmw.bench.parameters import Option, Parameters
 from shardmw.bench.plot import Plot
-from shardmw.bench.ratelimit import report as rates
-from shardmw.bench.ratelimit.parameters import Parameters as RateParameters
+from shardmw.bench.ratelimit.experiments import EXPERIMENTS
 from shardmw.bench.results import Result
 from shardmw.bench.scenarios import Scenario
 from shardmw.bench.scenarios import scenarios as all_scenarios
@@ -146,17 +145,8 @@ def _of_work(
 
 
 def _rates(result: Result) -> Description:
-    parameters = RateParameters.from_json(result.parameters)
-    tables = rates.tables(result)
-    return Description(
-        title(result),
-        rates.SUMMARIES[result.experiment],
-        '',
-        parameter_texts(parameters),
-        tables,
-        [],
-        tables,
-    )
+    described = _described(result, EXPERIMENTS[result.experiment])
+    return replace(described, brief=described.tables)
 
 
 #: Of each command: its experiments, and who describes them.
@@ -164,5 +154,5 @@ _KNOWN = {
     scenarios.COMMAND: (lambda: scenarios.NAMES, _scenario),
     compare.COMMAND: (lambda: tuple(WORKS), _comparison),
     workloads.COMMAND: (lambda: tuple(WORKS), _workload),
-    ratelimit.COMMAND: (lambda: tuple(rates.MODULES), _rates),
+    ratelimit.COMMAND: (lambda: tuple(EXPERIMENTS), _rates),
 }

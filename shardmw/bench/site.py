@@ -10,7 +10,7 @@ import contextlib
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from shardmw.bench import signals
@@ -249,6 +249,11 @@ class Site:
                 f'{container}: {errors_text(errors(outcome.samples))}'
             )
         self._settle_usage(container)
+
+    def reconfigure(self, settings: Mapping[str, str | None]) -> None:
+        """Change settings of the own cluster; None removes one."""
+        if self.cluster.reconfigure(settings):
+            _settle(self.account)
 
     def prepare(self, container: str, writes: bool, phase: float) -> None:
         """Make a container like one in use, before a load.

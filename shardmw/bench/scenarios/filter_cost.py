@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """``filter-cost``: the filter's own time for a request."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -114,7 +113,7 @@ def measure(stage: Stage, keep: Keep) -> Figures:
     """Time requests in this process; memcached is that of a cluster."""
     parameters = stage.parameters
     figures: dict[str, object] = {'rows': []}
-    options = parameters.cluster(token_settings(os.urandom(32)))
+    options = parameters.cluster(token_settings())
     with stage.site(options) as site:
         timed = _timer(parameters, site.cluster.servers[MEMCACHED])
         every = cases(parameters.kinds)
