@@ -119,6 +119,14 @@ class Ledger:
         self._began = 0
         self.figures: dict[str, object] = {**figures, 'runs': []}
 
+    def expect(self, runs: int) -> None:
+        """Add runs to the number that is shown as the total."""
+        self._expected = (self._expected or 0) + runs
+
+    def use(self, cluster: Cluster) -> None:
+        """Note the processor time of another cluster from now on."""
+        self._cluster = cluster
+
     def measure(
         self,
         load: Load,

@@ -25,7 +25,7 @@ from shardmw.bench.results import load_all
 from shardmw.bench.scenarios import NAMES, scenarios
 from shardmw.bench.screen import Screen
 from shardmw.bench.words import duration_text
-from shardmw.bench.workloads.measuring import _Own, container_names
+from shardmw.bench.workloads.measuring import _Owner, container_names
 from shardmw.bench.workloads.parameters import (
     ListParameters,
     WorkParameters,
@@ -363,11 +363,11 @@ class TestKinds:
 
 class TestContainerNames:
     def test_a_single_container_has_the_chosen_name(self):
-        own = _Own(PLAIN, None)
+        own = _Owner(PLAIN, None)
         assert container_names('logs', [own, own]) == {own: 'logs'}
 
     def test_several_have_their_kinds_and_rounds_behind_it(self):
-        owners = [_Own(k, n) for k in (PLAIN, sharded(8)) for n in (0, 1)]
+        owners = [_Owner(k, n) for k in (PLAIN, sharded(8)) for n in (0, 1)]
         names = container_names('logs', owners)
         assert [*names.values()] == [
             *('logs-plain-0', 'logs-plain-1', 'logs-8-0', 'logs-8-1')

@@ -45,14 +45,13 @@ from shardmw.bench.scenarios.grouping import (
     median_series,
     plot_if_any,
 )
-from shardmw.bench.scenarios.loads import uploads
 from shardmw.bench.scenarios.parameters import (
     ROWS_PER_SECOND,
     LoadParameters,
     PacedParameters,
 )
 from shardmw.bench.site import Site
-from shardmw.bench.sources import Listings
+from shardmw.bench.sources import Listings, Uploads
 from shardmw.bench.stage import Ledger, Stage
 from shardmw.bench.tables import Table, number
 from shardmw.bench.turns import phase_of, rotated
@@ -120,10 +119,12 @@ def measure(stage: Stage, keep: Keep) -> Figures:
         with stage.screen.status('filling the containers that are listed'):
             paths = {kind: _filled(site, kind, names) for kind in kinds}
         for turn, page, kind in steps:
-            writes = uploads(
-                *(site, site.make(PLAIN)),
-                *(parameters.size, parameters.clients),
-                phase_of(turn, parameters.rounds),
+            container = site.make(PLAIN)
+            phase = phase_of(turn, parameters.rounds)
+            site.prepare(container, True, phase)
+            writes = site.load(
+                Uploads(site.container_path(container), parameters.size),
+                parameters.clients,
                 seconds=parameters.seconds,
                 pace_seconds=parameters.pace_seconds,
             )

@@ -29,7 +29,8 @@ from shardmw.saio import ClusterOptions
 #: Of a load that neither a time nor a count was chosen for.
 DEFAULT_SECONDS = 10.0
 
-_LIMIT = 'shardmw.container_ratelimit_0'
+#: The filter's option for all containers.
+LIMIT_OPTION = 'shardmw.container_ratelimit_0'
 
 
 def _check_enough(count: int | None, clients: int, flag: str) -> None:
@@ -96,7 +97,7 @@ class WorkParameters(Parameters):
     @property
     def cluster(self) -> ClusterOptions:
         """The cluster, if it's the benchmark's own."""
-        limit = {} if self.limit is None else {_LIMIT: plain(self.limit)}
+        limit = {} if self.limit is None else {LIMIT_OPTION: plain(self.limit)}
         return ClusterOptions(
             proxies=self.proxies,
             workers=self.workers,
