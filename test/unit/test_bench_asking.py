@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Single requests, to a server of the tests."""
 
+import asyncio
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -13,7 +14,6 @@ from shardmw.bench.auth import V1Auth
 from shardmw.bench.connection import Connection
 from shardmw.bench.errors import BenchError
 from shardmw.bench.tls import tls_context
-from shardmw.bench.wire import address_of
 
 
 @contextmanager
@@ -80,7 +80,7 @@ class TestTlsToAServerWithoutIt:
 
     def test_a_client_of_a_load_does(self):
         with answering() as address:
-            url = address_of(f'https://{address}')
-            connection = Connection(url, 't', None, {}, tls_context(True))
+            url = f'https://{address}'
+            connection = Connection(url, 't', 1, tls_context(True))
             with pytest.raises(BenchError, match='speaks no TLS'):
-                connection.connect()
+                asyncio.run(connection.connect())
