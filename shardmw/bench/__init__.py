@@ -11,9 +11,9 @@ Rooms, from the ground up
     ``page``; all of them pure.
 
     *A load*: ``sources`` says what to ask for, ``load`` what it is and what
-    came of it, ``wire`` how it looks, ``samples``, ``progress``, ``summary``
+    came of it, ``response`` what is kept of one, ``samples``, ``progress``, ``summary``
     and ``runs`` what was measured; pure. ``connection`` is one client,
-    ``loop`` one client process, ``clients`` all of them; ``signals`` holds
+    ``process`` one client process, ``clients`` all of them; ``signals`` holds
     back Ctrl-C while they are talked to.
 
     *Where it goes*: ``asking`` sends single requests, ``tls`` says whom to

@@ -7,8 +7,8 @@ from datetime import datetime, timezone
 from typing import NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
-from shardmw.bench.asking import Answer, ask_again
-from shardmw.bench.auth import Access, V1Auth
+from shardmw.bench.asking import Answer, ask
+from shardmw.bench.auth import Access, PasswordAuth
 from shardmw.bench.errors import BenchError
 from shardmw.saio import Cluster
 
@@ -61,7 +61,7 @@ class Account:
         :raises BenchError: if it gives none
         """
         key = cluster.users[_USER]
-        access = V1Auth(cluster.auth_url, _USER, key).login()
+        access = PasswordAuth(cluster.auth_url, _USER, key).login()
         path = urlsplit(access.storage_url).path
         return cls(tuple(cluster.proxy_urls), path, access.token)
 
@@ -171,7 +171,7 @@ class Account:
         headers = {'X-Auth-Token': self.token}
         for name in names:
             for url in self.proxy_urls:
-                ask_again(
+                ask(
                     method,
                     f'{url}{path}/{quote(name)}',
                     headers,
@@ -223,7 +223,7 @@ class Account:
     ) -> Answer:
         url = f'{self.proxy_urls[0]}{path}'
         sent = {'X-Auth-Token': self.token, **(headers or {})}
-        return ask_again(method, url, sent, self.is_insecure)
+        return ask(method, url, sent, self.is_insecure)
 
 
 def _wall_time(last_modified: str) -> float:

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Single requests, which nobody measures."""
 
-import errno
-import http.client
-import os
-import time
 from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
+
+import urllib3
+from urllib3.exceptions import HTTPError
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.tls import tls_context, tls_problem
@@ -15,8 +14,17 @@ from shardmw.bench.tls import tls_context, tls_problem
 _TIMEOUT_SECONDS = 120
 _REASON_BYTES = 200
 
-# A busy server may need another attempt.
-_PAUSES_SECONDS = (0.2, 1, 5)
+# A busy server may need another attempt; it is the answer of the last one
+# that counts.
+_RETRIES = urllib3.Retry(
+    *(3, False, False),
+    other=False,
+    status_forcelist=range(500, 600),
+    allowed_methods=None,
+    raise_on_status=False,
+    respect_retry_after_header=False,
+    backoff_factor=0.5,
+)
 
 
 class Answer(NamedTuple):
@@ -47,47 +55,25 @@ def ask(
     headers: Mapping[str, str],
     is_insecure: bool = False,
 ) -> Answer:
-    """Send a request without a body.
+    """Send a request without a body, again if a server fails (5xx).
 
     :param url: with its path, quoted, and its query
     :param is_insecure: whether the certificate is not checked
     :raises BenchError: if there's no answer, or no such URL
     """
-    connection = _connection(url, is_insecure)
-    parts = urlsplit(url)
-    target = f'{parts.path or "/"}{"?" if parts.query else ""}{parts.query}'
+    check_url(url)
+    is_tls = url.startswith('https:')
+    tls = {'ssl_context': tls_context(is_insecure)} if is_tls else {}
     try:
-        connection.request(method, target, headers=dict(headers))
-        response = connection.getresponse()
-        return Answer(response.status, response.headers, response.read())
-    except (OSError, http.client.HTTPException) as err:
-        raise BenchError(
-            tls_problem(err, parts.netloc)
-            or f'{method} {url} failed ({_reason(err)}): is a proxy there?'
-        ) from err
+        with urllib3.PoolManager(
+            retries=_RETRIES, timeout=_TIMEOUT_SECONDS, **tls
+        ) as http:
+            found = http.request(method, url, headers=headers, redirect=False)
+        return Answer(found.status, found.headers, found.data)
+    except HTTPError as err:
+        raise failure_of(method, url, err) from err
     except ValueError as err:
-        # its text may have a key or a token in it
-        raise BenchError(
-            f'{method} {url} cannot be sent: the user, the key or the token '
-            'has characters that no header of HTTP takes'
-        ) from err
-    finally:
-        connection.close()
-
-
-def ask_again(
-    method: str,
-    url: str,
-    headers: Mapping[str, str],
-    is_insecure: bool = False,
-) -> Answer:
-    """The same, sent again where a server fails (5xx)."""
-    for pause in _PAUSES_SECONDS:
-        answer = ask(method, url, headers, is_insecure)
-        if answer.status < 500:
-            return answer
-        time.sleep(pause)
-    return ask(method, url, headers, is_insecure)
+        raise unsendable(method, url) from err
 
 
 def check_url(url: str) -> None:
@@ -107,27 +93,31 @@ def check_url(url: str) -> None:
         )
 
 
-def _connection(url: str, is_insecure: bool) -> http.client.HTTPConnection:
-    check_url(url)
-    parts = urlsplit(url)
-    if parts.scheme == 'http':
-        return http.client.HTTPConnection(
-            parts.hostname, parts.port, timeout=_TIMEOUT_SECONDS
-        )
-    return http.client.HTTPSConnection(
-        parts.hostname,
-        parts.port,
-        timeout=_TIMEOUT_SECONDS,
-        context=tls_context(is_insecure),
+def cause_of(err: BaseException) -> BaseException:
+    """Return what exceptions of libraries are wrapped around."""
+    for inner in (err.__cause__, *err.args):
+        if isinstance(inner, BaseException):
+            return cause_of(inner)
+    return err
+
+
+def failure_of(method: str, url: str, err: BaseException) -> BenchError:
+    """Return what is said of a request that had no answer."""
+    cause = cause_of(err)
+    reason = getattr(cause, 'strerror', None) or str(cause) or repr(cause)
+    return BenchError(
+        tls_problem(cause, urlsplit(url).netloc)
+        or f'{method} {url} failed ({" ".join(reason.split())}): is a proxy '
+        'there?'
     )
 
 
-def _reason(err: Exception) -> str:
-    """Return the reason of an error in one line.
+def unsendable(method: str, url: str) -> BenchError:
+    """Return what is said of a request with impossible headers.
 
-    Sockets of green threads have another text for the system's errors.
+    Without their text, which may have a key or a token in it.
     """
-    if isinstance(err, ConnectionError) and err.errno in errno.errorcode:
-        return os.strerror(err.errno)
-    reason = getattr(err, 'strerror', None) or str(err) or repr(err)
-    return ' '.join(reason.split())
+    return BenchError(
+        f'{method} {url} cannot be sent: the user, the key or the token '
+        'has characters that no header of HTTP takes'
+    )

@@ -1,13 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a cluster is logged in to: auth v1, or a token that one has."""
+"""How a cluster is logged in to: by python-swiftclient, or with a token."""
 
+import ssl
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from shardmw.bench.asking import ask_again, check_url
+import requests
+from swiftclient.client import get_auth
+from swiftclient.exceptions import ClientException
+
+from shardmw.bench.asking import check_url, failure_of, unsendable
 from shardmw.bench.errors import BenchError
 
+V1 = '1'
+
 _REFUSED = (401, 403)
+
+# A busy server may need another attempt.
+_PAUSES_SECONDS = (0.2, 1, 5)
 
 
 @dataclass(frozen=True)
@@ -33,36 +45,69 @@ class Access:
 
 
 @dataclass(frozen=True)
-class V1Auth:
-    """A user and a key, which auth v1 gives a token for."""
+class PasswordAuth:
+    """A user and a key, which auth v1 or Keystone gives a token for.
+
+    :param version: of the auth, as python-swiftclient has it
+    :param os_options: of Keystone, likewise
+    """
 
     auth_url: str
     user: str
     key: str = field(repr=False)
     is_insecure: bool = False
+    version: str = V1
+    os_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def login(self) -> Access:
         """Ask for a token.
 
         :raises BenchError: if there is none, and why
         """
+        check_url(self.auth_url)
+        pauses = iter(_PAUSES_SECONDS)
+        while True:
+            try:
+                return self._login()
+            except ClientException as err:
+                pause = next(pauses, None)
+                if pause is None or (err.http_status or 0) < 500:
+                    raise self._refusal(err) from err
+            time.sleep(pause)
+
+    def _login(self) -> Access:
+        try:
+            url, token = get_auth(
+                *(self.auth_url, self.user, self.key),
+                auth_version=self.version,
+                os_options=dict(self.os_options),
+                insecure=self.is_insecure,
+                # whom other requests trust, too
+                cacert=ssl.get_default_verify_paths().cafile,
+            )
+        except ValueError as err:
+            raise unsendable('GET', self.auth_url) from err
+        except (OSError, requests.RequestException) as err:
+            raise failure_of('GET', self.auth_url, err) from err
+        if not (url and token):
+            raise ClientException('no token', http_status=200)
+        return Access(url, token, self.is_insecure)
+
+    def _refusal(self, err: ClientException) -> BenchError:
         url = self.auth_url
-        headers = {'X-Auth-User': self.user, 'X-Auth-Key': self.key}
-        answer = ask_again('GET', url, headers, self.is_insecure)
-        if answer.status in _REFUSED:
-            raise BenchError(
-                f'{url} refuses the user {self.user!r} ({answer.status}): '
+        if err.http_status in _REFUSED:
+            return BenchError(
+                f'{url} refuses the user {self.user!r} ({err.http_status}): '
                 'look at the user and the key'
             )
-        storage_url = answer.headers.get('X-Storage-Url')
-        token = answer.headers.get('X-Auth-Token')
-        if not (answer.is_success and storage_url and token):
-            raise BenchError(
-                f'{url} answered {answer.status} to the login and gave no '
-                'token: write a URL of auth v1, such as '
-                'http://host:port/auth/v1.0'
-            )
-        return Access(storage_url, token, self.is_insecure)
+        if self.version != V1:
+            reason = ' '.join(str(err).split())
+            return BenchError(f'{url} gave no token: {reason}')
+        return BenchError(
+            f'{url} answered {err.http_status} to the login and gave no '
+            'token: write a URL of auth v1, such as '
+            'http://host:port/auth/v1.0'
+        )
 
 
 @dataclass(frozen=True)
@@ -74,11 +119,11 @@ class TokenAuth:
     is_insecure: bool = False
 
     def login(self) -> Access:
-        """Nothing has to be asked.
+        """Return the access that the token gives; nothing is asked.
 
         :raises BenchError: if the URL is none of an account
         """
         return Access(self.storage_url, self.token, self.is_insecure)
 
 
-Auth = V1Auth | TokenAuth
+Auth = PasswordAuth | TokenAuth

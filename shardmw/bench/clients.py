@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client processes: started once, then given one load after another.
 
-What goes through a process's pipe: a load and the process's share of it; back
-``CONNECTED``; when to begin; back how it goes on, if somebody wants to know;
-back what came of it, which is the last. A :class:`shardmw.bench.loop.Stop`
-may come at any time, and always leads to that.
+What they are told, and what they say, is in :mod:`shardmw.bench.process`.
 """
 
 import contextlib
@@ -12,16 +9,15 @@ import math
 import multiprocessing
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
-from typing import NamedTuple, NoReturn
 
 from shardmw.bench import signals
 from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.load import Load, Outcome, Share
-from shardmw.bench.loop import Answer, ClientLoop, Stop
-from shardmw.bench.progress import Progress
+from shardmw.bench.process import CONNECTED, Answer, Begin, Stop, serve
+from shardmw.bench.progress import Progress, progress_of
 from shardmw.bench.samples import Samples
 
 #: Is told what was done since it was told the last time.
@@ -40,20 +36,7 @@ _INTERRUPTED_DRAIN_SECONDS = 3.0
 # So that the time of a load that ends by itself has its last answer in it.
 _AFTER_LAST_SECONDS = 1e-6
 
-_CONNECTED = 'connected'
-_NOTHING = 'nothing'  #: came of a load that did not begin
-
 _INTERRUPTIONS = (KeyboardInterrupt, Interrupted)
-
-
-class _Begin(NamedTuple):
-    """When to begin, on the monotonic clock.
-
-    :param is_watched: whether to say how it goes on
-    """
-
-    when: float
-    is_watched: bool
 
 
 class RunningLoad:
@@ -71,10 +54,11 @@ class RunningLoad:
         self._pipes = pipes
         self._on_progress = on_progress
         self._connected: set[Pipe] = set()
-        #: what came of it, or an error, by who said it
-        self._answers: dict[Pipe, Answer | BenchError | str] = {}
-        #: what was done since the last time that somebody was told
-        self._part = Progress()
+        #: the last that each process said
+        self._answers: dict[Pipe, object] = {}
+        self._samples = Samples()
+        #: what ``on_progress`` has not been told yet
+        self._news = Samples()
 
     def sleep_until(self, seconds: float) -> None:
         """Wait until so many seconds after its begin."""
@@ -88,12 +72,10 @@ class RunningLoad:
         """
         if not self._load.ends_when_told:
             raise ValueError('this load ends by itself')
-        try:
+        with self._interruptible():
             seconds = time.monotonic() - self.began
             self._say(Stop(self._load.drain_seconds))
             self._gather()
-        except _INTERRUPTIONS as err:
-            self._interrupt(err)
         return self._outcome(seconds)
 
     def wait(self) -> Outcome:
@@ -103,10 +85,8 @@ class RunningLoad:
         :raises Interrupted: with the outcome up to now, if KeyboardInterrupt
                              or another Interrupted comes in between
         """
-        try:
+        with self._interruptible():
             self._gather()
-        except _INTERRUPTIONS as err:
-            self._interrupt(err)
         return self._outcome(self._load.seconds)
 
     def end(self) -> None:
@@ -117,19 +97,41 @@ class RunningLoad:
 
     def connect_and_begin(self) -> None:
         """Begin it, when all clients are connected."""
-        try:
+        with self._interruptible():
             for index, pipe in enumerate(self._pipes):
                 share = Share(index, len(self._pipes))
                 self._send(pipe, (self._load, share))
-            self._await_connections()
+            try:
+                self._await_connections()
+            except BenchError:
+                self.end()
+                raise
             self.began = time.monotonic() + _LEAD_SECONDS
             self._began_at = time.time() + _LEAD_SECONDS
-            self._say(_Begin(self.began, self._on_progress is not None))
+            self._say(Begin(self.began, self._on_progress is not None))
+
+    @contextlib.contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Have the load end soon if the block is interrupted.
+
+        :raises Interrupted: then, with what was done of it
+        """
+        try:
+            yield
         except _INTERRUPTIONS as err:
-            self._interrupt(err)
-        except BenchError:
-            self.end()
-            raise
+            seconds = max(_AFTER_LAST_SECONDS, time.monotonic() - self.began)
+            self._on_progress = None
+            # a second interruption does not wait for the last answers
+            with contextlib.suppress(*_INTERRUPTIONS):
+                self._say(Stop(_INTERRUPTED_DRAIN_SECONDS))
+                self._gather()
+            outcome = None
+            if self.began < math.inf:
+                outcome = self._outcome(
+                    min(seconds, self._load.seconds or seconds)
+                )
+            number = getattr(err, 'signal_number', None)
+            raise Interrupted(number, outcome) from None
 
     def _await_connections(self) -> None:
         deadline = time.monotonic() + _CONNECT_SECONDS
@@ -143,56 +145,40 @@ class RunningLoad:
 
     def _gather(self) -> None:
         """Hear all that the clients say, until each has answered."""
-        told = time.monotonic()
+        due = time.monotonic() + _PROGRESS_SECONDS
         while silent := self._silent():
-            rest = told + _PROGRESS_SECONDS - time.monotonic()
-            for pipe in wait(silent, max(0, rest)):
+            for pipe in wait(silent, max(0, due - time.monotonic())):
                 self._hear(pipe)
-            if time.monotonic() >= told + _PROGRESS_SECONDS:
-                told += _PROGRESS_SECONDS
+            if time.monotonic() >= due:
+                due += _PROGRESS_SECONDS
                 self._tell_progress()
-        if self._part.operations:
+        if len(self._news):
             self._tell_progress()
 
     def _tell_progress(self) -> None:
-        part, self._part = self._part, Progress()
+        news, self._news = self._news, Samples()
+        self._samples.extend(news)
         if self._on_progress is not None:
-            self._on_progress(part)
-
-    def _interrupt(self, err: BaseException) -> NoReturn:
-        """Have it end soon, and raise what was done of it.
-
-        :param err: what interrupts it
-        """
-        seconds = max(_AFTER_LAST_SECONDS, time.monotonic() - self.began)
-        self._on_progress = None
-        # who wants it a second time doesn't want to wait
-        with contextlib.suppress(*_INTERRUPTIONS):
-            self._say(Stop(_INTERRUPTED_DRAIN_SECONDS))
-            self._gather()
-        outcome = None
-        if self.began < math.inf:
-            outcome = self._outcome(
-                min(seconds, self._load.seconds or seconds)
-            )
-        number = getattr(err, 'signal_number', None)
-        raise Interrupted(number, outcome) from None
+            self._on_progress(progress_of(news))
 
     def _outcome(self, seconds: float | None) -> Outcome:
         self._raise_errors()
-        said = [self._answers.get(pipe) for pipe in self._pipes]
-        answers = [each for each in said if isinstance(each, Answer)]
-        samples = Samples()
-        for answer in answers:
-            samples.extend(answer.samples)
+        self._samples.extend(self._news)
+        answers = [
+            self._answers[pipe]
+            for pipe in self._pipes
+            if isinstance(self._answers.get(pipe), Answer)
+        ]
         is_exhausted = all(answer.is_exhausted for answer in answers)
         if is_exhausted:
-            last = max((each.end for each in samples), default=self.began)
+            last = max(
+                (each.end for each in self._samples), default=self.began
+            )
             elapsed = last - self.began + _AFTER_LAST_SECONDS
             seconds = min(seconds or math.inf, elapsed)
         return Outcome(
             self._load.source.kinds,
-            samples,
+            self._samples,
             self.began,
             self._began_at,
             seconds,
@@ -227,12 +213,14 @@ class RunningLoad:
                 said = pipe.recv()
             except (EOFError, OSError):
                 said = _ended()
-            if isinstance(said, Progress):
-                self._part += said
-            elif said == _CONNECTED:
+            if said == CONNECTED:
                 self._connected.add(pipe)
+            elif isinstance(said, Samples):
+                self._news.extend(said)
             else:
                 self._answers[pipe] = said
+                if isinstance(said, Answer):
+                    self._news.extend(said.samples)
 
 
 class Clients:
@@ -305,7 +293,7 @@ class Clients:
             ours, theirs = context.Pipe()
             self._pipes.append(ours)
             process = context.Process(
-                target=_serve, args=(theirs,), daemon=True
+                target=serve, args=(theirs,), daemon=True
             )
             # it can't make sense of half of what it's told at its start
             with signals.kept_from_children():
@@ -316,27 +304,3 @@ class Clients:
 
 def _ended() -> BenchError:
     return BenchError('a client process ended: look above')
-
-
-def _serve(pipe: Pipe) -> None:
-    """Be a client process: run loads until nobody sends any."""
-    signals.ignore()
-    with contextlib.suppress(EOFError, ConnectionError):
-        while True:
-            word = pipe.recv()
-            # a load may have ended before it was told to
-            if not isinstance(word, Stop):
-                pipe.send(_answer(pipe, *word))
-
-
-def _answer(pipe: Pipe, load: Load, share: Share) -> object:
-    try:
-        loop = ClientLoop(load, share, pipe)
-    except BenchError as err:
-        return err
-    pipe.send(_CONNECTED)
-    word = pipe.recv()
-    if isinstance(word, Stop):
-        loop.close()
-        return _NOTHING
-    return loop.run(word.when, pipe.send if word.is_watched else None)

@@ -5,12 +5,11 @@ Times are seconds on one clock, in any order unless said.
 """
 
 import math
-from array import array
-from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+
+import numpy as np
 
 # Of a histogram: each of its steps is an eighth wider than the one before.
 _STEPS_A_DECADE = 20
@@ -18,6 +17,8 @@ _LEAST_MS = 0.001
 
 # Tukey's fences lie so many times the middle half's width outside it.
 _FENCES = 1.5
+
+_SHARES = (0.5, 0.95, 0.99)
 
 
 class Latency(NamedTuple):
@@ -87,17 +88,27 @@ class Histogram:
         :param share: 0 to 1
         :returns: milliseconds, None of nothing
         """
-        wanted = share * self.total
-        below = 0
-        for index, count in enumerate(self.counts):
-            if count and below + count >= wanted:
-                low, high = self.edges_ms[index : index + 2]
-                return low * (high / low) ** ((wanted - below) / count)
-            below += count
-        return None
+        if not self.counts:
+            return None
+        ends = np.cumsum(self.counts)
+        wanted = share * ends[-1]
+        step = int(np.searchsorted(ends, wanted))
+        low, high = self.edges_ms[step : step + 2]
+        count = self.counts[step]
+        part = 1 - (ends[step] - wanted) / count if count else 0
+        return float(low * (high / low) ** part)
 
     def __add__(self, other: 'Histogram') -> 'Histogram':
-        return _histogram_of(self._by_step() + other._by_step())
+        known = [each for each in (self, other) if each.counts]
+        if len(known) < 2:
+            return known[0] if known else Histogram()
+        first = min(each._first for each in known)
+        end = max(each._first + len(each.counts) for each in known)
+        counts = np.zeros(end - first, int)
+        for each in known:
+            begin = each._first - first
+            counts[begin : begin + len(each.counts)] += each.counts
+        return _histogram_of(first, counts)
 
     def as_json(self) -> dict[str, object]:
         """What :meth:`from_json` takes."""
@@ -108,28 +119,18 @@ class Histogram:
         """The histogram that :meth:`as_json` gave."""
         return cls(tuple(values['edges_ms']), tuple(values['counts']))
 
-    def _by_step(self) -> Counter[int]:
-        if not self.counts:
-            return Counter()
-        first = round(_STEPS_A_DECADE * math.log10(self.edges_ms[0]))
-        return Counter(dict(enumerate(self.counts, first)))
+    @property
+    def _first(self) -> int:
+        """Which step of the scale is its first."""
+        return round(_STEPS_A_DECADE * math.log10(self.edges_ms[0]))
 
 
-def percentile(ordered: Sequence[float], share: float) -> float:
-    """The value that a share of the others lies below.
+def percentile(values: Iterable[float], share: float) -> float:
+    """Return the value that a share (0 to 1) of the others lies below.
 
-    Between two values it is interpolated.
-
-    :param ordered: at least one value, in ascending order
-    :param share: 0 to 1
+    :param values: at least one; between two of them it is interpolated
     """
-    position = share * (len(ordered) - 1)
-    lower = math.floor(position)
-    upper = min(lower + 1, len(ordered) - 1)
-    part = position - lower
-    if not part:
-        return ordered[lower]
-    return ordered[lower] * (1 - part) + ordered[upper] * part
+    return float(np.quantile(_array(values), share))
 
 
 def latency(durations: Iterable[float]) -> Latency:
@@ -137,12 +138,11 @@ def latency(durations: Iterable[float]) -> Latency:
 
     :param durations: in seconds
     """
-    ordered = sorted(1000 * each for each in durations)
-    if not ordered:
+    in_ms = 1000 * _array(durations)
+    if not in_ms.size:
         return Latency(None, None, None, None)
     return Latency(
-        mean(ordered),
-        *(percentile(ordered, share) for share in (0.5, 0.95, 0.99)),
+        float(np.mean(in_ms)), *np.quantile(in_ms, _SHARES).tolist()
     )
 
 
@@ -151,41 +151,27 @@ def spread(durations: Iterable[float]) -> Spread:
 
     :param durations: in seconds
     """
-    ordered = sorted(1000 * each for each in durations)
-    if not ordered:
+    in_ms = 1000 * _array(durations)
+    if not in_ms.size:
         return Spread(*[None] * 7)
-    inner = within_fences(ordered)
+    inner = within_fences(in_ms)
     return Spread(
-        mean(ordered),
-        *(percentile(ordered, share) for share in (0.5, 0.95, 0.99)),
-        ordered[-1],
-        mean(inner),
-        deviation(ordered),
-        len(ordered) - len(inner),
+        *latency(durations),
+        float(np.max(in_ms)),
+        float(np.mean(inner)),
+        float(np.std(in_ms, ddof=min(1, in_ms.size - 1))),
+        in_ms.size - inner.size,
     )
 
 
-def mean(values: Sequence[float]) -> float:
-    """Of at least one value."""
-    return math.fsum(values) / len(values)
+def within_fences(values: np.ndarray) -> np.ndarray:
+    """Return all but the outliers: those beyond Tukey's fences.
 
-
-def deviation(values: Sequence[float]) -> float:
-    """The standard deviation of a sample; 0 of a single value."""
-    middle = mean(values)
-    squares = math.fsum((each - middle) ** 2 for each in values)
-    return math.sqrt(squares / max(1, len(values) - 1))
-
-
-def within_fences(ordered: Sequence[float]) -> Sequence[float]:
-    """All but the outliers: those beyond Tukey's fences.
-
-    :param ordered: at least one value, in ascending order
+    :param values: at least one
     """
-    lower, upper = percentile(ordered, 0.25), percentile(ordered, 0.75)
+    lower, upper = np.quantile(values, (0.25, 0.75))
     reach = _FENCES * (upper - lower)
-    begin = bisect_left(ordered, lower - reach)
-    return ordered[begin : bisect_right(ordered, upper + reach)]
+    return values[(values >= lower - reach) & (values <= upper + reach)]
 
 
 def histogram(durations: Iterable[float]) -> Histogram:
@@ -194,24 +180,26 @@ def histogram(durations: Iterable[float]) -> Histogram:
     :param durations: in seconds; what is shorter than a microsecond counts
                       as one
     """
-    return _histogram_of(Counter(map(_step, durations)))
-
-
-def _step(seconds: float) -> int:
-    in_ms = max(_LEAST_MS, 1000 * seconds)
-    return math.floor(_STEPS_A_DECADE * math.log10(in_ms))
-
-
-def _histogram_of(by_step: Mapping[int, int]) -> Histogram:
-    used = [step for step, count in by_step.items() if count]
-    if not used:
+    in_ms = np.maximum(_LEAST_MS, 1000 * _array(durations))
+    if not in_ms.size:
         return Histogram()
-    steps = range(min(used), max(used) + 1)
-    edges = (10 ** (n / _STEPS_A_DECADE) for n in (*steps, steps.stop))
+    steps = np.floor(_STEPS_A_DECADE * np.log10(in_ms)).astype(int)
+    first = int(steps.min())
+    return _histogram_of(first, np.bincount(steps - first))
+
+
+def _histogram_of(first: int, counts: np.ndarray) -> Histogram:
+    steps = range(first, first + len(counts) + 1)
+    edges = (10 ** (step / _STEPS_A_DECADE) for step in steps)
     return Histogram(
-        tuple(float(f'{edge:.6g}') for edge in edges),
-        tuple(by_step.get(step, 0) for step in steps),
+        tuple(float(f'{edge:.6g}') for edge in edges), tuple(counts.tolist())
     )
+
+
+def _array(values: Iterable[float]) -> np.ndarray:
+    if isinstance(values, np.ndarray):
+        return values
+    return np.fromiter(values, float)
 
 
 def rolling_average(
@@ -227,23 +215,27 @@ def rolling_average(
     for end in range(1, len(series) + 1):
         window = series[max(0, end - width) : end]
         known = [each for each in window if each is not None]
-        means.append(mean(known) if known else None)
+        means.append(float(np.mean(known)) if known else None)
     return means
 
 
 def means_each_second(
-    values: Iterable[tuple[float, float]], began: float, seconds: float
+    times: Iterable[float],
+    values: Iterable[float],
+    began: float,
+    seconds: float,
 ) -> list[float | None]:
     """The mean of what falls into each second of a time.
 
-    :param values: ``(when, value)``
+    :param times: when the values were found
     :returns: as long as what :func:`per_second` gives; None for no values
     """
-    found = [array('d') for _ in range(math.ceil(seconds))]
-    for when, value in values:
-        if began <= when < began + seconds:
-            found[min(int(when - began), len(found) - 1)].append(value)
-    return [mean(each) if each else None for each in found]
+    counts, bounds = _each_second(times, began, seconds)
+    sums, _ = np.histogram(_array(times), bounds, weights=_array(values))
+    return [
+        float(total / count) if count else None
+        for total, count in zip(sums, counts, strict=True)
+    ]
 
 
 def per_second(
@@ -254,11 +246,17 @@ def per_second(
     :param seconds: the length of the time; of its last second, only what
                     belongs to it counts
     """
-    counts = [0] * math.ceil(seconds)
-    for each in times:
-        if began <= each < began + seconds:
-            counts[min(int(each - began), len(counts) - 1)] += 1
-    return counts
+    return _each_second(times, began, seconds)[0].tolist()
+
+
+def _each_second(
+    times: Iterable[float], began: float, seconds: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return how many fall into each second, and where these begin."""
+    begins = began + np.arange(math.ceil(seconds))
+    # the end of a time is no part of it, as that of each second
+    end = np.nextafter(began + seconds, -math.inf)
+    return np.histogram(_array(times), [*begins, end])
 
 
 def count_between(times: Iterable[float], begin: float, end: float) -> int:
@@ -271,13 +269,9 @@ def most_in_window(times: Iterable[float], seconds: float) -> int:
 
     :param seconds: the length; of its two ends, one belongs to the window
     """
-    ordered = sorted(times)
-    most = first = 0
-    for last, each in enumerate(ordered):
-        while each - ordered[first] >= seconds:
-            first += 1
-        most = max(most, last - first + 1)
-    return most
+    ordered = np.sort(_array(times))
+    ends = np.searchsorted(ordered, ordered + seconds)
+    return int(np.max(ends - np.arange(ordered.size), initial=0))
 
 
 def median_interval(
@@ -291,20 +285,20 @@ def median_interval(
     :param values: at least one, independent of each other
     :param confidence: the least that is wanted; 6 values can give 0.95
     """
-    ordered = sorted(values)
-    size = len(ordered)
-    cut = 0
-    outside = _below_half(size, 0)
-    while cut + 1 < size - cut - 1:
-        wider = _below_half(size, cut + 1)
-        if 1 - 2 * wider < confidence:
-            break
-        cut, outside = cut + 1, wider
+    ordered = np.sort(_array(values))
+    size = ordered.size
+    # the chance that the median lies between a value, counted from below,
+    # and the same one counted from above
+    chances = [
+        1 - 2 * sum(math.comb(size, k) for k in range(cut + 1)) / 2**size
+        for cut in range((size + 1) // 2)
+    ]
+    cut = max(0, sum(chance >= confidence for chance in chances) - 1)
     return Interval(
-        percentile(ordered, 0.5),
-        ordered[cut],
-        ordered[size - 1 - cut],
-        max(0.0, 1 - 2 * outside),
+        float(np.median(ordered)),
+        float(ordered[cut]),
+        float(ordered[size - 1 - cut]),
+        max(0.0, chances[cut]),
     )
 
 
@@ -320,8 +314,3 @@ def ratio_interval(
     """
     ratios = [a / b for a, b in pairs if a is not None and b]
     return median_interval(ratios, confidence) if ratios else None
-
-
-def _below_half(size: int, most: int) -> float:
-    """The chance that of some coins no more than ``most`` show heads."""
-    return sum(math.comb(size, k) for k in range(most + 1)) / 2**size

@@ -3,9 +3,11 @@
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
+from statistics import linear_regression, stdev
 from typing import NamedTuple
 
-from shardmw.bench.figures import deviation, mean
+import numpy as np
 
 Point = tuple[float, float]
 
@@ -15,7 +17,7 @@ BLOCKS = 10
 _STUDENT_T = 2.262
 
 # Unknowns that only so little tells apart are not told apart.
-_LEAST_PIVOT = 1e-9
+_LEAST_SINGULAR_VALUE = 1e-5
 
 
 class Slope(NamedTuple):
@@ -33,59 +35,32 @@ class Slope(NamedTuple):
 def least_squares(
     equations: Sequence[Sequence[float]], values: Sequence[float]
 ) -> list[float] | None:
-    """The unknowns that fit linear equations best.
+    """Return the unknowns that fit linear equations best.
 
     :param equations: the factors of the unknowns, in each of the equations
     :param values: what each equation should give
     :returns: None if they don't tell the unknowns apart
     """
-    count = len(equations[0]) if equations else 0
-    if not count or len(equations) < count:
+    factors = np.atleast_2d(np.array(equations, float))
+    # columns of one length: units must not decide what is small
+    lengths = np.linalg.norm(factors, axis=0)
+    if not (factors.size and lengths.all()):
         return None
-    # columns of one length, lest the size of a unit decides what is small
-    lengths = [
-        math.sqrt(math.fsum(each[i] ** 2 for each in equations))
-        for i in range(count)
-    ]
-    if not all(lengths):
-        return None
-    scaled = [
-        [factor / length for factor, length in zip(each, lengths, strict=True)]
-        for each in equations
-    ]
-    normal = [
-        [
-            *(_product(scaled, i, j) for j in range(count)),
-            math.fsum(
-                row[i] * value
-                for row, value in zip(scaled, values, strict=True)
-            ),
-        ]
-        for i in range(count)
-    ]
-    solved = _solved(normal)
-    if solved is None:
-        return None
-    return [
-        each / length for each, length in zip(solved, lengths, strict=True)
-    ]
+    found, _, rank, _ = np.linalg.lstsq(
+        factors / lengths, values, rcond=_LEAST_SINGULAR_VALUE
+    )
+    return (found / lengths).tolist() if rank == len(lengths) else None
 
 
 def slope(points: Sequence[Point]) -> float | None:
-    """How steep the line is that fits points best; None of one place."""
-    if not points:
+    """Return how steep the line through points is; None of one place."""
+    if len({x for x, _ in points}) < 2:
         return None
-    middle_x = mean([x for x, _ in points])
-    middle_y = mean([y for _, y in points])
-    width = math.fsum((x - middle_x) ** 2 for x, _ in points)
-    if not width:
-        return None
-    height = math.fsum((x - middle_x) * (y - middle_y) for x, y in points)
-    return height / width
+    return linear_regression(*zip(*points, strict=True)).slope
 
 
 def slope_interval(points: Sequence[Point]) -> Slope | None:
-    """The same, and where it lies.
+    """Return the same, and where it lies.
 
     By a jackknife of neighbours: points that follow each other are alike, so
     each of :data:`BLOCKS` pieces of the line is left out in turn.
@@ -98,34 +73,8 @@ def slope_interval(points: Sequence[Point]) -> Slope | None:
     cuts = [len(points) * i // BLOCKS for i in range(BLOCKS + 1)]
     without = [
         slope([*points[:begin], *points[end:]])
-        for begin, end in zip(cuts, cuts[1:], strict=False)
+        for begin, end in pairwise(cuts)
     ]
-    error = deviation(without) * (BLOCKS - 1) / math.sqrt(BLOCKS)
+    error = stdev(without) * (BLOCKS - 1) / math.sqrt(BLOCKS)
     reach = _STUDENT_T * error
     return Slope(whole, whole - reach, whole + reach)
-
-
-def _product(rows: Sequence[Sequence[float]], i: int, j: int) -> float:
-    return math.fsum(row[i] * row[j] for row in rows)
-
-
-def _solved(rows: list[list[float]]) -> list[float] | None:
-    """Solve equations, each of which ends with its value; Gauss-Jordan."""
-    count = len(rows)
-    for column in range(count):
-        best = max(range(column, count), key=lambda i: abs(rows[i][column]))
-        rows[column], rows[best] = rows[best], rows[column]
-        pivot = rows[column][column]
-        if abs(pivot) < _LEAST_PIVOT:
-            return None
-        rows[column] = [each / pivot for each in rows[column]]
-        for other in range(count):
-            if other != column:
-                factor = rows[other][column]
-                rows[other] = [
-                    each - factor * own
-                    for each, own in zip(
-                        rows[other], rows[column], strict=True
-                    )
-                ]
-    return [row[-1] for row in rows]

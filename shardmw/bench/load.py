@@ -2,12 +2,12 @@
 """What a load is, and what came of it. Pure."""
 
 import functools
-import heapq
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import NamedTuple
 
-from shardmw.bench.samples import Sample, Samples
+import numpy as np
+
+from shardmw.bench.samples import Samples
 from shardmw.bench.sources import Source
 
 #: What a client does when its write was refused.
@@ -69,9 +69,6 @@ class Load:
     def ends_when_told(self) -> bool:
         """Whether there's neither time nor count that ends it."""
         return self.seconds is None and self.count is None
-
-
-_start = attrgetter('start')
 
 
 class Share(NamedTuple):
@@ -138,9 +135,15 @@ class Outcome:
         """Whether the clients were at their limit."""
         return self.busy_share > SATURATED_SHARE
 
-    def is_in_time(self, sample: Sample) -> bool:
-        """Whether an operation was answered while requests were sent."""
-        return sample.end < self.began + self.seconds
+    @functools.cached_property
+    def table(self) -> np.ndarray:
+        """The samples as an array with the fields of a sample."""
+        return self.samples.table()
+
+    @property
+    def is_in_time(self) -> np.ndarray:
+        """Return which samples were answered while requests were sent."""
+        return self.table['end'] < self.began + self.seconds
 
     @functools.cached_property
     def steady_from(self) -> float:
@@ -149,8 +152,9 @@ class Outcome:
         Until then they queue up; so rates are of what came after. But the
         second half of the time is always left.
         """
-        first = heapq.nsmallest(self.clients, self.samples, key=_start)
-        latest = max((each.end for each in first), default=self.began)
+        order = np.argsort(self.table['start'], kind='stable')
+        first = self.table['end'][order[: self.clients]]
+        latest = float(np.max(first, initial=self.began))
         return min(latest, self.began + self.seconds / 2)
 
     @property
@@ -168,31 +172,34 @@ class Outcome:
         """
         return self.began if self.is_exhausted else self.steady_from
 
-    def share_within(self, sample: Sample) -> float:
-        """How much of an operation lay in that time.
+    @functools.cached_property
+    def steady_shares(self) -> np.ndarray:
+        """How much of each sample lay in the steady time.
 
         The sum over all of them is what was done in it, to the part: of slow
         operations some end in time and the next one does not.
         """
         over = self.began + self.seconds
-        took = sample.end - sample.start
-        if took <= 0:
-            return float(self.steady_from <= sample.start < over)
-        begin, end = max(sample.start, self.steady_from), min(sample.end, over)
-        return max(0.0, end - begin) / took
+        start, end = self.table['start'], self.table['end']
+        inside = np.minimum(end, over) - np.maximum(start, self.steady_from)
+        took = end - start
+        at_once = (self.steady_from <= start) & (start < over)
+        return np.where(
+            took > 0,
+            np.maximum(0, inside) / np.where(took > 0, took, 1),
+            at_once,
+        )
 
     def part(self, begin: float, end: float) -> 'Outcome':
         """Return what was answered in a part of the time.
 
         :param begin, end: seconds on the monotonic clock
         """
-        samples = Samples()
-        for each in self.samples:
-            if begin <= each.end < end:
-                samples.append(*each)
+        ends = self.table['end']
+        within = self.table[(begin <= ends) & (ends < end)]
         return replace(
             self,
-            samples=samples,
+            samples=Samples(within.tobytes()),
             began=begin,
             began_at=self.wall_time(begin),
             seconds=end - begin,

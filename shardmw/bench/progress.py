@@ -2,11 +2,16 @@
 """How a load goes on. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from shardmw.bench.figures import Histogram, histogram
-from shardmw.bench.samples import Sample
+from shardmw.bench.samples import (
+    Samples,
+    errors_of,
+    is_admitted,
+    is_refused,
+)
 
 
 @dataclass(frozen=True)
@@ -49,16 +54,17 @@ class Progress:
         )
 
 
-def progress_of(samples: Iterable[Sample]) -> Progress:
+def progress_of(samples: Samples) -> Progress:
     """What some operations come to."""
-    ended = list(samples)
-    admitted = [each for each in ended if each.is_admitted]
+    table = samples.table()
+    status = table['status']
+    admitted = table[is_admitted(status)]
     return Progress(
-        len(ended),
+        len(table),
         len(admitted),
-        sum(each.is_refused for each in ended),
-        dict(Counter(each.error for each in ended if each.error)),
-        histogram(each.end - each.start for each in admitted),
-        sum(each.sent_bytes for each in admitted),
-        sum(each.body_bytes for each in admitted),
+        int(is_refused(status).sum()),
+        errors_of(status.tolist()),
+        histogram(admitted['end'] - admitted['start']),
+        int(admitted['sent_bytes'].sum()),
+        int(admitted['body_bytes'].sum()),
     )

@@ -2,8 +2,11 @@
 """What was recorded of each operation."""
 
 import struct
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+
+import numpy as np
 
 #: In the place of a status, why there is none.
 LOST = 0  #: the connection failed, or its end broke the response off
@@ -51,7 +54,7 @@ class Sample(NamedTuple):
 
     @property
     def is_admitted(self) -> bool:
-        return _is_admitted(self.status)
+        return is_admitted(self.status)
 
     @property
     def is_refused(self) -> bool:
@@ -60,27 +63,40 @@ class Sample(NamedTuple):
     @property
     def error(self) -> str | None:
         """What went wrong; None of what was admitted or refused."""
-        return error_of(self.status)
+        return _error_of(self.status)
 
 
-def error_of(status: int) -> str | None:
-    """What a status says that went wrong; None of no error."""
-    if _is_admitted(status) or status in REFUSALS:
+def is_admitted(status: int | np.ndarray) -> bool | np.ndarray:
+    """Return True for 2xx, of one status or of each."""
+    return (status >= 200) & (status < 300)
+
+
+def is_refused(status: np.ndarray) -> np.ndarray:
+    """Return True for what a rate limit answers, of each status."""
+    return np.isin(status, list(REFUSALS))
+
+
+def errors_of(statuses: Iterable[int]) -> dict[str, int]:
+    """Return how often each error came: neither admitted nor refused."""
+    counts = Counter(map(_error_of, statuses))
+    counts.pop(None, None)
+    return dict(sorted(counts.items()))
+
+
+def _error_of(status: int) -> str | None:
+    if is_admitted(status) or status in REFUSALS:
         return None
     return NO_STATUS_NAMES.get(status, str(status))
-
-
-def _is_admitted(status: int) -> bool:
-    return 200 <= status < 300
 
 
 class Samples:
     """Many operations, in little memory; goes through a pipe fast."""
 
     _RECORD = struct.Struct('=bqddddhdqq')
+    _FIELDS = np.dtype([*zip(Sample._fields, _RECORD.format[1:], strict=True)])
 
-    def __init__(self) -> None:
-        self._records = bytearray()
+    def __init__(self, records: bytes = b'') -> None:
+        self._records = bytearray(records)
 
     def append(self, *sample: float) -> None:
         """Add one: the fields of :class:`Sample`, all of them."""
@@ -90,11 +106,9 @@ class Samples:
         """Add all of others."""
         self._records += others._records
 
-    def since(self, index: int) -> Iterator[Sample]:
-        """Those from an index on."""
-        with memoryview(self._records) as records:
-            own = bytes(records[index * self._RECORD.size :])
-        return map(Sample._make, self._RECORD.iter_unpack(own))
+    def table(self) -> np.ndarray:
+        """Return them as an array with the fields of :class:`Sample`."""
+        return np.frombuffer(bytes(self._records), self._FIELDS)
 
     def __len__(self) -> int:
         return len(self._records) // self._RECORD.size

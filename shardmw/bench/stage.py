@@ -2,9 +2,10 @@
 """Where experiments are made: the clients, the screen, and the sites."""
 
 import contextlib
-import math
 import time
 from collections.abc import Callable, Iterator
+
+import numpy as np
 
 from shardmw.bench.auth import Auth
 from shardmw.bench.clients import Clients
@@ -15,6 +16,7 @@ from shardmw.bench.load import Load, Outcome
 from shardmw.bench.parameters import Parameters
 from shardmw.bench.progress import Progress
 from shardmw.bench.runs import Run
+from shardmw.bench.samples import is_admitted
 from shardmw.bench.screen import Screen
 from shardmw.bench.site import Site, embedded_site, remote_site
 from shardmw.bench.sources import Source
@@ -210,11 +212,10 @@ def rows_listed(source: Source, outcome: Outcome) -> float:
     rows_of = getattr(source, 'rows_of', None)
     if rows_of is None:
         return 0
-    return math.fsum(
-        rows_of(each.number) * outcome.share_within(each)
-        for each in outcome.samples
-        if each.is_admitted
-    )
+    admitted = is_admitted(outcome.table['status'])
+    numbers = outcome.table['number'][admitted].tolist()
+    rows = np.fromiter(map(rows_of, numbers), float)
+    return float(rows @ outcome.steady_shares[admitted])
 
 
 def _label(work: str, kind: Kind, conditions: dict[str, object]) -> str:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tables and plots say of a load. Pure."""
 
-import math
-from array import array
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+
+import numpy as np
 
 from shardmw.bench.figures import (
     Histogram,
@@ -18,7 +17,7 @@ from shardmw.bench.figures import (
     spread,
 )
 from shardmw.bench.load import Outcome
-from shardmw.bench.samples import Sample, error_of
+from shardmw.bench.samples import Sample, errors_of, is_admitted, is_refused
 
 #: The times of an operation, one after the other; and all of them.
 REQUEST = 'request'  #: until the request was sent
@@ -138,42 +137,46 @@ class Summary:
 
 def summarize(outcome: Outcome) -> Summary:
     """Figures of a load."""
-    by_kind = _tallies(outcome)
-    total = _total(by_kind.values())
+    everything = np.full(len(outcome.samples), True)
+    is_done = outcome.is_in_time & is_admitted(outcome.table['status'])
+    admitted = outcome.table[is_done]
+    timed = admitted[admitted['end'] >= outcome.timed_from]
+    time = outcome.began, outcome.seconds
+    kinds = outcome.table['kind']
+    of_kinds = {
+        outcome.kinds[kind]: _operation(outcome, kinds == kind)
+        for kind in np.unique(kinds)
+        if len(outcome.kinds) > 1
+    }
     return Summary(
+        **_operation(outcome, everything),
         seconds=outcome.seconds,
-        offered=total.offered,
-        admitted=total.admitted,
-        refused=total.refused,
-        errors=total.errors,
-        latency=latency(total.took),
-        admitted_each_second=per_second(
-            total.ends, outcome.began, outcome.seconds
-        ),
+        admitted_each_second=per_second(admitted['end'], *time),
         client_busy_share=round(outcome.busy_share, 3),
         is_client_bound=outcome.is_client_bound,
-        phases=total.spreads(),
-        histogram=histogram(total.took),
+        histogram=histogram(timed['end'] - timed['start']),
         latency_each_second=means_each_second(
-            zip(total.ends, map(_in_ms, total.all_took), strict=True),
-            outcome.began,
-            outcome.seconds,
+            admitted['end'],
+            1000 * (admitted['end'] - admitted['start']),
+            *time,
         ),
-        bytes_sent=total.bytes_sent,
-        bytes_received=total.bytes_received,
+        bytes_sent=int(admitted['sent_bytes'].sum()),
+        bytes_received=int(admitted['body_bytes'].sum()),
         by_operation={
-            outcome.kinds[kind]: _operation(tally)
-            for kind, tally in sorted(by_kind.items())
-            if len(outcome.kinds) > 1
+            name: {
+                **each,
+                'latency': each['latency']._asdict(),
+                'phases': _phases_json(each['phases']),
+            }
+            for name, each in of_kinds.items()
         },
-        done=total.done,
         steady_seconds=outcome.steady_seconds,
     )
 
 
 def errors(samples: Iterable[Sample]) -> dict[str, int]:
     """How often each error came: neither admitted nor refused."""
-    return _errors_of(Counter(each.status for each in samples))
+    return errors_of(each.status for each in samples)
 
 
 def errors_text(counts: Mapping[str, int]) -> str:
@@ -181,136 +184,34 @@ def errors_text(counts: Mapping[str, int]) -> str:
     return ', '.join(f'{n} × {what}' for what, n in counts.items()) or '0'
 
 
-class _Tally:
-    """What a summary takes of operations, which may be millions.
+def _operation(outcome: Outcome, chosen: np.ndarray) -> dict[str, object]:
+    """Return what is told of all operations, and of each kind of them.
 
-    ``ends`` and ``all_took`` are of what was admitted in time, in seconds,
-    ``took`` and the phases of what of it tells how long operations take;
-    ``shares`` are of all that was admitted: how much of each lay in the
-    steady time.
+    :param chosen: which samples it is of
     """
-
-    def __init__(self) -> None:
-        self.statuses: Counter[int] = Counter()
-        self.refused = self.bytes_sent = self.bytes_received = 0
-        self.ends, self.all_took, self.took, self.shares = _arrays(4)
-        #: of what has all phases
-        self.request, self.response, self.transfer = _arrays(3)
-
-    @property
-    def offered(self) -> int:
-        return self.statuses.total()
-
-    @property
-    def admitted(self) -> int:
-        return len(self.ends)
-
-    @property
-    def errors(self) -> dict[str, int]:
-        return _errors_of(self.statuses)
-
-    @property
-    def done(self) -> float:
-        return math.fsum(self.shares)
-
-    def add(self, sample: Sample, outcome: Outcome) -> None:
-        """Add an operation of a load."""
-        self.statuses[sample.status] += 1
-        if sample.is_admitted:
-            self.shares.append(outcome.share_within(sample))
-            if outcome.is_in_time(sample):
-                self._add_admitted(sample)
-                if sample.end >= outcome.timed_from:
-                    self._add_times(sample)
-        elif sample.is_refused:
-            self.refused += outcome.is_in_time(sample)
-
-    def extend(self, other: '_Tally') -> None:
-        """Add all of another."""
-        self.statuses += other.statuses
-        self.refused += other.refused
-        self.bytes_sent += other.bytes_sent
-        self.bytes_received += other.bytes_received
-        self.ends += other.ends
-        self.all_took += other.all_took
-        self.took += other.took
-        self.shares += other.shares
-        self.request += other.request
-        self.response += other.response
-        self.transfer += other.transfer
-
-    def spreads(self) -> dict[str, Spread]:
-        """How long each of :data:`PHASES` took.
-
-        An operation whose response began before its request was sent, or
-        that got none, only has a total.
-        """
-        return {
-            REQUEST: spread(self.request),
-            RESPONSE: spread(self.response),
-            TRANSFER: spread(self.transfer),
-            TOTAL: spread(self.took),
-        }
-
-    def _add_admitted(self, sample: Sample) -> None:
-        self.ends.append(sample.end)
-        self.all_took.append(sample.end - sample.start)
-        self.bytes_sent += sample.sent_bytes
-        self.bytes_received += sample.body_bytes
-
-    def _add_times(self, sample: Sample) -> None:
-        _, _, start, sent, first_byte, end, *_ = sample
-        self.took.append(end - start)
-        if sent <= first_byte:
-            self.request.append(sent - start)
-            self.response.append(first_byte - sent)
-            self.transfer.append(end - first_byte)
-
-
-def _tallies(outcome: Outcome) -> dict[int, _Tally]:
-    """The operations of each kind that there are of."""
-    found: dict[int, _Tally] = {}
-    for each in outcome.samples:
-        tally = found.get(each.kind)
-        if tally is None:
-            tally = found[each.kind] = _Tally()
-        tally.add(each, outcome)
-    return found
-
-
-def _total(tallies: Collection[_Tally]) -> _Tally:
-    if len(tallies) == 1:
-        return next(iter(tallies))
-    total = _Tally()
-    for each in tallies:
-        total.extend(each)
-    return total
-
-
-def _operation(tally: _Tally) -> dict[str, object]:
+    status = outcome.table['status']
+    admitted = chosen & is_admitted(status)
+    refused = chosen & is_refused(status)
+    in_time = outcome.is_in_time
+    is_timed = outcome.table['end'] >= outcome.timed_from
+    timed = outcome.table[admitted & in_time & is_timed]
+    took = timed['end'] - timed['start']
+    # a response that came before the request was sent has no phases
+    whole = timed[timed['sent'] <= timed['first_byte']]
     return {
-        'offered': tally.offered,
-        'admitted': tally.admitted,
-        'refused': tally.refused,
-        'done': tally.done,
-        'errors': tally.errors,
-        'latency': latency(tally.took)._asdict(),
-        'phases': _phases_json(tally.spreads()),
+        'offered': int(chosen.sum()),
+        'admitted': int((admitted & in_time).sum()),
+        'refused': int((refused & in_time).sum()),
+        'done': float(outcome.steady_shares[admitted].sum()),
+        'errors': errors_of(status[chosen].tolist()),
+        'latency': latency(took),
+        'phases': {
+            REQUEST: spread(whole['sent'] - whole['start']),
+            RESPONSE: spread(whole['first_byte'] - whole['sent']),
+            TRANSFER: spread(whole['end'] - whole['first_byte']),
+            TOTAL: spread(took),
+        },
     }
-
-
-def _errors_of(statuses: Mapping[int, int]) -> dict[str, int]:
-    counts = {error_of(status): n for status, n in statuses.items()}
-    counts.pop(None, None)
-    return dict(sorted(counts.items()))
-
-
-def _arrays(count: int) -> Iterator[array]:
-    return (array('d') for _ in range(count))
-
-
-def _in_ms(seconds: float) -> float:
-    return 1000 * seconds
 
 
 def _phases(values: Mapping[str, Mapping]) -> dict[str, Spread]:

@@ -12,7 +12,7 @@ import pytest
 
 from shardmw.bench.account import ContainerHead
 from shardmw.bench.asking import ask
-from shardmw.bench.auth import TokenAuth, V1Auth
+from shardmw.bench.auth import PasswordAuth, TokenAuth
 from shardmw.bench.clients import Clients
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import PLAIN, native, sharded
@@ -46,13 +46,13 @@ def remote(cluster, clients):
         site.cleanup()
 
 
-def auth_of(cluster, **changes) -> V1Auth:
+def auth_of(cluster, **changes) -> PasswordAuth:
     given = {
         'auth_url': cluster.auth_url,
         'user': USER,
         'key': cluster.users[USER],
     }
-    return V1Auth(**{**given, **changes})
+    return PasswordAuth(**{**given, **changes})
 
 
 @contextmanager

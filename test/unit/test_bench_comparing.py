@@ -43,7 +43,7 @@ from shardmw.bench.tables import Table
 from shardmw.bench.turns import rotated
 from shardmw.bench.words import conditions_text, objects_text, varying
 from shardmw.bench.workloads import report as works
-from test.unit.test_bench_load import sample
+from test.unit.test_bench_load import sample, samples_of
 from test.unit.test_bench_ratelimit import ORIGIN
 from test.unit.test_bench_reports import cells
 from test.unit.test_bench_runs import run_of
@@ -242,8 +242,8 @@ class TestWords:
 class TestLive:
     def test_rates_are_of_the_last_moments(self):
         load = LiveLoad('write', 10.0, None)
-        many = progress_of([sample(101.0)] * 30)
-        few = progress_of([sample(101.0)] * 5)
+        many = progress_of(samples_of(*[sample(101.0)] * 30))
+        few = progress_of(samples_of(*[sample(101.0)] * 5))
         load = load.advanced(many, 1.0).advanced(few, 1.5)
         assert load.total.operations == 35
         assert load.rate == 10
@@ -253,7 +253,7 @@ class TestLive:
 
     def test_it_has_room_on_a_narrow_terminal(self):
         console = Console(file=io.StringIO(), width=80)
-        many = progress_of([sample(101.0)] * 30_000)
+        many = progress_of(samples_of(*[sample(101.0)] * 30_000))
         load = LiveLoad('12/24 write, N = 32, clients 16', 100.0, None)
         console.print(live_table(load.advanced(many, 1.0)))
         title, _, heads, _, figures, *_ = console.file.getvalue().splitlines()
@@ -263,7 +263,7 @@ class TestLive:
 
     def test_a_narrower_terminal_shows_errors_too(self):
         console = Console(file=io.StringIO(), width=60)
-        many = progress_of([sample(101.0, status=503)] * 30_000)
+        many = progress_of(samples_of(*[sample(101.0, status=503)] * 30_000))
         load = LiveLoad('write', 100.0, None)
         console.print(live_table(load.advanced(many, 1.0)))
         lines = console.file.getvalue().splitlines()
@@ -274,7 +274,9 @@ class TestLive:
     def test_a_count_tells_the_time_that_is_left(self):
         load = LiveLoad('delete', None, 40)
         assert load.seconds_left is None
-        load = load.advanced(progress_of([sample(101.0)] * 10), 2.0)
+        load = load.advanced(
+            progress_of(samples_of(*[sample(101.0)] * 10)), 2.0
+        )
         assert load.seconds_left == 6
 
     @pytest.mark.parametrize(

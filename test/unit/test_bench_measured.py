@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardmw.bench.asking import Answer, ask, check_url
-from shardmw.bench.auth import TokenAuth, V1Auth
+from shardmw.bench.auth import PasswordAuth, TokenAuth
 from shardmw.bench.databases import Content
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import PLAIN, sharded
@@ -204,7 +204,10 @@ class TestUrls:
             ask('GET', url, {})
 
     def test_secrets_are_not_shown(self):
-        for each in (V1Auth('u', 'user', 'secret'), TokenAuth('u', 'secret')):
+        for each in (
+            PasswordAuth('u', 'user', 'secret'),
+            TokenAuth('u', 'secret'),
+        ):
             assert 'secret' not in repr(each)
 
 
