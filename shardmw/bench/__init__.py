@@ -5,36 +5,33 @@ Loads come from client processes of many connections each, and go to a Swift
 cluster: one of the benchmark's own, or one that somebody runs. What a command
 measured is kept as JSON and CSV in a folder, and shown as tables and plots.
 
-Rooms, from the ground up
-    *What is said*: ``chance``, ``units``, ``figures``, ``kinds``, ``names``,
-    ``fits``, ``turns``, ``words``, ``tables``, ``plot``, ``cuts`` and
-    ``page``; all of them pure.
+Modules, from the ground up
+    *Figures and words*, all of them pure: ``chance``, ``units``, ``figures``,
+    ``kinds``, ``names``, ``fits``, ``turns``, ``words``, ``tables`` and
+    ``cuts``.
 
-    *A load*: ``sources`` says what to ask for, ``load`` what it is and what
-    came of it, ``response`` what is kept of one, ``samples``, ``progress``, ``summary``
-    and ``runs`` what was measured; pure. ``connection`` is one client,
-    ``process`` one client process, ``clients`` all of them; ``signals`` holds
-    back Ctrl-C while they are talked to.
+    *A load*: ``sources`` has its requests; ``load``, ``response``,
+    ``samples``, ``progress``, ``summary`` and ``runs`` have what came of it.
+    ``connection`` is one client, ``process`` a process of several clients,
+    and ``clients`` all processes; ``signals`` delays Ctrl-C meanwhile.
 
-    *Where it goes*: ``asking`` sends single requests, ``tls`` says whom to
-    trust, ``auth`` logs in, ``account`` makes containers and looks into them,
-    and ``site`` is the cluster. Of an own one, ``databases`` reads the disks;
-    ``preload`` (``rows``), ``pending``, ``native`` and ``replicas`` change
-    them. ``memcached`` reads counters, ``usage`` what servers use, and
-    ``serverlog`` what they answered. Without a cluster, ``shares`` says what
-    listings ask of shards, and ``inprocess`` has the filter above an app that
-    does nothing.
+    *The cluster*: ``asking`` sends single requests, ``tls`` checks
+    certificates, ``auth`` logs in, ``account`` makes containers, and ``site``
+    is the cluster. ``databases``, ``preload``, ``pending``, ``native`` and
+    ``replicas`` work on the disks of an own cluster. ``memcached``, ``usage``
+    and ``serverlog`` read what servers did. Without a cluster, ``shares``
+    computes what listings ask of shards, and ``inprocess`` runs the filter
+    above an app that does nothing.
 
-    *An experiment*: ``parameters`` are its options, ``stage`` is what it has
-    at hand; ``screen`` and ``live`` show it, ``results`` and ``csvfiles`` keep
-    it, with its ``provenance``. ``workloads``, ``compare``, ``scenarios`` and
-    ``ratelimit`` have them.
+    *An experiment*: ``parameters`` are its options, ``stage`` runs its loads,
+    ``screen`` shows it, ``results`` and ``csvfiles`` keep it, with its
+    ``provenance``. ``workloads``, ``compare``, ``scenarios`` and
+    ``ratelimit`` are the experiments.
 
-    *What comes of it*: ``comparing`` makes tables, ``runplots`` plots,
-    ``drawing`` draws them, ``experiments`` describes a result, and ``report``
-    has all on a page.
+    *Its description*: ``comparing`` makes tables, ``plots`` plots,
+    ``experiments`` describes a result, and ``report`` puts all on a page.
 
-    ``options`` and ``command`` are what commands share, and ``cli`` is the
+    ``options`` and ``command`` are shared by all commands; ``cli`` is the
     command line.
 
 A load

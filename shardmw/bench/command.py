@@ -3,6 +3,7 @@
 
 import contextlib
 import dataclasses
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +14,13 @@ from shardmw.bench import csvfiles, results
 from shardmw.bench.clients import Clients
 from shardmw.bench.errors import BenchError, failure_text
 from shardmw.bench.experiments import describe, title
-from shardmw.bench.options import Parsed
+from shardmw.bench.options import REPLACING, Parsed
 from shardmw.bench.parameters import Option, Parameters
 from shardmw.bench.provenance import Provenance, provenance
 from shardmw.bench.results import Result
 from shardmw.bench.screen import Screen
 from shardmw.bench.stage import Stage
-from shardmw.bench.words import duration_text
+from shardmw.bench.words import about_text, duration_text
 
 Figures = Mapping[str, object]
 Keep = Callable[[Figures], None]
@@ -127,7 +128,7 @@ def perform(
         )
     times = [each.seconds for each in experiments]
     if len(times) > 1 and None not in times:
-        screen.line(f'all of it takes {duration_text(sum(times))}')
+        screen.line(f'all of it takes {about_text(sum(times))}')
     if len(experiments) == 1:
         return [_perform(experiments[0], origin, output, screen)]
     files, failed = [], []
@@ -162,8 +163,8 @@ def _perform(
         name=experiment.word,
     )
     screen.heading(title(result))
-    if experiment.seconds is not None:
-        screen.line(f'takes {duration_text(experiment.seconds)}')
+    screen.line(_expected_text(experiment, output))
+    began = time.monotonic()
     processes = getattr(experiment.parameters, 'processes', _PROCESSES)
     try:
         with Clients(processes) as clients:
@@ -175,9 +176,26 @@ def _perform(
             part = dataclasses.replace(part, complete=False)
             _publish(part, output, screen)
         raise
+    result = dataclasses.replace(result, seconds=time.monotonic() - began)
     path = _publish(_with_figures(result, figures), output, screen)
     experiment.check(figures)
     return path
+
+
+def _expected_text(experiment: Experiment, output: Path) -> str:
+    """Return how long an experiment takes: measured earlier, or estimated."""
+    earlier: list[Result] = []
+    # a damaged one is no reason to measure nothing
+    with contextlib.suppress(BenchError):
+        earlier = results.load(output, experiment.command, [experiment.name])
+    parameters = experiment.parameters
+    for each in earlier:
+        before = type(parameters).from_json(each.parameters)
+        if each.seconds is not None and before == parameters:
+            return f'took {duration_text(each.seconds)} the last time'
+    if experiment.seconds is None:
+        return 'the time depends on the machine'
+    return f'takes {about_text(experiment.seconds)}'
 
 
 def _with_figures(result: Result, figures: Figures) -> Result:
@@ -194,7 +212,7 @@ def _with_figures(result: Result, figures: Figures) -> Result:
 def _publish(result: Result, output: Path, screen: Screen) -> Path:
     """Keep a result, and show it, also if it can't be kept."""
     try:
-        path = results.save(output, result)
+        path = results.save(output, result, _is_replacing())
     finally:
         for table in describe(result).tables:
             screen.table(table)
@@ -207,6 +225,12 @@ def _publish(result: Result, output: Path, screen: Screen) -> Path:
         results.write(files[-1], csvfiles.csv_text(entries))
     screen.line(f'kept in {" and ".join(map(str, files))}')
     return path
+
+
+def _is_replacing() -> bool:
+    """Return True if the command was told to replace earlier results."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.meta.get(REPLACING, False)
 
 
 def _option(

@@ -5,13 +5,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from shardmw.bench import compare, ratelimit, scenarios, workloads
-from shardmw.bench.compare import report as comparisons
 from shardmw.bench.errors import BenchError
 from shardmw.bench.options import Parsed
 from shardmw.bench.parameters import Option, Parameters
-from shardmw.bench.plot import Plot
+from shardmw.bench.plots import runs as runplots
+from shardmw.bench.plots.plot import Plot
 from shardmw.bench.ratelimit.experiments import EXPERIMENTS
 from shardmw.bench.results import Result
+from shardmw.bench.runs import runs_of
 from shardmw.bench.scenarios import Scenario
 from shardmw.bench.scenarios import scenarios as all_scenarios
 from shardmw.bench.tables import Table
@@ -60,7 +61,8 @@ def title(result: Result) -> str:
         workloads.COMMAND: '',
     }.get(result.command, result.command)
     words = ' '.join(filter(None, (command, result.experiment)))
-    return f'{words} ({result.name})' if result.name else words
+    also = ', '.join(filter(None, (result.name, result.time)))
+    return f'{words} ({also})' if also else words
 
 
 def in_order(results: Iterable[Result]) -> list[Result]:
@@ -72,7 +74,7 @@ def in_order(results: Iterable[Result]) -> list[Result]:
     ]
     places = {each: place for place, each in enumerate(order)}
     return sorted(
-        sorted(results, key=lambda each: each.name),
+        sorted(results, key=lambda each: (each.name, each.time)),
         key=lambda each: places.get(
             (each.command, each.experiment), len(places)
         ),
@@ -116,31 +118,18 @@ def _described(result: Result, scenario: Scenario) -> Description:
     )
 
 
-def _comparison(result: Result) -> Description:
-    return _of_work(
-        result,
-        comparisons.tables(result.figures),
-        comparisons.brief(result.figures),
-    )
-
-
-def _workload(result: Result) -> Description:
-    tables = works.tables(result.figures)
-    return _of_work(result, tables, tables[:1])
-
-
-def _of_work(
-    result: Result, tables: list[Table], brief: list[Table]
-) -> Description:
+def _of_work(result: Result) -> Description:
     work = WORKS[result.experiment]
+    tables = works.tables(result.figures)
+    is_comparison = result.command == compare.COMMAND
     return Description(
         title(result),
         work.summary,
         '',
         parameter_texts(work.parameters.from_json(result.parameters)),
         tables,
-        works.plots(result.words, result.figures),
-        brief,
+        runplots.all_of(runs_of(result.figures), result.words),
+        works.brief(result.figures) if is_comparison else tables[:2],
     )
 
 
@@ -152,7 +141,7 @@ def _rates(result: Result) -> Description:
 #: Of each command: its experiments, and who describes them.
 _KNOWN = {
     scenarios.COMMAND: (lambda: scenarios.NAMES, _scenario),
-    compare.COMMAND: (lambda: tuple(WORKS), _comparison),
-    workloads.COMMAND: (lambda: tuple(WORKS), _workload),
+    compare.COMMAND: (lambda: tuple(WORKS), _of_work),
+    workloads.COMMAND: (lambda: tuple(WORKS), _of_work),
     ratelimit.COMMAND: (lambda: tuple(EXPERIMENTS), _rates),
 }

@@ -2,7 +2,6 @@
 """Where experiments are made: the clients, the screen, and the sites."""
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -11,10 +10,8 @@ from shardmw.bench.auth import Auth
 from shardmw.bench.clients import Clients
 from shardmw.bench.errors import Interrupted
 from shardmw.bench.kinds import Kind
-from shardmw.bench.live import LiveLoad, live_table
 from shardmw.bench.load import Load, Outcome
 from shardmw.bench.parameters import Parameters
-from shardmw.bench.progress import Progress
 from shardmw.bench.runs import Run
 from shardmw.bench.samples import is_admitted
 from shardmw.bench.screen import Screen
@@ -74,15 +71,7 @@ class Stage:
         """
         if not self.screen.is_live:
             return self.checked(self.clients.run(load))
-        shown = LiveLoad(label, load.seconds, load.count)
-        began = time.monotonic()
-        with self.screen.live(shown) as live:
-
-            def show(part: Progress) -> None:
-                nonlocal shown
-                shown = shown.advanced(part, time.monotonic() - began)
-                live.update(live_table(shown), refresh=True)
-
+        with self.screen.live(label, load.seconds, load.count) as show:
             outcome = self.clients.run(load, on_progress=show)
         return self.checked(outcome)
 

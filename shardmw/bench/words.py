@@ -3,6 +3,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 
 from shardmw.bench.runs import Run
 from shardmw.bench.tables import number, plain
@@ -50,6 +51,11 @@ def conditions_text(conditions: Mapping[str, object]) -> str:
     )
 
 
+def duration_text(seconds: float) -> str:
+    """Return a time as ``0:07:30``: hours, minutes and seconds."""
+    return str(timedelta(seconds=round(seconds)))
+
+
 def varying(runs: Sequence[Run]) -> list[str]:
     """The conditions that differ between some of the runs."""
     names = dict.fromkeys(name for run in runs for name in run.conditions)
@@ -60,8 +66,8 @@ def varying(runs: Sequence[Run]) -> list[str]:
     ]
 
 
-def duration_text(seconds: float) -> str:
-    """Return about how long something takes: ``about 5 minutes``."""
+def about_text(seconds: float) -> str:
+    """Return a rounded time: ``about 5 minutes``."""
     if seconds < 90:
         return f'about {max(5, 5 * round(seconds / 5))} s'
     minutes = math.ceil(seconds / 60)

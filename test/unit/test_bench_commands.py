@@ -24,7 +24,7 @@ from shardmw.bench.parameters import Parameters, option
 from shardmw.bench.results import load_all
 from shardmw.bench.scenarios import NAMES, scenarios
 from shardmw.bench.screen import Screen
-from shardmw.bench.words import duration_text
+from shardmw.bench.words import about_text
 from shardmw.bench.workloads.measuring import _Owner, container_names
 from shardmw.bench.workloads.parameters import (
     ListParameters,
@@ -207,7 +207,7 @@ def test_scenarios_tell_their_options_and_defaults(run, name):
     ],
 )
 def test_a_duration_is_rounded(seconds, text):
-    assert duration_text(seconds) == text
+    assert about_text(seconds) == text
 
 
 @dataclass(frozen=True)
@@ -321,6 +321,27 @@ class TestPerforming:
         (result,) = load_all(tmp_path)
         assert result.experiment == 'write'
         assert 'read failed: /tmp/a: No space left' in capsys.readouterr().out
+
+    def test_it_says_at_the_start_how_long_it_took_before(
+        self, tmp_path, monkeypatch, capsys
+    ):
+        monkeypatch.setattr(command, 'Clients', contextlib.nullcontext)
+        figures = {'runs': [run_of(0.5).as_json()]}
+
+        def perform(**parameters) -> str:
+            experiment = command.Experiment(
+                'workload',
+                'write',
+                WriteParameters(**parameters),
+                lambda stage, keep: figures,
+                seconds=30.0,
+            )
+            command.perform([experiment], tmp_path, Screen())
+            return capsys.readouterr().out
+
+        assert 'takes about 30 s\n' in perform()
+        assert 'took 0:00:00 the last time\n' in perform()
+        assert 'takes about 30 s\n' in perform(clients=3)
 
     def test_what_has_not_begun_is_not(self, perform_failing, tmp_path):
         perform_failing(BenchError('away'))

@@ -14,10 +14,10 @@ from shardmw.bench.command import (
 )
 from shardmw.bench.errors import BenchError
 from shardmw.bench.options import Parsed, output_option, page_option
-from shardmw.bench.page import with_figures
 from shardmw.bench.ratelimit import COMMAND
 from shardmw.bench.ratelimit.experiments import EXPERIMENTS, markdown
 from shardmw.bench.ratelimit.parameters import Parameters
+from shardmw.bench.report.places import with_figures
 from shardmw.bench.scenarios.command import experiment_of
 from shardmw.bench.screen import Screen
 from shardmw.bench.units import parse_choices

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 
 from shardmw.bench.parameters import Parameters
-from shardmw.bench.plot import Plot
+from shardmw.bench.plots.plot import Plot
 from shardmw.bench.tables import Table
 
 Figures = Mapping[str, object]

@@ -22,8 +22,8 @@ from shardmw.bench.kinds import Kind
 from shardmw.bench.names import FlatNames, ScatteredNames
 from shardmw.bench.options import CLIENTS, SIZE, Parsed, listed
 from shardmw.bench.parameters import option
-from shardmw.bench.plot import REFERENCE, Axis, Plot, Series
-from shardmw.bench.runplots import latency_by_rows
+from shardmw.bench.plots.plot import REFERENCE, Axis, Plot, Series
+from shardmw.bench.plots.runs import latency_by_rows
 from shardmw.bench.runs import Run, runs_of
 from shardmw.bench.scenarios import Figures, Keep, Scenario
 from shardmw.bench.scenarios.grouping import (

@@ -10,7 +10,7 @@ from shardmw.bench.kinds import PLAIN, Kind
 from shardmw.bench.memcached import operations
 from shardmw.bench.options import COUNT, COUNTS, POSITIVE
 from shardmw.bench.parameters import option
-from shardmw.bench.plot import Axis, Plot
+from shardmw.bench.plots.plot import Axis, Plot
 from shardmw.bench.ratelimit.limits import token_settings
 from shardmw.bench.scenarios import Figures, Keep, Scenario
 from shardmw.bench.scenarios.grouping import (

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from shardmw.bench.figures import Interval, median_interval, ratio_interval
 from shardmw.bench.kinds import Kind
-from shardmw.bench.plot import LINE, REFERENCE, Plot, Series
+from shardmw.bench.plots.plot import LINE, REFERENCE, Plot, Series
 from shardmw.bench.tables import figure
 
 K = TypeVar('K', bound=Hashable)

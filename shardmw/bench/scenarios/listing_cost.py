@@ -17,7 +17,7 @@ from shardmw.bench.names import FlatNames, Names
 from shardmw.bench.options import COUNT, COUNTS, PAGES, POSITIVE
 from shardmw.bench.parameters import option
 from shardmw.bench.planning import Costs, Work, plain_page, sharded_page
-from shardmw.bench.plot import Axis, Plot, Series
+from shardmw.bench.plots.plot import Axis, Plot, Series
 from shardmw.bench.scenarios import Figures, Keep, Scenario
 from shardmw.bench.scenarios.grouping import (
     MEDIANS_NOTE,

@@ -35,7 +35,7 @@ from shardmw.bench.options import (
     WORKERS,
 )
 from shardmw.bench.parameters import option
-from shardmw.bench.plot import BARS, Axis, Plot
+from shardmw.bench.plots.plot import BARS, Axis, Plot
 from shardmw.bench.runs import Run, runs_of
 from shardmw.bench.scenarios import Figures, Keep, Scenario
 from shardmw.bench.scenarios.grouping import (

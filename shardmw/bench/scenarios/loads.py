@@ -6,14 +6,13 @@ Each is a declaration at the end of this module.
 
 from dataclasses import dataclass, replace
 
-from shardmw.bench.compare import report
 from shardmw.bench.disk import served, write_files
 from shardmw.bench.kinds import DISK
 from shardmw.bench.names import FlatNames
 from shardmw.bench.options import CLIENT_COUNTS, COUNTS, RATE, SIZES, Parsed
 from shardmw.bench.parameters import option
-from shardmw.bench.plot import Plot
-from shardmw.bench.runplots import all_of, latency_by_condition
+from shardmw.bench.plots.plot import Plot
+from shardmw.bench.plots.runs import all_of, latency_by_condition
 from shardmw.bench.runs import runs_of
 from shardmw.bench.scenarios import Figures, Keep, Scenario
 from shardmw.bench.scenarios.grouping import grouped
@@ -23,6 +22,7 @@ from shardmw.bench.sources import Reads
 from shardmw.bench.stage import Ledger, Stage
 from shardmw.bench.tables import Table, plain
 from shardmw.bench.units import parse_choices, size_text
+from shardmw.bench.workloads import report
 from shardmw.bench.workloads.measuring import measure_work
 from shardmw.bench.workloads.parameters import LIMIT_OPTION, WorkParameters
 from shardmw.bench.workloads.works import WORKS

@@ -12,7 +12,7 @@ from shardmw.bench.kinds import PLAIN, Kind
 from shardmw.bench.names import FlatNames
 from shardmw.bench.options import COUNT, POSITIVE
 from shardmw.bench.parameters import option
-from shardmw.bench.plot import Axis, Plot, Series
+from shardmw.bench.plots.plot import Axis, Plot, Series
 from shardmw.bench.replicas import (
     REPLICATOR,
     contents,

@@ -25,7 +25,7 @@ from shardmw.bench.options import (
     Parsed,
 )
 from shardmw.bench.parameters import option
-from shardmw.bench.plot import Axis, Band, Plot, Series
+from shardmw.bench.plots.plot import Axis, Band, Plot, Series
 from shardmw.bench.runs import Run
 from shardmw.bench.scenarios import Figures, Keep, Scenario
 from shardmw.bench.scenarios.grouping import plot_if_any

@@ -61,6 +61,7 @@ def work_command(
                     functools.partial(measure, work=work, place=place),
                     word=word,
                     check=check_done,
+                    seconds=parameters.expected_seconds,
                 )
             ],
             output,

@@ -95,6 +95,15 @@ class WorkParameters(Parameters):
         return [PLAIN] * (0 in self.shards) + native_ones + some
 
     @property
+    def expected_seconds(self) -> float | None:
+        """Return about how long all loads take; None if counts end them."""
+        if self.load_seconds is None:
+            return None
+        pages = len(getattr(self, 'page', (0,)))
+        loads = self.rounds * len(self.kinds) * pages
+        return 15 + loads * (self.load_seconds + 1.5)
+
+    @property
     def cluster(self) -> ClusterOptions:
         """The cluster, if it's the benchmark's own."""
         limit = {} if self.limit is None else {LIMIT_OPTION: plain(self.limit)}

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plot shows; how it is drawn is decided elsewhere. Pure."""
+"""The content of a plot; ``drawing`` decides how it looks. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 LINE = 'line'  #: points, joined
-STEPS = 'steps'  #: each value from its x to the next one's, as a histogram
-BARS = 'bars'  #: side by side, one group at each x
-DOTS = 'dots'  #: single points, as of single operations
-STROKES = 'strokes'  #: across the bars of another series: a second value
-REFERENCE = 'reference'  #: what others published: dashed, and grey
+BARS = 'bars'  #: side by side, one group at each name
+DOTS = 'dots'  #: single points
+REFERENCE = 'reference'  #: a goal, or what others published: dashed, and grey
 
 
 @dataclass(frozen=True)
@@ -18,18 +16,20 @@ class Series:
 
     Series of the same label look the same, and the legend has it once.
 
-    :param x: positions; of bars indexes into the axis' ``names``
+    :param x: positions; indexes into the axis' ``names`` if it has some
+    :param y: values; None interrupts a line
     :param low, high: ends of an interval round each y, if there is one
-    :param beside: the label of the bars that strokes belong to
+    :param panel: the title of the part of the plot that shows the series;
+                  each part has a scale of its own for the values
     """
 
     label: str
     x: Sequence[float]
-    y: Sequence[float]
+    y: Sequence[float | None]
     style: str = LINE
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
-    beside: str = ''
+    panel: str = ''
 
     def __post_init__(self) -> None:
         lengths = {
@@ -46,12 +46,12 @@ class Axis:
     """One axis.
 
     :param label: with its unit, such as ``latency (ms)``
-    :param log: logarithmic; its values are then above 0
+    :param log: True for a logarithmic axis, which shows values above 0 only
     :param names: of the positions 0, 1, 2, …, for categories
-    :param ticks: where to put the labels; the plot chooses if there are none
-    :param sizes: its values are bytes, and its labels say 4K
-    :param from_zero: values above 0 have an axis that begins there; take this
-                      off to see small differences; bars always have it
+    :param ticks: positions of the labels; chosen by the drawing if empty
+    :param sizes: True for bytes, with labels such as 4K
+    :param from_zero: True to begin at 0; False shows small differences. An
+                      axis of bars always begins at 0.
     """
 
     label: str
@@ -79,7 +79,7 @@ class Plot:
     """A plot.
 
     :param name: a word for files: lower case, digits and hyphens
-    :param note: what it doesn't tell; a sentence or two below it
+    :param note: a sentence or two below the plot
     """
 
     name: str
@@ -89,3 +89,14 @@ class Plot:
     series: Sequence[Series] = field(default_factory=tuple)
     note: str = ''
     bands: Sequence[Band] = ()
+
+    @property
+    def is_horizontal(self) -> bool:
+        """Return True if the x axis is drawn from top to bottom.
+
+        Names, which may be long, are then beside each other's rows. Lines
+        need an x axis from left to right.
+        """
+        return bool(self.x.names) and not any(
+            each.style == LINE for each in self.series
+        )
