@@ -11,8 +11,8 @@ Rooms, from the ground up
     ``page``; all of them pure.
 
     *A load*: ``sources`` says what to ask for, ``load`` what it is and what
-    came of it, ``response`` what is kept of one, ``samples``, ``progress``, ``summary``
-    and ``runs`` what was measured; pure. ``connection`` is one client,
+    came of it, ``response`` what is kept of one, ``samples``, ``progress``,
+    ``summary`` and ``runs`` what was measured; pure. ``connection`` is one client,
     ``process`` one client process, ``clients`` all of them; ``signals`` holds
     back Ctrl-C while they are talked to.
 

@@ -124,13 +124,12 @@ class Account:
             return {}
 
     def create(self, shards: int | None) -> str:
-        """Make a new container; returns its name.
+        """Make a new container; return its name.
 
         :param shards: None for a plain one
         """
         name = f'bench-{next(self._numbers):03d}-{shards or "plain"}'
-        headers = {SHARD_COUNT_HEADER: str(shards)} if shards else {}
-        self.put(name, headers)
+        self.put(name, {SHARD_COUNT_HEADER: str(shards)} if shards else {})
         return name
 
     def put(self, container: str, headers: Mapping[str, str]) -> None:
