@@ -12,11 +12,11 @@ Rooms, from the ground up
 
     *A load*: ``sources`` says what to ask for, ``load`` what it is and what
     came of it, ``response`` what is kept of one, ``samples``, ``progress``,
-    ``summary`` and ``runs`` what was measured; pure. ``connection`` is one client,
-    ``process`` one client process, ``clients`` all of them; ``signals`` holds
-    back Ctrl-C while they are talked to.
+    ``summary`` and ``runs`` what was measured; pure. ``connection`` is one
+    client, ``process`` one client process, ``clients`` all of them;
+    ``signals`` holds back Ctrl-C while they are talked to.
 
-    *Where it goes*: ``asking`` sends single requests, ``tls`` says whom to
+    *Where it goes*: ``asking`` sends single requests, ``urls`` says whom to
     trust, ``auth`` logs in, ``account`` makes containers and looks into them,
     and ``site`` is the cluster. Of an own one, ``databases`` reads the disks;
     ``preload`` (``rows``), ``pending``, ``native`` and ``replicas`` change
