@@ -9,7 +9,7 @@ import urllib3
 from urllib3.exceptions import HTTPError
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.tls import tls_context, tls_problem
+from shardmw.bench.urls import check_url, tls_context, tls_problem
 
 _TIMEOUT_SECONDS = 120
 _REASON_BYTES = 200
@@ -74,23 +74,6 @@ def ask(
         raise failure_of(method, url, err) from err
     except ValueError as err:
         raise unsendable(method, url) from err
-
-
-def check_url(url: str) -> None:
-    """Refuse what is no URL that requests can be sent to.
-
-    :raises BenchError: if so
-    """
-    try:
-        parts = urlsplit(url)
-        good = parts.scheme in ('http', 'https') and parts.hostname
-        good = good and parts.port != 0
-    except ValueError:
-        good = False
-    if not good:
-        raise BenchError(
-            f'{url!r} is no URL: write http://host:port or https://host'
-        )
 
 
 def cause_of(err: BaseException) -> BaseException:

@@ -11,8 +11,9 @@ import requests
 from swiftclient.client import get_auth
 from swiftclient.exceptions import ClientException
 
-from shardmw.bench.asking import check_url, failure_of, unsendable
+from shardmw.bench.asking import failure_of, unsendable
 from shardmw.bench.errors import BenchError
+from shardmw.bench.urls import check_url
 
 V1 = '1'
 

@@ -15,7 +15,7 @@ from shardmw.bench.errors import BenchError
 from shardmw.bench.response import ResponseReader
 from shardmw.bench.samples import LOST, TIMED_OUT
 from shardmw.bench.sources import Request
-from shardmw.bench.tls import tls_problem
+from shardmw.bench.urls import check_url, tls_problem
 
 _CONNECT_SECONDS = 10
 _PORTS = {'http': 80, 'https': 443}
@@ -31,34 +31,6 @@ _CONTENT = memoryview(random.Random(0).randbytes(_BUFFER_BYTES))
 # All connections of a process receive into this, one at a time: of bodies,
 # only the size is kept.
 _received = memoryview(bytearray(_BUFFER_BYTES))
-
-
-class Address(NamedTuple):
-    """Where a proxy listens."""
-
-    host: str
-    port: int
-    is_tls: bool
-    netloc: str
-
-    @classmethod
-    def of(cls, url: str) -> 'Address':
-        """Return the address in an ``http(s)://host:port`` URL.
-
-        :raises BenchError: if there is none
-        """
-        try:
-            parts = urlsplit(url)
-            port = parts.port or _PORTS[parts.scheme]
-            if not parts.hostname or parts.scheme not in _PORTS:
-                raise ValueError('no host')
-        except (ValueError, KeyError) as err:
-            raise BenchError(
-                f'{url!r} is no URL: write http://host:port or '
-                'https://host:port'
-            ) from err
-        is_tls = parts.scheme == 'https'
-        return cls(parts.hostname, port, is_tls, parts.netloc)
 
 
 class Exchange(NamedTuple):
@@ -90,13 +62,15 @@ class Connection(asyncio.BufferedProtocol):
         timeout_seconds: float,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._address = Address.of(url)
-        self._host = self._address.host
-        self._tls = tls if self._address.is_tls else None
+        check_url(url)
+        parts = urlsplit(url)
+        self._netloc = parts.netloc
+        self._host = self._name = parts.hostname
+        self._port = parts.port or _PORTS[parts.scheme]
+        self._tls = tls if parts.scheme == 'https' else None
         self._timeout_seconds = timeout_seconds
         self._tail = (
-            f' HTTP/1.1\r\nHost: {self._address.netloc}\r\n'
-            f'X-Auth-Token: {token}\r\n'
+            f' HTTP/1.1\r\nHost: {self._netloc}\r\nX-Auth-Token: {token}\r\n'
         ).encode()
         self._transport: asyncio.Transport | None = None
         self._opening: asyncio.Future | None = None
@@ -120,11 +94,10 @@ class Connection(asyncio.BufferedProtocol):
         try:
             await asyncio.wait_for(self._open(), _CONNECT_SECONDS)
         except (OSError, asyncio.TimeoutError) as err:
-            netloc = self._address.netloc
             raise BenchError(
-                tls_problem(err, netloc)
-                or f'cannot connect to {netloc} ({err or "timed out"}): is a '
-                'proxy there?'
+                tls_problem(err, self._netloc)
+                or f'cannot connect to {self._netloc} '
+                f'({err or "timed out"}): is a proxy there?'
             ) from err
         # a name is looked up only once
         self._host = self._transport.get_extra_info('peername')[0]
@@ -229,9 +202,9 @@ class Connection(asyncio.BufferedProtocol):
     async def _open(self) -> None:
         await asyncio.get_running_loop().create_connection(
             lambda: self,
-            *(self._host, self._address.port),
+            *(self._host, self._port),
             ssl=self._tls,
-            server_hostname=self._address.host if self._tls else None,
+            server_hostname=self._name if self._tls else None,
         )
 
     def _end_response(self) -> None:

@@ -11,11 +11,8 @@ _LISTS = ('runs', 'rows')
 
 def entries_of(figures: Mapping) -> list[Mapping]:
     """What of an experiment's figures makes rows; may be nothing."""
-    for name in _LISTS:
-        found = figures.get(name)
-        if isinstance(found, list) and found:
-            return found
-    return []
+    lists = (figures.get(name) for name in _LISTS)
+    return next((each for each in lists if each), [])
 
 
 def flat(entry: Mapping, prefix: str = '') -> dict[str, object]:
@@ -38,8 +35,8 @@ def csv_text(entries: Sequence[Mapping]) -> str:
     :param entries: nested as JSON is; see :func:`flat`
     """
     rows = [flat(each) for each in entries]
-    columns = list(dict.fromkeys(name for row in rows for name in row))
     text = io.StringIO()
+    columns = dict.fromkeys(name for row in rows for name in row)
     writer = csv.DictWriter(text, columns, lineterminator='\n')
     writer.writeheader()
     writer.writerows(rows)

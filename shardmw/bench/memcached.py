@@ -2,7 +2,7 @@
 """What memcached was asked for, by its own count."""
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from shardmw.bench.errors import BenchError
@@ -43,8 +43,15 @@ def operations(server: Server) -> Operations:
 
     :raises BenchError: if it does not answer
     """
+    host, _, port = server.address.rpartition(':')
     try:
-        return counted(_stats(server.address))
+        with (
+            socket.create_connection((host, int(port)), _TIMEOUT_SECONDS) as s,
+            s.makefile('rw', newline='\r\n') as lines,
+        ):
+            lines.write('stats\n')
+            lines.flush()
+            return counted(parse_stats(iter(lines.readline, 'END\r\n')))
     except (OSError, KeyError, ValueError) as err:
         raise BenchError(
             f'memcached at {server.address} gives no stats: {err!r}'
@@ -64,20 +71,12 @@ def counted(stats: Mapping[str, str]) -> Operations:
     )
 
 
-def parse_stats(answer: str) -> dict[str, str]:
-    """The counters in memcached's answer to ``stats``. Pure."""
-    rows = (line.split(' ', 2) for line in answer.splitlines())
-    return {row[1]: row[2] for row in rows if row[0] == 'STAT'}
+def parse_stats(lines: Iterable[str]) -> dict[str, str]:
+    """Return the counters in memcached's answer to ``stats``. Pure.
 
-
-def _stats(address: str) -> dict[str, str]:
-    host, _, port = address.rpartition(':')
-    answer = b''
-    with socket.create_connection((host, int(port)), _TIMEOUT_SECONDS) as link:
-        link.sendall(b'stats\r\n')
-        while not answer.endswith(b'END\r\n'):
-            received = link.recv(65536)
-            if not received:
-                raise ConnectionError('closed')
-            answer += received
-    return parse_stats(answer.decode())
+    :raises ValueError: if it is broken off
+    """
+    return {
+        name: value
+        for _, name, value in (line.split(' ', 2) for line in lines)
+    }

@@ -21,7 +21,7 @@ from shardmw.bench.errors import BenchError
 from shardmw.bench.load import AT_ONCE, RETRY_AFTER, Load, Share, Usage
 from shardmw.bench.samples import LOST, REFUSALS, UNANSWERED, Samples
 from shardmw.bench.sources import Request
-from shardmw.bench.tls import tls_context
+from shardmw.bench.urls import tls_context
 
 CONNECTED = 'connected'
 

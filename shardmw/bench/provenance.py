@@ -4,12 +4,13 @@
 import os
 import platform
 import subprocess
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
+
+import psutil
 
 import shardmw
 from shardmw.saio.commands import memcached_path
@@ -21,8 +22,7 @@ _GIBIBYTE = 1 << 30
 # What a machine may do besides without being called busy.
 _BUSY_SHARE = 0.25
 
-# Of processors, all together.
-_TIMES = Path('/proc/stat')
+# For how long other work is looked at.
 _LOOK_SECONDS = 1.0
 
 
@@ -94,8 +94,8 @@ class Provenance:
 
 
 def provenance() -> Provenance:
-    """Of figures that are measured now."""
-    memory = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
+    """Return that of figures that are measured now."""
+    busy_share = psutil.cpu_percent(_LOOK_SECONDS) / 100
     return Provenance(
         date=datetime.now(timezone.utc).date().isoformat(),
         shardmw=shardmw.__version__,
@@ -105,38 +105,19 @@ def provenance() -> Provenance:
         memcached=_memcached(),
         cores=len(os.sched_getaffinity(0)),
         processor=platform.machine(),
-        memory_gib=round(memory / _GIBIBYTE),
+        memory_gib=round(psutil.virtual_memory().total / _GIBIBYTE),
         load_average=round(os.getloadavg()[0], 1),
-        busy_cores=round(_busy_cores(), 1),
+        busy_cores=round(busy_share * psutil.cpu_count(), 1),
     )
 
 
 def _memcached() -> str:
     try:
-        return _said_by([memcached_path(), '-V']).rpartition(' ')[2]
+        said = _said_by(memcached_path(), '-V') or _UNKNOWN
+        return said.rpartition(' ')[2]
     except SaioError:
         # a cluster elsewhere is measured without one here
         return _UNKNOWN
-
-
-def _busy_cores() -> float:
-    """As many as are at work; a load average has what was before, too."""
-    before = _busy_ticks()
-    began = time.monotonic()
-    time.sleep(_LOOK_SECONDS)
-    ticks = _busy_ticks() - before
-    seconds = time.monotonic() - began
-    return ticks / os.sysconf('SC_CLK_TCK') / seconds
-
-
-def _busy_ticks() -> int:
-    """For how long all cores have been at work, since the machine is up."""
-    try:
-        fields = _TIMES.read_text().partition('\n')[0].split()
-        user, nice, system, _idle, _waiting, *interrupts = map(int, fields[1:])
-        return user + nice + system + sum(interrupts[:3])
-    except (OSError, ValueError):
-        return 0
 
 
 def _commit() -> str | None:
@@ -144,17 +125,16 @@ def _commit() -> str | None:
     # an installed package may lie in some other project's tree
     if not (project / '.git').exists():
         return None
-    said = _said_by(
-        ['git', '-C', str(project), 'describe', '--always'] + ['--dirty']
+    return _said_by(
+        *('git', '-C', str(project), 'describe', '--always', '--dirty')
     )
-    return None if said == _UNKNOWN else said
 
 
-def _said_by(command: list[str]) -> str:
+def _said_by(*command: str) -> str | None:
     try:
         ran = subprocess.run(
             command, capture_output=True, text=True, timeout=60
         )
     except (OSError, subprocess.TimeoutExpired):
-        return _UNKNOWN
-    return ran.stdout.strip() or _UNKNOWN
+        return None
+    return ran.stdout.strip() or None

@@ -40,14 +40,6 @@ class Asked(NamedTuple):
         return self.rows_asked / self.rows
 
 
-class _AskedOfPage(NamedTuple):
-    names: list[str]
-    requests: int
-    refills: int
-    rows_asked: int
-    rows_given: int
-
-
 def names_by_shard(names: Iterable[str], shards: int) -> list[list[str]]:
     """Return names by the shards that they lie in.
 
@@ -65,44 +57,32 @@ def asked_of_all(shards: Sequence[Sequence[str]], limit: int) -> Asked:
     :param shards: the names in each, in ascending order; at least one name
     """
     wanted = sum(map(len, shards))
-    pages: list[_AskedOfPage] = []
-    listed = 0
+    #: requests to shards, by page
+    asked: list[int] = []
+    listed = rows_asked = rows_given = 0
     marker = ''
     while listed < wanted:
-        page = _asked_of_page(shards, marker, limit)
-        pages.append(page)
-        listed += len(page.names)
-        marker = page.names[-1]
+        page = Page(range(len(shards)), limit)
+        asked.append(0)
+        while asks := page.asks():
+            asked[-1] += len(asks)
+            for ask in asks:
+                names = shards[ask.source]
+                first = bisect_right(names, ask.marker or marker)
+                rows = list(names[first : first + ask.limit])
+                rows_asked += ask.limit
+                rows_given += len(rows)
+                page.add(ask, Rows(rows, rows))
+        names = page.rows().names
+        listed += len(names)
+        marker = names[-1]
     return Asked(
-        pages=len(pages),
+        pages=len(asked),
         rows=listed,
-        requests=sum(each.requests for each in pages),
-        most_requests=max(each.requests for each in pages),
-        refills=sum(each.refills for each in pages),
-        rows_asked=sum(each.rows_asked for each in pages),
-        rows_given=sum(each.rows_given for each in pages),
-    )
-
-
-def _asked_of_page(
-    shards: Sequence[Sequence[str]], marker: str, limit: int
-) -> _AskedOfPage:
-    page = Page(range(len(shards)), limit)
-    asked = rows_asked = rows_given = 0
-    while asks := page.asks():
-        asked += len(asks)
-        for ask in asks:
-            names = shards[ask.source]
-            first = bisect_right(names, ask.marker or marker)
-            rows = list(names[first : first + ask.limit])
-            rows_asked += ask.limit
-            rows_given += len(rows)
-            page.add(ask, Rows(rows, rows))
-    return _AskedOfPage(
-        page.rows().names,
-        # the root, too
-        asked + 1,
-        asked - len(shards),
-        rows_asked,
-        rows_given,
+        # the root, too, for each page
+        requests=sum(asked) + len(asked),
+        most_requests=max(asked) + 1,
+        refills=sum(asked) - len(shards) * len(asked),
+        rows_asked=rows_asked,
+        rows_given=rows_given,
     )

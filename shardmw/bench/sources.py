@@ -23,8 +23,10 @@ from shardmw.bench.units import (
     DELETE,
     HEAD,
     LIST,
+    OPERATIONS,
     OVERWRITE,
     READ,
+    WRITE,
     Mix,
     SizeMix,
 )
@@ -39,8 +41,7 @@ class Request(NamedTuple):
 
     :param kind: what it does, as an index of the source's ``kinds``
     :param target: path and query, quoted
-    :param body_bytes: the size of its body, None for none; what's in it is
-                       the connection's
+    :param body_bytes: the size of its body, None for none
     """
 
     kind: int
@@ -59,7 +60,7 @@ class Source(Protocol):
     kinds: tuple[str, ...]
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
-        """The requests numbered ``first``, ``first + step``, and so on.
+        """Return the requests numbered ``first``, ``first + step`` and so on.
 
         An iterator with a method ``answered(request, status)`` is told what
         came of each.
@@ -85,7 +86,7 @@ class Uploads:
     kinds: ClassVar[tuple[str, ...]] = ('PUT',)
 
     def name(self, number: int) -> str:
-        """The name of the object that a request uploads."""
+        """Return the name of the object that a request uploads."""
         own = f'{self.prefix}{number:010d}'
         if not self.spread:
             return own
@@ -93,9 +94,7 @@ class Uploads:
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
         for number in count(first, step):
-            target = _target(self.container_path, self.name(number))
-            size = _size_of(self.size, number)
-            yield Request(0, number, b'PUT', target, size)
+            yield _upload(self, number, self.name(number))
 
 
 @dataclass(frozen=True)
@@ -114,15 +113,12 @@ class NamedUploads:
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
         for number in range(first, len(self.names) - self.first, step):
-            name = self.names[self.first + number]
-            target = _target(self.container_path, name)
-            size = _size_of(self.size, number)
-            yield Request(0, number, b'PUT', target, size)
+            yield _upload(self, number, self.names[self.first + number])
 
 
 @dataclass(frozen=True)
 class _Existing:
-    """Requests for objects that exist, one after the other.
+    """Requests for objects that exist, one after the other, round and round.
 
     :param count: only the first so many names; None for all
     :param shuffled: not in the names' order; each comes once a round still
@@ -132,43 +128,47 @@ class _Existing:
     names: Names
     count: int | None = None
     shuffled: bool = False
+    is_endless: ClassVar[bool] = True
 
     @property
     def total(self) -> int:
-        """How many objects there are."""
+        """Return how many objects there are."""
         return len(self.names) if self.count is None else self.count
 
     def name(self, number: int) -> str:
-        """The name of the object that a request is for."""
+        """Return the name of the object that a request is for."""
         return self.names[number * self._step % self.total]
+
+    def requests(self, first: int, step: int) -> Iterator[Request]:
+        method = self.kinds[0].encode()
+        for number in count(first, step):
+            if number >= self.total and not self.is_endless:
+                return
+            target = _target(self.container_path, self.name(number))
+            yield Request(0, number, method, target, None)
 
     @cached_property
     def _step(self) -> int:
         return shuffling_step(self.total) if self.shuffled else 1
 
-    def _request(self, number: int, method: bytes) -> Request:
-        target = _target(self.container_path, self.name(number))
-        return Request(0, number, method, target, None)
 
-
-@dataclass(frozen=True)
 class Reads(_Existing):
-    """GETs of objects that exist, round and round."""
+    """GETs of objects that exist."""
 
-    kinds: ClassVar[tuple[str, ...]] = ('GET',)
-
-    def requests(self, first: int, step: int) -> Iterator[Request]:
-        return (self._request(n, b'GET') for n in count(first, step))
+    kinds = ('GET',)
 
 
-@dataclass(frozen=True)
 class Heads(_Existing):
-    """HEADs of objects that exist, round and round."""
+    """HEADs of objects that exist."""
 
-    kinds: ClassVar[tuple[str, ...]] = ('HEAD',)
+    kinds = ('HEAD',)
 
-    def requests(self, first: int, step: int) -> Iterator[Request]:
-        return (self._request(n, b'HEAD') for n in count(first, step))
+
+class Deletes(_Existing):
+    """DELETEs of objects that exist, of each once."""
+
+    kinds = ('DELETE',)
+    is_endless = False
 
 
 @dataclass(frozen=True)
@@ -184,21 +184,10 @@ class ContainerHeads:
             yield Request(0, number, b'HEAD', target, None)
 
 
-@dataclass(frozen=True)
-class Deletes(_Existing):
-    """DELETEs of objects that exist, of each once."""
-
-    kinds: ClassVar[tuple[str, ...]] = ('DELETE',)
-
-    def requests(self, first: int, step: int) -> Iterator[Request]:
-        numbers = range(first, self.total, step)
-        return (self._request(n, b'DELETE') for n in numbers)
-
-
 class _Page(NamedTuple):
-    """A page of a listing: where it begins, and how long it is.
+    """A page of a listing.
 
-    :param marker: empty for the first page
+    :param marker: where it begins: empty for the first page
     """
 
     marker: str
@@ -329,18 +318,15 @@ class SomePages:
     kinds: ClassVar[tuple[str, ...]] = Listings.kinds
 
     def rows_of(self, number: int) -> int:
-        """How many rows the page has that a request is for."""
-        return self.listings.rows_of(self._page_of(number))
+        """Return how many rows the page has that a request is for."""
+        return self.listings.rows_of(self.first + number * self.stride)
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
         pages = self.listings.requests(
-            self._page_of(first), step * self.stride
+            self.first + first * self.stride, step * self.stride
         )
         for number, page in zip(count(first, step), pages, strict=False):
             yield page._replace(number=number)
-
-    def _page_of(self, number: int) -> int:
-        return self.first + number * self.stride
 
 
 @dataclass(frozen=True)
@@ -364,6 +350,7 @@ class Mixed:
     size: int | SizeMix
     tag: str = 'new'
     page: int = 100
+    #: as :data:`OPERATIONS` are ordered
     kinds: ClassVar[tuple[str, ...]] = (
         *('PUT', 'GET', 'HEAD', 'DELETE', 'overwrite', 'list'),
     )
@@ -378,17 +365,19 @@ class _MixedRequests:
     def __init__(self, mixed: Mixed, first: int, step: int) -> None:
         self._mixed = mixed
         self._numbers = count(first, step)
-        new = ScatteredNames(mixed.names, mixed.tag)
-        self._uploads = NamedUploads(
-            mixed.container_path, new, mixed.size
-        ).requests(first, step)
-        existing = mixed.container_path, mixed.names, None, True
-        self._reads = Reads(*existing).requests(first, step)
-        self._heads = Heads(*existing).requests(first, step)
-        self._overwritten = Reads(*existing).requests(first, step)
-        self._pages = Listings(
-            mixed.container_path, mixed.names, mixed.page
-        ).requests(first, step)
+        path, names = mixed.container_path, mixed.names
+        new = ScatteredNames(names, mixed.tag)
+        sources = {
+            WRITE: NamedUploads(path, new, mixed.size),
+            READ: Reads(path, names, shuffled=True),
+            HEAD: Heads(path, names, shuffled=True),
+            OVERWRITE: Reads(path, names, shuffled=True),
+            LIST: Listings(path, names, mixed.page),
+        }
+        self._requests = {
+            operation: source.requests(first, step)
+            for operation, source in sources.items()
+        }
         self._written: deque[bytes] = deque()
 
     def __iter__(self) -> Iterator[Request]:
@@ -397,25 +386,29 @@ class _MixedRequests:
     def __next__(self) -> Request:
         number = next(self._numbers)
         operation = self._mixed.mix.operation_of(number)
-        if operation == READ:
-            return next(self._reads)._replace(kind=1, number=number)
-        if operation == HEAD:
-            return next(self._heads)._replace(kind=2, number=number)
-        if operation == DELETE and self._written:
+        if operation == DELETE and not self._written:
+            operation = WRITE
+        kind = OPERATIONS.index(operation)
+        if operation == DELETE:
             target = self._written.popleft()
-            return Request(3, number, b'DELETE', target, None)
+            return Request(kind, number, b'DELETE', target, None)
+        request = next(self._requests[operation])
         if operation == OVERWRITE:
-            _, _, _, target, _ = next(self._overwritten)
             size = _size_of(self._mixed.size, number)
-            return Request(4, number, b'PUT', target, size)
-        if operation == LIST:
-            return next(self._pages)._replace(kind=5, number=number)
-        return next(self._uploads)._replace(kind=0, number=number)
+            request = request._replace(method=b'PUT', body_bytes=size)
+        return request._replace(kind=kind, number=number)
 
     def answered(self, request: Request, status: int) -> None:
         """Take note of what can be deleted from now on."""
         if request.kind == 0 and 200 <= status < 300:
             self._written.append(request.target)
+
+
+def _upload(
+    uploads: Uploads | NamedUploads, number: int, name: str
+) -> Request:
+    target = _target(uploads.container_path, name)
+    return Request(0, number, b'PUT', target, _size_of(uploads.size, number))
 
 
 def _target(container_path: str, name: str) -> bytes:
@@ -427,7 +420,7 @@ def _size_of(size: int | SizeMix, number: int) -> int:
 
 
 def _end_of(names: Names, prefix: str, first: int) -> int:
-    """The index behind those that begin with a prefix.
+    """Return the index behind those that begin with a prefix.
 
     :param first: the index of the first of them
     """

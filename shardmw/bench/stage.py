@@ -3,6 +3,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -132,20 +133,18 @@ class Ledger:
         """
         self._began += 1
         label = f'{self._place()} {_label(work, kind, conditions)}'
+        run = Run(work, kind, turn, conditions, None)
         before = self._processor()
         try:
             outcome = self._stage.run(load, label)
         except Interrupted as broken_off:
             if broken_off.outcome is not None:
-                part = broken_off.outcome
-                self._note(load, part, work, kind, turn, conditions, label)
+                self._note(run, load, broken_off.outcome, label)
             raise
-        used = None
         if before is not None:
             used = seconds_between(before, self._processor())
-        return self._note(
-            load, outcome, work, kind, turn, conditions, label, used
-        )
+            run = replace(run, processor_seconds=used)
+        return self._note(run, load, outcome, label)
 
     def note(
         self,
@@ -158,27 +157,16 @@ class Ledger:
     ) -> Run:
         """Note what came of a load that ran beside the last one."""
         label = f'meanwhile {_label(work, kind, conditions)}'
-        return self._note(load, outcome, work, kind, turn, conditions, label)
+        run = Run(work, kind, turn, conditions, None)
+        return self._note(run, load, outcome, label)
 
     def _note(
-        self,
-        load: Load,
-        outcome: Outcome,
-        work: str,
-        kind: Kind,
-        turn: int,
-        conditions: dict[str, object],
-        label: str,
-        processor_seconds: float | None = None,
+        self, begun: Run, load: Load, outcome: Outcome, label: str
     ) -> Run:
-        run = Run(
-            work,
-            kind,
-            turn,
-            conditions,
-            summarize(outcome),
-            rows_listed(load.source, outcome),
-            processor_seconds,
+        run = replace(
+            begun,
+            summary=summarize(outcome),
+            rows_listed=rows_listed(load.source, outcome),
         )
         self.figures['runs'].append(run.as_json())
         self._keep(self.figures)

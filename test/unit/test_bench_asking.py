@@ -15,7 +15,7 @@ from shardmw.bench.asking import ask
 from shardmw.bench.auth import Access, PasswordAuth
 from shardmw.bench.connection import Connection
 from shardmw.bench.errors import BenchError
-from shardmw.bench.tls import tls_context
+from shardmw.bench.urls import tls_context
 
 #: What Keystone knows of a user.
 KEYSTONE_TOKEN = {

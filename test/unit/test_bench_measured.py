@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.asking import Answer, ask, check_url
+from shardmw.bench.asking import Answer, ask
 from shardmw.bench.auth import PasswordAuth, TokenAuth
 from shardmw.bench.databases import Content
 from shardmw.bench.errors import BenchError
@@ -15,6 +15,7 @@ from shardmw.bench.replicas import Moment, moment, without_middle
 from shardmw.bench.runs import Run
 from shardmw.bench.scenarios import container_growth, replica_convergence
 from shardmw.bench.summary import summarize
+from shardmw.bench.urls import check_url
 from test.unit.test_bench_load import outcome_of, sample
 
 MANY = sharded(4)

@@ -6,8 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.connection import Address
-from shardmw.bench.errors import BenchError
 from shardmw.bench.response import ResponseReader
 
 LENGTH = (
@@ -106,18 +104,3 @@ def test_a_server_that_closes_too_early_gave_no_answer(received):
 def test_what_is_no_http_is_an_error(nonsense):
     with pytest.raises(httptools.HttpParserError):
         read(nonsense)
-
-
-def test_an_address_is_that_of_a_url():
-    assert Address.of('http://127.0.0.1:8080')[:2] == ('127.0.0.1', 8080)
-    assert Address.of('https://a') == ('a', 443, True, 'a')
-    assert Address.of('http://[::1]:81/v1').netloc == '[::1]:81'
-
-
-@pytest.mark.parametrize(
-    'url',
-    ['127.0.0.1:8080', 'ftp://a', 'http://', 'http://a:b', 'http://a:70000'],
-)
-def test_what_is_no_url_is_refused(url):
-    with pytest.raises(BenchError, match='is no URL: write http://host:port'):
-        Address.of(url)

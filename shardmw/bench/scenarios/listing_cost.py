@@ -4,11 +4,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
-from urllib.parse import urlencode
 
-from shardmw.bench.asking import ask
 from shardmw.bench.comparing import interval_text, ratio_text
-from shardmw.bench.databases import parts
 from shardmw.bench.errors import BenchError
 from shardmw.bench.figures import median_interval
 from shardmw.bench.fits import least_squares
@@ -33,11 +30,11 @@ from shardmw.bench.scenarios.parameters import (
     ROWS_PER_SECOND,
     ClusterParameters,
 )
-from shardmw.bench.serverlog import container_gets, rows_in
 from shardmw.bench.shares import asked_of_all, names_by_shard
 from shardmw.bench.site import Site
 from shardmw.bench.sources import Listings, SomePages
 from shardmw.bench.stage import Stage
+from shardmw.bench.summary import errors_text, summarize
 from shardmw.bench.tables import Table, figure, number
 from shardmw.bench.turns import rotated
 from shardmw.bench.usage import (
@@ -46,7 +43,6 @@ from shardmw.bench.usage import (
     processes_of,
     processor_seconds,
 )
-from shardmw.saio import logs
 
 NAME = 'listing-cost'
 
@@ -55,7 +51,6 @@ GOAL = 1.3
 
 _MICROSECONDS = 1_000_000
 _PER_MS = 1000
-_CONTAINER_SERVER = 'container-1'
 
 # The costs that are fitted.
 _FITTED = (
@@ -100,19 +95,6 @@ class PageCost(NamedTuple):
     container_us: float
 
 
-class _Listed(NamedTuple):
-    """A container that is there to be listed.
-
-    :param parts: account and container of its root and shards
-    :param row_bytes: that a row takes of a container server's answer
-    """
-
-    kind: Kind
-    container: str
-    parts: frozenset[tuple[str, str]]
-    row_bytes: int
-
-
 def measure(stage: Stage, keep: Keep) -> Figures:
     """Ask the plan for all pages, and servers for some of them."""
     parameters = stage.parameters
@@ -123,13 +105,16 @@ def measure(stage: Stage, keep: Keep) -> Figures:
             figures['plans'] += _plans(names, shards, parameters.page)
         keep(figures)
     with stage.site(parameters.cluster()) as site:
-        places = [
-            _filled(stage, site, kind, names) for kind in parameters.kinds
-        ]
+        containers = {}
+        for kind in parameters.kinds:
+            with stage.screen.status(f'{kind.label}: writing rows'):
+                containers[kind] = site.make(kind)
+                site.fill(containers[kind], kind, names)
         for turn in range(parameters.rounds):
             for page in parameters.page:
-                for place in rotated(places, turn):
-                    row = _list(stage, site, names, place, page, turn)
+                for kind in rotated(parameters.kinds, turn):
+                    place = kind, containers[kind]
+                    row = _list(stage, site, names, *place, page, turn)
                     figures['rows'].append(row)
                     keep(figures)
     return figures
@@ -217,93 +202,54 @@ def _plans(
     ]
 
 
-def _filled(stage: Stage, site: Site, kind: Kind, names: Names) -> _Listed:
-    with stage.screen.status(f'{kind.label}: putting rows there'):
-        container = site.make(kind)
-        site.fill(container, kind, names)
-    found = parts(site.cluster, site.account.name, container, kind)
-    return _Listed(
-        kind,
-        container,
-        frozenset(part[:2] for part in found),
-        _row_bytes(site, container),
-    )
-
-
-def _row_bytes(site: Site, container: str) -> int:
-    """Return the bytes of a container server's answer with one row."""
-    query = urlencode({'format': 'json', 'limit': 1})
-    url = f'{site.urls[0]}{site.container_path(container)}?{query}'
-    answer = ask('GET', url, {'X-Auth-Token': site.token})
-    if not answer.is_success:
-        raise BenchError(f'GET {url} was answered {answer.status}')
-    # a row goes to the client as the container server wrote it
-    return len(answer.body)
-
-
 def _list(
     stage: Stage,
     site: Site,
     names: Names,
-    place: _Listed,
+    kind: Kind,
+    container: str,
     page: int,
     turn: int,
 ) -> dict[str, object]:
-    """List some pages, and see what they took."""
-    parameters = stage.parameters
-    path = site.container_path(place.container)
-    listings = Listings(path, names, page)
-    source = SomePages(
-        listings,
-        first=turn,
-        stride=max(1, listings.pages // parameters.pages),
-    )
-    # what proxies look up once a minute is no page's
-    site.prepare(place.container, writes=False, phase=0.0)
-    log = site.cluster.log_path(_CONTAINER_SERVER)
-    begin = logs.size(log)
+    """List some pages; return the processor time that they took."""
+    wanted = stage.parameters.pages
+    listings = Listings(site.container_path(container), names, page)
+    # proxies look up layouts once a minute; that is not the cost of a page
+    site.prepare(container, writes=False, phase=0.0)
     servers = {
         role: processes_of(site.cluster, role) for role in (PROXY, CONTAINER)
     }
     before = {role: processor_seconds(servers[role]) for role in servers}
-    load = site.load(source, clients=1, count=parameters.pages)
-    label = f'list, {place.kind.label}, rows a page {number(page)}'
-    outcome = stage.run(load, label)
+    load = site.load(
+        SomePages(listings, turn, max(1, listings.pages // wanted)),
+        clients=1,
+        count=wanted,
+    )
+    label = f'list, {kind.label}, rows a page {number(page)}'
+    summary = summarize(stage.run(load, label))
     took = {
-        role: processor_seconds(servers[role]) - before[role]
+        role: _MICROSECONDS
+        * (processor_seconds(servers[role]) - before[role])
+        / wanted
         for role in servers
     }
-    pages = [each for each in outcome.samples if each.is_admitted]
-    if len(pages) != parameters.pages:
+    if summary.errors:
         raise BenchError(
-            f'{place.container}: {parameters.pages - len(pages)} pages could '
-            'not be listed: look at the logs of the cluster'
+            f'{container}: pages could not be listed '
+            f'({errors_text(summary.errors)}): see the logs of the cluster'
         )
-    answers = [
-        each
-        for each in container_gets(logs.lines(log, begin))
-        if (each.account, each.container) in place.parts
-    ]
-    row = {
-        'kind': place.kind.as_json(),
+    stage.screen.line(
+        f'{label}: {figure(took[PROXY] / _PER_MS)} ms of the proxy, '
+        f'{figure(took[CONTAINER] / _PER_MS)} ms of the container server a '
+        'page'
+    )
+    return {
+        'kind': kind.as_json(),
         'page': page,
         'turn': turn,
-        'pages': len(pages),
-        'rows': sum(source.rows_of(each.number) for each in pages),
-        'requests': len(answers),
-        'rows_given': sum(
-            rows_in(each.body_bytes, place.row_bytes) for each in answers
-        ),
-        'proxy_us': _MICROSECONDS * took[PROXY] / len(pages),
-        'container_us': _MICROSECONDS * took[CONTAINER] / len(pages),
-        'seconds': sum(each.end - each.start for each in pages),
+        'proxy_us': took[PROXY],
+        'container_us': took[CONTAINER],
     }
-    stage.screen.line(
-        f'{label}: {figure(row["proxy_us"] / _PER_MS)} ms of the proxy, '
-        f'{figure(row["container_us"] / _PER_MS)} ms of the container '
-        f'server a page, {figure(row["rows_given"] / row["rows"])} rows by row'
-    )
-    return row
 
 
 def tables(parameters: Parameters, figures: Figures) -> list[Table]:
@@ -322,7 +268,6 @@ def tables(parameters: Parameters, figures: Figures) -> list[Table]:
     }
     return [
         *found,
-        _answers_table(cases),
         *(
             _processor_table(parameters, cases, costs, name)
             for name in _SERVERS
@@ -363,37 +308,6 @@ def _plan_table(parameters: Parameters, plans: Sequence[Mapping]) -> Table:
             'and has no rows; it is among the requests. *Asked again*: '
             "requests to shards whose rows ran out before the page's end.",
             f'The goal is {GOAL} or less, of pages of 1,000 rows and more.',
-        ),
-        names=2,
-    )
-
-
-def _answers_table(cases: Mapping[tuple[Kind, int], list[Mapping]]) -> Table:
-    rows = []
-    for (kind, page), own in cases.items():
-        sums = {
-            name: sum(each[name] for each in own)
-            for name in ('pages', 'requests', 'rows', 'rows_given')
-        }
-        rows.append(
-            (
-                *(number(page), kind.label, number(sums['pages'])),
-                number(sums['requests'] / sums['pages'], 1),
-                number(sums['rows_given'] / sums['rows'], 3),
-            )
-        )
-    return Table(
-        'What container servers answered',
-        (
-            *('rows a page', 'container', 'pages', 'requests a page'),
-            'rows given by row returned',
-        ),
-        rows,
-        (
-            "From the container server's log: its GETs of the root and the "
-            'shards, and the bytes of their bodies divided by those of a '
-            'row. *Pages*: a sample, spread over the listing. Shards return '
-            'as many rows as they are asked for, unless they have fewer.',
         ),
         names=2,
     )

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TLS: whom to trust, and what is said where it fails."""
+"""URLs of proxies: which can be used, and whom to trust with https."""
 
 import ssl
+from urllib.parse import urlsplit
+
+from shardmw.bench.errors import BenchError
 
 # What a server seems to do that answers without TLS.
 _NO_TLS = frozenset({'WRONG_VERSION_NUMBER', 'RECORD_LAYER_FAILURE'})
@@ -32,3 +35,20 @@ def tls_problem(err: Exception, netloc: str) -> str | None:
     if isinstance(err, ssl.SSLError) and err.reason in _NO_TLS:
         return f'{netloc} speaks no TLS: write http:// in the URL'
     return None
+
+
+def check_url(url: str) -> None:
+    """Refuse what is no URL that requests can be sent to.
+
+    :raises BenchError: if so
+    """
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ('http', 'https') and parts.hostname
+        good = good and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        raise BenchError(
+            f'{url!r} is no URL: write http://host:port or https://host'
+        )
