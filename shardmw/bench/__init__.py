@@ -15,13 +15,13 @@ Modules, from the ground up
     ``connection`` is one client, ``process`` a process of several clients,
     and ``clients`` all processes; ``signals`` delays Ctrl-C meanwhile.
 
-    *The cluster*: ``asking`` sends single requests, ``urls`` checks
-    them and certificates, ``auth`` logs in, ``account`` makes containers, and ``site``
-    is the cluster. ``databases``, ``preload``, ``pending``, ``native`` and
-    ``replicas`` work on the disks of an own cluster. ``memcached`` and
-    ``usage`` read what servers did. Without a cluster, ``shares``
-    computes what listings ask of shards, and ``inprocess`` runs the filter
-    above an app that does nothing.
+    *The cluster*: ``urls`` checks URLs and certificates, ``asking`` sends
+    single requests, ``auth`` logs in, ``account`` makes containers, and
+    ``site`` is the cluster. ``databases``, ``preload``, ``pending``,
+    ``native`` and ``replicas`` work on the disks of an own cluster.
+    ``memcached`` and ``usage`` read what servers did. Without a cluster,
+    ``shares`` computes what listings ask of shards, and ``inprocess`` runs
+    the filter above an app that does nothing.
 
     *An experiment*: ``parameters`` are its options, ``stage`` runs its loads,
     ``screen`` shows it, ``results`` and ``csvfiles`` keep it, with its

@@ -41,7 +41,7 @@ class Description:
 
 
 def describe(result: Result) -> Description:
-    """Tables, plots and words of a result.
+    """Return tables, plots and words of a result.
 
     :raises BenchError: if this version knows no such command or experiment
     """
@@ -55,7 +55,7 @@ def describe(result: Result) -> Description:
 
 
 def title(result: Result) -> str:
-    """What a result is called."""
+    """Return the title of a result."""
     command = {
         scenarios.COMMAND: '',
         workloads.COMMAND: '',
@@ -66,7 +66,7 @@ def title(result: Result) -> str:
 
 
 def in_order(results: Iterable[Result]) -> list[Result]:
-    """Results in the order in which a report has them."""
+    """Return results in the order of a report."""
     order = [
         (command, experiment)
         for command, (experiments, _) in _KNOWN.items()
@@ -82,7 +82,7 @@ def in_order(results: Iterable[Result]) -> list[Result]:
 
 
 def parameter_texts(parameters: Parameters) -> list[tuple[str, str]]:
-    """Parameters as one would type them; those that say nothing are left."""
+    """Return parameters as typed, without those that are off or empty."""
     texts = []
     for name, (_, option) in type(parameters).options().items():
         value = getattr(parameters, name)

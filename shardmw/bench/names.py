@@ -143,7 +143,7 @@ class ScatteredNames:
 def in_turns(
     names: Names, within: range, shards: int, depth: int = 0
 ) -> Sequence[int]:
-    """Indexes of names as an unordered listing has them: shard after shard.
+    """Return indexes of names shard after shard, as an unordered listing.
 
     Takes seconds for a million, and so it is remembered.
 

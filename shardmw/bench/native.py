@@ -25,7 +25,7 @@ _RUNS_MORE = 4
 
 
 def even_bounds(names: Names, ranges: int) -> list[str]:
-    """Where to split names so that each range has as many. Pure.
+    """Return bounds that give each range as many names. Pure.
 
     :returns: the last name of each range but the last one
     :raises ValueError: if there are fewer names than ranges
@@ -36,7 +36,7 @@ def even_bounds(names: Names, ranges: int) -> list[str]:
 
 
 def spread_bounds(ranges: int) -> list[str]:
-    """Where to split names that begin with digits of a hash. Pure.
+    """Return bounds for names that begin with digits of a hash. Pure.
 
     :returns: one fewer than ranges, hexadecimal
     """
@@ -88,7 +88,7 @@ def report_usage(cluster: Cluster) -> None:
 
 
 def is_done(shards: Shards, ranges: int) -> bool:
-    """Whether a root is split, and all of its ranges are active. Pure."""
+    """Return True if a root is split into active ranges. Pure."""
     return (
         shards.is_root_sharded
         and len(shards.states) == ranges
@@ -97,7 +97,7 @@ def is_done(shards: Shards, ranges: int) -> bool:
 
 
 def shard_data(bounds: Sequence[str]) -> list[dict[str, object]]:
-    """Ranges as ``swift-manage-shard-ranges`` takes them. Pure."""
+    """Return ranges for ``swift-manage-shard-ranges``. Pure."""
     lowers, uppers = ['', *bounds], [*bounds, '']
     return [
         {'index': index, 'lower': lower, 'upper': upper, 'object_count': 0}

@@ -49,7 +49,7 @@ def stagger(
 
 
 def wanted_fullness(part: int, parts: int, phase: float) -> float:
-    """How full the file of a part should be, from 0 to below 1. Pure.
+    """Return how full a part's file should be, from 0 to 1. Pure.
 
     :param parts: more of them than these, such as the root of a sharded
                   container, are left empty
@@ -60,7 +60,7 @@ def wanted_fullness(part: int, parts: int, phase: float) -> float:
 
 
 def that_fit(entries: Sequence[bytes], room: int) -> list[bytes]:
-    """As many entries as there is room for, in bytes. Pure."""
+    """Return as many entries as fit into so many bytes. Pure."""
     found = []
     for entry in entries:
         room -= len(entry)
@@ -75,7 +75,7 @@ def _waiting(database: Path) -> Path:
 
 
 def _entries(policy: int) -> tuple[list[bytes], int]:
-    """What Swift writes for deleted objects: a file full, and its size."""
+    """Return Swift's entries for deleted objects, and a full file's size."""
     # imported late: it takes half a second
     from swift.common.db import PENDING_CAP
     from swift.common.utils import Timestamp

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where it is measured: a cluster, and containers made for it.
+"""A cluster to measure, and the containers made for it.
 
 A site is the benchmark's own cluster (:func:`embedded_site`) or one that an
 operator runs (:func:`remote_site`). What it made, it takes away again, and
@@ -122,47 +122,47 @@ class Site:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is the benchmark's own, whose disks it may look at."""
+        """Return True if the cluster is the benchmark's own."""
         return self.cluster is not None
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """Of the proxies, as a load takes them."""
+        """Return the URLs of the proxies."""
         return self.account.proxy_urls
 
     @property
     def token(self) -> str:
-        """What requests are authorized with."""
+        """Return the token of all requests."""
         return self.account.token
 
     @property
     def is_insecure(self) -> bool:
-        """Whether certificates are not checked."""
+        """Return True if certificates are not checked."""
         return self.account.is_insecure
 
     @property
     def containers(self) -> tuple[str, ...]:
-        """Those that this site made, and that are there."""
+        """Return the containers that this site made and did not remove."""
         return tuple(self._made)
 
     @property
     def swift_version(self) -> str:
-        """As the cluster tells it; empty if it doesn't."""
+        """Return the version of Swift, or '' if the cluster hides it."""
         features = self.account.features()
         return str(features.get('swift', {}).get('version', ''))
 
     @property
     def longest_page(self) -> int:
-        """The most rows that a listing can be asked for."""
+        """Return the largest limit of a listing."""
         swift = self.account.features().get('swift', {})
         return int(swift.get('container_listing_limit', _LISTING_LIMIT))
 
     def container_path(self, container: str) -> str:
-        """The quoted path of a container, as sources take it."""
+        """Return the quoted path of a container."""
         return self.account.container_path(container)
 
     def load(self, source: Source, clients: int, **fields: object) -> Load:
-        """A load for this site; other fields as of a load."""
+        """Return a load for this site; fields are those of a load."""
         return Load(
             self.urls,
             self.token,
@@ -437,7 +437,7 @@ class Site:
 def embedded_site(
     options: ClusterOptions, clients: Clients, run: Runner | None = None
 ) -> Iterator[Site]:
-    """A new cluster in a temporary folder, for a ``with`` block.
+    """Start a cluster in a temporary folder for a ``with`` block.
 
     :param run: in the place of ``clients.run``, to show progress
     """
@@ -460,7 +460,7 @@ def remote_site(
     container_prefix: str = DEFAULT_PREFIX,
     run: Runner | None = None,
 ) -> Iterator[Site]:
-    """A cluster that somebody runs, for a ``with`` block.
+    """Give the site of a cluster that somebody runs.
 
     It does not clean up by itself: see :meth:`Site.cleanup`.
 
@@ -498,7 +498,7 @@ def _headers(kind: Kind, policy: str | None) -> dict[str, str]:
 
 
 def _word(kind: Kind) -> str:
-    """A kind in the name of a container."""
+    """Return a kind for the name of a container."""
     if kind.is_native:
         return f'native-{kind.parts}'
     return str(kind.shards or 'plain')
@@ -507,7 +507,7 @@ def _word(kind: Kind) -> str:
 def _not_done(
     outcome: Outcome, names: Names, also_good: tuple[int, ...]
 ) -> Names:
-    """The names whose requests failed."""
+    """Return the names whose requests failed."""
     return ListedNames(
         tuple(
             sorted(

@@ -8,7 +8,7 @@ T = TypeVar('T')
 
 
 def rotated(some: Sequence[T], turn: int) -> list[T]:
-    """All of them, beginning with another one each turn.
+    """Return all of them, beginning with another one each turn.
 
     What comes later in a round finds fuller disks, so nobody always does.
     """
@@ -17,5 +17,5 @@ def rotated(some: Sequence[T], turn: int) -> list[T]:
 
 
 def phase_of(turn: int, rounds: int) -> float:
-    """Where a round stands between the first and the last: from 0 to 1."""
+    """Return the place of a round among all, between 0 and 1."""
     return (turn + 0.5) / rounds

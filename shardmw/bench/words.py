@@ -22,12 +22,12 @@ _HEADS = {
 
 
 def head(condition: str) -> str:
-    """A condition as the head of a column."""
+    """Return a condition as the head of a column."""
     return _HEADS.get(condition, condition)
 
 
 def value_text(condition: str, value: object) -> str:
-    """A condition's value as a cell."""
+    """Return a condition's value as a cell."""
     if value is None:
         return 'none'
     if condition == 'size' and isinstance(value, int):
@@ -38,13 +38,13 @@ def value_text(condition: str, value: object) -> str:
 
 
 def objects_text(size: int) -> str:
-    """Objects of a size: ``1-byte objects``, ``4K objects``."""
+    """Return objects in words: ``1-byte objects``, ``4K objects``."""
     text = size_text(size)
     return f'{text}-byte objects' if text.isdecimal() else f'{text} objects'
 
 
 def conditions_text(conditions: Mapping[str, object]) -> str:
-    """Conditions in a line, such as ``clients 16, size 4K``."""
+    """Return conditions in a line, such as ``clients 16, size 4K``."""
     return ', '.join(
         f'{name} {value_text(name, value)}'
         for name, value in conditions.items()
@@ -57,7 +57,7 @@ def duration_text(seconds: float) -> str:
 
 
 def varying(runs: Sequence[Run]) -> list[str]:
-    """The conditions that differ between some of the runs."""
+    """Return the conditions that differ between some of the runs."""
     names = dict.fromkeys(name for run in runs for name in run.conditions)
     return [
         name

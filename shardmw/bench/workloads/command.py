@@ -29,7 +29,7 @@ def work_command(
     adjust: Callable[[click.Context], None] = lambda context: None,
     **defaults: object,
 ) -> click.Command:
-    """The command of a kind of work.
+    """Return the command of a kind of work.
 
     :param command: what its results are kept as
     :param adjust: changes ``context.params`` before they're read

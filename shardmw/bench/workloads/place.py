@@ -59,12 +59,12 @@ class Place:
 
     @property
     def is_own(self) -> bool:
-        """Whether it's a cluster of the benchmark's own."""
+        """Return True if the cluster is the benchmark's own."""
         return self.auth is None
 
     @contextlib.contextmanager
     def site(self, stage: Stage, options: ClusterOptions) -> Iterator[Site]:
-        """The cluster, for a ``with`` block.
+        """Give the cluster for a ``with`` block.
 
         :param options: of the benchmark's own
         """
@@ -89,7 +89,7 @@ class Place:
                 raise
 
     def figures(self, site: Site) -> dict[str, object]:
-        """Where it was, as figures of an experiment have it."""
+        """Return the cluster as figures of an experiment have it."""
         if self.is_own:
             return {}
         cluster = {'url': site.urls[0], 'swift': site.swift_version}
@@ -103,14 +103,14 @@ class Place:
 
 
 def place_options(command: Callable) -> Callable:
-    """The options that :func:`place_of` reads."""
+    """Add the options that :func:`place_of` reads."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def place_of(context: click.Context) -> Place:
-    """The place that somebody chose.
+    """Return the cluster that the user chose.
 
     :raises UsageError: if that can't be told, or what else was chosen does
                         not go with it
@@ -194,7 +194,7 @@ def _check_remote(context: click.Context) -> None:
 
 @contextlib.contextmanager
 def _told(stage: Stage, site: Site) -> Iterator[None]:
-    """What fails inside is told, and does not hide what failed before."""
+    """Warn of failures inside, so that they do not hide earlier ones."""
     try:
         yield
     except BenchError as err:
