@@ -11,7 +11,7 @@ import secrets
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from shardmw.bench import signals
 from shardmw.bench.account import (
@@ -83,11 +83,10 @@ _SETTINGS = {
 }
 
 
-@dataclass(frozen=True)
-class _Made:
+class _Made(NamedTuple):
     """A container that was made here.
 
-    :param has_names: whether it was told what it's going to hold
+    :param has_names: True if the names that it is going to hold were given
     """
 
     kind: Kind
@@ -235,19 +234,12 @@ class Site:
         """
         self._check_knew_names(container)
         path = self.container_path(container)
-        label = f'upload into {container}'
-        left = names
-        for _ in range(_ATTEMPTS):
-            source = NamedUploads(path, left, size)
-            outcome = self._run_all(source, len(left), clients, label)
-            left = _not_done(outcome, left, ())
-            if not left:
-                break
-        else:
-            raise BenchError(
-                f'{len(left)} of {len(names)} objects cannot be uploaded to '
-                f'{container}: {errors_text(errors(outcome.samples))}'
-            )
+        self._do_all(
+            names,
+            lambda left: NamedUploads(path, left, size),
+            f'upload into {container}',
+            clients,
+        )
         self._settle_usage(container)
 
     def reconfigure(self, settings: Mapping[str, str | None]) -> None:
@@ -391,22 +383,12 @@ class Site:
         path = self.container_path(container)
         marker = ''
         while names := self.account.page(container, marker):
-            left = ListedNames(tuple(names))
-            for _ in range(_ATTEMPTS):
-                outcome = self._run_all(
-                    Deletes(path, left),
-                    len(left),
-                    _CLIENTS,
-                    f'empty {container}',
-                )
-                left = _not_done(outcome, left, (404,))
-                if not left:
-                    break
-            else:
-                raise BenchError(
-                    f'container {container} cannot be emptied: '
-                    f'{errors_text(errors(outcome.samples))}'
-                )
+            self._do_all(
+                ListedNames(tuple(names)),
+                lambda left: Deletes(path, left),
+                f'empty {container}',
+                also_good=(404,),
+            )
             marker = names[-1]
 
     def _delete(self, container: str) -> None:
@@ -425,12 +407,31 @@ class Site:
             f'{status}'
         )
 
-    def _run_all(
-        self, source: Source, count: int, clients: int, label: str
-    ) -> Outcome:
-        """Run a load of so many requests, which has no other end."""
-        clients = min(clients, count)
-        return self._run(self.load(source, clients, count=count), label)
+    def _do_all(
+        self,
+        names: Names,
+        source_of: Callable[[Names], Source],
+        label: str,
+        clients: int = _CLIENTS,
+        also_good: tuple[int, ...] = (),
+    ) -> None:
+        """Send a request for each name, and repeat those that fail.
+
+        :param also_good: statuses that are no failures
+        :raises BenchError: if some fail again and again
+        """
+        left = names
+        for _ in range(_ATTEMPTS):
+            count = len(left)
+            load = self.load(source_of(left), min(clients, count), count=count)
+            outcome = self._run(load, label)
+            left = _not_done(outcome, left, also_good)
+            if not left:
+                return
+        raise BenchError(
+            f'{label}: {len(left)} of {len(names)} objects failed '
+            f'({errors_text(errors(outcome.samples))})'
+        )
 
 
 @contextlib.contextmanager
