@@ -198,7 +198,6 @@ RATE_RATIO = ratios('rate to plain', rate)
 PROCESSOR = median_of('processor ms', processor)
 PROCESSOR_RATIO = ratios('processor to plain', processor)
 MEAN_RATIO = ratios('mean to plain', latency_of('mean_ms'))
-P50_RATIO = ratios('p50 to plain', latency_of('p50_ms'))
 P99_RATIO = ratios('p99 to plain', latency_of('p99_ms'))
 REFUSED = Column(
     'refused',

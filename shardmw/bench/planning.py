@@ -8,7 +8,6 @@ what they leave out, such as the time of disks.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -35,48 +34,39 @@ NATIVE_RATIOS = MappingProxyType({10_000: 0.94, 1_000: 0.87, 100: 0.93})
 PLAIN, NATIVE, SHARDED = 'plain', 'native', 'sharded'
 
 
-@dataclass(frozen=True)
-class Costs:
+class Costs(NamedTuple):
     """Processor time of Swift's processes, in microseconds.
 
-    Measured on the embedded Swift, all of it on one machine of two cores, as
-    the scheduler's own count of each process; the least of some rounds each.
-    Those of listings are what the scenario ``listing-cost`` fits, with
+    Measured on the embedded Swift on one machine of two cores, as the
+    scheduler's own count of each process; the least of some rounds. The
+    scenario ``listing-cost`` fits those of listings, with
     ``shardmw-listings`` in the pipeline: containers of 1,000,000 rows, plain
     and of 4, 32 and 128 shards, in pages of 10,000, 1,000 and 100.
-
-    :param proxy_put_us: of a proxy for a PUT of 1 byte with one replica, by
-                         16 clients; a plain and a sharded container differ
-                         by less than the runs do
-    :param proxy_replica_put_us: of a proxy for each further replica: half of
-                                 what three cost more than one
-    :param object_put_us: of an object server for each replica of such a PUT
-    :param container_put_us: of a container server for each replica of its row
-    :param proxy_page_us: of a proxy for a page of a plain container, besides
-                          its rows
-    :param proxy_row_us: of a proxy for each row of such a page
-    :param proxy_merged_page_us: of a proxy for a page of a sharded container,
-                                 besides shards and rows
-    :param proxy_shard_us: of a proxy for asking one shard, or the root
-    :param proxy_merged_row_us: of a proxy for each row that a shard gives
-    :param container_page_us: of a container server for each request for a
-                              listing, besides its rows
-    :param container_row_us: of a container server for each row
-    :param row_bytes: of a container database with 4,000,000 rows, whose names
-                      have 39 characters
     """
 
+    #: a PUT of 1 byte with one replica, by 16 clients: of the proxy, of the
+    #: proxy for each further replica, of an object server and of a container
+    #: server for each replica
     proxy_put_us: float = 3_200
     proxy_replica_put_us: float = 830
     object_put_us: float = 3_000
     container_put_us: float = 1_150
+
+    #: of the proxy for a page of a plain container, and for each of its rows
     proxy_page_us: float = 2_863
     proxy_row_us: float = 11.1
+
+    #: of the proxy for a page of a sharded container, for each request to a
+    #: shard or the root, and for each row that a shard returns
     proxy_merged_page_us: float = 2_942
     proxy_shard_us: float = 388
     proxy_merged_row_us: float = 1.12
+
+    #: of a container server for each request for a listing, and for each row
     container_page_us: float = 1_547
     container_row_us: float = 13.1
+
+    #: bytes of a row, whose name has 39 characters
     row_bytes: float = 183
 
 

@@ -113,4 +113,5 @@ class Run:
 
 def runs_of(figures: Mapping) -> list[Run]:
     """The runs that figures have."""
-    return [Run.from_json(each) for each in figures['runs']]
+    # results of some earlier versions have rows instead
+    return [Run.from_json(each) for each in figures.get('runs', ())]

@@ -16,7 +16,6 @@ _HEADS = {
     'rows': 'rows in it',
     'page': 'rows a page',
     'limit': 'limit /s',
-    'fetched': 'what is fetched',
     'listed': 'listed meanwhile',
 }
 

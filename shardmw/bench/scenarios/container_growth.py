@@ -22,17 +22,11 @@ from shardmw.bench.kinds import Kind
 from shardmw.bench.names import FlatNames, ScatteredNames
 from shardmw.bench.options import CLIENTS, SIZE, Parsed, listed
 from shardmw.bench.parameters import option
-from shardmw.bench.plots.plot import REFERENCE, Axis, Plot, Series
+from shardmw.bench.plots.plot import REFERENCE, Plot, Series
 from shardmw.bench.plots.runs import latency_by_rows
 from shardmw.bench.runs import Run, runs_of
 from shardmw.bench.scenarios import Figures, Keep, Scenario
-from shardmw.bench.scenarios.grouping import (
-    MEDIANS_NOTE,
-    grouped,
-    kind_of,
-    median_series,
-    plot_if_any,
-)
+from shardmw.bench.scenarios.grouping import kind_of
 from shardmw.bench.scenarios.parameters import ROWS_PER_SECOND, LoadParameters
 from shardmw.bench.site import Site
 from shardmw.bench.sources import NamedUploads
@@ -217,15 +211,15 @@ def _preloads_table(preloads: Sequence[Mapping]) -> Table:
 
 
 def plots(parameters: Parameters, figures: Figures) -> list[Plot]:
-    """Return plots of the means, next to the published ones, and more."""
+    """Return plots of means and medians, with the published means."""
     runs = runs_of(figures)
     rows = [run.conditions['rows'] for run in runs]
-    means = [
+    return [
         _with_published(plot, min(rows), max(rows))
-        for plot in latency_by_rows(runs, NAME)
         if plot.y.label.startswith('mean')
+        else plot
+        for plot in latency_by_rows(runs, NAME)
     ]
-    return [*means, *_percentile_plots(runs)] if means else []
 
 
 def _with_published(plot: Plot, fewest: int, most: int) -> Plot:
@@ -240,30 +234,6 @@ def _with_published(plot: Plot, fewest: int, most: int) -> Plot:
         y += [above] * 2
     published = Series('published mean, one container', x, y, REFERENCE)
     return replace(plot, series=(*plot.series, published))
-
-
-def _percentile_plots(runs: Sequence[Run]) -> list[Plot]:
-    series = []
-    for kind, own in grouped(runs, lambda run: run.kind).items():
-        by_rows = grouped(own, lambda run: run.conditions['rows'])
-        for name in ('p50', 'p95', 'p99'):
-            values = {
-                rows: [
-                    value
-                    for run in some
-                    if (value := getattr(run.summary.latency, f'{name}_ms'))
-                ]
-                for rows, some in by_rows.items()
-            }
-            series.append(median_series(f'{kind.label}: {name}', values))
-    return plot_if_any(
-        f'{NAME}-percentiles',
-        'Write time as a container grows: percentiles',
-        series,
-        x=Axis('rows in the container', log=True),
-        y=Axis('latency (ms)', log=True),
-        note=MEDIANS_NOTE,
-    )
 
 
 def _seconds(parameters: Parameters) -> float:
