@@ -23,14 +23,12 @@ _PORTS = {'http': 80, 'https': 443}
 # A body of up to this size is sent together with the head.
 _SMALL_BYTES = 1 << 14
 
-_BUFFER_BYTES = 1 << 18
-
 # What bodies are made of: random, so that no disk can compress it.
-_CONTENT = memoryview(random.Random(0).randbytes(_BUFFER_BYTES))
+_CONTENT = memoryview(random.Random(0).randbytes(1 << 20))
 
 # All connections of a process receive into this, one at a time: of bodies,
 # only the size is kept.
-_received = memoryview(bytearray(_BUFFER_BYTES))
+_received = memoryview(bytearray(1 << 18))
 
 
 class Exchange(NamedTuple):
