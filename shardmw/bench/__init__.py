@@ -5,42 +5,37 @@ Loads come from client processes of many connections each, and go to a Swift
 cluster: one of the benchmark's own, or one that somebody runs. What a command
 measured is kept as JSON and CSV in a folder, and shown as tables and plots.
 
-Modules, from the ground up
-    *Figures and words*, all of them pure: ``chance``, ``units``, ``figures``,
-    ``kinds``, ``names``, ``fits``, ``turns``, ``words``, ``tables`` and
-    ``cuts``.
+Packages
+    ``load``
+        what clients ask for (``sources``), what a load is (``definition``)
+        and what came of it (``outcome``, ``samples``, ``progress``).
+        ``connection`` is one client, ``process`` one client process,
+        ``clients`` all of them; a ``stage`` runs loads for an experiment.
+    ``targets``
+        what loads go to: logging in (``auth``), accounts, databases,
+        memcached, servers and their logs; of listings, ``shares`` says what
+        they ask of shards; ``inprocess`` has the filter without a cluster.
+    ``results``
+        figures of loads (``figures``, ``fits``, ``summary``, ``runs``), their
+        tables (``comparing``), and the ``folder`` that results are kept in,
+        with their ``provenance``, and as CSV.
+    ``workloads``, ``compare``, ``scenarios``, ``ratelimit``
+        the experiments.
+    ``drawing``, ``report``
+        plots, and the page that has all results.
 
-    *A load*: ``sources`` has its requests; ``load``, ``response``,
-    ``samples``, ``progress``, ``summary`` and ``runs`` have what came of it.
-    ``connection`` is one client, ``process`` a process of several clients,
-    and ``clients`` all processes; ``signals`` delays Ctrl-C meanwhile.
-
-    *The cluster*: ``urls`` checks URLs and certificates, ``asking`` sends
-    single requests, ``auth`` logs in, ``account`` makes containers, and
-    ``site`` is the cluster. ``databases``, ``preload``, ``pending``,
-    ``native`` and ``replicas`` work on the disks of an own cluster.
-    ``memcached`` and ``usage`` read what servers did. Without a cluster,
-    ``shares`` computes what listings ask of shards, and ``inprocess`` runs
-    the filter above an app that does nothing.
-
-    *An experiment*: ``parameters`` are its options, ``stage`` runs its loads,
-    ``screen`` shows it, ``results`` and ``csvfiles`` keep it, with its
-    ``provenance``. ``workloads``, ``compare``, ``scenarios`` and
-    ``ratelimit`` are the experiments.
-
-    *Its description*: ``comparing`` makes tables, ``plots`` plots,
-    ``experiments`` describes a result, and ``report`` puts all on a page.
-
-    ``options`` and ``command`` are shared by all commands; ``cli`` is the
+    Of the modules beside them, ``site`` is a cluster with containers to
+    measure on, ``names`` are those of objects, ``kinds`` those of containers;
+    ``options`` and ``command`` are what commands share, ``cli`` is the
     command line.
 
 A load
     ::
 
-        from shardmw.bench.clients import Clients
-        from shardmw.bench.load import Load
-        from shardmw.bench.sources import Uploads
-        from shardmw.bench.summary import summarize
+        from shardmw.bench.load.clients import Clients
+        from shardmw.bench.load.definition import Load
+        from shardmw.bench.load.sources import Uploads
+        from shardmw.bench.results.summary import summarize
 
         with Clients(processes=2) as clients:
             uploads = Uploads('/v1/AUTH_test/logs', size=4096)

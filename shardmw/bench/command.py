@@ -10,16 +10,16 @@ from pathlib import Path
 
 import click
 
-from shardmw.bench import csvfiles, results
-from shardmw.bench.clients import Clients
 from shardmw.bench.errors import BenchError, failure_text
 from shardmw.bench.experiments import describe, title
+from shardmw.bench.load.clients import Clients
+from shardmw.bench.load.stage import Stage
 from shardmw.bench.options import REPLACING, Parsed
 from shardmw.bench.parameters import Option, Parameters
-from shardmw.bench.provenance import Provenance, provenance
-from shardmw.bench.results import Result
+from shardmw.bench.results import csvfiles, folder
+from shardmw.bench.results.folder import Result
+from shardmw.bench.results.provenance import Provenance, provenance
 from shardmw.bench.screen import Screen
-from shardmw.bench.stage import Stage
 from shardmw.bench.words import about_text, duration_text
 
 Figures = Mapping[str, object]
@@ -187,7 +187,7 @@ def _expected_text(experiment: Experiment, output: Path) -> str:
     earlier: list[Result] = []
     # a damaged one is no reason to measure nothing
     with contextlib.suppress(BenchError):
-        earlier = results.load(output, experiment.command, [experiment.name])
+        earlier = folder.load(output, experiment.command, [experiment.name])
     parameters = experiment.parameters
     for each in earlier:
         before = type(parameters).from_json(each.parameters)
@@ -212,7 +212,7 @@ def _with_figures(result: Result, figures: Figures) -> Result:
 def _publish(result: Result, output: Path, screen: Screen) -> Path:
     """Keep a result, and show it, also if it can't be kept."""
     try:
-        path = results.save(output, result, _is_replacing())
+        path = folder.save(output, result, _is_replacing())
     finally:
         for table in describe(result).tables:
             screen.table(table)
@@ -222,7 +222,7 @@ def _publish(result: Result, output: Path, screen: Screen) -> Path:
     entries = csvfiles.entries_of(result.figures)
     if entries:
         files.append(path.with_suffix('.csv'))
-        results.write(files[-1], csvfiles.csv_text(entries))
+        folder.write(files[-1], csvfiles.csv_text(entries))
     screen.line(f'kept in {" and ".join(map(str, files))}')
     return path
 

@@ -11,8 +11,8 @@ from shardmw.bench.parameters import Option, Parameters
 from shardmw.bench.plots import runs as runplots
 from shardmw.bench.plots.plot import Plot
 from shardmw.bench.ratelimit.experiments import EXPERIMENTS
-from shardmw.bench.results import Result
-from shardmw.bench.runs import runs_of
+from shardmw.bench.results.folder import Result
+from shardmw.bench.results.runs import runs_of
 from shardmw.bench.scenarios import Scenario
 from shardmw.bench.scenarios import scenarios as all_scenarios
 from shardmw.bench.tables import Table

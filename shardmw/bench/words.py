@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
-from shardmw.bench.runs import Run
+from shardmw.bench.results.runs import Run
 from shardmw.bench.tables import number, plain
 from shardmw.bench.units import size_text
 

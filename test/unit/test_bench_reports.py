@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from shardmw.bench.kinds import PLAIN, sharded
-from shardmw.bench.memcached import Operations
 from shardmw.bench.ratelimit import costs, outage, rates
 from shardmw.bench.ratelimit.experiments import EXPERIMENTS, markdown
 from shardmw.bench.ratelimit.parameters import Parameters
 from shardmw.bench.ratelimit.stage import FRESH
-from shardmw.bench.results import Result
-from shardmw.bench.runs import Run
-from shardmw.bench.summary import Summary, summarize
+from shardmw.bench.results.folder import Result
+from shardmw.bench.results.runs import Run
+from shardmw.bench.results.summary import Summary, summarize
+from shardmw.bench.targets.memcached import Operations
 from test.unit.test_bench_load import outcome_of, sample
 from test.unit.test_bench_ratelimit import ORIGIN
 from test.unit.test_bench_runs import run_of

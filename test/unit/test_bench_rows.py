@@ -9,14 +9,14 @@ from swift.common.utils import ShardRange, Timestamp
 from shardmw.bench.databases import Shards
 from shardmw.bench.kinds import PLAIN, native, sharded
 from shardmw.bench.names import FlatNames, ListedNames
-from shardmw.bench.native import (
+from shardmw.bench.preload import placer, row_maker, shares
+from shardmw.bench.targets.native import (
     even_bounds,
     is_done,
     shard_data,
     spread_bounds,
 )
-from shardmw.bench.pending import that_fit, wanted_fullness
-from shardmw.bench.preload import placer, row_maker, shares
+from shardmw.bench.targets.pending import that_fit, wanted_fullness
 from shardmw.placement import shard_of
 
 OBJECT_NAMES = st.text(

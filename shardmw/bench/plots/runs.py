@@ -27,10 +27,10 @@ from shardmw.bench.cuts import (
     said,
     some,
 )
-from shardmw.bench.figures import rolling_average
 from shardmw.bench.plots.plot import BARS, DOTS, LINE, Axis, Plot, Series
-from shardmw.bench.runs import Run
-from shardmw.bench.summary import REQUEST, RESPONSE, TRANSFER
+from shardmw.bench.results.figures import rolling_average
+from shardmw.bench.results.runs import Run
+from shardmw.bench.results.summary import REQUEST, RESPONSE, TRANSFER
 from shardmw.bench.words import varying
 
 # Conditions that can be an axis: its label, and the words of a title.

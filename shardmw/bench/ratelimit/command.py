@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from shardmw.bench import results
 from shardmw.bench.command import (
     chosen_parameters,
     parameter_options,
@@ -18,6 +17,7 @@ from shardmw.bench.ratelimit import COMMAND
 from shardmw.bench.ratelimit.experiments import EXPERIMENTS, markdown
 from shardmw.bench.ratelimit.parameters import Parameters
 from shardmw.bench.report.places import with_figures
+from shardmw.bench.results import folder
 from shardmw.bench.scenarios.command import experiment_of
 from shardmw.bench.screen import Screen
 from shardmw.bench.units import parse_choices
@@ -71,18 +71,18 @@ COMMANDS = {'ratelimit': ratelimit}
 
 def _check(output: Path, page: Path | None) -> None:
     """Raise BenchError if the tables cannot be published later."""
-    results.make(output)
-    results.load(output, COMMAND, EXPERIMENTS)
+    folder.make(output)
+    folder.load(output, COMMAND, EXPERIMENTS)
     if page is not None:
         with_figures(_read(page), '')
 
 
 def _publish(output: Path, page: Path | None) -> None:
     """Write the tables of all results that the folder has."""
-    figures = markdown(results.load(output, COMMAND, EXPERIMENTS))
-    results.write(output / f'{COMMAND}.md', figures)
+    figures = markdown(folder.load(output, COMMAND, EXPERIMENTS))
+    folder.write(output / f'{COMMAND}.md', figures)
     if page is not None:
-        results.write(page, with_figures(_read(page), figures))
+        folder.write(page, with_figures(_read(page), figures))
 
 
 def _read(page: Path) -> str:

@@ -7,7 +7,18 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from shardmw.bench.comparing import (
+from shardmw.bench.load.stage import Ledger, Stage
+from shardmw.bench.load.turns import rotated
+from shardmw.bench.ratelimit.limits import SHARDMW, STOCK, limit_settings
+from shardmw.bench.ratelimit.parameters import Parameters
+from shardmw.bench.ratelimit.stage import (
+    container_text,
+    filled,
+    kind_with,
+    limited_site,
+    write_load,
+)
+from shardmw.bench.results.comparing import (
     CONTAINER,
     ERRORS,
     MEAN,
@@ -24,24 +35,13 @@ from shardmw.bench.comparing import (
     rows_of,
     table,
 )
-from shardmw.bench.memcached import Operations, operations
-from shardmw.bench.ratelimit.limits import SHARDMW, STOCK, limit_settings
-from shardmw.bench.ratelimit.parameters import Parameters
-from shardmw.bench.ratelimit.stage import (
-    container_text,
-    filled,
-    kind_with,
-    limited_site,
-    write_load,
-)
-from shardmw.bench.runs import runs_of
+from shardmw.bench.results.runs import runs_of
+from shardmw.bench.results.summary import errors_text, summarize
 from shardmw.bench.scenarios import Figures, Keep
 from shardmw.bench.scenarios.grouping import grouped
 from shardmw.bench.site import Site
-from shardmw.bench.stage import Ledger, Stage
-from shardmw.bench.summary import errors_text, summarize
 from shardmw.bench.tables import Table, figure, number, plain
-from shardmw.bench.turns import rotated
+from shardmw.bench.targets.memcached import Operations, operations
 from shardmw.saio.topology import MEMCACHED
 
 WRITE = 'write'

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from shardmw.bench.ratelimit import costs, outage, rates
 from shardmw.bench.ratelimit.parameters import Parameters
-from shardmw.bench.results import Result
+from shardmw.bench.results.folder import Result
 from shardmw.bench.scenarios import Scenario
 from shardmw.bench.scenarios.parameters import CLUSTER_SECONDS, LOAD_SECONDS
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from shardmw.bench.figures import count_between, per_second
-from shardmw.bench.load import Outcome
+from shardmw.bench.load.outcome import Outcome
+from shardmw.bench.load.stage import Stage
 from shardmw.bench.ratelimit.limits import (
     SHARDMW,
     is_machine_bound,
@@ -19,10 +19,10 @@ from shardmw.bench.ratelimit.stage import (
     limited_site,
     write_load,
 )
+from shardmw.bench.results.figures import count_between, per_second
+from shardmw.bench.results.summary import errors, errors_text, summarize
 from shardmw.bench.scenarios import Figures, Keep
 from shardmw.bench.site import Site
-from shardmw.bench.stage import Stage
-from shardmw.bench.summary import errors, errors_text, summarize
 from shardmw.bench.tables import Table, figure, number, plain, ratio
 from shardmw.saio.logs import read_from, size
 from shardmw.saio.topology import MEMCACHED

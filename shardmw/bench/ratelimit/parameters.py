@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import click
 
 from shardmw.bench import parameters
-from shardmw.bench.load import REFUSAL_POLICIES, RETRY_AFTER
+from shardmw.bench.load.definition import REFUSAL_POLICIES, RETRY_AFTER
 from shardmw.bench.options import (
     CLIENTS,
     COUNTS,

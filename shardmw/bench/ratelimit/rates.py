@@ -5,8 +5,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from shardmw.bench.figures import most_in_window
-from shardmw.bench.load import Outcome
+from shardmw.bench.load.outcome import Outcome
+from shardmw.bench.load.sources import Uploads
+from shardmw.bench.load.stage import Stage
 from shardmw.bench.ratelimit.limits import (
     SHARDMW,
     STOCK,
@@ -24,11 +25,10 @@ from shardmw.bench.ratelimit.stage import (
     limited_site,
     write_load,
 )
+from shardmw.bench.results.figures import most_in_window
+from shardmw.bench.results.summary import errors_text, summarize
 from shardmw.bench.scenarios import Figures, Keep
 from shardmw.bench.site import Site
-from shardmw.bench.sources import Uploads
-from shardmw.bench.stage import Stage
-from shardmw.bench.summary import errors_text, summarize
 from shardmw.bench.tables import Table, figure, number, plain, ratio
 from shardmw.placement import shard_of
 

@@ -5,12 +5,12 @@ import contextlib
 from collections.abc import Iterator
 
 from shardmw.bench.kinds import PLAIN, Kind, sharded
-from shardmw.bench.load import Load
+from shardmw.bench.load.definition import Load
+from shardmw.bench.load.sources import Uploads
+from shardmw.bench.load.stage import Stage
 from shardmw.bench.names import one_name_each
 from shardmw.bench.ratelimit.limits import base_settings, limit_settings
 from shardmw.bench.site import Site
-from shardmw.bench.sources import Uploads
-from shardmw.bench.stage import Stage
 from shardmw.saio import ClusterOptions
 
 FRESH = 'new'

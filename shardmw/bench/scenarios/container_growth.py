@@ -6,7 +6,16 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from shardmw.bench.comparing import (
+from shardmw.bench.kinds import Kind
+from shardmw.bench.load.sources import NamedUploads
+from shardmw.bench.load.stage import Ledger, Stage
+from shardmw.bench.load.turns import rotated
+from shardmw.bench.names import FlatNames, ScatteredNames
+from shardmw.bench.options import CLIENTS, SIZE, Parsed, listed
+from shardmw.bench.parameters import option
+from shardmw.bench.plots.plot import REFERENCE, Plot, Series
+from shardmw.bench.plots.runs import latency_by_rows
+from shardmw.bench.results.comparing import (
     CONTAINER,
     ERRORS,
     LATENCIES,
@@ -18,21 +27,12 @@ from shardmw.bench.comparing import (
     table,
     warnings,
 )
-from shardmw.bench.kinds import Kind
-from shardmw.bench.names import FlatNames, ScatteredNames
-from shardmw.bench.options import CLIENTS, SIZE, Parsed, listed
-from shardmw.bench.parameters import option
-from shardmw.bench.plots.plot import REFERENCE, Plot, Series
-from shardmw.bench.plots.runs import latency_by_rows
-from shardmw.bench.runs import Run, runs_of
+from shardmw.bench.results.runs import Run, runs_of
 from shardmw.bench.scenarios import Figures, Keep, Scenario
 from shardmw.bench.scenarios.grouping import kind_of
 from shardmw.bench.scenarios.parameters import ROWS_PER_SECOND, LoadParameters
 from shardmw.bench.site import Site
-from shardmw.bench.sources import NamedUploads
-from shardmw.bench.stage import Ledger, Stage
 from shardmw.bench.tables import Table, figure, number, ratio
-from shardmw.bench.turns import rotated
 from shardmw.bench.units import parse_count
 
 NAME = 'container-growth'

@@ -5,13 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from shardmw.bench.figures import Interval, median_interval
 from shardmw.bench.kinds import PLAIN, Kind
-from shardmw.bench.memcached import operations
+from shardmw.bench.load.stage import Stage
+from shardmw.bench.load.turns import rotated
 from shardmw.bench.options import COUNT, COUNTS, POSITIVE
 from shardmw.bench.parameters import option
 from shardmw.bench.plots.plot import Axis, Plot
 from shardmw.bench.ratelimit.limits import token_settings
+from shardmw.bench.results.figures import Interval, median_interval
 from shardmw.bench.scenarios import Figures, Keep, Scenario
 from shardmw.bench.scenarios.grouping import (
     MEDIANS_NOTE,
@@ -26,9 +27,8 @@ from shardmw.bench.scenarios.parameters import (
     CLUSTER_SECONDS,
     ClusterParameters,
 )
-from shardmw.bench.stage import Stage
 from shardmw.bench.tables import Table, number
-from shardmw.bench.turns import rotated
+from shardmw.bench.targets.memcached import operations
 from shardmw.saio.topology import MEMCACHED, Server
 
 NAME = 'filter-cost'
@@ -130,7 +130,7 @@ def _timer(
 ) -> Callable[[Case], dict[str, object]]:
     """Return a function that times the requests of a case."""
     # not imported at the top: it imports all of Swift's proxy
-    from shardmw.bench import inprocess
+    from shardmw.bench.targets import inprocess
 
     alone = {kind: inprocess.answering(kind) for kind in parameters.kinds}
     # one filter and one container for each: a filter and memcached must not

@@ -4,9 +4,13 @@
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from shardmw.bench.figures import Interval, median_interval, ratio_interval
 from shardmw.bench.kinds import Kind
 from shardmw.bench.plots.plot import LINE, REFERENCE, Plot, Series
+from shardmw.bench.results.figures import (
+    Interval,
+    median_interval,
+    ratio_interval,
+)
 from shardmw.bench.tables import figure
 
 K = TypeVar('K', bound=Hashable)

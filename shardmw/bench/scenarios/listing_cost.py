@@ -5,16 +5,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from shardmw.bench.comparing import interval_text, ratio_text
 from shardmw.bench.errors import BenchError
-from shardmw.bench.figures import median_interval
-from shardmw.bench.fits import least_squares
 from shardmw.bench.kinds import PLAIN, Kind, sharded
+from shardmw.bench.load.sources import Listings, SomePages
+from shardmw.bench.load.stage import Stage
+from shardmw.bench.load.turns import rotated
 from shardmw.bench.names import FlatNames, Names
 from shardmw.bench.options import COUNT, COUNTS, PAGES, POSITIVE
 from shardmw.bench.parameters import option
 from shardmw.bench.planning import Costs, Work, plain_page, sharded_page
 from shardmw.bench.plots.plot import Axis, Plot, Series
+from shardmw.bench.results.comparing import interval_text, ratio_text
+from shardmw.bench.results.figures import median_interval
+from shardmw.bench.results.fits import least_squares
+from shardmw.bench.results.summary import errors_text, summarize
 from shardmw.bench.scenarios import Figures, Keep, Scenario
 from shardmw.bench.scenarios.grouping import (
     MEDIANS_NOTE,
@@ -30,14 +34,10 @@ from shardmw.bench.scenarios.parameters import (
     ROWS_PER_SECOND,
     ClusterParameters,
 )
-from shardmw.bench.shares import asked_of_all, names_by_shard
 from shardmw.bench.site import Site
-from shardmw.bench.sources import Listings, SomePages
-from shardmw.bench.stage import Stage
-from shardmw.bench.summary import errors_text, summarize
 from shardmw.bench.tables import Table, figure, number
-from shardmw.bench.turns import rotated
-from shardmw.bench.usage import (
+from shardmw.bench.targets.shares import asked_of_all, names_by_shard
+from shardmw.bench.targets.usage import (
     CONTAINER,
     PROXY,
     processes_of,

@@ -7,8 +7,24 @@ A run of writes is of the kind of container that is listed meanwhile.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shardmw.bench.clients import Clients
-from shardmw.bench.comparing import (
+from shardmw.bench.kinds import PLAIN, Kind
+from shardmw.bench.load.clients import Clients
+from shardmw.bench.load.sources import Listings, Uploads
+from shardmw.bench.load.stage import Ledger, Stage
+from shardmw.bench.load.turns import phase_of, rotated
+from shardmw.bench.names import FlatNames
+from shardmw.bench.options import (
+    COUNT,
+    COUNTS,
+    DURATION,
+    NATURAL,
+    PAGES,
+    SIZE,
+    WORKERS,
+)
+from shardmw.bench.parameters import option
+from shardmw.bench.plots.plot import BARS, Axis, Plot
+from shardmw.bench.results.comparing import (
     ERRORS,
     P50,
     P99,
@@ -23,20 +39,7 @@ from shardmw.bench.comparing import (
     table,
     warnings,
 )
-from shardmw.bench.kinds import PLAIN, Kind
-from shardmw.bench.names import FlatNames
-from shardmw.bench.options import (
-    COUNT,
-    COUNTS,
-    DURATION,
-    NATURAL,
-    PAGES,
-    SIZE,
-    WORKERS,
-)
-from shardmw.bench.parameters import option
-from shardmw.bench.plots.plot import BARS, Axis, Plot
-from shardmw.bench.runs import Run, runs_of
+from shardmw.bench.results.runs import Run, runs_of
 from shardmw.bench.scenarios import Figures, Keep, Scenario
 from shardmw.bench.scenarios.grouping import (
     MEDIANS_NOTE,
@@ -51,10 +54,7 @@ from shardmw.bench.scenarios.parameters import (
     PacedParameters,
 )
 from shardmw.bench.site import Site
-from shardmw.bench.sources import Listings, Uploads
-from shardmw.bench.stage import Ledger, Stage
 from shardmw.bench.tables import Table, number
-from shardmw.bench.turns import phase_of, rotated
 from shardmw.bench.words import head, objects_text
 
 NAME = 'listing-fairness'

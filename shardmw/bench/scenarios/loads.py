@@ -6,21 +6,21 @@ Each is a declaration at the end of this module.
 
 from dataclasses import dataclass, replace
 
-from shardmw.bench.disk import served, write_files
 from shardmw.bench.kinds import DISK
+from shardmw.bench.load.sources import Reads
+from shardmw.bench.load.stage import Ledger, Stage
 from shardmw.bench.names import FlatNames
 from shardmw.bench.options import CLIENT_COUNTS, COUNTS, RATE, SIZES, Parsed
 from shardmw.bench.parameters import option
 from shardmw.bench.plots.plot import Plot
 from shardmw.bench.plots.runs import all_of, latency_by_condition
-from shardmw.bench.runs import runs_of
+from shardmw.bench.results.runs import runs_of
 from shardmw.bench.scenarios import Figures, Keep, Scenario
 from shardmw.bench.scenarios.grouping import grouped
 from shardmw.bench.scenarios.parameters import LoadParameters
 from shardmw.bench.site import Site
-from shardmw.bench.sources import Reads
-from shardmw.bench.stage import Ledger, Stage
 from shardmw.bench.tables import Table, plain
+from shardmw.bench.targets.disk import served, write_files
 from shardmw.bench.units import parse_choices, size_text
 from shardmw.bench.workloads import report
 from shardmw.bench.workloads.measuring import measure_work

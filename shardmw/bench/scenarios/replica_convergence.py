@@ -7,8 +7,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from shardmw.bench.comparing import interval_text, ratio_text
 from shardmw.bench.kinds import PLAIN, Kind
+from shardmw.bench.load.stage import Stage
+from shardmw.bench.load.turns import rotated
 from shardmw.bench.names import FlatNames
 from shardmw.bench.options import COUNT, POSITIVE
 from shardmw.bench.parameters import option
@@ -19,6 +20,7 @@ from shardmw.bench.replicas import (
     converge,
     empty_device,
 )
+from shardmw.bench.results.comparing import interval_text, ratio_text
 from shardmw.bench.scenarios import Figures, Keep, Scenario
 from shardmw.bench.scenarios.grouping import (
     grouped,
@@ -32,9 +34,7 @@ from shardmw.bench.scenarios.parameters import (
     ClusterParameters,
 )
 from shardmw.bench.site import Site
-from shardmw.bench.stage import Stage
 from shardmw.bench.tables import Table, figure, number
-from shardmw.bench.turns import rotated
 
 NAME = 'replica-convergence'
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.provenance import Provenance
+from shardmw.bench.results.provenance import Provenance
 
 _FORMAT = 1
 _TIME = '%Y%m%d-%H%M%S'

@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 import httptools
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.response import ResponseReader
-from shardmw.bench.samples import LOST, TIMED_OUT
-from shardmw.bench.sources import Request
-from shardmw.bench.urls import check_url, tls_problem
+from shardmw.bench.load.response import ResponseReader
+from shardmw.bench.load.samples import LOST, TIMED_OUT
+from shardmw.bench.load.sources import Request
+from shardmw.bench.load.urls import check_url, tls_problem
 
 _CONNECT_SECONDS = 10
 _PORTS = {'http': 80, 'https': 443}
@@ -23,18 +23,16 @@ _PORTS = {'http': 80, 'https': 443}
 # A body of up to this size is sent together with the head.
 _SMALL_BYTES = 1 << 14
 
-_BUFFER_BYTES = 1 << 18
-
 # What bodies are made of: random, so that no disk can compress it.
-_CONTENT = memoryview(random.Random(0).randbytes(_BUFFER_BYTES))
+_CONTENT = memoryview(random.Random(0).randbytes(1 << 20))
 
 # All connections of a process receive into this, one at a time: of bodies,
 # only the size is kept.
-_received = memoryview(bytearray(_BUFFER_BYTES))
+_received = memoryview(bytearray(1 << 18))
 
 
 class Exchange(NamedTuple):
-    """What came of a request; as :class:`shardmw.bench.samples.Sample`."""
+    """What came of a request: see :mod:`shardmw.bench.load.samples`."""
 
     start: float
     sent: float
