@@ -17,8 +17,8 @@ from click.testing import CliRunner, Result
 
 from shardmw.bench import signals
 from shardmw.bench.cli import main
+from shardmw.bench.load import stage
 from shardmw.bench.load.clients import Clients
-from shardmw.bench.load.outcome import stage
 from shardmw.bench.results import provenance
 from shardmw.bench.site import Runner, Site
 from shardmw.bench.targets.account import Account

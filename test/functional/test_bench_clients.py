@@ -19,9 +19,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from shardmw.bench.errors import BenchError, Interrupted
+from shardmw.bench.load import clients as module
 from shardmw.bench.load.clients import Clients
 from shardmw.bench.load.definition import AT_ONCE, BACK_OFF, Load
-from shardmw.bench.load.outcome import clients as module
 from shardmw.bench.load.progress import Progress
 from shardmw.bench.load.samples import LOST, TIMED_OUT, UNANSWERED
 from shardmw.bench.load.sources import Deletes, Mixed, Reads, Uploads

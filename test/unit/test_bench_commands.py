@@ -21,7 +21,8 @@ from shardmw.bench.errors import BenchError, Interrupted, failure_text
 from shardmw.bench.kinds import PLAIN, native, sharded
 from shardmw.bench.options import COUNTS, SETTING, SIZES
 from shardmw.bench.parameters import Parameters, option
-from shardmw.bench.results.folder import load_all, provenance
+from shardmw.bench.results import provenance
+from shardmw.bench.results.folder import load_all
 from shardmw.bench.scenarios import NAMES, scenarios
 from shardmw.bench.screen import Screen
 from shardmw.bench.words import about_text
