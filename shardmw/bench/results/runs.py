@@ -113,5 +113,4 @@ class Run:
 
 def runs_of(figures: Mapping) -> list[Run]:
     """The runs that figures have."""
-    # results of some earlier versions have rows instead
-    return [Run.from_json(each) for each in figures.get('runs', ())]
+    return [Run.from_json(each) for each in figures['runs']]

@@ -141,7 +141,7 @@ def _read_from_disk(
 
 def tables(parameters: ComparisonParameters, figures: Figures) -> list[Table]:
     """Return the tables of each work's comparison."""
-    works = grouped(figures.get('runs', ()), lambda run: run['work'])
+    works = grouped(figures['runs'], lambda run: run['work'])
     return [
         table
         for runs in works.values()
