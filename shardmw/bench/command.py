@@ -9,16 +9,17 @@ from pathlib import Path
 
 import click
 
-from shardmw.bench import csvfiles, results
-from shardmw.bench.clients import Clients
 from shardmw.bench.errors import BenchError, failure_text
 from shardmw.bench.experiments import describe, title
+from shardmw.bench.load.clients import Clients
+from shardmw.bench.load.stage import Stage
 from shardmw.bench.options import Parsed
 from shardmw.bench.parameters import Option, Parameters
-from shardmw.bench.provenance import Provenance, provenance
-from shardmw.bench.results import Result
+from shardmw.bench.results import csvfiles
+from shardmw.bench.results import folder as results
+from shardmw.bench.results.folder import Result
+from shardmw.bench.results.provenance import Provenance, provenance
 from shardmw.bench.screen import Screen
-from shardmw.bench.stage import Stage
 
 Figures = Mapping[str, object]
 Keep = Callable[[Figures], None]

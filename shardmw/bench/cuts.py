@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from shardmw.bench.kinds import Kind
-from shardmw.bench.runs import Run
+from shardmw.bench.results.runs import Run
 from shardmw.bench.tables import number
 from shardmw.bench.units import size_text
 from shardmw.bench.words import varying

@@ -12,7 +12,7 @@ from shardmw.bench.parameters import Option, Parameters
 from shardmw.bench.plot import Plot
 from shardmw.bench.ratelimit import report as rates
 from shardmw.bench.ratelimit.parameters import Parameters as RateParameters
-from shardmw.bench.results import Result
+from shardmw.bench.results.folder import Result
 from shardmw.bench.scenarios import scenarios as all_scenarios
 from shardmw.bench.tables import Table
 from shardmw.bench.workloads import report as works

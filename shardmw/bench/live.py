@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from shardmw.bench.progress import Progress
+from shardmw.bench.load.progress import Progress
 from shardmw.bench.tables import Table, figure, number
 
 _COLUMNS = (

@@ -32,7 +32,6 @@ from shardmw.bench.cuts import (
     said,
     some,
 )
-from shardmw.bench.figures import Histogram, rolling_average
 from shardmw.bench.kinds import Kind
 from shardmw.bench.plot import (
     BARS,
@@ -44,8 +43,9 @@ from shardmw.bench.plot import (
     Plot,
     Series,
 )
-from shardmw.bench.runs import Run
-from shardmw.bench.summary import REQUEST, RESPONSE, TRANSFER
+from shardmw.bench.results.figures import Histogram, rolling_average
+from shardmw.bench.results.runs import Run
+from shardmw.bench.results.summary import REQUEST, RESPONSE, TRANSFER
 from shardmw.bench.words import varying
 
 # Conditions that can be an axis: its label, and what a title says.

@@ -14,29 +14,30 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from shardmw.bench import signals
-from shardmw.bench.account import (
+from shardmw.bench.errors import BenchError
+from shardmw.bench.kinds import Kind
+from shardmw.bench.load.clients import Clients
+from shardmw.bench.load.definition import Load
+from shardmw.bench.load.outcome import Outcome
+from shardmw.bench.load.sources import Deletes, NamedUploads, Source
+from shardmw.bench.names import ListedNames, Names, one_name_each
+from shardmw.bench.parameters import MOST_SHARDS
+from shardmw.bench.preload import preload
+from shardmw.bench.results.summary import errors, errors_text
+from shardmw.bench.targets.account import (
     POLICY_HEADER,
     SHARD_COUNT_HEADER,
     SHARD_DEPTH_HEADER,
     Account,
 )
-from shardmw.bench.auth import Auth
-from shardmw.bench.clients import Clients
-from shardmw.bench.errors import BenchError
-from shardmw.bench.kinds import Kind
-from shardmw.bench.load import Load, Outcome
-from shardmw.bench.names import ListedNames, Names, one_name_each
-from shardmw.bench.native import (
+from shardmw.bench.targets.auth import Auth
+from shardmw.bench.targets.native import (
     even_bounds,
     report_usage,
     shard_natively,
     spread_bounds,
 )
-from shardmw.bench.parameters import MOST_SHARDS
-from shardmw.bench.pending import stagger
-from shardmw.bench.preload import preload
-from shardmw.bench.sources import Deletes, NamedUploads, Source
-from shardmw.bench.summary import errors, errors_text
+from shardmw.bench.targets.pending import stagger
 from shardmw.bench.units import SizeMix
 from shardmw.saio import Cluster, ClusterOptions
 
@@ -255,7 +256,7 @@ class Site:
 
         The proxies look up what they look up once a minute: before writes,
         that is something of each shard. On an own cluster, rows wait beside
-        the databases: see :mod:`shardmw.bench.pending`.
+        the databases: see :mod:`shardmw.bench.targets.pending`.
 
         :param writes: True if the load writes
         :param phase: how far the databases are, from 0 to below 1; best

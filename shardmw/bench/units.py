@@ -12,7 +12,7 @@ from dataclasses import astuple, dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from shardmw.bench.chance import even_fraction, fraction
+from shardmw.bench.load.chance import even_fraction, fraction
 
 _SIZE = re.compile(r'(\d+)([KMGT]?)(?:i?B)?', re.IGNORECASE)
 _SIZE_STEPS = ' KMGT'

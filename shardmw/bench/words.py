@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from shardmw.bench.runs import Run
+from shardmw.bench.results.runs import Run
 from shardmw.bench.tables import number, plain
 from shardmw.bench.units import size_text
 

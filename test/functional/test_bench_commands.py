@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from shardmw.bench.auth import PasswordAuth
+from shardmw.bench.targets.auth import PasswordAuth
 from test.functional.benching import (
     csv_rows,
     own_cluster_is,

@@ -10,12 +10,12 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from shardmw.bench import asking, auth
-from shardmw.bench.asking import ask
-from shardmw.bench.auth import Access, PasswordAuth
-from shardmw.bench.connection import Connection
 from shardmw.bench.errors import BenchError
-from shardmw.bench.urls import tls_context
+from shardmw.bench.load.connection import Connection
+from shardmw.bench.load.urls import tls_context
+from shardmw.bench.targets import asking, auth
+from shardmw.bench.targets.asking import ask
+from shardmw.bench.targets.auth import Access, PasswordAuth
 
 #: What Keystone knows of a user.
 KEYSTONE_TOKEN = {

@@ -14,14 +14,15 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from shardmw.bench import command, provenance
+from shardmw.bench import command
 from shardmw.bench.cli import main
 from shardmw.bench.command import chosen_parameters, parameter_options
 from shardmw.bench.errors import BenchError, Interrupted, failure_text
 from shardmw.bench.kinds import PLAIN, native, sharded
 from shardmw.bench.options import COUNTS, SETTING, SIZES
 from shardmw.bench.parameters import Parameters, option
-from shardmw.bench.results import load_all
+from shardmw.bench.results import provenance
+from shardmw.bench.results.folder import load_all
 from shardmw.bench.scenarios import NAMES, scenarios
 from shardmw.bench.screen import Screen
 from shardmw.bench.workloads.measuring import _Own, container_names
@@ -123,7 +124,7 @@ def test_what_ends_a_command_tells_its_exit_code(
         raise failure
 
     monkeypatch.setattr('shardmw.bench.workloads.command.perform', fail)
-    monkeypatch.setattr('shardmw.bench.results.make', lambda path: None)
+    monkeypatch.setattr('shardmw.bench.results.folder.make', lambda path: None)
     assert run('write').exit_code == code
 
 

@@ -11,7 +11,19 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from shardmw.bench.compare import report as comparisons
-from shardmw.bench.comparing import (
+from shardmw.bench.errors import BenchError
+from shardmw.bench.experiments import describe, in_order
+from shardmw.bench.kinds import PLAIN, native, sharded
+from shardmw.bench.live import (
+    LiveLoad,
+    live_cells,
+    live_table,
+    time_text,
+)
+from shardmw.bench.load.progress import progress_of
+from shardmw.bench.load.stage import run_text
+from shardmw.bench.load.turns import rotated
+from shardmw.bench.results.comparing import (
     BANDWIDTH,
     CONTAINER,
     ERRORS,
@@ -23,24 +35,12 @@ from shardmw.bench.comparing import (
     table,
     warnings,
 )
-from shardmw.bench.csvfiles import csv_text, entries_of, flat
-from shardmw.bench.errors import BenchError
-from shardmw.bench.experiments import describe, in_order
-from shardmw.bench.figures import Interval
-from shardmw.bench.kinds import PLAIN, native, sharded
-from shardmw.bench.live import (
-    LiveLoad,
-    live_cells,
-    live_table,
-    time_text,
-)
-from shardmw.bench.progress import progress_of
-from shardmw.bench.results import Result, load_all, save
-from shardmw.bench.runs import Run
+from shardmw.bench.results.csvfiles import csv_text, entries_of, flat
+from shardmw.bench.results.figures import Interval
+from shardmw.bench.results.folder import Result, load_all, save
+from shardmw.bench.results.runs import Run
 from shardmw.bench.scenarios import scenarios
-from shardmw.bench.stage import run_text
 from shardmw.bench.tables import Table
-from shardmw.bench.turns import rotated
 from shardmw.bench.words import conditions_text, objects_text, varying
 from shardmw.bench.workloads import report as works
 from test.unit.test_bench_load import sample, samples_of

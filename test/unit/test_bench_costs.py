@@ -11,16 +11,21 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.fits import BLOCKS, least_squares, slope, slope_interval
 from shardmw.bench.kinds import PLAIN, sharded
 from shardmw.bench.names import FlatNames
 from shardmw.bench.planning import Costs, plain_page, sharded_page
 from shardmw.bench.plot import REFERENCE
+from shardmw.bench.results.fits import (
+    BLOCKS,
+    least_squares,
+    slope,
+    slope_interval,
+)
 from shardmw.bench.scenarios import filter_cost, listing_cost, listing_memory
 from shardmw.bench.scenarios.listing_cost import PageCost, fitted_costs
-from shardmw.bench.serverlog import Answered, container_gets, rows_in
-from shardmw.bench.shares import asked_of_all, names_by_shard
-from shardmw.bench.usage import (
+from shardmw.bench.targets.serverlog import Answered, container_gets, rows_in
+from shardmw.bench.targets.shares import asked_of_all, names_by_shard
+from shardmw.bench.targets.usage import (
     processor_seconds,
     resident_of,
     seconds_between,

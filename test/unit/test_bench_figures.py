@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.figures import (
+from shardmw.bench.results.figures import (
     Histogram,
     Latency,
     Spread,

@@ -7,7 +7,7 @@ import pytest
 
 from shardmw.bench.kinds import PLAIN, Kind, sharded
 from shardmw.bench.plot import BARS, REFERENCE
-from shardmw.bench.runs import Run
+from shardmw.bench.results.runs import Run
 from shardmw.bench.scenarios import listing_fairness
 from shardmw.bench.scenarios.listing_fairness import LIST, NOBODY, Parameters
 from test.unit.test_bench_reports import cells

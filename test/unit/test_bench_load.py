@@ -9,12 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench import figures
-from shardmw.bench.load import Load, Outcome, Share, Usage
-from shardmw.bench.progress import progress_of
-from shardmw.bench.samples import LOST, TIMED_OUT, Sample, Samples
-from shardmw.bench.sources import Uploads
-from shardmw.bench.summary import PHASES, Summary, errors_text, summarize
+from shardmw.bench.load.definition import Load, Share
+from shardmw.bench.load.outcome import Outcome, Usage
+from shardmw.bench.load.progress import progress_of
+from shardmw.bench.load.samples import LOST, TIMED_OUT, Sample, Samples
+from shardmw.bench.load.sources import Uploads
+from shardmw.bench.results import figures
+from shardmw.bench.results.summary import (
+    PHASES,
+    Summary,
+    errors_text,
+    summarize,
+)
 
 UPLOADS = Uploads('/v1/AUTH_test/c', 2, prefix='a b/')
 REFUSED = Sample(0, 7, 1.0, 1.2, 1.5, 2.0, 498, 1.5, 9, 3)

@@ -5,17 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.asking import Answer, ask
-from shardmw.bench.auth import PasswordAuth, TokenAuth
 from shardmw.bench.databases import Content
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import PLAIN, sharded
+from shardmw.bench.load.urls import check_url
 from shardmw.bench.plot import REFERENCE
 from shardmw.bench.replicas import Moment, moment, without_middle
-from shardmw.bench.runs import Run
+from shardmw.bench.results.runs import Run
+from shardmw.bench.results.summary import summarize
 from shardmw.bench.scenarios import container_growth, replica_convergence
-from shardmw.bench.summary import summarize
-from shardmw.bench.urls import check_url
+from shardmw.bench.targets.asking import Answer, ask
+from shardmw.bench.targets.auth import PasswordAuth, TokenAuth
 from test.unit.test_bench_load import outcome_of, sample
 
 MANY = sharded(4)

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from shardmw.bench.auth import TokenAuth
 from shardmw.bench.errors import BenchError, Interrupted
+from shardmw.bench.targets.auth import TokenAuth
 from shardmw.bench.workloads.place import Place
 from shardmw.saio import ClusterOptions
 

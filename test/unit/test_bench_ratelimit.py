@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.memcached import Operations, counted, parse_stats
+from shardmw.bench.load.sources import Uploads
 from shardmw.bench.names import one_name_each
-from shardmw.bench.provenance import Provenance, provenance
 from shardmw.bench.ratelimit.limits import (
     SHARDMW,
     STOCK,
@@ -28,8 +27,9 @@ from shardmw.bench.ratelimit.windows import (
     most_by_window,
     rate_since_first,
 )
-from shardmw.bench.results import Result, load, make, save
-from shardmw.bench.sources import Uploads
+from shardmw.bench.results.folder import Result, load, make, save
+from shardmw.bench.results.provenance import Provenance, provenance
+from shardmw.bench.targets.memcached import Operations, counted, parse_stats
 from shardmw.placement import shard_of
 from shardmw.saio import ClusterOptions
 from shardmw.saio.config import check_settings

@@ -8,7 +8,6 @@ from html.parser import HTMLParser
 import pytest
 from click.testing import CliRunner
 
-from shardmw.bench import results
 from shardmw.bench.cli import main
 from shardmw.bench.drawing import svg
 from shardmw.bench.errors import BenchError
@@ -25,7 +24,8 @@ from shardmw.bench.report.sections import (
     origins,
     sections,
 )
-from shardmw.bench.results import Result
+from shardmw.bench.results import folder as results
+from shardmw.bench.results.folder import Result
 from shardmw.bench.tables import Table
 from shardmw.bench.workloads.works import WORKS
 from test.unit.test_bench_ratelimit import ORIGIN

@@ -3,12 +3,12 @@
 
 import pytest
 
-from shardmw.bench.memcached import Operations
 from shardmw.bench.ratelimit import latency, operations, outage, rates, seed
 from shardmw.bench.ratelimit.parameters import Parameters
 from shardmw.bench.ratelimit.report import markdown
-from shardmw.bench.results import Result
-from shardmw.bench.summary import summarize
+from shardmw.bench.results.folder import Result
+from shardmw.bench.results.summary import summarize
+from shardmw.bench.targets.memcached import Operations
 from test.unit.test_bench_load import outcome_of, sample
 from test.unit.test_bench_ratelimit import ORIGIN
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.response import ResponseReader
+from shardmw.bench.load.response import ResponseReader
 
 LENGTH = (
     b'HTTP/1.1 201 Created\r\nContent-Type: text/html\r\n'

@@ -12,13 +12,6 @@ from swift.common.utils import ShardRange, Timestamp
 from shardmw.bench.databases import Shards
 from shardmw.bench.kinds import PLAIN, native, sharded
 from shardmw.bench.names import FlatNames, ListedNames
-from shardmw.bench.native import (
-    even_bounds,
-    is_done,
-    shard_data,
-    spread_bounds,
-)
-from shardmw.bench.pending import that_fit, wanted_fullness
 from shardmw.bench.preload import shares
 from shardmw.bench.rows import (
     checksum_with,
@@ -27,6 +20,13 @@ from shardmw.bench.rows import (
     stamps_before,
     type_of,
 )
+from shardmw.bench.targets.native import (
+    even_bounds,
+    is_done,
+    shard_data,
+    spread_bounds,
+)
+from shardmw.bench.targets.pending import that_fit, wanted_fullness
 from shardmw.placement import shard_of
 
 EMPTY_CHECKSUM = '0' * 32

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardmw.bench import runplots
-from shardmw.bench.figures import histogram, latency, spread
 from shardmw.bench.kinds import PLAIN, native, sharded
 from shardmw.bench.plot import BARS, DOTS, LINE, STEPS, STROKES
-from shardmw.bench.runs import Run
-from shardmw.bench.summary import REQUEST, RESPONSE, TRANSFER, Summary
+from shardmw.bench.results.figures import histogram, latency, spread
+from shardmw.bench.results.runs import Run
+from shardmw.bench.results.summary import REQUEST, RESPONSE, TRANSFER, Summary
 
 KINDS = (PLAIN, native(8), sharded(1), sharded(32))
 

@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 
-from shardmw.bench.comparing import (
+from shardmw.bench.results.comparing import (
     LATENCIES,
     MEAN_RATIO,
     P99_RATIO,
@@ -20,7 +20,7 @@ from shardmw.bench.comparing import (
     table,
     warnings,
 )
-from shardmw.bench.runs import Run, runs_of
+from shardmw.bench.results.runs import Run, runs_of
 from shardmw.bench.tables import Table
 from shardmw.bench.workloads.report import (
     failures,

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from shardmw.bench import results
 from shardmw.bench.command import (
     Experiment,
     chosen_parameters,
@@ -20,6 +19,7 @@ from shardmw.bench.ratelimit import COMMAND
 from shardmw.bench.ratelimit.parameters import EXPERIMENTS, Parameters
 from shardmw.bench.ratelimit.report import MODULES, markdown
 from shardmw.bench.ratelimit.stage import Stage
+from shardmw.bench.results import folder as results
 from shardmw.bench.screen import Screen
 from shardmw.bench.units import parse_choices
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from shardmw.bench.figures import median_interval
 from shardmw.bench.ratelimit.limits import SHARDMW, STOCK
 from shardmw.bench.ratelimit.parameters import Parameters
 from shardmw.bench.ratelimit.rates import FRESH, container_text
 from shardmw.bench.ratelimit.stage import Bed, Stage
-from shardmw.bench.summary import errors_text, summarize
+from shardmw.bench.results.figures import median_interval
+from shardmw.bench.results.summary import errors_text, summarize
 from shardmw.bench.tables import Table, figure, number
 
 #: The limit's least size, which no container here comes near.

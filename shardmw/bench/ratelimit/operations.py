@@ -5,13 +5,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from shardmw.bench.memcached import Operations, operations
 from shardmw.bench.ratelimit.limits import SHARDMW, STOCK
 from shardmw.bench.ratelimit.parameters import Parameters
 from shardmw.bench.ratelimit.rates import FRESH, container_text
 from shardmw.bench.ratelimit.stage import Bed, Stage
-from shardmw.bench.summary import errors_text, summarize
+from shardmw.bench.results.summary import errors_text, summarize
 from shardmw.bench.tables import Table, figure, number, plain
+from shardmw.bench.targets.memcached import Operations, operations
 from shardmw.saio.topology import MEMCACHED
 
 SATURATED = 'saturated'

@@ -5,13 +5,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from shardmw.bench.figures import count_between, per_second
-from shardmw.bench.load import Outcome
+from shardmw.bench.load.outcome import Outcome
+from shardmw.bench.load.samples import Sample
 from shardmw.bench.ratelimit.limits import SHARDMW, is_machine_bound
 from shardmw.bench.ratelimit.parameters import Parameters
 from shardmw.bench.ratelimit.stage import Bed, Stage
-from shardmw.bench.samples import Sample
-from shardmw.bench.summary import errors, errors_text, summarize
+from shardmw.bench.results.figures import count_between, per_second
+from shardmw.bench.results.summary import errors, errors_text, summarize
 from shardmw.bench.tables import Table, figure, number, plain, ratio
 from shardmw.saio.logs import read_from, size
 from shardmw.saio.topology import MEMCACHED

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import click
 
 from shardmw.bench import parameters
-from shardmw.bench.load import REFUSAL_POLICIES, RETRY_AFTER
+from shardmw.bench.load.definition import REFUSAL_POLICIES, RETRY_AFTER
 from shardmw.bench.options import (
     CLIENTS,
     COUNTS,
@@ -35,7 +35,7 @@ class Parameters(parameters.Parameters):
     :param size: of the objects, in bytes
     :param max_sleep_seconds: ``max_sleep_time_seconds`` of the filters
     :param buffer_seconds: ``rate_buffer_seconds`` of the filters
-    :param on_refusal: see :class:`shardmw.bench.load.Load`
+    :param on_refusal: see :class:`shardmw.bench.load.definition.Load`
     :param backoff_seconds: likewise
     :param rates: limits of ``rates``
     :param shards: shard counts of ``rates``

@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Mapping
 
-from shardmw.bench.load import Outcome
+from shardmw.bench.load.outcome import Outcome
 from shardmw.bench.ratelimit.limits import (
     SHARDMW,
     STOCK,
@@ -18,7 +18,7 @@ from shardmw.bench.ratelimit.windows import (
     most_by_window,
     rate_since_first,
 )
-from shardmw.bench.summary import Summary, errors_text, summarize
+from shardmw.bench.results.summary import Summary, errors_text, summarize
 from shardmw.bench.tables import Table, figure, number, plain, ratio
 
 FRESH = 'new'

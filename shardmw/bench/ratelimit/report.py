@@ -6,7 +6,7 @@ from types import ModuleType
 
 from shardmw.bench.ratelimit import latency, operations, outage, rates, seed
 from shardmw.bench.ratelimit.parameters import EXPERIMENTS, Parameters
-from shardmw.bench.results import Result
+from shardmw.bench.results.folder import Result
 from shardmw.bench.tables import Table
 
 #: The module of each experiment.

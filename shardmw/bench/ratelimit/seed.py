@@ -8,7 +8,7 @@ from shardmw.bench.ratelimit.limits import SHARDMW
 from shardmw.bench.ratelimit.parameters import Parameters
 from shardmw.bench.ratelimit.rates import FRESH, container_text
 from shardmw.bench.ratelimit.stage import Bed, Stage
-from shardmw.bench.summary import errors_text, summarize
+from shardmw.bench.results.summary import errors_text, summarize
 from shardmw.bench.tables import Table, figure, number, plain
 
 

@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from shardmw.bench import stage
-from shardmw.bench.account import Account
-from shardmw.bench.load import Load
+from shardmw.bench.load import stage
+from shardmw.bench.load.definition import Load
+from shardmw.bench.load.sources import Uploads
 from shardmw.bench.names import one_name_each
 from shardmw.bench.ratelimit.limits import (
     SECRET_BYTES,
@@ -18,7 +18,7 @@ from shardmw.bench.ratelimit.limits import (
     limit_settings,
     without_unset,
 )
-from shardmw.bench.sources import Uploads
+from shardmw.bench.targets.account import Account
 from shardmw.saio import Cluster, ClusterOptions
 
 #: Time for a proxy to begin to work, after its start.
@@ -95,7 +95,7 @@ class Stage(stage.Stage):
     def load(self, bed: Bed, container: str, **changes: object) -> Load:
         """The load that most experiments have: all clients write at once.
 
-        :param changes: of the fields of :class:`shardmw.bench.load.Load`
+        :param changes: of the fields of a load
         """
         parameters = self.parameters
         load = Load(
@@ -113,7 +113,7 @@ class Stage(stage.Stage):
         return replace(load, **changes)
 
     def begin(self, load: Load):
-        """Begin a load; see :class:`shardmw.bench.clients.RunningLoad`."""
+        """Begin a load: see :mod:`shardmw.bench.load.clients`."""
         return self.clients.begin(load)
 
 

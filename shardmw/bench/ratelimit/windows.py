@@ -4,9 +4,9 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from shardmw.bench.figures import most_in_window
-from shardmw.bench.load import Outcome
-from shardmw.bench.sources import Uploads
+from shardmw.bench.load.outcome import Outcome
+from shardmw.bench.load.sources import Uploads
+from shardmw.bench.results.figures import most_in_window
 from shardmw.placement import shard_of
 
 WINDOWS_SECONDS = (1, 10)

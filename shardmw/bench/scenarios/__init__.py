@@ -9,11 +9,12 @@ A scenario is a module (or a package) that has
     a frozen dataclass of :class:`shardmw.bench.parameters.Parameters`, whose
     fields are the options of its command.
 ``measure(stage, keep) -> figures``
-    does it: ``stage`` is a :class:`shardmw.bench.stage.Stage`, whose
+    does it: ``stage`` is a :class:`shardmw.bench.load.stage.Stage`, whose
     ``parameters`` are the scenario's; figures are a dictionary as JSON has
-    it, in which ``runs`` is a list of :meth:`shardmw.bench.runs.Run.as_json`.
-    ``keep(figures)`` is called after each step: what was kept last is what a
-    run that is broken off has. A :class:`shardmw.bench.stage.Ledger` does so.
+    it, in which ``runs`` is a list of
+    :meth:`shardmw.bench.results.runs.Run.as_json`. ``keep(figures)`` is called
+    after each step: what was kept last is what a run that is broken off has.
+    A :class:`shardmw.bench.load.stage.Ledger` does so.
 ``tables(parameters, figures) -> list[Table]``
     pure, and good for part of the figures, too. What others published stands
     beside what was measured.
@@ -27,9 +28,9 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Protocol
 
+from shardmw.bench.load.stage import Stage
 from shardmw.bench.parameters import Parameters
 from shardmw.bench.plot import Plot
-from shardmw.bench.stage import Stage
 from shardmw.bench.tables import Table
 
 Figures = dict[str, object]

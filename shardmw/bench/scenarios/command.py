@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from shardmw.bench import results
 from shardmw.bench.command import (
     Experiment,
     InOrder,
@@ -16,6 +15,7 @@ from shardmw.bench.command import (
 )
 from shardmw.bench.options import output_option
 from shardmw.bench.parameters import Parameters
+from shardmw.bench.results import folder as results
 from shardmw.bench.scenarios import COMMAND, Scenario, scenarios
 from shardmw.bench.screen import Screen
 

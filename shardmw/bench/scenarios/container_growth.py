@@ -6,20 +6,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from shardmw.bench.comparing import (
-    CONTAINER,
-    ERRORS,
-    LATENCIES,
-    MEAN_RATIO,
-    RATE,
-    condition,
-    rounds_note,
-    rows_of,
-    table,
-    warnings,
-)
-from shardmw.bench.figures import percentile
 from shardmw.bench.kinds import PLAIN, Kind, sharded
+from shardmw.bench.load.sources import NamedUploads
+from shardmw.bench.load.stage import Ledger, Stage
+from shardmw.bench.load.turns import rotated
 from shardmw.bench.names import FlatNames, ScatteredNames
 from shardmw.bench.options import (
     CLIENTS,
@@ -33,13 +23,23 @@ from shardmw.bench.options import (
 from shardmw.bench.parameters import Parameters as _Parameters
 from shardmw.bench.parameters import option
 from shardmw.bench.plot import LINE, REFERENCE, Axis, Plot, Series
+from shardmw.bench.results.comparing import (
+    CONTAINER,
+    ERRORS,
+    LATENCIES,
+    MEAN_RATIO,
+    RATE,
+    condition,
+    rounds_note,
+    rows_of,
+    table,
+    warnings,
+)
+from shardmw.bench.results.figures import percentile
+from shardmw.bench.results.runs import Run, runs_of
 from shardmw.bench.runplots import latency_by_rows
-from shardmw.bench.runs import Run, runs_of
 from shardmw.bench.site import Site
-from shardmw.bench.sources import NamedUploads
-from shardmw.bench.stage import Ledger, Stage
 from shardmw.bench.tables import Table, figure, number, ratio
-from shardmw.bench.turns import rotated
 from shardmw.bench.units import parse_count
 from shardmw.saio import ClusterOptions
 

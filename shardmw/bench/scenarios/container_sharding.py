@@ -8,7 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from shardmw.bench import runplots
-from shardmw.bench.comparing import (
+from shardmw.bench.kinds import PLAIN, Kind, sharded
+from shardmw.bench.load.sources import Uploads
+from shardmw.bench.load.stage import Ledger, Stage
+from shardmw.bench.load.turns import phase_of, rotated
+from shardmw.bench.options import CLIENTS, COUNTS, SIZE
+from shardmw.bench.options import RATE as LIMIT
+from shardmw.bench.parameters import option
+from shardmw.bench.plot import REFERENCE, Plot, Series
+from shardmw.bench.results.comparing import (
     CONTAINER,
     ERRORS,
     LATENCIES,
@@ -25,19 +33,11 @@ from shardmw.bench.comparing import (
     table,
     warnings,
 )
-from shardmw.bench.kinds import PLAIN, Kind, sharded
-from shardmw.bench.options import CLIENTS, COUNTS, SIZE
-from shardmw.bench.options import RATE as LIMIT
-from shardmw.bench.parameters import option
-from shardmw.bench.plot import REFERENCE, Plot, Series
-from shardmw.bench.runs import runs_of
+from shardmw.bench.results.runs import runs_of
 from shardmw.bench.scenarios.parameters import LoadParameters
 from shardmw.bench.scenarios.transfers import WRITE, kinds_of
 from shardmw.bench.site import Site
-from shardmw.bench.sources import Uploads
-from shardmw.bench.stage import Ledger, Stage
 from shardmw.bench.tables import Table, figure, plain
-from shardmw.bench.turns import phase_of, rotated
 from shardmw.bench.words import objects_text
 
 NAME = 'container-sharding'

@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from shardmw.bench.figures import Interval, median_interval
 from shardmw.bench.kinds import PLAIN, Kind, sharded
-from shardmw.bench.memcached import operations
+from shardmw.bench.load.stage import Stage
+from shardmw.bench.load.turns import rotated
 from shardmw.bench.options import COUNT, COUNTS, POSITIVE
 from shardmw.bench.parameters import option
 from shardmw.bench.plot import LINE, REFERENCE, Axis, Plot, Series
 from shardmw.bench.ratelimit.limits import SECRET_BYTES, token_settings
+from shardmw.bench.results.figures import Interval, median_interval
 from shardmw.bench.scenarios.parameters import ClusterParameters
-from shardmw.bench.stage import Stage
 from shardmw.bench.tables import Table, figure, number
-from shardmw.bench.turns import rotated
+from shardmw.bench.targets.memcached import operations
 from shardmw.saio.topology import MEMCACHED, Server
 
 NAME = 'filter-cost'
@@ -187,7 +187,7 @@ class _Timer:
 
     def __init__(self, parameters: Parameters, memcached: Server) -> None:
         # not at the top, for it takes the whole of Swift's proxy
-        from shardmw.bench import inprocess
+        from shardmw.bench.targets import inprocess
 
         self._count = parameters.requests
         self._memcached = memcached

@@ -6,27 +6,27 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from shardmw.bench.asking import ask
-from shardmw.bench.comparing import interval_text, ratio_text
 from shardmw.bench.databases import parts
 from shardmw.bench.errors import BenchError
-from shardmw.bench.figures import median_interval, ratio_interval
-from shardmw.bench.fits import least_squares
 from shardmw.bench.kinds import PLAIN, Kind, sharded
+from shardmw.bench.load.sources import Listings, SomePages
+from shardmw.bench.load.stage import Stage
+from shardmw.bench.load.turns import rotated
 from shardmw.bench.names import FlatNames, Names
 from shardmw.bench.options import COUNT, COUNTS, PAGES, POSITIVE
 from shardmw.bench.parameters import option
 from shardmw.bench.planning import Costs, Work, plain_page, sharded_page
 from shardmw.bench.plot import LINE, REFERENCE, Axis, Plot, Series
+from shardmw.bench.results.comparing import interval_text, ratio_text
+from shardmw.bench.results.figures import median_interval, ratio_interval
+from shardmw.bench.results.fits import least_squares
 from shardmw.bench.scenarios.parameters import ClusterParameters
-from shardmw.bench.serverlog import container_gets, rows_in
-from shardmw.bench.shares import asked_of_all, names_by_shard
 from shardmw.bench.site import Site
-from shardmw.bench.sources import Listings, SomePages
-from shardmw.bench.stage import Stage
 from shardmw.bench.tables import Table, figure, number
-from shardmw.bench.turns import rotated
-from shardmw.bench.usage import (
+from shardmw.bench.targets.asking import ask
+from shardmw.bench.targets.serverlog import container_gets, rows_in
+from shardmw.bench.targets.shares import asked_of_all, names_by_shard
+from shardmw.bench.targets.usage import (
     CONTAINER,
     PROXY,
     processes_of,

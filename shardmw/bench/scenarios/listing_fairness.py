@@ -6,8 +6,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from shardmw.bench.clients import Clients
-from shardmw.bench.comparing import (
+from shardmw.bench.kinds import PLAIN, Kind
+from shardmw.bench.load.clients import Clients
+from shardmw.bench.load.definition import Load
+from shardmw.bench.load.sources import Listings, Uploads
+from shardmw.bench.load.stage import Ledger, Stage
+from shardmw.bench.load.turns import phase_of, rotated
+from shardmw.bench.names import FlatNames
+from shardmw.bench.options import (
+    COUNT,
+    COUNTS,
+    DURATION,
+    NATURAL,
+    PAGES,
+    SIZE,
+    WORKERS,
+)
+from shardmw.bench.parameters import option
+from shardmw.bench.plot import BARS, REFERENCE, Axis, Plot, Series
+from shardmw.bench.results.comparing import (
     ERRORS,
     P50,
     P99,
@@ -21,31 +38,14 @@ from shardmw.bench.comparing import (
     table,
     warnings,
 )
-from shardmw.bench.kinds import PLAIN, Kind
-from shardmw.bench.load import Load
-from shardmw.bench.names import FlatNames
-from shardmw.bench.options import (
-    COUNT,
-    COUNTS,
-    DURATION,
-    NATURAL,
-    PAGES,
-    SIZE,
-    WORKERS,
-)
-from shardmw.bench.parameters import option
-from shardmw.bench.plot import BARS, REFERENCE, Axis, Plot, Series
-from shardmw.bench.runs import Run, runs_of
+from shardmw.bench.results.runs import Run, runs_of
 from shardmw.bench.scenarios.parameters import (
     LoadParameters,
     PacedParameters,
 )
 from shardmw.bench.scenarios.transfers import WRITE, kinds_of
 from shardmw.bench.site import Site
-from shardmw.bench.sources import Listings, Uploads
-from shardmw.bench.stage import Ledger, Stage
 from shardmw.bench.tables import Table, number
-from shardmw.bench.turns import phase_of, rotated
 from shardmw.bench.words import head, objects_text
 
 NAME = 'listing-fairness'

@@ -5,18 +5,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.fits import slope_interval
 from shardmw.bench.kinds import PLAIN, Kind, sharded
+from shardmw.bench.load.sources import Listings
+from shardmw.bench.load.stage import Stage
 from shardmw.bench.names import FlatNames
 from shardmw.bench.options import CLIENTS, COUNT, PAGE, POSITIVE, SHARDS
 from shardmw.bench.parameters import option
 from shardmw.bench.plot import LINE, Axis, Plot, Series
+from shardmw.bench.results.fits import slope_interval
 from shardmw.bench.scenarios.parameters import ClusterParameters
 from shardmw.bench.site import Site
-from shardmw.bench.sources import Listings
-from shardmw.bench.stage import Stage
 from shardmw.bench.tables import Table, figure, number
-from shardmw.bench.usage import PROXY, processes_of, resident_bytes
+from shardmw.bench.targets.usage import PROXY, processes_of, resident_bytes
 
 NAME = 'listing-memory'
 SUMMARY = "A proxy's memory, over many listings of a sharded container."

@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from shardmw.bench import runplots
-from shardmw.bench.comparing import (
+from shardmw.bench.kinds import DISK, Kind
+from shardmw.bench.load.sources import Reads
+from shardmw.bench.load.stage import Ledger, Stage
+from shardmw.bench.load.turns import rotated
+from shardmw.bench.names import FlatNames
+from shardmw.bench.options import CLIENTS, COUNTS, POSITIVE, SIZE
+from shardmw.bench.parameters import option
+from shardmw.bench.plot import Plot
+from shardmw.bench.results.comparing import (
     BANDWIDTH,
     CONTAINER,
     ERRORS,
@@ -24,21 +32,13 @@ from shardmw.bench.comparing import (
     table,
     warnings,
 )
-from shardmw.bench.disk import served, write_files
-from shardmw.bench.kinds import DISK, Kind
-from shardmw.bench.names import FlatNames
-from shardmw.bench.options import CLIENTS, COUNTS, POSITIVE, SIZE
-from shardmw.bench.parameters import option
-from shardmw.bench.plot import Plot
-from shardmw.bench.runs import runs_of
+from shardmw.bench.results.runs import runs_of
+from shardmw.bench.results.summary import REQUEST, RESPONSE, TOTAL, TRANSFER
 from shardmw.bench.scenarios.parameters import LoadParameters
 from shardmw.bench.scenarios.transfers import READ, kinds_of
 from shardmw.bench.site import Site
-from shardmw.bench.sources import Reads
-from shardmw.bench.stage import Ledger, Stage
-from shardmw.bench.summary import REQUEST, RESPONSE, TOTAL, TRANSFER
 from shardmw.bench.tables import Table, figure, number
-from shardmw.bench.turns import rotated
+from shardmw.bench.targets.disk import served, write_files
 from shardmw.bench.units import size_text
 
 NAME = 'log-serving'

@@ -5,7 +5,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from shardmw.bench import runplots
-from shardmw.bench.comparing import (
+from shardmw.bench.load.stage import Stage
+from shardmw.bench.options import CLIENTS, COUNTS, POSITIVE, SIZE, SIZES
+from shardmw.bench.parameters import option
+from shardmw.bench.plot import REFERENCE, Plot, Series
+from shardmw.bench.results.comparing import (
     BANDWIDTH,
     CONTAINER,
     ERRORS,
@@ -22,14 +26,10 @@ from shardmw.bench.comparing import (
     table,
     warnings,
 )
-from shardmw.bench.options import CLIENTS, COUNTS, POSITIVE, SIZE, SIZES
-from shardmw.bench.parameters import option
-from shardmw.bench.plot import REFERENCE, Plot, Series
-from shardmw.bench.runs import Run, runs_of
+from shardmw.bench.results.runs import Run, runs_of
 from shardmw.bench.scenarios import transfers
 from shardmw.bench.scenarios.parameters import LoadParameters
 from shardmw.bench.scenarios.transfers import WRITE, Transfer
-from shardmw.bench.stage import Stage
 from shardmw.bench.tables import Table, figure
 
 NAME = 'object-size'

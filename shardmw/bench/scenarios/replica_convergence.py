@@ -7,9 +7,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from shardmw.bench.comparing import interval_text, ratio_text
-from shardmw.bench.figures import ratio_interval
 from shardmw.bench.kinds import PLAIN, Kind, sharded
+from shardmw.bench.load.stage import Stage
+from shardmw.bench.load.turns import rotated
 from shardmw.bench.names import FlatNames
 from shardmw.bench.options import COUNT, POSITIVE, SHARD_COUNT
 from shardmw.bench.parameters import Parameters as _Parameters
@@ -22,10 +22,10 @@ from shardmw.bench.replicas import (
     converge,
     empty_device,
 )
+from shardmw.bench.results.comparing import interval_text, ratio_text
+from shardmw.bench.results.figures import ratio_interval
 from shardmw.bench.site import Site
-from shardmw.bench.stage import Stage
 from shardmw.bench.tables import Table, figure, number
-from shardmw.bench.turns import rotated
 from shardmw.saio import ClusterOptions
 
 NAME = 'replica-convergence'

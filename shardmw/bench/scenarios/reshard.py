@@ -10,9 +10,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from shardmw.bench.changing import Change, change_layout
-from shardmw.bench.figures import latency
 from shardmw.bench.kinds import PLAIN
-from shardmw.bench.load import Outcome
+from shardmw.bench.load.outcome import Outcome
+from shardmw.bench.load.sources import Mixed
+from shardmw.bench.load.stage import Stage, run_text
 from shardmw.bench.names import FlatNames, ListedNames
 from shardmw.bench.options import (
     COUNT,
@@ -26,16 +27,15 @@ from shardmw.bench.options import (
 )
 from shardmw.bench.parameters import option
 from shardmw.bench.plot import Axis, Band, Plot, Series
+from shardmw.bench.results.figures import latency
+from shardmw.bench.results.runs import Run
+from shardmw.bench.results.summary import Summary, errors_text, summarize
 from shardmw.bench.runplots import plot_of
-from shardmw.bench.runs import Run
 from shardmw.bench.scenarios.parameters import (
     ClusterParameters,
     PacedParameters,
 )
 from shardmw.bench.site import Site
-from shardmw.bench.sources import Mixed
-from shardmw.bench.stage import Stage, run_text
-from shardmw.bench.summary import Summary, errors_text, summarize
 from shardmw.bench.tables import Table, figure, number, plain, ratio
 from shardmw.bench.units import parse_choices, parse_mix
 

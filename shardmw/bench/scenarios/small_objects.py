@@ -5,7 +5,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from shardmw.bench import runplots
-from shardmw.bench.comparing import (
+from shardmw.bench.load.stage import Stage
+from shardmw.bench.options import (
+    CLIENT_COUNTS,
+    COUNTS,
+    DURATION,
+    POSITIVE,
+    SIZE,
+)
+from shardmw.bench.parameters import option
+from shardmw.bench.plot import Plot
+from shardmw.bench.results.comparing import (
     CONTAINER,
     ERRORS,
     LATENCIES,
@@ -21,20 +31,10 @@ from shardmw.bench.comparing import (
     table,
     warnings,
 )
-from shardmw.bench.options import (
-    CLIENT_COUNTS,
-    COUNTS,
-    DURATION,
-    POSITIVE,
-    SIZE,
-)
-from shardmw.bench.parameters import option
-from shardmw.bench.plot import Plot
-from shardmw.bench.runs import runs_of
+from shardmw.bench.results.runs import runs_of
 from shardmw.bench.scenarios import transfers
 from shardmw.bench.scenarios.parameters import LoadParameters
 from shardmw.bench.scenarios.transfers import READ, WRITE, Transfer
-from shardmw.bench.stage import Stage
 from shardmw.bench.tables import Table
 from shardmw.bench.words import objects_text
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from shardmw.bench.kinds import PLAIN, Kind, sharded
+from shardmw.bench.load.sources import Reads, Uploads
+from shardmw.bench.load.stage import Ledger, Stage
+from shardmw.bench.load.turns import phase_of, rotated
 from shardmw.bench.names import FlatNames, Names
 from shardmw.bench.scenarios.parameters import LoadParameters
 from shardmw.bench.site import Site
-from shardmw.bench.sources import Reads, Uploads
-from shardmw.bench.stage import Ledger, Stage
-from shardmw.bench.turns import phase_of, rotated
 
 WRITE = 'write'
 READ = 'read'

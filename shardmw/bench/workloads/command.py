@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from shardmw.bench import results
 from shardmw.bench.command import (
     Experiment,
     chosen_parameters,
@@ -16,6 +15,7 @@ from shardmw.bench.command import (
     usage_errors,
 )
 from shardmw.bench.options import name_option, output_option
+from shardmw.bench.results import folder as results
 from shardmw.bench.screen import Screen
 from shardmw.bench.workloads import COMMAND
 from shardmw.bench.workloads.measuring import check_done, measure

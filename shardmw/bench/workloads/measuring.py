@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
+from shardmw.bench.load.stage import Ledger, Stage
+from shardmw.bench.load.turns import phase_of, rotated
 from shardmw.bench.names import Names
-from shardmw.bench.runs import runs_of
+from shardmw.bench.results.runs import runs_of
+from shardmw.bench.results.summary import Summary, errors_text
 from shardmw.bench.site import Site
-from shardmw.bench.stage import Ledger, Stage
-from shardmw.bench.summary import Summary, errors_text
-from shardmw.bench.turns import phase_of, rotated
 from shardmw.bench.workloads.parameters import WorkParameters
 from shardmw.bench.workloads.place import Place
 from shardmw.bench.workloads.works import Task, Work

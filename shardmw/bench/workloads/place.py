@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import click
 
-from shardmw.bench.auth import Auth, PasswordAuth, TokenAuth
 from shardmw.bench.errors import BenchError, Interrupted
+from shardmw.bench.load.stage import Stage
 from shardmw.bench.options import CONTAINER
 from shardmw.bench.site import DEFAULT_PREFIX, Site
-from shardmw.bench.stage import Stage
+from shardmw.bench.targets.auth import Auth, PasswordAuth, TokenAuth
 from shardmw.saio import ClusterOptions
 
 #: Parameters of clusters that are the benchmark's own.

@@ -4,7 +4,8 @@
 from collections.abc import Mapping, Sequence
 
 from shardmw.bench import runplots
-from shardmw.bench.comparing import (
+from shardmw.bench.plot import Plot
+from shardmw.bench.results.comparing import (
     BANDWIDTH,
     CONTAINER,
     ERRORS,
@@ -24,8 +25,7 @@ from shardmw.bench.comparing import (
     table,
     warnings,
 )
-from shardmw.bench.plot import Plot
-from shardmw.bench.runs import Run, runs_of
+from shardmw.bench.results.runs import Run, runs_of
 from shardmw.bench.tables import Table, figure
 from shardmw.bench.words import conditions_text, varying
 

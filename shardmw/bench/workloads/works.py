@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
-from shardmw.bench.names import FlatNames, Names, TreeNames
-from shardmw.bench.site import Site
-from shardmw.bench.sources import (
+from shardmw.bench.load.sources import (
     ContainerHeads,
     Deletes,
     Heads,
@@ -19,6 +17,8 @@ from shardmw.bench.sources import (
     Source,
     Uploads,
 )
+from shardmw.bench.names import FlatNames, Names, TreeNames
+from shardmw.bench.site import Site
 from shardmw.bench.units import parse_mix, parse_size_mix
 from shardmw.bench.workloads.parameters import (
     ContainerParameters,

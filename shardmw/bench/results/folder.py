@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.provenance import Provenance
+from shardmw.bench.results.provenance import Provenance
 
 _FORMAT = 1
 

@@ -6,7 +6,14 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from shardmw.bench.figures import (
+from shardmw.bench.load.outcome import Outcome
+from shardmw.bench.load.samples import (
+    Sample,
+    errors_of,
+    is_admitted,
+    is_refused,
+)
+from shardmw.bench.results.figures import (
     Histogram,
     Latency,
     Spread,
@@ -16,8 +23,6 @@ from shardmw.bench.figures import (
     per_second,
     spread,
 )
-from shardmw.bench.load import Outcome
-from shardmw.bench.samples import Sample, errors_of, is_admitted, is_refused
 
 #: The times of an operation, one after the other; and all of them.
 REQUEST = 'request'  #: until the request was sent
@@ -36,7 +41,7 @@ class Summary:
     :param refused: those answered 498, or 429, by then
     :param errors: all others by status or what went wrong, of the whole load
     :param latency: of what was admitted once all clients had an answer: see
-                    ``timed_from`` of :class:`shardmw.bench.load.Outcome`
+                    ``timed_from`` of an ``Outcome``
     :param admitted_each_second: a series
     :param client_busy_share: of the busiest client process
     :param phases: how long each of :data:`PHASES` took, of the same
@@ -50,7 +55,7 @@ class Summary:
                          of operation, as JSON has them; empty if there is
                          only one
     :param done: operations that were admitted, as parts of which each lay in
-                 the steady time: see :class:`shardmw.bench.load.Outcome`
+                 the steady time: see ``steady_from`` of an ``Outcome``
     :param steady_seconds: how long that was; None for all of the time
     """
 

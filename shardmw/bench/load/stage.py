@@ -8,22 +8,27 @@ from dataclasses import replace
 
 import numpy as np
 
-from shardmw.bench.auth import Auth
-from shardmw.bench.clients import Clients
 from shardmw.bench.errors import Interrupted
 from shardmw.bench.kinds import Kind
 from shardmw.bench.live import LiveLoad, live_table
-from shardmw.bench.load import Load, Outcome
+from shardmw.bench.load.clients import Clients
+from shardmw.bench.load.definition import Load
+from shardmw.bench.load.outcome import Outcome
+from shardmw.bench.load.progress import Progress
+from shardmw.bench.load.samples import is_admitted
+from shardmw.bench.load.sources import Source
 from shardmw.bench.parameters import Parameters
-from shardmw.bench.progress import Progress
-from shardmw.bench.runs import Run
-from shardmw.bench.samples import is_admitted
+from shardmw.bench.results.runs import Run
+from shardmw.bench.results.summary import errors_text, summarize
 from shardmw.bench.screen import Screen
 from shardmw.bench.site import Site, embedded_site, remote_site
-from shardmw.bench.sources import Source
-from shardmw.bench.summary import errors_text, summarize
 from shardmw.bench.tables import figure, number
-from shardmw.bench.usage import Reading, read_processor, seconds_between
+from shardmw.bench.targets.auth import Auth
+from shardmw.bench.targets.usage import (
+    Reading,
+    read_processor,
+    seconds_between,
+)
 from shardmw.bench.words import conditions_text
 from shardmw.saio import Cluster, ClusterOptions
 

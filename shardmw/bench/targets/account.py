@@ -8,9 +8,9 @@ from datetime import datetime, timezone
 from typing import NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
-from shardmw.bench.asking import Answer, ask
-from shardmw.bench.auth import Access, PasswordAuth
 from shardmw.bench.errors import BenchError
+from shardmw.bench.targets.asking import Answer, ask
+from shardmw.bench.targets.auth import Access, PasswordAuth
 from shardmw.saio import Cluster
 
 SHARD_COUNT_HEADER = 'X-Container-Shard-Count'

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from shardmw.bench.kinds import Kind
-from shardmw.bench.summary import Summary
+from shardmw.bench.results.summary import Summary
 
 _MEGABYTE = 1_000_000
 

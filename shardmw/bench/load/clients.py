@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client processes: started once, then given one load after another.
 
-What they are told, and what they say, is in :mod:`shardmw.bench.process`.
+What they are told, and what they say, is in :mod:`shardmw.bench.load.process`.
 """
 
 import contextlib
@@ -15,10 +15,11 @@ from multiprocessing.connection import wait
 
 from shardmw.bench import signals
 from shardmw.bench.errors import BenchError, Interrupted
-from shardmw.bench.load import Load, Outcome, Share
-from shardmw.bench.process import CONNECTED, Answer, Begin, Stop, serve
-from shardmw.bench.progress import Progress, progress_of
-from shardmw.bench.samples import Samples
+from shardmw.bench.load.definition import Load, Share
+from shardmw.bench.load.outcome import Outcome
+from shardmw.bench.load.process import CONNECTED, Answer, Begin, Stop, serve
+from shardmw.bench.load.progress import Progress, progress_of
+from shardmw.bench.load.samples import Samples
 
 #: Is told what was done since it was told the last time.
 OnProgress = Callable[[Progress], None]

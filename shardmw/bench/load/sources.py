@@ -17,7 +17,7 @@ from itertools import count
 from typing import ClassVar, NamedTuple, Protocol
 from urllib.parse import quote, urlencode
 
-from shardmw.bench.chance import shuffling_step
+from shardmw.bench.load.chance import shuffling_step
 from shardmw.bench.names import Names, ScatteredNames, in_turns
 from shardmw.bench.units import (
     DELETE,

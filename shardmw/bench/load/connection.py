@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 import httptools
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.response import ResponseReader
-from shardmw.bench.samples import LOST, TIMED_OUT
-from shardmw.bench.sources import Request
-from shardmw.bench.urls import check_url, tls_problem
+from shardmw.bench.load.response import ResponseReader
+from shardmw.bench.load.samples import LOST, TIMED_OUT
+from shardmw.bench.load.sources import Request
+from shardmw.bench.load.urls import check_url, tls_problem
 
 _CONNECT_SECONDS = 10
 _PORTS = {'http': 80, 'https': 443}
@@ -32,7 +32,7 @@ _received = memoryview(bytearray(1 << 18))
 
 
 class Exchange(NamedTuple):
-    """What came of a request; as :class:`shardmw.bench.samples.Sample`."""
+    """What came of a request: see :mod:`shardmw.bench.load.samples`."""
 
     start: float
     sent: float

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from shardmw.bench.figures import Interval, ratio_interval
 from shardmw.bench.kinds import PLAIN, Kind
-from shardmw.bench.runs import Run
-from shardmw.bench.summary import errors_text
+from shardmw.bench.results.figures import Interval, ratio_interval
+from shardmw.bench.results.runs import Run
+from shardmw.bench.results.summary import errors_text
 from shardmw.bench.tables import Table, figure, number
 from shardmw.bench.words import head, value_text
 

@@ -2,9 +2,9 @@
 """One client process: many clients in one event loop.
 
 What goes through a process's pipe: a load and the process's share of it; back
-:data:`CONNECTED`; when to begin; back :class:`~shardmw.bench.samples.Samples`
-now and then, if they are wanted; back an :class:`Answer`, or a BenchError,
-which is the last. A :class:`Stop` may come at any time, and leads to that.
+:data:`CONNECTED`; when to begin; back samples now and then, if they are
+wanted; back an :class:`Answer`, or a BenchError, which is the last. A
+:class:`Stop` may come at any time, and leads to that.
 """
 
 import asyncio
@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shardmw.bench import signals
-from shardmw.bench.connection import Connection, Exchange
 from shardmw.bench.errors import BenchError
-from shardmw.bench.load import AT_ONCE, RETRY_AFTER, Load, Share, Usage
-from shardmw.bench.samples import LOST, REFUSALS, UNANSWERED, Samples
-from shardmw.bench.sources import Request
-from shardmw.bench.urls import tls_context
+from shardmw.bench.load.connection import Connection, Exchange
+from shardmw.bench.load.definition import AT_ONCE, RETRY_AFTER, Load, Share
+from shardmw.bench.load.outcome import Usage
+from shardmw.bench.load.samples import LOST, REFUSALS, UNANSWERED, Samples
+from shardmw.bench.load.sources import Request
+from shardmw.bench.load.urls import tls_context
 
 CONNECTED = 'connected'
 

@@ -9,7 +9,7 @@ import urllib3
 from urllib3.exceptions import HTTPError
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.urls import check_url, tls_context, tls_problem
+from shardmw.bench.load.urls import check_url, tls_context, tls_problem
 
 _TIMEOUT_SECONDS = 120
 _REASON_BYTES = 200

@@ -28,7 +28,7 @@ from shardmw.backend.infocache import INFOCACHE_ENV
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
 from shardmw.bench.names import FlatNames
-from shardmw.bench.shares import names_by_shard
+from shardmw.bench.targets.shares import names_by_shard
 from shardmw.middleware import filter_factory
 from shardmw.placement import parse_backing
 from shardmw.record import Layout

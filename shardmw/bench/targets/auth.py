@@ -11,9 +11,9 @@ import requests
 from swiftclient.client import get_auth
 from swiftclient.exceptions import ClientException
 
-from shardmw.bench.asking import failure_of, unsendable
 from shardmw.bench.errors import BenchError
-from shardmw.bench.urls import check_url
+from shardmw.bench.load.urls import check_url
+from shardmw.bench.targets.asking import failure_of, unsendable
 
 V1 = '1'
 

@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from shardmw.bench.figures import Histogram, histogram
-from shardmw.bench.samples import (
+from shardmw.bench.load.samples import (
     Samples,
     errors_of,
     is_admitted,
     is_refused,
 )
+from shardmw.bench.results.figures import Histogram, histogram
 
 
 @dataclass(frozen=True)
