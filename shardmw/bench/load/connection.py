@@ -6,6 +6,7 @@ import math
 import random
 import ssl
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -43,6 +44,10 @@ class Exchange(NamedTuple):
     body_bytes: int = 0
 
 
+#: Is told what came of a request: ``ended(connection, request, exchange)``.
+Ended = Callable[['Connection', Request, Exchange], None]
+
+
 class Connection(asyncio.BufferedProtocol):
     """A connection that is kept alive, and opened again once it is closed.
 
@@ -50,6 +55,7 @@ class Connection(asyncio.BufferedProtocol):
     :param token: sent with each request
     :param timeout_seconds: after so long a request is given up
     :param tls: what servers to trust, if the URL is of https
+    :param ended: is told what came of each request
     :raises BenchError: if it is no URL
     """
 
@@ -58,7 +64,8 @@ class Connection(asyncio.BufferedProtocol):
         url: str,
         token: str,
         timeout_seconds: float,
-        tls: ssl.SSLContext | None = None,
+        tls: ssl.SSLContext | None,
+        ended: Ended,
     ) -> None:
         check_url(url)
         parts = urlsplit(url)
@@ -73,16 +80,13 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._opening: asyncio.Future | None = None
         self._is_paused = False
-        #: what comes of the request that is under way
-        self._exchange: asyncio.Future[Exchange] | None = None
+        self._ended = ended
+        #: waits for its response
+        self._request: Request | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._reader = ResponseReader()
         self._body_left = 0
         self._start = self._sent = self._first_byte = math.nan
-
-    @property
-    def is_idle(self) -> bool:
-        """Return True if no request is under way."""
-        return self._exchange is None
 
     async def connect(self) -> None:
         """Open the connection ahead of the first request.
@@ -100,35 +104,27 @@ class Connection(asyncio.BufferedProtocol):
         # a name is looked up only once
         self._host = self._transport.get_extra_info('peername')[0]
 
-    async def exchange(self, request: Request, now: float) -> Exchange:
-        """Send a request, and wait for its response or its failure."""
+    def send(self, request: Request, now: float) -> None:
+        """Send a request, as much of it as the kernel takes at once."""
         loop = asyncio.get_running_loop()
-        self._exchange = loop.create_future()
+        self._request = request
         self._reader = ResponseReader(request.method == b'HEAD')
         self._start = now
         self._sent = self._first_byte = math.nan
-        timer = loop.call_later(self._timeout_seconds, self.abort, TIMED_OUT)
-        try:
-            if self._transport is None:
-                self._opening = asyncio.ensure_future(self._reopen(request))
-            else:
-                self._send(request)
-            return await self._exchange
-        finally:
-            timer.cancel()
-            self._exchange = None
+        self._timer = loop.call_later(
+            self._timeout_seconds, self.abort, TIMED_OUT
+        )
+        if self._transport is None:
+            self._opening = loop.create_task(self._reopen(request))
+        else:
+            self._send(request)
 
     def abort(self, status: int) -> None:
         """Close the connection.
 
         :param status: of the request that is under way, if there is one
         """
-        if self._opening is not None:
-            self._opening.cancel()
-            self._opening = None
-        if self._transport is not None:
-            self._transport.abort()
-            self._transport = None
+        self._close()
         self._end(status)
 
     # What the event loop calls.
@@ -142,7 +138,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._transport is not None:
             self._transport = None
-            if not self.is_idle and self._reader.close():
+            if self._reader.close():
                 self._end_response()
             else:
                 self._end(LOST)
@@ -192,10 +188,11 @@ class Connection(asyncio.BufferedProtocol):
         try:
             await self._open()
         except OSError:
-            self._end(LOST)
-        else:
             self._opening = None
-            self._send(request)
+            self._end(LOST)
+            return
+        self._opening = None
+        self._send(request)
 
     async def _open(self) -> None:
         await asyncio.get_running_loop().create_connection(
@@ -205,19 +202,27 @@ class Connection(asyncio.BufferedProtocol):
             server_hostname=self._name if self._tls else None,
         )
 
+    def _close(self) -> None:
+        if self._opening is not None:
+            self._opening.cancel()
+            self._opening = None
+        if self._transport is not None:
+            self._transport.abort()
+            self._transport = None
+
     def _end_response(self) -> None:
         """End the request, whose response is whole."""
         reader = self._reader
-        is_sent = not self._body_left and not self._is_paused
+        if not reader.is_reusable or self._body_left or self._is_paused:
+            self._close()
         self._end(reader.status, reader.retry_after, reader.body_bytes)
-        if not (reader.is_reusable and is_sent):
-            self.abort(LOST)
 
     def _end(self, status: int, *received: float) -> None:
-        if self._exchange is not None and not self._exchange.done():
-            self._exchange.set_result(
-                Exchange(
-                    *(self._start, self._sent, self._first_byte),
-                    *(time.monotonic(), status, *received),
-                )
+        request, self._request = self._request, None
+        if request is not None:
+            self._timer.cancel()
+            exchange = Exchange(
+                *(self._start, self._sent, self._first_byte),
+                *(time.monotonic(), status, *received),
             )
+            self._ended(self, request, exchange)

@@ -109,8 +109,10 @@ class _Clients:
         self._samples = Samples()
         #: from when on nothing more is sent, on the monotonic clock
         self._stop = math.inf
-        #: set when no more requests are sent
-        self._over = asyncio.Event()
+        #: set when no more requests are sent, and when all have answers
+        self._over, self._drained = asyncio.Event(), asyncio.Event()
+        self._unanswered = 0
+        self._failure: BaseException | None = None
         self._drain_seconds = load.drain_seconds
         tls = None
         if any(url.startswith('https:') for url in load.urls):
@@ -118,7 +120,7 @@ class _Clients:
         self._connections = {
             number: Connection(
                 load.urls[number % len(load.urls)],
-                *(load.token, load.timeout_seconds, tls),
+                *(load.token, load.timeout_seconds, tls, self._ended),
             )
             for number in share.of(load.clients)
         }
@@ -140,28 +142,22 @@ class _Clients:
         if self._load.seconds is not None:
             self._stop = begin + self._load.seconds
             loop.call_later(self._stop - time.monotonic(), self._over.set)
+        loop.set_exception_handler(self._fail)
         watcher = loop.create_task(self._tell_progress(is_watched))
         step = self._load.pace_seconds / self._load.clients
-        clients = {
-            loop.create_task(
-                self._ask_on(connection, begin + number * step)
-            ): connection
-            for number, connection in self._connections.items()
-        }
-        for client in clients:
-            # it ends when there is nothing more to send, or with an error
-            client.add_done_callback(lambda _: self._over.set())
+        for number, connection in self._connections.items():
+            self._ask_at(begin + number * step, connection)
         await self._over.wait()
-        for client, connection in clients.items():
-            if connection.is_idle:
-                client.cancel()
-        await asyncio.wait(clients, timeout=self._drain_seconds)
+        self._stop = -math.inf
+        if self._unanswered:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(
+                    self._drained.wait(), self._drain_seconds
+                )
         for connection in self._connections.values():
             connection.abort(UNANSWERED)
-        await asyncio.gather(*clients, return_exceptions=True)
-        for client in clients:
-            if not client.cancelled():
-                client.result()
+        if self._failure is not None:
+            raise self._failure
         watcher.cancel()
         loop.remove_reader(self._pipe.fileno())
         usage = Usage(
@@ -171,41 +167,45 @@ class _Clients:
         )
         return Answer(self._samples, usage, self._left <= 0)
 
-    async def _ask_on(self, connection: Connection, ready: float) -> None:
-        """Be a client: ask for one thing after the other.
+    def _ask_at(self, moment: float, connection: Connection) -> None:
+        pause = moment - time.monotonic()
+        if pause > 0:
+            loop = asyncio.get_running_loop()
+            loop.call_later(pause, self._ask, connection)
+        else:
+            self._ask(connection)
 
-        :param ready: when to begin
-        """
-        while not self._over.is_set():
-            now = time.monotonic()
-            if ready > now:
-                await asyncio.sleep(ready - now)
-                now = time.monotonic()
-            request = self._next() if now < self._stop else None
-            if request is None:
-                return
-            exchange = await connection.exchange(request, now)
-            self._record(request, exchange)
-            ready = max(
-                exchange.end + self._pause_after(exchange),
-                exchange.start + self._load.pace_seconds,
-            )
-
-    def _next(self) -> Request | None:
-        """Return the next request, None if there is no more."""
-        request = next(self._source, None) if self._left > 0 else None
-        self._left = 0 if request is None else self._left - 1
+    def _ask(self, connection: Connection) -> None:
+        """Send a client's next request, if there is one."""
+        now = time.monotonic()
+        if now < self._stop and self._left > 0:
+            request = next(self._source, None)
+            self._left = 0 if request is None else self._left - 1
+            if request is not None:
+                self._unanswered += 1
+                connection.send(request, now)
         if self._left <= 0:
             self._over.set()
-        return request
 
-    def _record(self, request: Request, exchange: Exchange) -> None:
+    def _ended(
+        self, connection: Connection, request: Request, exchange: Exchange
+    ) -> None:
+        """Record what came of a request, and have the client go on."""
+        self._unanswered -= 1
         self._samples.append(
             *(request.kind, request.number),
             *exchange,
             request.body_bytes or 0,
         )
         self._note_answer(request, exchange.status)
+        if not self._over.is_set():
+            ready = max(
+                exchange.end + self._pause_after(exchange),
+                exchange.start + self._load.pace_seconds,
+            )
+            self._ask_at(ready, connection)
+        elif not self._unanswered:
+            self._drained.set()
 
     def _pause_after(self, exchange: Exchange) -> float:
         load = self._load
@@ -225,6 +225,13 @@ class _Clients:
         except EOFError:
             self._drain_seconds = 0
             asyncio.get_running_loop().remove_reader(self._pipe.fileno())
+        self._over.set()
+
+    def _fail(self, _loop: object, context: dict) -> None:
+        """End, since a request could not be made."""
+        self._failure = context.get('exception') or BenchError(
+            context['message']
+        )
         self._over.set()
 
     async def _tell_progress(self, is_watched: bool) -> None:
