@@ -12,6 +12,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 from shardmw.bench.kinds import PLAIN, Kind
@@ -62,10 +63,8 @@ class Row:
     @property
     def errors(self) -> dict[str, int]:
         """Of all rounds."""
-        total: Counter[str] = Counter()
-        for run in self.runs:
-            total.update(run.summary.errors)
-        return dict(total)
+        counts = (Counter(run.summary.errors) for run in self.runs)
+        return dict(sum(counts, Counter()))
 
 
 class Column(NamedTuple):
@@ -97,7 +96,9 @@ def rows_of(runs: Iterable[Run], base: Kind | None = PLAIN) -> list[Row]:
             () if kind == base else by_kind.get(base, ()),
         )
         for by_kind in groups.values()
-        for kind, own in _in_order(by_kind)
+        for kind, own in sorted(
+            by_kind.items(), key=lambda item: item[0].order
+        )
     ]
 
 
@@ -154,24 +155,15 @@ def interval_text(interval: Interval | None) -> str:
     return text
 
 
-def rate(run: Run) -> float | None:
-    """Operations a second, or rows of listings."""
-    return run.rate
-
-
-def bandwidth(run: Run) -> float | None:
-    """Megabytes of bodies a second, sent and received; None for none."""
-    return run.bandwidth
-
-
-def processor(run: Run) -> float | None:
-    """Return the servers' processor milliseconds a request, if known."""
-    return run.processor_ms
+#: Figures of a run, as :class:`shardmw.bench.results.runs.Run` has them.
+rate: Value = attrgetter('rate')
+bandwidth: Value = attrgetter('bandwidth')
+processor: Value = attrgetter('processor_ms')
 
 
 def latency_of(name: str) -> Value:
-    """A figure of the latency, such as ``p50_ms``."""
-    return lambda run: getattr(run.summary.latency, name)
+    """Return a figure of the latency, such as ``p50_ms``."""
+    return attrgetter(f'summary.latency.{name}')
 
 
 def phase(name: str, what: str) -> Value:
@@ -265,29 +257,16 @@ def warnings(runs: Sequence[Run]) -> list[str]:
     bound = sum(run.summary.is_client_bound for run in runs)
     nothing = [run.summary for run in runs if not run.summary.admitted]
     silent = sum(not (each.errors or each.refused) for each in nothing)
-    failed = len(nothing) - silent
-    found = []
-    if bound:
-        found.append(
-            f'In {bound} of {len(runs)} loads the clients were at their '
-            'limit: those measured the clients, or a machine with other work.'
-        )
-    if silent:
-        found.append(
-            f'In {silent} of {len(runs)} loads nothing was admitted in time: '
-            'there are no latencies of them. Make them longer.'
-        )
-    if failed:
-        found.append(
-            f'In {failed} of {len(runs)} loads nothing was admitted: all was '
-            'refused or failed, so there are no latencies of them.'
-        )
-    return found
-
-
-def _in_order(
-    by_kind: Mapping[Kind, list[Run]],
-) -> list[tuple[Kind, list[Run]]]:
-    """Plain, then native, then sharded ones by their number."""
-    kinds = sorted(by_kind, key=lambda kind: kind.order)
-    return [(kind, by_kind[kind]) for kind in kinds]
+    problems = {
+        'the clients were at their limit: those measured the clients, or a '
+        'machine with other work.': bound,
+        'nothing was admitted in time: there are no latencies of them. Make '
+        'them longer.': silent,
+        'nothing was admitted: all was refused or failed, so there are no '
+        'latencies of them.': len(nothing) - silent,
+    }
+    return [
+        f'In {count} of {len(runs)} loads {problem}'
+        for problem, count in problems.items()
+        if count
+    ]
