@@ -184,16 +184,6 @@ class ContainerHeads:
             yield Request(0, number, b'HEAD', target, None)
 
 
-class _Page(NamedTuple):
-    """A page of a listing.
-
-    :param marker: where it begins: empty for the first page
-    """
-
-    marker: str
-    rows: int
-
-
 @dataclass(frozen=True)
 class Listings:
     """Pages of a container whose names are known, round and round.
@@ -227,34 +217,27 @@ class Listings:
 
     @property
     def pages(self) -> int:
-        """How many pages the listing has; an empty one has one."""
-        if self.delimiter:
-            return len(self._folded)
-        return max(1, -(-len(self._range) // self.page))
+        """Return how many pages the listing has; an empty one has one."""
+        return max(1, -(-self._count // self.page))
 
     def rows_of(self, number: int) -> int:
-        """How many rows the page has that a request is for."""
-        index = number % self.pages
-        if self.delimiter:
-            return self._folded[index].rows
-        return len(self._range[index * self.page : (index + 1) * self.page])
+        """Return how many rows the page has that a request is for."""
+        before = number % self.pages * self.page
+        return min(self.page, self._count - before)
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
-        # before the first is asked for, lest that has to wait for it
+        # before the first is asked for, which must not wait for it
         order = self._order
         return (self._request(number, order) for number in count(first, step))
 
     def _request(self, number: int, order: Sequence[int]) -> Request:
-        marker = self._marker_of(number % self.pages, order)
+        before = number % self.pages * self.page
+        marker = ''
+        if before:
+            marker = self._row_at(order[before - 1])[0]
         after = f'&marker={quote(marker)}' if marker else ''
         target = f'{self.container_path}?{self._query}{after}'
         return Request(0, number, b'GET', target.encode(), None)
-
-    def _marker_of(self, page: int, order: Sequence[int]) -> str:
-        """The last name of the page before; empty for the first one."""
-        if self.delimiter:
-            return self._folded[page].marker
-        return self.names[order[page * self.page - 1]] if page else ''
 
     @cached_property
     def _query(self) -> str:
@@ -268,8 +251,15 @@ class Listings:
         return urlencode({name: word for name, word in query.items() if word})
 
     @property
+    def _count(self) -> int:
+        """Return how many rows all pages have."""
+        return len(self._folded if self.delimiter else self._range)
+
+    @property
     def _order(self) -> Sequence[int]:
-        """The indexes of what is listed, in the order of the rows."""
+        """Return the indexes of the names of rows, in the rows' order."""
+        if self.delimiter:
+            return self._folded
         if not self.unordered or self.shards == 1:
             return self._range
         return in_turns(self.names, self._range, self.shards, self.depth)
@@ -281,23 +271,21 @@ class Listings:
         return range(first, _end_of(self.names, self.prefix, first))
 
     @cached_property
-    def _folded(self) -> tuple[_Page, ...]:
-        """The pages where a delimiter makes one row of many names."""
-        pages = []
-        marker, last, rows = '', '', 0
+    def _folded(self) -> Sequence[int]:
+        """The indexes of the first names of rows, if some are subdirs."""
+        found = []
         index = self._range.start
         while index < self._range.stop:
-            if rows == self.page:
-                pages.append(_Page(marker, rows))
-                marker, rows = last, 0
-            last, index = self._row_at(index)
-            rows += 1
-        return (*pages, _Page(marker, rows))
+            found.append(index)
+            _, index = self._row_at(index)
+        return found
 
     def _row_at(self, index: int) -> tuple[str, int]:
         """``(row, index behind it)``: a name, or all that it stands for."""
         name = self.names[index]
-        at = name.find(self.delimiter, len(self.prefix))
+        at = -1
+        if self.delimiter:
+            at = name.find(self.delimiter, len(self.prefix))
         if at < 0:
             return name, index + 1
         subdir = name[: at + len(self.delimiter)]

@@ -102,13 +102,15 @@ class Histogram:
         known = [each for each in (self, other) if each.counts]
         if len(known) < 2:
             return known[0] if known else Histogram()
-        first = min(each._first for each in known)
-        end = max(each._first + len(each.counts) for each in known)
-        counts = np.zeros(end - first, int)
-        for each in known:
-            begin = each._first - first
-            counts[begin : begin + len(each.counts)] += each.counts
-        return _histogram_of(first, counts)
+        steps = [each._first + np.arange(len(each.counts)) for each in known]
+        first = min(self._first, other._first)
+        return _histogram_of(
+            first,
+            np.bincount(
+                np.concatenate(steps) - first,
+                [*self.counts, *other.counts],
+            ).astype(int),
+        )
 
     def as_json(self) -> dict[str, object]:
         """What :meth:`from_json` takes."""
@@ -230,8 +232,9 @@ def means_each_second(
     :param times: when the values were found
     :returns: as long as what :func:`per_second` gives; None for no values
     """
-    counts, bounds = _each_second(times, began, seconds)
-    sums, _ = np.histogram(_array(times), bounds, weights=_array(values))
+    times, values = _array(times), _array(values)
+    sums, _ = np.histogram(times, _seconds(began, seconds), weights=values)
+    counts = per_second(times, began, seconds)
     return [
         float(total / count) if count else None
         for total, count in zip(sums, counts, strict=True)
@@ -246,17 +249,14 @@ def per_second(
     :param seconds: the length of the time; of its last second, only what
                     belongs to it counts
     """
-    return _each_second(times, began, seconds)[0].tolist()
+    counts, _ = np.histogram(_array(times), _seconds(began, seconds))
+    return counts.tolist()
 
 
-def _each_second(
-    times: Iterable[float], began: float, seconds: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return how many fall into each second, and where these begin."""
-    begins = began + np.arange(math.ceil(seconds))
-    # the end of a time is no part of it, as that of each second
-    end = np.nextafter(began + seconds, -math.inf)
-    return np.histogram(_array(times), [*begins, end])
+def _seconds(began: float, seconds: float) -> list[float]:
+    """Return where each second of a time begins, and its last moment."""
+    last = np.nextafter(began + seconds, -math.inf)
+    return [*(began + np.arange(math.ceil(seconds))), last]
 
 
 def count_between(times: Iterable[float], begin: float, end: float) -> int:

@@ -3,7 +3,7 @@
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from typing import NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
@@ -63,9 +63,9 @@ class Account:
         :raises BenchError: if it gives none
         """
         key = cluster.users[_USER]
-        access = PasswordAuth(cluster.auth_url, _USER, key).login()
-        path = urlsplit(access.storage_url).path
-        return cls(tuple(cluster.proxy_urls), path, access.token)
+        account = cls.of(PasswordAuth(cluster.auth_url, _USER, key).login())
+        account.proxy_urls = tuple(cluster.proxy_urls)
+        return account
 
     @classmethod
     def of(cls, access: Access) -> 'Account':
@@ -182,12 +182,8 @@ class Account:
         headers = {'X-Auth-Token': self.token}
         for name in names:
             for url in self.proxy_urls:
-                ask(
-                    method,
-                    f'{url}{path}/{quote(name)}',
-                    headers,
-                    self.is_insecure,
-                )
+                target = f'{url}{path}/{quote(name)}'
+                ask(method, target, headers, self.is_insecure)
 
     def refresh(self, container: str) -> None:
         """Have the proxies look anew how much a container holds."""
@@ -199,16 +195,13 @@ class Account:
         It's the timestamp of the write, to 10 microseconds, which Swift
         gives it when all filters have let it go on.
         """
-        return {
-            row['name']: _wall_time(row['last_modified'])
-            for row in self._rows(container)
-        }
-
-    def _rows(self, container: str) -> Iterator[Mapping[str, str]]:
+        times = {}
         marker = ''
         while rows := self._page(container, marker):
-            yield from rows
+            for row in rows:
+                times[row['name']] = _wall_time(row['last_modified'])
             marker = rows[-1]['name']
+        return times
 
     def _page(self, container: str, marker: str) -> list[Mapping[str, str]]:
         # without a limit, for it could be more than the cluster gives
