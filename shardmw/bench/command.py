@@ -13,7 +13,7 @@ from shardmw.bench import csvfiles, results
 from shardmw.bench.clients import Clients
 from shardmw.bench.errors import BenchError, failure_text
 from shardmw.bench.experiments import describe, title
-from shardmw.bench.options import Parsed
+from shardmw.bench.options import REPLACING, Parsed
 from shardmw.bench.parameters import Option, Parameters
 from shardmw.bench.provenance import Provenance, provenance
 from shardmw.bench.results import Result
@@ -190,7 +190,7 @@ def _with_figures(result: Result, figures: Figures) -> Result:
 def _publish(result: Result, output: Path, screen: Screen) -> Path:
     """Keep a result, and show it, also if it can't be kept."""
     try:
-        path = results.save(output, result)
+        path = results.save(output, result, _is_replacing())
     finally:
         for table in describe(result).tables:
             screen.table(table)
@@ -203,6 +203,12 @@ def _publish(result: Result, output: Path, screen: Screen) -> Path:
         results.write(files[-1], csvfiles.csv_text(entries))
     screen.line(f'kept in {" and ".join(map(str, files))}')
     return path
+
+
+def _is_replacing() -> bool:
+    """Return True if the command was told to replace earlier results."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.meta.get(REPLACING, False)
 
 
 def _option(

@@ -60,7 +60,8 @@ def title(result: Result) -> str:
         workloads.COMMAND: '',
     }.get(result.command, result.command)
     words = ' '.join(filter(None, (command, result.experiment)))
-    return f'{words} ({result.name})' if result.name else words
+    also = ', '.join(filter(None, (result.name, result.time)))
+    return f'{words} ({also})' if also else words
 
 
 def in_order(results: Iterable[Result]) -> list[Result]:
@@ -72,7 +73,7 @@ def in_order(results: Iterable[Result]) -> list[Result]:
     ]
     places = {each: place for place, each in enumerate(order)}
     return sorted(
-        sorted(results, key=lambda each: each.name),
+        sorted(results, key=lambda each: (each.name, each.time)),
         key=lambda each: places.get(
             (each.command, each.experiment), len(places)
         ),

@@ -149,8 +149,24 @@ SIZE_MIX = Checked('size', parse_size_mix)
 WORD = Checked('word', _parse_word)
 
 
+#: Where the context of a command says if it replaces earlier results.
+REPLACING = 'shardmw.bench.replacing'
+
+
 def output_option(command: Callable) -> Callable:
-    """Where results go: ``output``."""
+    """Add ``--output``, the folder for results, and ``--replace``."""
+
+    def note(context: click.Context, _: click.Parameter, value: bool) -> None:
+        context.meta[REPLACING] = value
+
+    command = click.option(
+        '--replace',
+        is_flag=True,
+        expose_value=False,
+        callback=note,
+        help='Replace earlier results in the folder. Without it, the names '
+        'of further results end with the time.',
+    )(command)
     return click.option(
         '--output',
         type=click.Path(file_okay=False, path_type=Path),

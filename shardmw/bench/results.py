@@ -4,8 +4,9 @@
 import contextlib
 import json
 import os
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -13,6 +14,7 @@ from shardmw.bench.errors import BenchError
 from shardmw.bench.provenance import Provenance
 
 _FORMAT = 1
+_TIME = '%Y%m%d-%H%M%S'
 
 # What every result has, of whichever version.
 _MARKS = frozenset({'format', 'command', 'experiment'})
@@ -30,6 +32,7 @@ class Result:
     :param complete: whether nothing broke it off
     :param name: a word that tells it from others of the same experiment;
                  mostly empty
+    :param time: when it was kept, if an earlier result was there
     """
 
     command: str
@@ -39,10 +42,16 @@ class Result:
     figures: Mapping[str, object]
     complete: bool = True
     name: str = ''
+    time: str = ''
 
     @property
     def words(self) -> str:
-        """What its files are called."""
+        """Return the name of its files, without a suffix."""
+        return '-'.join(filter(None, (self.kind_words, self.time)))
+
+    @property
+    def kind_words(self) -> str:
+        """Return the name that it has in common with earlier results."""
         parts = (self.command, self.experiment, self.name)
         return '-'.join(filter(None, parts))
 
@@ -60,13 +69,18 @@ def make(folder: Path) -> None:
         raise BenchError(f'{folder} cannot be written to: choose another')
 
 
-def save(folder: Path, result: Result) -> Path:
-    """Keep a result, in the place of an earlier one of its kind.
+def save(folder: Path, result: Result, is_replacing: bool = False) -> Path:
+    """Keep a result, and return its file.
 
-    :returns: its file
-    :raises BenchError: if that can't be written
+    If an earlier one is there, the name of the file ends with the time.
+
+    :param is_replacing: True to replace an earlier one
+    :raises BenchError: if the file cannot be written
     """
     path = folder / f'{result.words}.json'
+    if path.is_file() and not is_replacing:
+        result = replace(result, time=time.strftime(_TIME))
+        path = folder / f'{result.words}.json'
     values = {
         'format': _FORMAT,
         'command': result.command,
@@ -76,6 +90,7 @@ def save(folder: Path, result: Result) -> Path:
         'figures': result.figures,
         'complete': result.complete,
         'name': result.name,
+        'time': result.time,
     }
     write(path, json.dumps(values, indent=1, allow_nan=False) + '\n')
     return path
@@ -84,12 +99,17 @@ def save(folder: Path, result: Result) -> Path:
 def load(
     folder: Path, command: str, experiments: Sequence[str]
 ) -> list[Result]:
-    """What the folder has of some experiments, in their order.
+    """Return the newest result of each experiment that the folder has.
 
     :raises BenchError: if a file can't be understood
     """
-    paths = [folder / f'{command}-{each}.json' for each in experiments]
-    return [_read(path) for path in paths if path.exists()]
+    found = []
+    for each in experiments:
+        paths = sorted(
+            folder.glob(f'{command}-{each}*.json'), key=lambda path: path.stem
+        )
+        found += map(_read, paths[-1:])
+    return found
 
 
 def load_all(folder: Path) -> list[Result]:
@@ -148,6 +168,7 @@ def _read(path: Path) -> Result:
             values['figures'],
             values.get('complete', True),
             values.get('name', ''),
+            values.get('time', ''),
         )
     except (OSError, ValueError, KeyError, TypeError) as err:
         raise BenchError(

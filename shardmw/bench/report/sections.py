@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.experiments import Description, describe, in_order
-from shardmw.bench.plot import Plot
+from shardmw.bench.plots.plot import Plot
 from shardmw.bench.provenance import Provenance
 from shardmw.bench.results import Result
 from shardmw.bench.tables import figure, number
@@ -124,7 +124,9 @@ def alternative(plot: Plot) -> str:
     """A plot in words, for those who can't see it."""
     ranges: dict[str, list[float]] = {}
     for series in plot.series:
-        ranges.setdefault(series.label, []).extend(series.y)
+        label = ' '.join(filter(None, (series.panel, series.label)))
+        known = [each for each in series.y if each is not None]
+        ranges.setdefault(label, []).extend(known)
     shown = ', '.join(
         f'{label}: {_range(values)}' for label, values in ranges.items()
     )
