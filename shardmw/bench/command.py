@@ -3,6 +3,7 @@
 
 import contextlib
 import dataclasses
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from shardmw.bench.provenance import Provenance, provenance
 from shardmw.bench.results import Result
 from shardmw.bench.screen import Screen
 from shardmw.bench.stage import Stage
+from shardmw.bench.words import duration_text
 
 Figures = Mapping[str, object]
 Keep = Callable[[Figures], None]
@@ -158,6 +160,8 @@ def _perform(
         name=experiment.word,
     )
     screen.heading(title(result))
+    screen.line(_expected_text(experiment, output))
+    began = time.monotonic()
     processes = getattr(experiment.parameters, 'processes', _PROCESSES)
     try:
         with Clients(processes) as clients:
@@ -171,9 +175,24 @@ def _perform(
             part = dataclasses.replace(part, complete=False)
             _publish(part, output, screen)
         raise
+    result = dataclasses.replace(result, seconds=time.monotonic() - began)
     path = _publish(_with_figures(result, figures), output, screen)
     experiment.check(figures)
     return path
+
+
+def _expected_text(experiment: Experiment, output: Path) -> str:
+    """Return how long an experiment will take, by an earlier one's time."""
+    earlier: list[Result] = []
+    # a damaged one is no reason to measure nothing
+    with contextlib.suppress(BenchError):
+        earlier = results.load(output, experiment.command, [experiment.name])
+    if not earlier or earlier[0].seconds is None:
+        return 'the time depends on the machine: none was measured here yet'
+    parameters = experiment.parameters
+    before = type(parameters).from_json(earlier[0].parameters)
+    also = '' if before == parameters else ' with other parameters'
+    return f'took {duration_text(earlier[0].seconds)} the last time{also}'
 
 
 def _with_figures(result: Result, figures: Figures) -> Result:

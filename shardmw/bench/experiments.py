@@ -5,14 +5,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from shardmw.bench import compare, ratelimit, scenarios, workloads
-from shardmw.bench.compare import report as comparisons
 from shardmw.bench.errors import BenchError
 from shardmw.bench.options import Parsed
 from shardmw.bench.parameters import Option, Parameters
-from shardmw.bench.plot import Plot
+from shardmw.bench.plots import runs as runplots
+from shardmw.bench.plots.plot import Plot
 from shardmw.bench.ratelimit import report as rates
 from shardmw.bench.ratelimit.parameters import Parameters as RateParameters
 from shardmw.bench.results import Result
+from shardmw.bench.runs import runs_of
 from shardmw.bench.scenarios import scenarios as all_scenarios
 from shardmw.bench.tables import Table
 from shardmw.bench.workloads import report as works
@@ -114,31 +115,18 @@ def _scenario(result: Result) -> Description:
     )
 
 
-def _comparison(result: Result) -> Description:
-    return _of_work(
-        result,
-        comparisons.tables(result.figures),
-        comparisons.brief(result.figures),
-    )
-
-
-def _workload(result: Result) -> Description:
-    tables = works.tables(result.figures)
-    return _of_work(result, tables, tables[:1])
-
-
-def _of_work(
-    result: Result, tables: list[Table], brief: list[Table]
-) -> Description:
+def _of_work(result: Result) -> Description:
     work = WORKS[result.experiment]
+    tables = works.tables(result.figures)
+    is_comparison = result.command == compare.COMMAND
     return Description(
         title(result),
         work.summary,
         '',
         parameter_texts(work.parameters.from_json(result.parameters)),
         tables,
-        works.plots(result.words, result.figures),
-        brief,
+        runplots.all_of(runs_of(result.figures), result.words),
+        works.brief(result.figures) if is_comparison else tables[:2],
     )
 
 
@@ -159,7 +147,7 @@ def _rates(result: Result) -> Description:
 #: Of each command: its experiments, and who describes them.
 _KNOWN = {
     scenarios.COMMAND: (lambda: scenarios.NAMES, _scenario),
-    compare.COMMAND: (lambda: tuple(WORKS), _comparison),
-    workloads.COMMAND: (lambda: tuple(WORKS), _workload),
+    compare.COMMAND: (lambda: tuple(WORKS), _of_work),
+    workloads.COMMAND: (lambda: tuple(WORKS), _of_work),
     ratelimit.COMMAND: (lambda: tuple(rates.MODULES), _rates),
 }

@@ -33,6 +33,7 @@ class Result:
     :param name: a word that tells it from others of the same experiment;
                  mostly empty
     :param time: when it was kept, if an earlier result was there
+    :param seconds: how long the experiment took; None if that is not known
     """
 
     command: str
@@ -43,6 +44,7 @@ class Result:
     complete: bool = True
     name: str = ''
     time: str = ''
+    seconds: float | None = None
 
     @property
     def words(self) -> str:
@@ -91,6 +93,7 @@ def save(folder: Path, result: Result, is_replacing: bool = False) -> Path:
         'complete': result.complete,
         'name': result.name,
         'time': result.time,
+        'seconds': result.seconds,
     }
     write(path, json.dumps(values, indent=1, allow_nan=False) + '\n')
     return path
@@ -169,6 +172,7 @@ def _read(path: Path) -> Result:
             values.get('complete', True),
             values.get('name', ''),
             values.get('time', ''),
+            values.get('seconds'),
         )
     except (OSError, ValueError, KeyError, TypeError) as err:
         raise BenchError(

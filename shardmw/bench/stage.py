@@ -3,17 +3,14 @@
 
 import contextlib
 import math
-import time
 from collections.abc import Callable, Iterator
 
 from shardmw.bench.auth import Auth
 from shardmw.bench.clients import Clients
 from shardmw.bench.errors import Interrupted
 from shardmw.bench.kinds import Kind
-from shardmw.bench.live import LiveLoad, live_table
 from shardmw.bench.load import Load, Outcome
 from shardmw.bench.parameters import Parameters
-from shardmw.bench.progress import Progress
 from shardmw.bench.runs import Run
 from shardmw.bench.screen import Screen
 from shardmw.bench.site import Site, embedded_site, remote_site
@@ -21,7 +18,7 @@ from shardmw.bench.sources import Source
 from shardmw.bench.summary import errors_text, summarize
 from shardmw.bench.tables import figure, number
 from shardmw.bench.usage import Reading, read_processor, seconds_between
-from shardmw.bench.words import conditions_text
+from shardmw.bench.words import conditions_text, duration_text
 from shardmw.saio import Cluster, ClusterOptions
 
 
@@ -72,15 +69,7 @@ class Stage:
         """
         if not self.screen.is_live:
             return self.checked(self.clients.run(load))
-        shown = LiveLoad(label, load.seconds, load.count)
-        began = time.monotonic()
-        with self.screen.live(shown) as live:
-
-            def show(part: Progress) -> None:
-                nonlocal shown
-                shown = shown.advanced(part, time.monotonic() - began)
-                live.update(live_table(shown), refresh=True)
-
+        with self.screen.live(label, load.seconds, load.count) as show:
             outcome = self.clients.run(load, on_progress=show)
         return self.checked(outcome)
 
@@ -118,6 +107,15 @@ class Ledger:
         self._expected = runs
         self._began = 0
         self.figures: dict[str, object] = {**figures, 'runs': []}
+        chosen = stage.parameters
+        seconds = getattr(chosen, 'load_seconds', None) or getattr(
+            chosen, 'seconds', None
+        )
+        if runs and seconds:
+            stage.screen.line(
+                f'{runs} loads of {seconds:g} s: more than '
+                f'{duration_text(runs * seconds)} in all'
+            )
 
     def measure(
         self,

@@ -2,6 +2,7 @@
 """What tables and lines call the conditions of runs. Pure."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 
 from shardmw.bench.runs import Run
 from shardmw.bench.tables import number, plain
@@ -47,6 +48,11 @@ def conditions_text(conditions: Mapping[str, object]) -> str:
         f'{name} {value_text(name, value)}'
         for name, value in conditions.items()
     )
+
+
+def duration_text(seconds: float) -> str:
+    """Return a time as ``0:07:30``: hours, minutes and seconds."""
+    return str(timedelta(seconds=round(seconds)))
 
 
 def varying(runs: Sequence[Run]) -> list[str]:

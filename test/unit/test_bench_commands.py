@@ -308,6 +308,26 @@ class TestPerforming:
         assert result.experiment == 'write'
         assert 'read failed: /tmp/a: No space left' in capsys.readouterr().out
 
+    def test_it_says_at_the_start_how_long_it_took_before(
+        self, tmp_path, monkeypatch, capsys
+    ):
+        monkeypatch.setattr(command, 'Clients', contextlib.nullcontext)
+        figures = {'runs': [run_of(0.5).as_json()]}
+
+        def perform(**parameters) -> str:
+            experiment = command.Experiment(
+                'workload',
+                'write',
+                WriteParameters(**parameters),
+                lambda stage, keep: figures,
+            )
+            command.perform([experiment], tmp_path, Screen())
+            return capsys.readouterr().out
+
+        assert 'none was measured here yet' in perform()
+        assert 'took 0:00:00 the last time\n' in perform()
+        assert 'last time with other parameters' in perform(clients=3)
+
     def test_what_has_not_begun_is_not(self, perform_failing, tmp_path):
         perform_failing(BenchError('away'))
         assert load_all(tmp_path) == []

@@ -108,7 +108,7 @@ def kept(experiment='write', rounds=1, **also) -> Result:
 
 
 class TestHtml:
-    @pytest.fixture(scope='class')
+    @pytest.fixture
     def text(self):
         also = section('compare read', plots=[], published='87,000 writes')
         return page([section(), also])
