@@ -269,8 +269,9 @@ class _Panel:
         self._axes.plot(
             *self._turned(series.x, series.y),
             marker=_REFERENCE_MARKERS[place % len(_REFERENCE_MARKERS)],
-            markerfacecolor='none',
-            zorder=3,
+            markerfacecolor='white',
+            markersize=5.5,
+            zorder=5,
             **look,
         )
 
@@ -341,15 +342,17 @@ def _looks(plot: Plot) -> dict[str, dict]:
 def _set_ticks(drawn: DrawnAxis, axis: Axis, most: float) -> None:
     """Put round numbers on an axis.
 
-    :param most: a logarithmic axis with a greater ratio of its ends has
-                 powers of ten only
+    :param most: the ratio of a logarithmic axis' ends above which it has
+                 fewer labels
     """
     low, high = sorted(drawn.get_view_interval())
     locator = AutoLocator()
     if axis.ticks:
         locator = FixedLocator(axis.ticks, nbins=8)
+    elif axis.log and high < most * low:
+        locator = LogLocator(subs=(1, 2, 5))
     elif axis.log:
-        locator = LogLocator(subs=(1, 2, 5) if high < most * low else (1,))
+        locator = LogLocator(subs=(1, 3) if high < 10 * most * low else (1,))
     drawn.set_major_locator(locator)
     drawn.set_minor_locator(NullLocator())
     text = _size if axis.sizes else _number

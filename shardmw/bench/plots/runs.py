@@ -96,13 +96,12 @@ def rates_by_shards(runs: Sequence[Run], prefix: str) -> list[Plot]:
             )
             for conditions, group in groups.items()
         ]
-        plots += plot_of(
-            name=cut.name(prefix, 'rate-by-shards'),
-            title=cut.title('throughput by shard count'),
-            x=Axis('container', names=[kind.label for kind in kinds]),
-            y=_value_axis(_rate_label(cut), series),
-            series=series,
-            note=_rounds_note(cut.runs),
+        plots += _plot_of_cut(
+            *(cut, prefix, 'rate-by-shards', 'throughput by shard count'),
+            Axis('container', names=[kind.label for kind in kinds]),
+            _value_axis(_rate_label(cut), series),
+            series,
+            _rounds_note(cut.runs),
         )
     return plots
 
@@ -187,19 +186,15 @@ def latency_over_time(runs: Sequence[Run], prefix: str) -> list[Plot]:
             # a line does not cross a time in which nothing was answered
             series.append(Series(label, x, rolling_average(means, width)))
         one = 'each second' if step == 1 else f'each {step} s'
-        notes = [
+        plots += _plot_of_cut(
+            *(cut, prefix, 'latency-over-time', 'latency over time'),
+            Axis('time since the load began (s)'),
+            _value_axis('mean latency (ms)', series),
+            series,
             f'A dot is the mean of {one}.' if has_dots else '',
             f'Lines are rolling averages of the last {width * step} s.',
             'Of the first round.' if rounds_of(cut.runs) > 1 else '',
             _missing_note(cut.runs, series),
-        ]
-        plots += plot_of(
-            name=cut.name(prefix, 'latency-over-time'),
-            title=cut.title('latency over time'),
-            x=Axis('time since the load began (s)'),
-            y=_value_axis('mean latency (ms)', series),
-            series=series,
-            note=' '.join(filter(None, notes)),
         )
     return plots
 
@@ -215,18 +210,14 @@ def latency_distributions(runs: Sequence[Run], prefix: str) -> list[Plot]:
                 sums = accumulate(found.counts, initial=0)
                 shares = [100 * each / found.total for each in sums]
                 series.append(Series(kind.label, found.edges_ms, shares))
-        notes = [
+        plots += _plot_of_cut(
+            *(cut, prefix, 'latency-distribution', 'share done within a time'),
+            Axis('latency (ms)', log=True),
+            Axis('operations (%)'),
+            series,
             'Higher and further left is faster; at 50 % is the median.',
             'All rounds together.' if rounds_of(cut.runs) > 1 else '',
             _missing_note(cut.runs, series),
-        ]
-        plots += plot_of(
-            name=cut.name(prefix, 'latency-distribution'),
-            title=cut.title('share done within a time'),
-            x=Axis('latency (ms)', log=True),
-            y=Axis('operations (%)'),
-            series=series,
-            note=' '.join(filter(None, notes)),
         )
     return plots
 
@@ -252,15 +243,14 @@ def phases(runs: Sequence[Run], prefix: str) -> list[Plot]:
                 )
             ]
         ]
-        plots += plot_of(
-            name=cut.name(prefix, 'phases'),
-            title=cut.title('request, response, transfer'),
-            x=Axis('container', names=[kind.label for kind in kinds]),
-            y=Axis('mean (ms)'),
-            series=series,
-            note='Request: until it was sent; response: from then until its '
-            'first byte; transfer: until its last one. Outliers are beyond '
-            '1.5 interquartile ranges.',
+        plots += _plot_of_cut(
+            *(cut, prefix, 'phases', 'request, response, transfer'),
+            Axis('container', names=[kind.label for kind in kinds]),
+            Axis('mean (ms)'),
+            series,
+            'Request: until it was sent; response: from then until its first '
+            'byte; transfer: until its last one. Outliers are beyond 1.5 '
+            'interquartile ranges.',
         )
     return plots
 
@@ -269,6 +259,26 @@ def plot_of(*, series: Sequence[Series], **fields: object) -> list[Plot]:
     """Return a plot of the series that have points, or none."""
     shown = [each for each in series if each.x]
     return [Plot(series=shown, **fields)] if shown else []
+
+
+def _plot_of_cut(
+    cut: Cut,
+    prefix: str,
+    name: str,
+    title: str,
+    x: Axis,
+    y: Axis,
+    series: Sequence[Series],
+    *notes: str,
+) -> list[Plot]:
+    return plot_of(
+        name=cut.name(prefix, name),
+        title=cut.title(title),
+        x=x,
+        y=y,
+        series=series,
+        note=' '.join(filter(None, notes)),
+    )
 
 
 def _by_condition(
@@ -299,13 +309,12 @@ def _by_condition(
             )
             for kind, own in by_kind(cut.runs).items()
         ]
-        plots += plot_of(
-            name=cut.name(prefix, f'{name}-by-{condition}'),
-            title=cut.title(f'{what} {words}'),
-            x=_condition_axis(condition, x_label, values),
-            y=_value_axis(label(cut), series, from_zero),
-            series=series,
-            note=_rounds_note(cut.runs),
+        plots += _plot_of_cut(
+            *(cut, prefix, f'{name}-by-{condition}', f'{what} {words}'),
+            _condition_axis(condition, x_label, values),
+            _value_axis(label(cut), series, from_zero),
+            series,
+            _rounds_note(cut.runs),
         )
     return plots
 

@@ -30,6 +30,9 @@ _MEASURES: dict[str, Value] = {
     'mean latency': latency_of('mean_ms'),
 }
 
+# Comparisons of a table and a plot that can be read.
+_MOST = 24
+
 
 class Verdict(NamedTuple):
     """The ratios to plain containers, in words, figures and a picture."""
@@ -43,6 +46,12 @@ class _Comparison(NamedTuple):
     what: str
     row: Row
     ratios: dict[str, Interval | None]
+
+    @property
+    def is_different(self) -> bool:
+        """Return True if a measure is known to be higher or lower."""
+        known = filter(None, self.ratios.values())
+        return not {'higher', 'lower'}.isdisjoint(map(judged, known))
 
 
 def verdict(sections: Sequence[Section]) -> Verdict | None:
@@ -64,8 +73,13 @@ def verdict(sections: Sequence[Section]) -> Verdict | None:
         name for name in _MEASURES if any(each.ratios[name] for each in found)
     ]
     runs = [run for each in found for run in each.row.runs]
+    sentences = [_sentence(name, found) for name in measures]
+    if len(found) > _MOST:
+        found = [each for each in found if each.is_different] or found
+        found = found[:_MOST]
+        sentences.append('The table has some of those that differ.')
     return Verdict(
-        [_sentence(name, found) for name in measures],
+        sentences,
         Table(
             'Ratios to the plain container',
             _columns(measures),
@@ -97,8 +111,12 @@ def _comparisons(section: Section) -> Iterator[_Comparison]:
                 for name, value in row.conditions.items()
                 if name in names
             }
-            words = section.title.removeprefix('Compare ')
-            what = ', '.join(filter(None, (words, conditions_text(differing))))
+            words = [
+                section.title.removeprefix('Compare '),
+                row.work if len({run.work for run in runs}) > 1 else '',
+                conditions_text(differing),
+            ]
+            what = ', '.join(filter(None, words))
             yield _Comparison(what, row, ratios)
 
 
