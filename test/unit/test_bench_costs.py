@@ -15,7 +15,7 @@ from shardmw.bench.fits import BLOCKS, least_squares, slope, slope_interval
 from shardmw.bench.kinds import PLAIN, sharded
 from shardmw.bench.names import FlatNames
 from shardmw.bench.planning import Costs, plain_page, sharded_page
-from shardmw.bench.plot import REFERENCE
+from shardmw.bench.plots.plot import REFERENCE
 from shardmw.bench.scenarios import filter_cost, listing_cost, listing_memory
 from shardmw.bench.scenarios.listing_cost import PageCost, fitted_costs
 from shardmw.bench.serverlog import Answered, container_gets, rows_in

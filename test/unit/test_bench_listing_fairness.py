@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from shardmw.bench.kinds import PLAIN, Kind, sharded
-from shardmw.bench.plot import BARS, REFERENCE
+from shardmw.bench.plots.plot import BARS, REFERENCE
 from shardmw.bench.runs import Run
 from shardmw.bench.scenarios import listing_fairness
 from shardmw.bench.scenarios.listing_fairness import LIST, NOBODY, Parameters

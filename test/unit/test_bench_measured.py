@@ -10,7 +10,7 @@ from shardmw.bench.auth import TokenAuth, V1Auth
 from shardmw.bench.databases import Content
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import PLAIN, sharded
-from shardmw.bench.plot import REFERENCE
+from shardmw.bench.plots.plot import REFERENCE
 from shardmw.bench.replicas import Moment, moment, without_middle
 from shardmw.bench.runs import Run
 from shardmw.bench.scenarios import container_growth, replica_convergence

@@ -15,11 +15,11 @@ from shardmw.bench.command import (
 )
 from shardmw.bench.errors import BenchError
 from shardmw.bench.options import Parsed, output_option, page_option
-from shardmw.bench.page import with_figures
 from shardmw.bench.ratelimit import COMMAND
 from shardmw.bench.ratelimit.parameters import EXPERIMENTS, Parameters
 from shardmw.bench.ratelimit.report import MODULES, markdown
 from shardmw.bench.ratelimit.stage import Stage
+from shardmw.bench.report.places import with_figures
 from shardmw.bench.screen import Screen
 from shardmw.bench.units import parse_choices
 

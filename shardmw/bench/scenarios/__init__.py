@@ -28,7 +28,7 @@ from importlib import import_module
 from typing import Protocol
 
 from shardmw.bench.parameters import Parameters
-from shardmw.bench.plot import Plot
+from shardmw.bench.plots.plot import Plot
 from shardmw.bench.stage import Stage
 from shardmw.bench.tables import Table
 

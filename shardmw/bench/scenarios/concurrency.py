@@ -4,7 +4,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from shardmw.bench import runplots
 from shardmw.bench.comparing import (
     BANDWIDTH,
     CONTAINER,
@@ -31,7 +30,8 @@ from shardmw.bench.options import (
     SIZES,
 )
 from shardmw.bench.parameters import option
-from shardmw.bench.plot import Plot
+from shardmw.bench.plots import runs as runplots
+from shardmw.bench.plots.plot import Plot
 from shardmw.bench.runs import runs_of
 from shardmw.bench.scenarios import object_size, transfers
 from shardmw.bench.scenarios.parameters import LoadParameters
@@ -120,7 +120,7 @@ def plots(parameters: Parameters, figures: Mapping) -> list[Plot]:
     return [
         *runplots.rates_by_condition(runs, NAME, 'clients'),
         *runplots.latency_by_condition(runs, NAME, 'clients'),
-        *runplots.latency_histograms(runs, NAME),
+        *runplots.latency_distributions(runs, NAME),
     ]
 
 

@@ -32,8 +32,8 @@ from shardmw.bench.options import (
 )
 from shardmw.bench.parameters import Parameters as _Parameters
 from shardmw.bench.parameters import option
-from shardmw.bench.plot import LINE, REFERENCE, Axis, Plot, Series
-from shardmw.bench.runplots import latency_by_rows
+from shardmw.bench.plots.plot import LINE, REFERENCE, Axis, Plot, Series
+from shardmw.bench.plots.runs import latency_by_rows
 from shardmw.bench.runs import Run, runs_of
 from shardmw.bench.site import Site
 from shardmw.bench.sources import NamedUploads

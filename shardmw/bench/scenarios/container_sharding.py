@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from shardmw.bench import runplots
 from shardmw.bench.comparing import (
     CONTAINER,
     ERRORS,
@@ -29,7 +28,8 @@ from shardmw.bench.kinds import PLAIN, Kind, sharded
 from shardmw.bench.options import CLIENTS, COUNTS, SIZE
 from shardmw.bench.options import RATE as LIMIT
 from shardmw.bench.parameters import option
-from shardmw.bench.plot import REFERENCE, Plot, Series
+from shardmw.bench.plots import runs as runplots
+from shardmw.bench.plots.plot import REFERENCE, Plot, Series
 from shardmw.bench.runs import runs_of
 from shardmw.bench.scenarios.parameters import LoadParameters
 from shardmw.bench.scenarios.transfers import WRITE, kinds_of
@@ -164,7 +164,7 @@ def plots(parameters: Parameters, figures: Mapping) -> list[Plot]:
     runs = runs_of(figures)
     return [
         *map(_with_published, runplots.rates_by_shards(runs, NAME)),
-        *runplots.latency_histograms(runs, NAME),
+        *runplots.latency_distributions(runs, NAME),
         *runplots.latency_over_time(runs, NAME),
     ]
 

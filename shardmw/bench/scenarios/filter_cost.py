@@ -11,7 +11,7 @@ from shardmw.bench.kinds import PLAIN, Kind, sharded
 from shardmw.bench.memcached import operations
 from shardmw.bench.options import COUNT, COUNTS, POSITIVE
 from shardmw.bench.parameters import option
-from shardmw.bench.plot import LINE, REFERENCE, Axis, Plot, Series
+from shardmw.bench.plots.plot import LINE, REFERENCE, Axis, Plot, Series
 from shardmw.bench.ratelimit.limits import SECRET_BYTES, token_settings
 from shardmw.bench.scenarios.parameters import ClusterParameters
 from shardmw.bench.stage import Stage

@@ -17,7 +17,7 @@ from shardmw.bench.names import FlatNames, Names
 from shardmw.bench.options import COUNT, COUNTS, PAGES, POSITIVE
 from shardmw.bench.parameters import option
 from shardmw.bench.planning import Costs, Work, plain_page, sharded_page
-from shardmw.bench.plot import LINE, REFERENCE, Axis, Plot, Series
+from shardmw.bench.plots.plot import LINE, REFERENCE, Axis, Plot, Series
 from shardmw.bench.scenarios.parameters import ClusterParameters
 from shardmw.bench.serverlog import container_gets, rows_in
 from shardmw.bench.shares import asked_of_all, names_by_shard

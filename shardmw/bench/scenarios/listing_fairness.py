@@ -34,7 +34,7 @@ from shardmw.bench.options import (
     WORKERS,
 )
 from shardmw.bench.parameters import option
-from shardmw.bench.plot import BARS, REFERENCE, Axis, Plot, Series
+from shardmw.bench.plots.plot import BARS, REFERENCE, Axis, Plot, Series
 from shardmw.bench.runs import Run, runs_of
 from shardmw.bench.scenarios.parameters import (
     LoadParameters,

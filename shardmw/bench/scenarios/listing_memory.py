@@ -10,7 +10,7 @@ from shardmw.bench.kinds import PLAIN, Kind, sharded
 from shardmw.bench.names import FlatNames
 from shardmw.bench.options import CLIENTS, COUNT, PAGE, POSITIVE, SHARDS
 from shardmw.bench.parameters import option
-from shardmw.bench.plot import LINE, Axis, Plot, Series
+from shardmw.bench.plots.plot import LINE, Axis, Plot, Series
 from shardmw.bench.scenarios.parameters import ClusterParameters
 from shardmw.bench.site import Site
 from shardmw.bench.sources import Listings

@@ -5,7 +5,6 @@ import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from shardmw.bench import runplots
 from shardmw.bench.comparing import (
     BANDWIDTH,
     CONTAINER,
@@ -29,7 +28,8 @@ from shardmw.bench.kinds import DISK, Kind
 from shardmw.bench.names import FlatNames
 from shardmw.bench.options import CLIENTS, COUNTS, POSITIVE, SIZE
 from shardmw.bench.parameters import option
-from shardmw.bench.plot import Plot
+from shardmw.bench.plots import runs as runplots
+from shardmw.bench.plots.plot import Plot
 from shardmw.bench.runs import runs_of
 from shardmw.bench.scenarios.parameters import LoadParameters
 from shardmw.bench.scenarios.transfers import READ, kinds_of
@@ -164,7 +164,7 @@ def plots(parameters: Parameters, figures: Mapping) -> list[Plot]:
     runs = runs_of(figures)
     return [
         *runplots.phases(runs, NAME),
-        *runplots.latency_histograms(runs, NAME),
+        *runplots.latency_distributions(runs, NAME),
         *runplots.latency_over_time(runs, NAME),
     ]
 

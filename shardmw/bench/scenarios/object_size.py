@@ -4,7 +4,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from shardmw.bench import runplots
 from shardmw.bench.comparing import (
     BANDWIDTH,
     CONTAINER,
@@ -24,7 +23,8 @@ from shardmw.bench.comparing import (
 )
 from shardmw.bench.options import CLIENTS, COUNTS, POSITIVE, SIZE, SIZES
 from shardmw.bench.parameters import option
-from shardmw.bench.plot import REFERENCE, Plot, Series
+from shardmw.bench.plots import runs as runplots
+from shardmw.bench.plots.plot import REFERENCE, Plot, Series
 from shardmw.bench.runs import Run, runs_of
 from shardmw.bench.scenarios import transfers
 from shardmw.bench.scenarios.parameters import LoadParameters

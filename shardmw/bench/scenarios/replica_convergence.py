@@ -14,7 +14,7 @@ from shardmw.bench.names import FlatNames
 from shardmw.bench.options import COUNT, POSITIVE, SHARD_COUNT
 from shardmw.bench.parameters import Parameters as _Parameters
 from shardmw.bench.parameters import option
-from shardmw.bench.plot import LINE, Axis, Plot, Series
+from shardmw.bench.plots.plot import LINE, Axis, Plot, Series
 from shardmw.bench.replicas import (
     REPLICATOR,
     Convergence,

@@ -25,8 +25,8 @@ from shardmw.bench.options import (
     Parsed,
 )
 from shardmw.bench.parameters import option
-from shardmw.bench.plot import Axis, Band, Plot, Series
-from shardmw.bench.runplots import plot_of
+from shardmw.bench.plots.plot import Axis, Band, Plot, Series
+from shardmw.bench.plots.runs import plot_of
 from shardmw.bench.runs import Run
 from shardmw.bench.scenarios.parameters import (
     ClusterParameters,

@@ -4,7 +4,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from shardmw.bench import runplots
 from shardmw.bench.comparing import (
     CONTAINER,
     ERRORS,
@@ -29,7 +28,8 @@ from shardmw.bench.options import (
     SIZE,
 )
 from shardmw.bench.parameters import option
-from shardmw.bench.plot import Plot
+from shardmw.bench.plots import runs as runplots
+from shardmw.bench.plots.plot import Plot
 from shardmw.bench.runs import runs_of
 from shardmw.bench.scenarios import transfers
 from shardmw.bench.scenarios.parameters import LoadParameters
@@ -107,7 +107,7 @@ def plots(parameters: Parameters, figures: Mapping) -> list[Plot]:
     """Latencies: how many took how long, and in which phase."""
     runs = runs_of(figures)
     return [
-        *runplots.latency_histograms(runs, NAME),
+        *runplots.latency_distributions(runs, NAME),
         *runplots.phases(runs, NAME),
         *runplots.latency_over_time(runs, NAME),
     ]
