@@ -129,7 +129,8 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     part = position - lower
     if not part:
         return ordered[lower]
-    return ordered[lower] * (1 - part) + ordered[upper] * part
+    # exactly between equal values, so that fences leave some inside
+    return ordered[lower] + (ordered[upper] - ordered[lower]) * part
 
 
 def latency(durations: Iterable[float]) -> Latency:

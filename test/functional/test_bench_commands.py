@@ -184,9 +184,9 @@ def test_progress_is_shown_on_a_terminal(access, tmp_path):
         *('--output', str(tmp_path)),
     )
     assert code == 0
-    for head in ('ops/s', 'p50 ms', 'p95 ms', 'p99 ms', 'errors', 'left'):
-        assert shown.count(head) > 1, shown
-    assert '0:01' in shown
+    for figure in ('ops/s', 'p50 ', 'p95 ', 'p99 ', 'errors'):
+        assert shown.count(figure) > 1, shown
+    assert '0:00:0' in shown
 
 
 def test_environment_alone_leads_to_no_cluster(cluster, listed, tmp_path):

@@ -153,6 +153,11 @@ def test_an_outlier_is_trimmed_and_counted():
     assert found.mean_ms == pytest.approx(201.2)
 
 
+@given(st.floats(0.0001, 100), st.integers(1, 6))
+def test_equal_values_have_no_outliers(value, count):
+    assert spread([value] * count).outliers == 0
+
+
 def test_a_deviation_is_that_of_a_sample():
     assert spread([0.001, 0.003]).stdev_ms == pytest.approx(math.sqrt(2))
     assert spread([0.001]).stdev_ms == 0
