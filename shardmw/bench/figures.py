@@ -129,7 +129,7 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     part = position - lower
     if not part:
         return ordered[lower]
-    # exactly between equal values, so that fences leave some inside
+    # rises with the share, however it is rounded
     return ordered[lower] + (ordered[upper] - ordered[lower]) * part
 
 
