@@ -41,7 +41,7 @@ class Description:
 
 
 def describe(result: Result) -> Description:
-    """Tables, plots and words of a result.
+    """Return tables, plots and words of a result.
 
     :raises BenchError: if this version knows no such command or experiment
     """
@@ -55,7 +55,7 @@ def describe(result: Result) -> Description:
 
 
 def title(result: Result) -> str:
-    """What a result is called."""
+    """Return the title of a result."""
     command = {
         scenarios.COMMAND: '',
         workloads.COMMAND: '',
@@ -66,23 +66,23 @@ def title(result: Result) -> str:
 
 
 def in_order(results: Iterable[Result]) -> list[Result]:
-    """Results in the order in which a report has them."""
+    """Return results in the order in which a report has them."""
     order = [
         (command, experiment)
         for command, (experiments, _) in _KNOWN.items()
         for experiment in experiments()
     ]
     places = {each: place for place, each in enumerate(order)}
-    return sorted(
-        sorted(results, key=lambda each: (each.name, each.time)),
-        key=lambda each: places.get(
-            (each.command, each.experiment), len(places)
-        ),
-    )
+
+    def place_of(result: Result) -> tuple[int, str, str]:
+        which = result.command, result.experiment
+        return places.get(which, len(places)), result.name, result.time
+
+    return sorted(results, key=place_of)
 
 
 def parameter_texts(parameters: Parameters) -> list[tuple[str, str]]:
-    """Parameters as one would type them; those that say nothing are left."""
+    """Return parameters as one would type them, without those unset."""
     texts = []
     for name, (_, option) in type(parameters).options().items():
         value = getattr(parameters, name)

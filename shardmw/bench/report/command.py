@@ -53,6 +53,8 @@ def report(output: Path, html: Path | None, page: Path | None) -> None:
         )
     # what is wrong with the page is said before anything is drawn
     text = None if page is None else _text(page, found)
+    plots = sum(len(each.description.plots) for each in found)
+    screen.line(f'drawing {plots} plots, which takes some seconds')
     # matplotlib takes a second, and other commands do not need it
     from shardmw.bench.report.html import page as html_of
 

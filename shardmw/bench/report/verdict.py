@@ -59,10 +59,11 @@ def verdict(sections: Sequence[Section]) -> Verdict | None:
 
     :returns: None if nothing was compared with a plain container
     """
-    chosen = [s for s in sections if s.result.command == compare.COMMAND]
+    newest = {each.result.kind_words: each for each in sections}.values()
+    chosen = [s for s in newest if s.result.command == compare.COMMAND]
     found = [
         each
-        for section in chosen or sections
+        for section in chosen or newest
         # its figures have another shape
         if section.result.command != ratelimit.COMMAND
         for each in _comparisons(section)
@@ -77,7 +78,7 @@ def verdict(sections: Sequence[Section]) -> Verdict | None:
     if len(found) > _MOST:
         found = [each for each in found if each.is_different] or found
         found = found[:_MOST]
-        sentences.append('The table has some of those that differ.')
+        sentences.append('The table has cases that differ.')
     return Verdict(
         sentences,
         Table(
@@ -130,12 +131,15 @@ def _sentence(name: str, found: Sequence[_Comparison]) -> str:
         for what, ratios in sorted(results.items())
     )
     count = sum(map(len, results.values()))
-    return f'{name.capitalize()} in {count} comparisons: {", ".join(texts)}.'
+    return (
+        f'{name.capitalize()}, compared with the plain container in {count} '
+        f'cases: {", ".join(texts)}.'
+    )
 
 
 def _range(ratios: Sequence[float]) -> str:
-    low, high = number(min(ratios), 2), number(max(ratios), 2)
-    return low if low == high else f'{low} to {high}'
+    ends = dict.fromkeys(number(f(ratios), 2) for f in (min, max))
+    return f'{" to ".join(ends)} times'
 
 
 def _columns(measures: Sequence[str]) -> list[str]:
