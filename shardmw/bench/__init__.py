@@ -7,8 +7,8 @@ measured is kept as JSON and CSV in a folder, and shown as tables and plots.
 
 Rooms, from the ground up
     *What is said*: ``chance``, ``units``, ``figures``, ``kinds``, ``names``,
-    ``fits``, ``turns``, ``words``, ``tables``, ``plot``, ``cuts`` and
-    ``page``; all of them pure.
+    ``fits``, ``turns``, ``words``, ``tables`` and ``cuts``; all of them
+    pure.
 
     *A load*: ``sources`` says what to ask for, ``load`` what it is and what
     came of it, ``wire`` how it looks, ``samples``, ``progress``, ``summary``
@@ -26,13 +26,13 @@ Rooms, from the ground up
     does nothing.
 
     *An experiment*: ``parameters`` are its options, ``stage`` is what it has
-    at hand; ``screen`` and ``live`` show it, ``results`` and ``csvfiles`` keep
+    at hand; ``screen`` shows it, ``results`` and ``csvfiles`` keep
     it, with its ``provenance``. ``workloads``, ``compare``, ``scenarios`` and
     ``ratelimit`` have them.
 
-    *What comes of it*: ``comparing`` makes tables, ``runplots`` plots,
-    ``drawing`` draws them, ``experiments`` describes a result, and ``report``
-    has all on a page.
+    *What comes of it*: ``comparing`` makes tables, ``plots`` makes and
+    draws plots, ``experiments`` describes a result, and ``report`` has all on
+    a page.
 
     ``options`` and ``command`` are what commands share, and ``cli`` is the
     command line.

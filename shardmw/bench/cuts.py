@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs that are shown together, and how their conditions are said. Pure."""
+"""Runs that are shown together, and the words for their conditions. Pure."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -46,24 +46,24 @@ class Cut:
 
     @property
     def noun(self) -> str:
-        """What they do, as in writes/s."""
+        """Return the noun of a rate, as in writes/s."""
         return _NOUNS.get(self.work, self.work)
 
     def name(self, prefix: str, what: str) -> str:
-        """A word for files."""
+        """Return a word for files."""
         work = '' if self.is_only_work else self.work
         text = f'{prefix} {work} {what} {said(self.conditions)}'.lower()
         return '-'.join(re.findall('[a-z0-9]+', text.replace(',', '')))
 
     def title(self, what: str) -> str:
-        """What the plot shows, and of which runs."""
+        """Return a title: what the plot shows, and of which runs."""
         noun = self.noun[:1].upper() + self.noun[1:]
         also = said(self.conditions)
         return f'{noun}: {what} ({also})' if also else f'{noun}: {what}'
 
 
 def cuts(runs: Sequence[Run], but: Iterable[str] = ()) -> list[Cut]:
-    """Runs of the same work and conditions.
+    """Return runs of the same work and conditions.
 
     :param but: names of conditions that may differ
     """
@@ -80,7 +80,7 @@ def cuts(runs: Sequence[Run], but: Iterable[str] = ()) -> list[Cut]:
 
 
 def some(found: Sequence[Cut]) -> list[Cut]:
-    """Not too many of any work: the first, the last, some evenly between."""
+    """Return a few cuts of each work: the first, the last, some between."""
     return [
         each
         for _, own in groupby(found, key=lambda cut: cut.work)
@@ -96,12 +96,12 @@ def _evenly(found: list[Cut]) -> list[Cut]:
 
 
 def kinds_of(runs: Iterable[Run]) -> list[Kind]:
-    """Plain ones first, as all others are compared with them."""
+    """Return the kinds, plain ones first: others are compared with them."""
     return sorted({run.kind for run in runs}, key=lambda kind: kind.order)
 
 
 def by_kind(runs: Sequence[Run]) -> dict[Kind, list[Run]]:
-    """Runs of each kind, in that order."""
+    """Return the runs of each kind, in the order of :func:`kinds_of`."""
     return {
         kind: [run for run in runs if run.kind == kind]
         for kind in kinds_of(runs)
@@ -111,7 +111,7 @@ def by_kind(runs: Sequence[Run]) -> dict[Kind, list[Run]]:
 def by_conditions(
     runs: Iterable[Run], names: Sequence[str]
 ) -> dict[Conditions, list[Run]]:
-    """Runs of the same values of these conditions, the least ones first."""
+    """Return runs of the same values of conditions, the least ones first."""
     found: dict[Conditions, list[Run]] = {}
     for run in runs:
         key = tuple((name, run.conditions.get(name)) for name in names)
@@ -121,17 +121,17 @@ def by_conditions(
 
 
 def rounds_of(runs: Iterable[Run]) -> int:
-    """How many rounds they belong to."""
+    """Return how many rounds the runs belong to."""
     return len({run.turn for run in runs})
 
 
 def is_number(value: object) -> bool:
-    """Whether a condition can be a place on an axis."""
+    """Return True if a condition can be a position on an axis."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def said(conditions: Conditions) -> str:
-    """Conditions, as people say them: ``16 clients, 4K objects``."""
+    """Return conditions in words: ``16 clients, 4K objects``."""
     return ', '.join(_said(name, value) for name, value in conditions)
 
 
@@ -154,7 +154,7 @@ def _said(name: str, value: object) -> str:
 
 
 def _rank(value: object) -> tuple[int, float, str]:
-    """For an order of what there isn't, of numbers, and of words."""
+    """Return a sort key: None first, then numbers, then words."""
     if value is None:
         return 0, 0, ''
     if is_number(value):

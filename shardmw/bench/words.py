@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tables and lines call the conditions of runs. Pure."""
+"""The words of tables and lines for the conditions of runs. Pure."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -8,7 +8,7 @@ from shardmw.bench.runs import Run
 from shardmw.bench.tables import number, plain
 from shardmw.bench.units import size_text
 
-#: How each condition is called, as a column's head.
+#: The head of each condition's column.
 _HEADS = {
     'clients': 'clients',
     'size': 'object size',
@@ -21,12 +21,12 @@ _HEADS = {
 
 
 def head(condition: str) -> str:
-    """A condition as the head of a column."""
+    """Return the head of a condition's column."""
     return _HEADS.get(condition, condition)
 
 
 def value_text(condition: str, value: object) -> str:
-    """A condition's value as a cell."""
+    """Return the cell of a condition's value."""
     if value is None:
         return 'none'
     if condition == 'size' and isinstance(value, int):
@@ -37,13 +37,13 @@ def value_text(condition: str, value: object) -> str:
 
 
 def objects_text(size: int) -> str:
-    """Objects of a size: ``1-byte objects``, ``4K objects``."""
+    """Return objects of a size: ``1-byte objects``, ``4K objects``."""
     text = size_text(size)
     return f'{text}-byte objects' if text.isdecimal() else f'{text} objects'
 
 
 def conditions_text(conditions: Mapping[str, object]) -> str:
-    """Conditions in a line, such as ``clients 16, size 4K``."""
+    """Return conditions in a line, such as ``clients 16, size 4K``."""
     return ', '.join(
         f'{name} {value_text(name, value)}'
         for name, value in conditions.items()
@@ -56,7 +56,7 @@ def duration_text(seconds: float) -> str:
 
 
 def varying(runs: Sequence[Run]) -> list[str]:
-    """The conditions that differ between some of the runs."""
+    """Return the conditions that differ between some of the runs."""
     names = dict.fromkeys(name for run in runs for name in run.conditions)
     return [
         name
