@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs that are shown together, and the words for their conditions. Pure."""
+"""Runs that are shown together, and how their conditions are said. Pure."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from shardmw.bench.kinds import Kind
-from shardmw.bench.runs import Run
+from shardmw.bench.results.runs import Run
 from shardmw.bench.tables import number
 from shardmw.bench.units import size_text
 from shardmw.bench.words import varying
@@ -46,7 +46,7 @@ class Cut:
 
     @property
     def noun(self) -> str:
-        """Return the noun of a rate, as in writes/s."""
+        """Return what the runs do, as in writes/s."""
         return _NOUNS.get(self.work, self.work)
 
     def name(self, prefix: str, what: str) -> str:
@@ -56,14 +56,14 @@ class Cut:
         return '-'.join(re.findall('[a-z0-9]+', text.replace(',', '')))
 
     def title(self, what: str) -> str:
-        """Return a title: what the plot shows, and of which runs."""
+        """Return what the plot shows, and of which runs."""
         noun = self.noun[:1].upper() + self.noun[1:]
         also = said(self.conditions)
         return f'{noun}: {what} ({also})' if also else f'{noun}: {what}'
 
 
 def cuts(runs: Sequence[Run], but: Iterable[str] = ()) -> list[Cut]:
-    """Return runs of the same work and conditions.
+    """Runs of the same work and conditions.
 
     :param but: names of conditions that may differ
     """
@@ -80,7 +80,7 @@ def cuts(runs: Sequence[Run], but: Iterable[str] = ()) -> list[Cut]:
 
 
 def some(found: Sequence[Cut]) -> list[Cut]:
-    """Return a few cuts of each work: the first, the last, some between."""
+    """Return at most four of each work, spread evenly."""
     return [
         each
         for _, own in groupby(found, key=lambda cut: cut.work)
@@ -96,12 +96,12 @@ def _evenly(found: list[Cut]) -> list[Cut]:
 
 
 def kinds_of(runs: Iterable[Run]) -> list[Kind]:
-    """Return the kinds, plain ones first: others are compared with them."""
+    """Return the kinds of some runs, plain ones first."""
     return sorted({run.kind for run in runs}, key=lambda kind: kind.order)
 
 
 def by_kind(runs: Sequence[Run]) -> dict[Kind, list[Run]]:
-    """Return the runs of each kind, in the order of :func:`kinds_of`."""
+    """Runs of each kind, in that order."""
     return {
         kind: [run for run in runs if run.kind == kind]
         for kind in kinds_of(runs)
@@ -111,7 +111,7 @@ def by_kind(runs: Sequence[Run]) -> dict[Kind, list[Run]]:
 def by_conditions(
     runs: Iterable[Run], names: Sequence[str]
 ) -> dict[Conditions, list[Run]]:
-    """Return runs of the same values of conditions, the least ones first."""
+    """Runs of the same values of these conditions, the least ones first."""
     found: dict[Conditions, list[Run]] = {}
     for run in runs:
         key = tuple((name, run.conditions.get(name)) for name in names)
@@ -121,12 +121,12 @@ def by_conditions(
 
 
 def rounds_of(runs: Iterable[Run]) -> int:
-    """Return how many rounds the runs belong to."""
+    """Return how many rounds some runs belong to."""
     return len({run.turn for run in runs})
 
 
 def is_number(value: object) -> bool:
-    """Return True if a condition can be a position on an axis."""
+    """Return True if a condition can be a place on an axis."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

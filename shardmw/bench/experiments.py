@@ -2,7 +2,7 @@
 """The description of a result of any command. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shardmw.bench import compare, ratelimit, scenarios, workloads
 from shardmw.bench.errors import BenchError
@@ -10,10 +10,10 @@ from shardmw.bench.options import Parsed
 from shardmw.bench.parameters import Option, Parameters
 from shardmw.bench.plots import runs as runplots
 from shardmw.bench.plots.plot import Plot
-from shardmw.bench.ratelimit import report as rates
-from shardmw.bench.ratelimit.parameters import Parameters as RateParameters
-from shardmw.bench.results import Result
-from shardmw.bench.runs import runs_of
+from shardmw.bench.ratelimit.experiments import EXPERIMENTS
+from shardmw.bench.results.folder import Result
+from shardmw.bench.results.runs import runs_of
+from shardmw.bench.scenarios import Scenario
 from shardmw.bench.scenarios import scenarios as all_scenarios
 from shardmw.bench.tables import Table
 from shardmw.bench.workloads import report as works
@@ -66,23 +66,23 @@ def title(result: Result) -> str:
 
 
 def in_order(results: Iterable[Result]) -> list[Result]:
-    """Return results in the order in which a report has them."""
+    """Return results in the order of a report."""
     order = [
         (command, experiment)
         for command, (experiments, _) in _KNOWN.items()
         for experiment in experiments()
     ]
     places = {each: place for place, each in enumerate(order)}
-
-    def place_of(result: Result) -> tuple[int, str, str]:
-        which = result.command, result.experiment
-        return places.get(which, len(places)), result.name, result.time
-
-    return sorted(results, key=place_of)
+    return sorted(
+        sorted(results, key=lambda each: (each.name, each.time)),
+        key=lambda each: places.get(
+            (each.command, each.experiment), len(places)
+        ),
+    )
 
 
 def parameter_texts(parameters: Parameters) -> list[tuple[str, str]]:
-    """Return parameters as one would type them, without those unset."""
+    """Return parameters as typed, without those that are off or empty."""
     texts = []
     for name, (_, option) in type(parameters).options().items():
         value = getattr(parameters, name)
@@ -101,16 +101,19 @@ def _typed(option: Option, value: object) -> str:
 
 
 def _scenario(result: Result) -> Description:
-    module = all_scenarios()[result.experiment]
-    parameters = module.Parameters.from_json(result.parameters)
-    tables = module.tables(parameters, result.figures)
+    return _described(result, all_scenarios()[result.experiment])
+
+
+def _described(result: Result, scenario: Scenario) -> Description:
+    parameters = scenario.parameters.from_json(result.parameters)
+    tables = scenario.tables(parameters, result.figures)
     return Description(
         title(result),
-        module.SUMMARY,
-        module.PUBLISHED,
+        scenario.summary,
+        scenario.published,
         parameter_texts(parameters),
         tables,
-        module.plots(parameters, result.figures),
+        scenario.plots(parameters, result.figures),
         tables[:1],
     )
 
@@ -131,17 +134,8 @@ def _of_work(result: Result) -> Description:
 
 
 def _rates(result: Result) -> Description:
-    parameters = RateParameters.from_json(result.parameters)
-    tables = rates.tables(result)
-    return Description(
-        title(result),
-        rates.SUMMARIES[result.experiment],
-        '',
-        parameter_texts(parameters),
-        tables,
-        [],
-        tables,
-    )
+    described = _described(result, EXPERIMENTS[result.experiment])
+    return replace(described, brief=described.tables)
 
 
 #: Of each command: its experiments, and who describes them.
@@ -149,5 +143,5 @@ _KNOWN = {
     scenarios.COMMAND: (lambda: scenarios.NAMES, _scenario),
     compare.COMMAND: (lambda: tuple(WORKS), _of_work),
     workloads.COMMAND: (lambda: tuple(WORKS), _of_work),
-    ratelimit.COMMAND: (lambda: tuple(rates.MODULES), _rates),
+    ratelimit.COMMAND: (lambda: tuple(EXPERIMENTS), _rates),
 }

@@ -131,8 +131,6 @@ PAGE = click.IntRange(1, _LONGEST_PAGE)
 PAGES = counts_to(_LONGEST_PAGE)
 PROCESSES = click.IntRange(1, _MOST_PROCESSES)
 WORKERS = click.IntRange(0, _MOST_PROCESSES)
-#: Of a container, as it is by default.
-SHARD_COUNT = click.IntRange(1, MOST_SHARDS)
 RANGES = click.IntRange(0, MOST_SHARDS)
 CONTAINER = Checked('name', _parse_container)
 COUNT = Parsed('count', parse_count, lambda count: f'{count:d}')

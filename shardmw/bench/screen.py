@@ -11,7 +11,7 @@ from rich.progress import Progress as Bar
 from rich.status import Status
 from rich.text import Text
 
-from shardmw.bench.progress import Progress
+from shardmw.bench.load.progress import Progress
 from shardmw.bench.tables import Table, figure, number
 
 # A file has room for all columns.

@@ -1,32 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words of tables and lines for the conditions of runs. Pure."""
+"""What tables and lines call the conditions of runs. Pure."""
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
-from shardmw.bench.runs import Run
+from shardmw.bench.results.runs import Run
 from shardmw.bench.tables import number, plain
 from shardmw.bench.units import size_text
 
-#: The head of each condition's column.
+#: How each condition is called, as a column's head.
 _HEADS = {
     'clients': 'clients',
     'size': 'object size',
     'rows': 'rows in it',
     'page': 'rows a page',
     'limit': 'limit /s',
-    'fetched': 'what is fetched',
     'listed': 'listed meanwhile',
 }
 
 
 def head(condition: str) -> str:
-    """Return the head of a condition's column."""
+    """Return a condition as the head of a column."""
     return _HEADS.get(condition, condition)
 
 
 def value_text(condition: str, value: object) -> str:
-    """Return the cell of a condition's value."""
+    """Return a condition's value as a cell."""
     if value is None:
         return 'none'
     if condition == 'size' and isinstance(value, int):
@@ -37,7 +37,7 @@ def value_text(condition: str, value: object) -> str:
 
 
 def objects_text(size: int) -> str:
-    """Return objects of a size: ``1-byte objects``, ``4K objects``."""
+    """Return objects in words: ``1-byte objects``, ``4K objects``."""
     text = size_text(size)
     return f'{text}-byte objects' if text.isdecimal() else f'{text} objects'
 
@@ -63,3 +63,13 @@ def varying(runs: Sequence[Run]) -> list[str]:
         for name in names
         if len({run.conditions.get(name) for run in runs}) > 1
     ]
+
+
+def about_text(seconds: float) -> str:
+    """Return a rounded time: ``about 5 minutes``."""
+    if seconds < 90:
+        return f'about {max(5, 5 * round(seconds / 5))} s'
+    minutes = math.ceil(seconds / 60)
+    if minutes < 90:
+        return f'about {minutes} minutes'
+    return f'about {plain(round(minutes / 60, 1))} hours'

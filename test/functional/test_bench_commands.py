@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from shardmw.bench.auth import V1Auth
+from shardmw.bench.targets.auth import PasswordAuth
 from test.functional.benching import (
     csv_rows,
     own_cluster_is,
@@ -261,7 +261,7 @@ def test_a_container_in_use_is_left_alone(access, client, plain, tmp_path):
 
 
 def test_a_container_is_no_account(cluster, client, plain, tmp_path):
-    access = V1Auth(cluster.auth_url, USER, cluster.users[USER]).login()
+    access = PasswordAuth(cluster.auth_url, USER, cluster.users[USER]).login()
     ran = run_here(
         *('write', '--shards', '0', '--output', str(tmp_path)),
         *('--os-storage-url', f'{access.storage_url}/{plain}'),
@@ -277,7 +277,7 @@ def test_a_container_is_no_account(cluster, client, plain, tmp_path):
         (('--page', '10001'), 'gives up to 10000 rows a page'),
         (('--rows', '1e11'), '10,000,000,000 are the most'),
         (('--directories', '10001'), '10,000 are the most'),
-        (('-K', '☃'), 'no header of HTTP takes'),
+        (('-K', 'a\nb'), 'no header of HTTP takes'),
     ],
 )
 def test_what_cannot_be_listed_is_told_in_a_line(

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardmw.bench.figures import histogram, latency, spread
 from shardmw.bench.kinds import PLAIN, native, sharded
 from shardmw.bench.plots import runs as runplots
 from shardmw.bench.plots.drawing import figure_of, svg
@@ -25,8 +24,9 @@ from shardmw.bench.plots.plot import (
     Plot,
     Series,
 )
-from shardmw.bench.runs import Run
-from shardmw.bench.summary import REQUEST, RESPONSE, TRANSFER, Summary
+from shardmw.bench.results.figures import histogram, latency, spread
+from shardmw.bench.results.runs import Run
+from shardmw.bench.results.summary import REQUEST, RESPONSE, TRANSFER, Summary
 
 KINDS = (PLAIN, native(8), sharded(1), sharded(32))
 BY_KIND = Plot(

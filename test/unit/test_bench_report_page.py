@@ -8,11 +8,9 @@ from html.parser import HTMLParser
 import pytest
 from click.testing import CliRunner
 
-from shardmw.bench import results
 from shardmw.bench.cli import main
 from shardmw.bench.errors import BenchError
 from shardmw.bench.experiments import Description
-from shardmw.bench.figures import Interval
 from shardmw.bench.kinds import PLAIN, sharded
 from shardmw.bench.plots.plot import BARS, REFERENCE, Axis, Plot, Series
 from shardmw.bench.report.html import inline, page
@@ -25,7 +23,9 @@ from shardmw.bench.report.sections import (
     sections,
 )
 from shardmw.bench.report.verdict import judged, verdict
-from shardmw.bench.results import Result
+from shardmw.bench.results import folder
+from shardmw.bench.results.figures import Interval
+from shardmw.bench.results.folder import Result
 from shardmw.bench.tables import Table
 from shardmw.bench.workloads.works import WORKS
 from test.unit.test_bench_plots import run
@@ -295,13 +295,13 @@ class TestCommand:
         return CliRunner().invoke(main, ['report', *map(str, arguments)])
 
     def test_it_writes_the_page_next_to_the_results(self, tmp_path):
-        results.save(tmp_path, kept())
+        folder.save(tmp_path, kept())
         assert self.report('--output', tmp_path).exit_code == 0
         text = (tmp_path / 'report.html').read_text(encoding='utf-8')
         assert Reader(text).tags.count('figure') >= 4
 
     def test_a_markdown_page_is_written_too(self, tmp_path):
-        results.save(tmp_path, kept(complete=False))
+        folder.save(tmp_path, kept(complete=False))
         target = tmp_path / 'doc' / 'performance.md'
         html = tmp_path / 'other.html'
         options = ('--output', tmp_path, '--page', target, '--html', html)
@@ -311,7 +311,7 @@ class TestCommand:
         assert html.exists()
 
     def test_results_that_a_page_lacks_are_told(self, tmp_path):
-        results.save(tmp_path, kept())
+        folder.save(tmp_path, kept())
         target = tmp_path / 'page.md'
         target.write_text(''.join(markers('compare-write compare-read')))
         ended = self.report('--output', tmp_path, '--page', target)
@@ -325,7 +325,7 @@ class TestCommand:
         assert len(ended.output.splitlines()) == 1
 
     def test_a_page_with_wrong_markers_is_left_as_it_is(self, tmp_path):
-        results.save(tmp_path, kept())
+        folder.save(tmp_path, kept())
         target = tmp_path / 'page.md'
         target.write_text(BEGIN)
         ended = self.report('--output', tmp_path, '--page', target)

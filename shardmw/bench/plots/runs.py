@@ -17,8 +17,6 @@ from itertools import accumulate, chain
 from operator import add
 from statistics import fmean, median
 
-from shardmw.bench.comparing import Value, bandwidth, latency_of, rate
-from shardmw.bench.comparing import phase as time_of
 from shardmw.bench.cuts import (
     Cut,
     by_conditions,
@@ -30,10 +28,12 @@ from shardmw.bench.cuts import (
     said,
     some,
 )
-from shardmw.bench.figures import rolling_average
 from shardmw.bench.plots.plot import BARS, DOTS, LINE, Axis, Plot, Series
-from shardmw.bench.runs import Run
-from shardmw.bench.summary import REQUEST, RESPONSE, TRANSFER
+from shardmw.bench.results.comparing import Value, bandwidth, latency_of, rate
+from shardmw.bench.results.comparing import phase as time_of
+from shardmw.bench.results.figures import rolling_average
+from shardmw.bench.results.runs import Run
+from shardmw.bench.results.summary import REQUEST, RESPONSE, TRANSFER
 from shardmw.bench.words import varying
 
 # Conditions that can be an axis: its label, and the words of a title.

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import click
 
-from shardmw.bench import results
 from shardmw.bench.errors import BenchError
 from shardmw.bench.options import DEFAULT_OUTPUT
 from shardmw.bench.report.markdown import missing, with_sections
 from shardmw.bench.report.sections import Section, sections
+from shardmw.bench.results import folder as results
 from shardmw.bench.screen import Screen
 
 _HTML = 'report.html'

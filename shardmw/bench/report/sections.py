@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from shardmw.bench.errors import BenchError
 from shardmw.bench.experiments import Description, describe, in_order
 from shardmw.bench.plots.plot import Plot
-from shardmw.bench.provenance import Provenance
-from shardmw.bench.results import Result
+from shardmw.bench.results.folder import Result
+from shardmw.bench.results.provenance import Provenance
 from shardmw.bench.tables import figure, number
 
 _INCOMPLETE = (

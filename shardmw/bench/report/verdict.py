@@ -6,7 +6,9 @@ from itertools import chain
 from typing import NamedTuple
 
 from shardmw.bench import compare, ratelimit
-from shardmw.bench.comparing import (
+from shardmw.bench.plots.plot import DOTS, REFERENCE, Axis, Plot, Series
+from shardmw.bench.report.sections import Section
+from shardmw.bench.results.comparing import (
     Row,
     Value,
     interval_text,
@@ -17,10 +19,8 @@ from shardmw.bench.comparing import (
     rounds_note,
     rows_of,
 )
-from shardmw.bench.figures import Interval
-from shardmw.bench.plots.plot import DOTS, REFERENCE, Axis, Plot, Series
-from shardmw.bench.report.sections import Section
-from shardmw.bench.runs import runs_of
+from shardmw.bench.results.figures import Interval
+from shardmw.bench.results.runs import runs_of
 from shardmw.bench.tables import Table, number
 from shardmw.bench.words import conditions_text, varying
 

@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 
-from shardmw.bench.comparing import (
+from shardmw.bench.results.comparing import (
     BANDWIDTH,
     CONTAINER,
     ERRORS,
@@ -27,7 +27,7 @@ from shardmw.bench.comparing import (
     table,
     warnings,
 )
-from shardmw.bench.runs import Run, runs_of
+from shardmw.bench.results.runs import Run, runs_of
 from shardmw.bench.tables import Table, figure
 from shardmw.bench.words import conditions_text, varying
 
