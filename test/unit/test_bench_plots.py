@@ -309,7 +309,8 @@ class TestByCondition:
     def test_very_different_rates_have_a_logarithmic_axis(self):
         def axis_of(most):
             runs = [run(clients=1, admitted=2), run(clients=2, admitted=most)]
-            return runplots.rates_by_condition(runs, 'p', 'clients')[0].y
+            (plot,) = runplots.rates_by_condition(runs, 'p', 'clients')
+            return plot.y
 
         assert axis_of(2000).log
         assert not axis_of(20).log
@@ -317,7 +318,7 @@ class TestByCondition:
 
     def test_of_many_conditions_each_work_shows_some(self):
         runs = [run(w, rows=n) for w in ('read', 'write') for n in range(20)]
-        plots = runplots.latency_distributions(runs, 'p')
+        plots = [*runplots.latency_distributions(runs, 'p')]
         stem = 'p-read-latency-distribution'
         names = [f'{stem}-{n}-rows' for n in (0, 6, 13, 19)]
         assert [plot.name for plot in plots[:4]] == names

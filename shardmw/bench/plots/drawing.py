@@ -31,7 +31,7 @@ from shardmw.bench.plots.plot import (
 from shardmw.bench.tables import figure as three_digits
 from shardmw.bench.units import size_text
 
-# Colours on a light page, and on a dark one.
+# Colours on a light page, of the style sheet, too; and on a dark one.
 _INK = ('#24292f', '#e6edf3')
 _GRID = ('#d8dee4', '#343c46')
 _GREY = ('#767676', '#9aa4af')
@@ -43,6 +43,8 @@ _OF_SERIES = (
     ('#3aa0dd', '#9fd4f7'),
 )
 _COLOURS = (_INK, _GRID, _GREY, *_OF_SERIES)
+
+_LOOK = 'shardmw.bench.plots.look'  # a style sheet of this package
 
 # Looks of fourteen series that can be told apart.
 _LOOKS = list(
@@ -71,33 +73,6 @@ _SLANTED = {'rotation': 30, 'ha': 'right', 'rotation_mode': 'anchor'}
 
 _MILLION = 1_000_000
 
-_STYLE = {
-    'font.family': 'DejaVu Sans',
-    'font.size': 9,
-    'figure.facecolor': 'none',
-    'figure.titlesize': 10.5,
-    'figure.titleweight': 'bold',
-    'axes.facecolor': 'none',
-    'axes.titlesize': 9,
-    'axes.edgecolor': _GRID[0],
-    'axes.labelcolor': _INK[0],
-    'axes.grid': True,
-    'axes.axisbelow': True,
-    'axes.spines.top': False,
-    'axes.spines.right': False,
-    'grid.color': _GRID[0],
-    'text.color': _INK[0],
-    'xtick.color': _INK[0],
-    'ytick.color': _INK[0],
-    'xtick.major.size': 0,
-    'ytick.major.size': 0,
-    'legend.frameon': False,
-    'lines.markersize': 4,
-    'errorbar.capsize': 3,
-    # letters stay letters: they are small, and can be searched
-    'svg.fonttype': 'none',
-}
-
 _NO_METADATA = dict.fromkeys(('Date', 'Creator', 'Format', 'Type'))
 _ID = re.compile(r' id="([^"]*)"')
 _SHEET = re.compile(r'<defs>\s*<style.*?</style>\s*</defs>\s*', re.DOTALL)
@@ -110,8 +85,8 @@ def svg(plot: Plot) -> str:
     """
     text = io.StringIO()
     # parts of several plots on a page get different ids
-    style = {**_STYLE, 'svg.hashsalt': plot.name}
-    with matplotlib.style.context(['default', style]):
+    salt = {'svg.hashsalt': plot.name}
+    with matplotlib.style.context(['default', _LOOK, salt]):
         figure_of(plot).savefig(text, format='svg', metadata=_NO_METADATA)
     drawn = _SHEET.sub('', text.getvalue().partition('<svg ')[2])
     drawn = _ID.sub(lambda m: m[0] if f'#{m[1]}' in drawn else '', drawn)

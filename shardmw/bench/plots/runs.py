@@ -10,9 +10,10 @@ Plots are named ``{prefix}-...``: lower-case words, digits and hyphens.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
-from itertools import accumulate
+from itertools import accumulate, chain
 from operator import add
 from statistics import fmean, median
 
@@ -28,6 +29,8 @@ from shardmw.bench.cuts import (
     some,
 )
 from shardmw.bench.plots.plot import BARS, DOTS, LINE, Axis, Plot, Series
+from shardmw.bench.results.comparing import Value, bandwidth, latency_of, rate
+from shardmw.bench.results.comparing import phase as time_of
 from shardmw.bench.results.figures import rolling_average
 from shardmw.bench.results.runs import Run
 from shardmw.bench.results.summary import REQUEST, RESPONSE, TRANSFER
@@ -53,19 +56,13 @@ _WINDOWS = 10  # rolling windows that fit into a load
 
 _MEANS = {'without outliers': 'trimmed_mean_ms', 'with outliers': 'mean_ms'}
 
-_Measure = Callable[[Run], float | None]
-
 
 def all_of(runs: Sequence[Run], prefix: str) -> list[Plot]:
     """Return all plots below that make sense of these runs."""
-    by_condition = [
-        plot
-        for condition in _AXES
-        for plot in rates_by_condition(runs, prefix, condition)
-    ]
+    by_condition = (rates_by_condition(runs, prefix, name) for name in _AXES)
     return [
         *rates_by_shards(runs, prefix),
-        *by_condition,
+        *chain.from_iterable(by_condition),
         *bandwidth_by_size(runs, prefix),
         *latency_by_rows(runs, prefix),
         *latency_over_time(runs, prefix),
@@ -74,41 +71,33 @@ def all_of(runs: Sequence[Run], prefix: str) -> list[Plot]:
     ]
 
 
-def rates_by_shards(runs: Sequence[Run], prefix: str) -> list[Plot]:
+def rates_by_shards(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
     """Return throughput by the kind of container: plain, native, N = 8, ….
 
     There is a plot for runs of two kinds or more, unless other conditions
     have more values than there are colours.
     """
-    plots = []
     for cut in cuts(runs, but=varying(runs)):
-        kinds = kinds_of(cut.runs)
+        axis, place = _kinds_axis(cut.runs)
         groups = by_conditions(cut.runs, varying(cut.runs))
-        if len(kinds) < 2 or len(groups) > _MOST_COLOURS:
+        if len(axis.names) < 2 or len(groups) > _MOST_COLOURS:
             continue
         series = [
-            _series(
-                said(conditions) or cut.noun,
-                group,
-                lambda run, kinds=kinds: kinds.index(run.kind),
-                lambda run: run.rate,
-                BARS,
-            )
+            _series(said(conditions) or cut.noun, group, place, rate, BARS)
             for conditions, group in groups.items()
         ]
-        plots += _plot_of_cut(
+        yield from _plot_of_cut(
             *(cut, prefix, 'rate-by-shards', 'throughput by shard count'),
-            Axis('container', names=[kind.label for kind in kinds]),
+            axis,
             _value_axis(_rate_label(cut), series),
             series,
             _rounds_note(cut.runs),
         )
-    return plots
 
 
 def rates_by_condition(
     runs: Sequence[Run], prefix: str, condition: str
-) -> list[Plot]:
+) -> Iterator[Plot]:
     """Return throughput by a numeric condition, with a line for each kind.
 
     :param condition: ``size``, ``clients``, ``page``, ``rows`` or the like
@@ -116,53 +105,45 @@ def rates_by_condition(
     return _by_condition(
         *(runs, prefix, condition, 'throughput'),
         name='rate',
-        measure=lambda run: run.rate,
+        measure=rate,
         label=_rate_label,
     )
 
 
-def bandwidth_by_size(runs: Sequence[Run], prefix: str) -> list[Plot]:
+def bandwidth_by_size(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
     """Return megabytes of bodies a second, both ways, by object size."""
     return _by_condition(
         *(runs, prefix, 'size', 'bandwidth'),
         name='bandwidth',
-        measure=lambda run: run.bandwidth,
+        measure=bandwidth,
         label=lambda cut: 'bodies (MB/s)',
     )
 
 
-def latency_by_rows(runs: Sequence[Run], prefix: str) -> list[Plot]:
+def latency_by_rows(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
     """Return mean and median latency as the container grows."""
     return latency_by_condition(runs, prefix, 'rows')
 
 
 def latency_by_condition(
     runs: Sequence[Run], prefix: str, condition: str
-) -> list[Plot]:
+) -> Iterator[Plot]:
     """Return mean and median latency by a numeric condition."""
-    measures: dict[str, _Measure] = {
-        'mean': lambda run: run.summary.latency.mean_ms,
-        'median': lambda run: run.summary.latency.p50_ms,
-    }
-    return [
-        plot
-        for what, measure in measures.items()
-        for plot in _by_condition(
+    for what, field in (('mean', 'mean_ms'), ('median', 'p50_ms')):
+        yield from _by_condition(
             *(runs, prefix, condition, f'{what} latency'),
             name=f'{what}-latency',
-            measure=measure,
+            measure=latency_of(field),
             label=lambda cut, what=what: f'{what} latency (ms)',
             from_zero=False,
         )
-    ]
 
 
-def latency_over_time(runs: Sequence[Run], prefix: str) -> list[Plot]:
+def latency_over_time(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
     """Return the mean latency over time, and its rolling average.
 
     The window of the average is a tenth of the load.
     """
-    plots = []
     for cut in some(cuts(runs)):
         first = [
             min(own, key=lambda run: run.turn)
@@ -186,7 +167,7 @@ def latency_over_time(runs: Sequence[Run], prefix: str) -> list[Plot]:
             # a line does not cross a time in which nothing was answered
             series.append(Series(label, x, rolling_average(means, width)))
         one = 'each second' if step == 1 else f'each {step} s'
-        plots += _plot_of_cut(
+        yield from _plot_of_cut(
             *(cut, prefix, 'latency-over-time', 'latency over time'),
             Axis('time since the load began (s)'),
             _value_axis('mean latency (ms)', series),
@@ -196,12 +177,10 @@ def latency_over_time(runs: Sequence[Run], prefix: str) -> list[Plot]:
             'Of the first round.' if rounds_of(cut.runs) > 1 else '',
             _missing_note(cut.runs, series),
         )
-    return plots
 
 
-def latency_distributions(runs: Sequence[Run], prefix: str) -> list[Plot]:
+def latency_distributions(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
     """Return the share of operations that took no longer than a time."""
-    plots = []
     for cut in some(cuts(runs)):
         series = []
         for kind, own in by_kind(cut.runs).items():
@@ -210,7 +189,7 @@ def latency_distributions(runs: Sequence[Run], prefix: str) -> list[Plot]:
                 sums = accumulate(found.counts, initial=0)
                 shares = [100 * each / found.total for each in sums]
                 series.append(Series(kind.label, found.edges_ms, shares))
-        plots += _plot_of_cut(
+        yield from _plot_of_cut(
             *(cut, prefix, 'latency-distribution', 'share done within a time'),
             Axis('latency (ms)', log=True),
             Axis('operations (%)'),
@@ -219,40 +198,32 @@ def latency_distributions(runs: Sequence[Run], prefix: str) -> list[Plot]:
             'All rounds together.' if rounds_of(cut.runs) > 1 else '',
             _missing_note(cut.runs, series),
         )
-    return plots
 
 
-def phases(runs: Sequence[Run], prefix: str) -> list[Plot]:
+def phases(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
     """Return request, response and transfer times, each with its own scale."""
-    plots = []
     for cut in some(cuts(runs)):
-        kinds = kinds_of(cut.runs)
+        axis, place = _kinds_axis(cut.runs)
         series = [
             # intervals of rounds would look like those of outliers
-            Series(label, found.x, found.y, BARS, panel=phase)
+            replace(
+                _series(label, cut.runs, place, time_of(phase, field), BARS),
+                low=None,
+                high=None,
+                panel=phase,
+            )
             for phase in (REQUEST, RESPONSE, TRANSFER)
             for label, field in _MEANS.items()
-            for found in [
-                _series(
-                    label,
-                    cut.runs,
-                    lambda run, kinds=kinds: kinds.index(run.kind),
-                    lambda run, phase=phase, field=field: getattr(
-                        run.summary.phases.get(phase), field, None
-                    ),
-                )
-            ]
         ]
-        plots += _plot_of_cut(
+        yield from _plot_of_cut(
             *(cut, prefix, 'phases', 'request, response, transfer'),
-            Axis('container', names=[kind.label for kind in kinds]),
+            axis,
             Axis('mean (ms)'),
             series,
             'Request: until it was sent; response: from then until its first '
             'byte; transfer: until its last one. Outliers are beyond 1.5 '
             'interquartile ranges.',
         )
-    return plots
 
 
 def plot_of(*, series: Sequence[Series], **fields: object) -> list[Plot]:
@@ -288,12 +259,11 @@ def _by_condition(
     what: str,
     *,
     name: str,
-    measure: _Measure,
+    measure: Value,
     label: Callable[[Cut], str],
     from_zero: bool = True,
-) -> list[Plot]:
+) -> Iterator[Plot]:
     """Return a plot for each set of other conditions, a line for each kind."""
-    plots = []
     known = [run for run in runs if is_number(run.conditions.get(condition))]
     x_label, words = _AXES.get(condition, (condition, f'by {condition}'))
     for cut in some(cuts(known, but=(condition,))):
@@ -309,21 +279,20 @@ def _by_condition(
             )
             for kind, own in by_kind(cut.runs).items()
         ]
-        plots += _plot_of_cut(
+        yield from _plot_of_cut(
             *(cut, prefix, f'{name}-by-{condition}', f'{what} {words}'),
             _condition_axis(condition, x_label, values),
             _value_axis(label(cut), series, from_zero),
             series,
             _rounds_note(cut.runs),
         )
-    return plots
 
 
 def _series(
     label: str,
     runs: Iterable[Run],
     x_of: Callable[[Run], float],
-    measure: _Measure,
+    measure: Value,
     style: str = LINE,
 ) -> Series:
     """Return the median of the rounds at each x, from least to greatest."""
@@ -339,6 +308,13 @@ def _series(
         low=list(map(min, several)) if is_repeated else None,
         high=list(map(max, several)) if is_repeated else None,
     )
+
+
+def _kinds_axis(runs: Iterable[Run]) -> tuple[Axis, Callable[[Run], int]]:
+    """Return the axis of kinds, and the position of a run on it."""
+    kinds = kinds_of(runs)
+    axis = Axis('container', names=[kind.label for kind in kinds])
+    return axis, lambda run: kinds.index(run.kind)
 
 
 def _condition_axis(
