@@ -201,20 +201,18 @@ def _operation(outcome: Outcome, chosen: np.ndarray) -> dict[str, object]:
 
 def _as_json(values: Mapping[str, object]) -> dict[str, object]:
     """Return what a summary and an operation of it have as JSON."""
+    phases = values['phases'].items()
     return {
         **values,
         'latency': values['latency']._asdict(),
-        'phases': {
-            name: it._asdict() for name, it in values['phases'].items()
-        },
+        'phases': {name: each._asdict() for name, each in phases},
     }
 
 
 def _from_json(values: Mapping[str, object]) -> dict[str, object]:
+    phases = values['phases'].items()
     return {
         **values,
         'latency': Latency(**values['latency']),
-        'phases': {
-            name: Spread(**it) for name, it in values['phases'].items()
-        },
+        'phases': {name: Spread(**each) for name, each in phases},
     }
