@@ -150,8 +150,8 @@ class TestVerdict:
     def test_it_has_ratios_in_words_a_table_and_a_plot(self):
         found = verdict(sections([kept(rounds=6)]))
         assert found.sentences[0] == (
-            'Rate, compared with the plain container in 1 cases: lower in 1 '
-            '(0.50 times).'
+            'Rate, of 1 compared with the plain container: lower in 1 (0.50 '
+            'times).'
         )
         (row,) = found.table.rows
         assert row[:4] == ['write', 'N = 8', '0.50', '0.50 to 0.50']

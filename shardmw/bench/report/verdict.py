@@ -132,8 +132,8 @@ def _sentence(name: str, found: Sequence[_Comparison]) -> str:
     )
     count = sum(map(len, results.values()))
     return (
-        f'{name.capitalize()}, compared with the plain container in {count} '
-        f'cases: {", ".join(texts)}.'
+        f'{name.capitalize()}, of {count} compared with the plain container: '
+        f'{", ".join(texts)}.'
     )
 
 
