@@ -7,7 +7,12 @@ from importlib import import_module
 
 # What the extras bring that commands import.
 _ADMIN = frozenset({'click'})
-_TOOLS = frozenset({'click', 'matplotlib', 'rich'})
+_TOOLS = frozenset(
+    {
+        *('click', 'httptools', 'matplotlib', 'numpy', 'psutil', 'requests'),
+        *('rich', 'swiftclient', 'urllib3'),
+    }
+)
 
 
 def admin() -> None:

@@ -13,7 +13,11 @@ from shardmw.bench.plots.plot import REFERENCE
 from shardmw.bench.replicas import Moment, moment, without_middle
 from shardmw.bench.results.runs import Run
 from shardmw.bench.results.summary import summarize
-from shardmw.bench.scenarios import container_growth, replica_convergence
+from shardmw.bench.scenarios import (
+    container_growth,
+    replica_convergence,
+    scenarios,
+)
 from shardmw.bench.targets.asking import Answer, ask
 from shardmw.bench.targets.auth import PasswordAuth, TokenAuth
 from test.unit.test_bench_load import outcome_of, sample
@@ -33,6 +37,27 @@ def write_run(kind, rows: int, milliseconds: float) -> dict:
 
 def cells_of(table) -> list[dict[str, str]]:
     return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+
+
+class TestComparisons:
+    def test_each_condition_is_a_comparison(self):
+        parameters = scenarios()['concurrency'].default_parameters()
+        found = [
+            (work, each.size, each.clients, getattr(each, 'objects', None))
+            for work, each in parameters.works_with(None)
+        ]
+        assert found == [
+            *(('write', '4K', 1, None), ('write', '4K', 16, None)),
+            *(('write', '4M', 1, None), ('write', '4M', 16, None)),
+            *(('read', '4K', 1, 256), ('read', '4K', 16, 256)),
+            *(('read', '4M', 1, 32), ('read', '4M', 16, 32)),
+        ]
+
+    def test_uploads_of_large_objects_are_bounded(self):
+        parameters = scenarios()['object-size'].default_parameters()
+        *_, (_, largest) = parameters.works_with(100.0)
+        assert (largest.size, largest.count) == ('64M', 32)
+        assert largest.limit == 100
 
 
 class TestContainerGrowth:

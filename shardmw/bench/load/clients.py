@@ -172,9 +172,8 @@ class RunningLoad:
         ]
         is_exhausted = all(answer.is_exhausted for answer in answers)
         if is_exhausted:
-            last = max(
-                (each.end for each in self._samples), default=self.began
-            )
+            ends = self._samples.table()['end']
+            last = float(ends.max(initial=self.began))
             elapsed = last - self.began + _AFTER_LAST_SECONDS
             seconds = min(seconds or math.inf, elapsed)
         return Outcome(

@@ -79,17 +79,13 @@ class Summary:
 
     def of(self, operation: str) -> 'Summary':
         """What :attr:`by_operation` has of one kind of operation."""
-        own = self.by_operation[operation]
-        counts = ('offered', 'admitted', 'refused', 'done', 'errors')
         return Summary(
+            **_from_json(self.by_operation[operation]),
             seconds=self.seconds,
             steady_seconds=self.steady_seconds,
-            **{name: own[name] for name in counts},
-            latency=Latency(**own['latency']),
             admitted_each_second=[],
             client_busy_share=self.client_busy_share,
             is_client_bound=self.is_client_bound,
-            phases=_phases(own['phases']),
         )
 
     @property
@@ -116,9 +112,7 @@ class Summary:
     def as_json(self) -> dict[str, object]:
         """All of it, and the rates; what :meth:`from_json` takes."""
         return {
-            **{each.name: getattr(self, each.name) for each in fields(self)},
-            'latency': self.latency._asdict(),
-            'phases': _phases_json(self.phases),
+            **_as_json(vars(self)),
             'histogram': self.histogram.as_json(),
             'offered_rate': self.offered_rate,
             'admitted_rate': self.admitted_rate,
@@ -130,14 +124,8 @@ class Summary:
         """The summary that :meth:`as_json` gave."""
         known = [each.name for each in fields(cls)]
         own = {name: values[name] for name in known if name in values}
-        return cls(
-            **{
-                **own,
-                'latency': Latency(**own['latency']),
-                'phases': _phases(own['phases']),
-                'histogram': Histogram.from_json(own['histogram']),
-            }
-        )
+        histogram = Histogram.from_json(own['histogram'])
+        return cls(**{**_from_json(own), 'histogram': histogram})
 
 
 def summarize(outcome: Outcome) -> Summary:
@@ -148,11 +136,6 @@ def summarize(outcome: Outcome) -> Summary:
     timed = admitted[admitted['end'] >= outcome.timed_from]
     time = outcome.began, outcome.seconds
     kinds = outcome.table['kind']
-    of_kinds = {
-        outcome.kinds[kind]: _operation(outcome, kinds == kind)
-        for kind in np.unique(kinds)
-        if len(outcome.kinds) > 1
-    }
     return Summary(
         **_operation(outcome, everything),
         seconds=outcome.seconds,
@@ -168,12 +151,9 @@ def summarize(outcome: Outcome) -> Summary:
         bytes_sent=int(admitted['sent_bytes'].sum()),
         bytes_received=int(admitted['body_bytes'].sum()),
         by_operation={
-            name: {
-                **each,
-                'latency': each['latency']._asdict(),
-                'phases': _phases_json(each['phases']),
-            }
-            for name, each in of_kinds.items()
+            outcome.kinds[kind]: _as_json(_operation(outcome, kinds == kind))
+            for kind in np.unique(kinds)
+            if len(outcome.kinds) > 1
         },
         steady_seconds=outcome.steady_seconds,
     )
@@ -219,9 +199,20 @@ def _operation(outcome: Outcome, chosen: np.ndarray) -> dict[str, object]:
     }
 
 
-def _phases(values: Mapping[str, Mapping]) -> dict[str, Spread]:
-    return {name: Spread(**each) for name, each in values.items()}
+def _as_json(values: Mapping[str, object]) -> dict[str, object]:
+    """Return what a summary and an operation of it have as JSON."""
+    phases = values['phases'].items()
+    return {
+        **values,
+        'latency': values['latency']._asdict(),
+        'phases': {name: each._asdict() for name, each in phases},
+    }
 
 
-def _phases_json(spreads: Mapping[str, Spread]) -> dict[str, dict]:
-    return {name: each._asdict() for name, each in spreads.items()}
+def _from_json(values: Mapping[str, object]) -> dict[str, object]:
+    phases = values['phases'].items()
+    return {
+        **values,
+        'latency': Latency(**values['latency']),
+        'phases': {name: Spread(**each) for name, each in phases},
+    }

@@ -24,7 +24,7 @@ from shardmw.bench.screen import Screen
 def scenario() -> None:
     """Repeat an experiment that others published, or one of this project's.
 
-    Its tables show published figures next to those of this machine.
+    The published figures are in the help of each command, and in the report.
     """
 
 

@@ -124,7 +124,8 @@ def _read_from_disk(
     """Read files that a web server has the kernel send."""
     names = FlatNames(parameters.objects)
     conditions = WORKS[READ].conditions(parameters, names)[0]
-    folder = site.cluster.path / f'files-{len(names)}'
+    words = '-'.join(map(str, conditions.values()))
+    folder = site.cluster.path / f'files-{words}'
     write_files(folder, names, conditions['size'])
     with served(folder) as url:
         load = replace(
