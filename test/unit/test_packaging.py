@@ -186,7 +186,7 @@ def test_a_wheel_has_all_modules_and_nothing_else(wheel):
     modules = {
         str(path.relative_to(PROJECT))
         for path in (PROJECT / 'shardmw').rglob('*')
-        if path.suffix in ('.py', '.j2')
+        if path.suffix in ('.py', '.j2', '.mplstyle')
     }
     packed = {n for n in wheel.namelist() if '.dist-info/' not in n}
     assert packed == modules
