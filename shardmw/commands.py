@@ -11,7 +11,12 @@ from importlib import import_module
 
 # The packages of the extras that the commands import.
 _ADMIN = frozenset({'click'})
-_TOOLS = frozenset({'click', 'matplotlib', 'rich'})
+_TOOLS = frozenset(
+    {
+        *('click', 'httptools', 'matplotlib', 'numpy', 'psutil', 'requests'),
+        *('rich', 'swiftclient', 'urllib3'),
+    }
+)
 
 
 def admin() -> None:

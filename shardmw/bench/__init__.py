@@ -5,45 +5,37 @@ Loads come from client processes of many connections each, and go to a Swift
 cluster: one of the benchmark's own, or one that somebody runs. What a command
 measured is kept as JSON and CSV in a folder, and shown as tables and plots.
 
-Rooms, from the ground up
-    *What is said*: ``chance``, ``units``, ``figures``, ``kinds``, ``names``,
-    ``fits``, ``turns``, ``words``, ``tables``, ``plot``, ``cuts`` and
-    ``page``; all of them pure.
+Packages
+    ``load``
+        what clients ask for (``sources``), what a load is (``definition``)
+        and what came of it (``outcome``, ``samples``, ``progress``).
+        ``connection`` is one client, ``process`` one client process,
+        ``clients`` all of them; a ``stage`` runs loads for an experiment.
+    ``targets``
+        what loads go to: logging in (``auth``), accounts, databases,
+        memcached, servers and their logs; of listings, ``shares`` says what
+        they ask of shards; ``inprocess`` has the filter without a cluster.
+    ``results``
+        figures of loads (``figures``, ``fits``, ``summary``, ``runs``), their
+        tables (``comparing``), and the ``folder`` that results are kept in,
+        with their ``provenance``, and as CSV.
+    ``workloads``, ``compare``, ``scenarios``, ``ratelimit``
+        the experiments.
+    ``drawing``, ``report``
+        plots, and the page that has all results.
 
-    *A load*: ``sources`` says what to ask for, ``load`` what it is and what
-    came of it, ``wire`` how it looks, ``samples``, ``progress``, ``summary``
-    and ``runs`` what was measured; pure. ``connection`` is one client,
-    ``loop`` one client process, ``clients`` all of them; ``signals`` holds
-    back Ctrl-C while they are talked to.
-
-    *Where it goes*: ``asking`` sends single requests, ``tls`` says whom to
-    trust, ``auth`` logs in, ``account`` makes containers and looks into them,
-    and ``site`` is the cluster. Of an own one, ``databases`` reads the disks;
-    ``preload`` (``rows``), ``pending``, ``native`` and ``replicas`` change
-    them. ``memcached`` reads counters, ``usage`` what servers use, and
-    ``serverlog`` what they answered. Without a cluster, ``shares`` says what
-    listings ask of shards, and ``inprocess`` has the filter above an app that
-    does nothing.
-
-    *An experiment*: ``parameters`` are its options, ``stage`` is what it has
-    at hand; ``screen`` and ``live`` show it, ``results`` and ``csvfiles`` keep
-    it, with its ``provenance``. ``workloads``, ``compare``, ``scenarios`` and
-    ``ratelimit`` have them.
-
-    *What comes of it*: ``comparing`` makes tables, ``runplots`` plots,
-    ``drawing`` draws them, ``experiments`` describes a result, and ``report``
-    has all on a page.
-
-    ``options`` and ``command`` are what commands share, and ``cli`` is the
+    Of the modules beside them, ``site`` is a cluster with containers to
+    measure on, ``names`` are those of objects, ``kinds`` those of containers;
+    ``options`` and ``command`` are what commands share, ``cli`` is the
     command line.
 
 A load
     ::
 
-        from shardmw.bench.clients import Clients
-        from shardmw.bench.load import Load
-        from shardmw.bench.sources import Uploads
-        from shardmw.bench.summary import summarize
+        from shardmw.bench.load.clients import Clients
+        from shardmw.bench.load.definition import Load
+        from shardmw.bench.load.sources import Uploads
+        from shardmw.bench.results.summary import summarize
 
         with Clients(processes=2) as clients:
             uploads = Uploads('/v1/AUTH_test/logs', size=4096)

@@ -3,22 +3,24 @@
 
 import contextlib
 import dataclasses
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from shardmw.bench import csvfiles, results
-from shardmw.bench.clients import Clients
 from shardmw.bench.errors import BenchError, failure_text
 from shardmw.bench.experiments import describe, title
-from shardmw.bench.options import Parsed
+from shardmw.bench.load.clients import Clients
+from shardmw.bench.load.stage import Stage
+from shardmw.bench.options import REPLACING, Parsed
 from shardmw.bench.parameters import Option, Parameters
-from shardmw.bench.provenance import Provenance, provenance
-from shardmw.bench.results import Result
+from shardmw.bench.results import csvfiles, folder
+from shardmw.bench.results.folder import Result
+from shardmw.bench.results.provenance import Provenance, provenance
 from shardmw.bench.screen import Screen
-from shardmw.bench.stage import Stage
+from shardmw.bench.words import about_text, duration_text
 
 Figures = Mapping[str, object]
 Keep = Callable[[Figures], None]
@@ -33,8 +35,8 @@ class Experiment:
 
     :param command: what the result is kept as, with ``name``
     :param measure: see :mod:`shardmw.bench.scenarios`
-    :param stage_type: of the stage that it's done on
     :param word: tells its result from others of the same experiment
+    :param seconds: about how long it takes; None if that is not known
     :param check: raises a BenchError if what it came to, which is kept and
                   shown, is a failure
     """
@@ -43,9 +45,9 @@ class Experiment:
     name: str
     parameters: Parameters
     measure: Callable[[Stage, Keep], Figures]
-    stage_type: type[Stage] = Stage
     word: str = ''
     check: Callable[[Figures], None] = lambda figures: None
+    seconds: float | None = None
 
 
 class InOrder(click.Group):
@@ -124,6 +126,9 @@ def perform(
             f'other work takes {origin.busy_cores:.1f} of {origin.cores} '
             'cores: the figures will be those of a busy machine'
         )
+    times = [each.seconds for each in experiments]
+    if len(times) > 1 and None not in times:
+        screen.line(f'all of it takes {about_text(sum(times))}')
     if len(experiments) == 1:
         return [_perform(experiments[0], origin, output, screen)]
     files, failed = [], []
@@ -158,12 +163,12 @@ def _perform(
         name=experiment.word,
     )
     screen.heading(title(result))
+    screen.line(_expected_text(experiment, output))
+    began = time.monotonic()
     processes = getattr(experiment.parameters, 'processes', _PROCESSES)
     try:
         with Clients(processes) as clients:
-            stage = experiment.stage_type(
-                experiment.parameters, clients, screen
-            )
+            stage = Stage(experiment.parameters, clients, screen)
             figures = experiment.measure(stage, keep)
     except BaseException:
         if kept:
@@ -171,9 +176,26 @@ def _perform(
             part = dataclasses.replace(part, complete=False)
             _publish(part, output, screen)
         raise
+    result = dataclasses.replace(result, seconds=time.monotonic() - began)
     path = _publish(_with_figures(result, figures), output, screen)
     experiment.check(figures)
     return path
+
+
+def _expected_text(experiment: Experiment, output: Path) -> str:
+    """Return how long an experiment takes: measured earlier, or estimated."""
+    earlier: list[Result] = []
+    # a damaged one is no reason to measure nothing
+    with contextlib.suppress(BenchError):
+        earlier = folder.load(output, experiment.command, [experiment.name])
+    parameters = experiment.parameters
+    for each in earlier:
+        before = type(parameters).from_json(each.parameters)
+        if each.seconds is not None and before == parameters:
+            return f'took {duration_text(each.seconds)} the last time'
+    if experiment.seconds is None:
+        return 'the time depends on the machine'
+    return f'takes {about_text(experiment.seconds)}'
 
 
 def _with_figures(result: Result, figures: Figures) -> Result:
@@ -190,7 +212,7 @@ def _with_figures(result: Result, figures: Figures) -> Result:
 def _publish(result: Result, output: Path, screen: Screen) -> Path:
     """Keep a result, and show it, also if it can't be kept."""
     try:
-        path = results.save(output, result)
+        path = folder.save(output, result, _is_replacing())
     finally:
         for table in describe(result).tables:
             screen.table(table)
@@ -200,9 +222,15 @@ def _publish(result: Result, output: Path, screen: Screen) -> Path:
     entries = csvfiles.entries_of(result.figures)
     if entries:
         files.append(path.with_suffix('.csv'))
-        results.write(files[-1], csvfiles.csv_text(entries))
+        folder.write(files[-1], csvfiles.csv_text(entries))
     screen.line(f'kept in {" and ".join(map(str, files))}')
     return path
+
+
+def _is_replacing() -> bool:
+    """Return True if the command was told to replace earlier results."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.meta.get(REPLACING, False)
 
 
 def _option(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from shardmw.bench.kinds import Kind
-from shardmw.bench.runs import Run
+from shardmw.bench.results.runs import Run
 from shardmw.bench.tables import number
 from shardmw.bench.units import size_text
 from shardmw.bench.words import varying
@@ -46,17 +46,17 @@ class Cut:
 
     @property
     def noun(self) -> str:
-        """What they do, as in writes/s."""
+        """Return what the runs do, as in writes/s."""
         return _NOUNS.get(self.work, self.work)
 
     def name(self, prefix: str, what: str) -> str:
-        """A word for files."""
+        """Return a word for files."""
         work = '' if self.is_only_work else self.work
         text = f'{prefix} {work} {what} {said(self.conditions)}'.lower()
         return '-'.join(re.findall('[a-z0-9]+', text.replace(',', '')))
 
     def title(self, what: str) -> str:
-        """What the plot shows, and of which runs."""
+        """Return what the plot shows, and of which runs."""
         noun = self.noun[:1].upper() + self.noun[1:]
         also = said(self.conditions)
         return f'{noun}: {what} ({also})' if also else f'{noun}: {what}'
@@ -80,7 +80,7 @@ def cuts(runs: Sequence[Run], but: Iterable[str] = ()) -> list[Cut]:
 
 
 def some(found: Sequence[Cut]) -> list[Cut]:
-    """Not too many of any work: the first, the last, some evenly between."""
+    """Return at most four of each work, spread evenly."""
     return [
         each
         for _, own in groupby(found, key=lambda cut: cut.work)
@@ -96,7 +96,7 @@ def _evenly(found: list[Cut]) -> list[Cut]:
 
 
 def kinds_of(runs: Iterable[Run]) -> list[Kind]:
-    """Plain ones first, as all others are compared with them."""
+    """Return the kinds of some runs, plain ones first."""
     return sorted({run.kind for run in runs}, key=lambda kind: kind.order)
 
 
@@ -121,17 +121,17 @@ def by_conditions(
 
 
 def rounds_of(runs: Iterable[Run]) -> int:
-    """How many rounds they belong to."""
+    """Return how many rounds some runs belong to."""
     return len({run.turn for run in runs})
 
 
 def is_number(value: object) -> bool:
-    """Whether a condition can be a place on an axis."""
+    """Return True if a condition can be a place on an axis."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def said(conditions: Conditions) -> str:
-    """Conditions, as people say them: ``16 clients, 4K objects``."""
+    """Return conditions in words: ``16 clients, 4K objects``."""
     return ', '.join(_said(name, value) for name, value in conditions)
 
 
@@ -154,7 +154,7 @@ def _said(name: str, value: object) -> str:
 
 
 def _rank(value: object) -> tuple[int, float, str]:
-    """For an order of what there isn't, of numbers, and of words."""
+    """Return a sort key: None first, then numbers, then words."""
     if value is None:
         return 0, 0, ''
     if is_number(value):

@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read the container databases on the disks of an own cluster."""
 
-import configparser
 import contextlib
-import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from swift.common.utils import (
+    ShardRange,
+    hash_path,
+    set_swift_dir,
+    storage_directory,
+)
+from swift.container.backend import DATADIR, SHARDED, ContainerBroker
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
@@ -17,32 +23,16 @@ from shardmw.record import Layout, LayoutError, parse_record
 from shardmw.saio import Cluster
 from shardmw.saio.rings import PART_POWER
 
-# What another connection may hold a database for.
-_PATIENCE_SECONDS = 60
-
-# What Swift calls the states of shard ranges.
-_STATES = {
-    10: 'found',
-    20: 'created',
-    30: 'cleaved',
-    40: 'active',
-    50: 'shrinking',
-    60: 'sharding',
-    70: 'sharded',
-    80: 'shrunk',
-}
-_ACTIVE = 40
+# Another connection may lock a database for so long.
+_LOCK_TIMEOUT_SECONDS = 60
 
 # As Swift's container server writes it.
 _RECORD = 'X-Container-Sysmeta-Shardmw-Layout'
 
 _METADATA = 'SELECT metadata FROM container_info'
-_INFO = 'SELECT hash, storage_policy_index FROM container_info'
-_PATH = 'SELECT account, container FROM container_info'
-_COUNT = 'SELECT SUM(object_count) FROM policy_stat'
-_RANGES = (
-    'SELECT name, upper, state FROM shard_range WHERE deleted = 0 '
-    "ORDER BY upper = '', upper"
+_CONTENT = (
+    'SELECT (SELECT SUM(object_count) FROM policy_stat), hash, '
+    'storage_policy_index FROM container_info'
 )
 
 
@@ -91,8 +81,16 @@ def databases(cluster: Cluster, account: str, container: str) -> list[Path]:
     A container that Swift's sharder has split has two of them on each device;
     the one in use is returned.
     """
-    folders = _folders(cluster, account, container)
-    return [_newest(folder) for folder in folders if any(_files(folder))]
+    # Swift's hash has a prefix and a suffix from swift.conf
+    set_swift_dir(str(cluster.swift_dir))
+    digest = hash_path(account, container)
+    partition = int(digest[:8], 16) >> (32 - PART_POWER)
+    below = storage_directory(DATADIR, partition, digest)
+    brokers = [
+        ContainerBroker(str(folder / f'{digest}.db'))
+        for folder in sorted(cluster.devices_path.glob(f'*/*/{below}'))
+    ]
+    return [Path(each.db_file) for each in brokers if each.db_files]
 
 
 def content(database: Path) -> Content:
@@ -100,9 +98,7 @@ def content(database: Path) -> Content:
 
     :raises BenchError: if it cannot be read
     """
-    with connected(database) as connection:
-        checksum, _ = connection.execute(_INFO).fetchone()
-        rows = connection.execute(_COUNT).fetchone()[0]
+    rows, checksum, _ = _read(database, _CONTENT)
     return Content(rows or 0, checksum)
 
 
@@ -111,21 +107,17 @@ def policy_index(database: Path) -> int:
 
     :raises BenchError: if its database cannot be read
     """
-    with connected(database) as connection:
-        return connection.execute(_INFO).fetchone()[1]
+    return _read(database, _CONTENT)[2]
 
 
 def shards_of(root: Path) -> Shards:
     """Return how far Swift's sharder has split a container.
 
     :param root: its database
-    :raises BenchError: if it cannot be read
     """
-    with connected(root) as connection:
-        path = '/'.join(connection.execute(_PATH).fetchone())
-    states = [_STATES.get(state) for *_, state in _shard_ranges(root, path)]
-    # sharded, its rows' old database is gone and the new one's name tells
-    return Shards(_is_alone(root) and '_' in root.stem, tuple(states))
+    broker = ContainerBroker(str(root))
+    states = [each.state_text for each in broker.get_shard_ranges()]
+    return Shards(broker.get_db_state() == SHARDED, tuple(states))
 
 
 def parts(
@@ -166,8 +158,7 @@ def layout_of(cluster: Cluster, account: str, container: str) -> Layout:
     """
     record = None
     for root in databases(cluster, account, container)[:1]:
-        with connected(root) as connection:
-            (text,) = connection.execute(_METADATA).fetchone()
+        (text,) = _read(root, _METADATA)
         record, _ = json.loads(text or '{}').get(_RECORD, (None, None))
     if not record:
         raise BenchError(f'{account}/{container} is not sharded')
@@ -186,13 +177,18 @@ def connected(
 ) -> Iterator[sqlite3.Connection]:
     """Give a connection to a database, without implicit transactions.
 
+    Swift's brokers would merge pending rows, or quarantine a database that is
+    being replicated.
+
     :raises BenchError: if the database cannot be read or written
     """
     uri = f'{database.as_uri()}?mode={"rw" if writes else "ro"}'
     try:
         with contextlib.closing(
             sqlite3.connect(
-                uri, uri=True, timeout=_PATIENCE_SECONDS, isolation_level=None
+                *(uri, _LOCK_TIMEOUT_SECONDS),
+                uri=True,
+                isolation_level=None,
             )
         ) as connection:
             yield connection
@@ -200,49 +196,19 @@ def connected(
         raise BenchError(f'{database} cannot be used: {err}') from err
 
 
+def _read(database: Path, query: str) -> tuple:
+    with connected(database) as connection:
+        return connection.execute(query).fetchone()
+
+
 def _ranges(cluster: Cluster, account: str, container: str) -> list[Part]:
-    roots = databases(cluster, account, container)
-    path = f'{account}/{container}'
-    found = _shard_ranges(roots[0], path) if roots else []
-    if not found or any(state != _ACTIVE for *_, state in found):
-        raise BenchError(f'{path} is not sharded natively')
-    return [Part(*name.split('/', 1), upper) for name, upper, _ in found]
-
-
-def _shard_ranges(root: Path, path: str) -> list[tuple[str, str, int]]:
-    """Return ``(name, upper, state)`` of each range but the root's own."""
-    with connected(root) as connection:
-        rows = connection.execute(_RANGES).fetchall()
-    return [row for row in rows if row[0] != path]
-
-
-def _folders(cluster: Cluster, account: str, container: str) -> list[Path]:
-    digest = _hash_path(cluster, account, container)
-    partition = int(digest[:8], 16) >> (32 - PART_POWER)
-    below = f'containers/{partition}/{digest[-3:]}/{digest}'
-    return sorted(cluster.devices_path.glob(f'*/*/{below}'))
-
-
-def _hash_path(cluster: Cluster, account: str, container: str) -> str:
-    """Return the hash that a cluster stores a container under."""
-    conf = configparser.RawConfigParser()
-    conf.read(cluster.path / 'etc' / 'swift.conf')
-    salt = conf['swift-hash']
-    text = (
-        f'{salt["swift_hash_path_prefix"]}/{account}/{container}'
-        f'{salt["swift_hash_path_suffix"]}'
-    )
-    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    return folder.glob(f'{folder.name}*.db')
-
-
-def _is_alone(database: Path) -> bool:
-    return len(list(_files(database.parent))) == 1
-
-
-def _newest(folder: Path) -> Path:
-    # a sharded container's is called HASH_EPOCH.db, and outlives HASH.db
-    return max(_files(folder), key=lambda path: path.stem)
+    found = [
+        each
+        for root in databases(cluster, account, container)[:1]
+        for each in ContainerBroker(str(root)).get_shard_ranges()
+    ]
+    if not found or any(each.state != ShardRange.ACTIVE for each in found):
+        raise BenchError(f'{account}/{container} is not sharded natively')
+    return [
+        Part(each.account, each.container, each.upper_str) for each in found
+    ]

@@ -14,8 +14,8 @@ class Interrupted(BaseException):
     Not an :class:`Exception`, so that nothing takes it for a failure.
 
     :param signal_number: what told it; SIGINT if None
-    :param outcome: of the load that it broke off (a
-                    :class:`shardmw.bench.load.Outcome`), if there was one
+    :param outcome: of the load that it broke off, if there was one: see
+                    :class:`shardmw.bench.load.outcome.Outcome`
     """
 
     def __init__(

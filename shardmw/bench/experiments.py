@@ -2,17 +2,18 @@
 """The description of a result of any command. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shardmw.bench import compare, ratelimit, scenarios, workloads
-from shardmw.bench.compare import report as comparisons
 from shardmw.bench.errors import BenchError
 from shardmw.bench.options import Parsed
 from shardmw.bench.parameters import Option, Parameters
-from shardmw.bench.plot import Plot
-from shardmw.bench.ratelimit import report as rates
-from shardmw.bench.ratelimit.parameters import Parameters as RateParameters
-from shardmw.bench.results import Result
+from shardmw.bench.plots import runs as runplots
+from shardmw.bench.plots.plot import Plot
+from shardmw.bench.ratelimit.experiments import EXPERIMENTS
+from shardmw.bench.results.folder import Result
+from shardmw.bench.results.runs import runs_of
+from shardmw.bench.scenarios import Scenario
 from shardmw.bench.scenarios import scenarios as all_scenarios
 from shardmw.bench.tables import Table
 from shardmw.bench.workloads import report as works
@@ -40,7 +41,7 @@ class Description:
 
 
 def describe(result: Result) -> Description:
-    """Tables, plots and words of a result.
+    """Return tables, plots and words of a result.
 
     :raises BenchError: if this version knows no such command or experiment
     """
@@ -54,17 +55,18 @@ def describe(result: Result) -> Description:
 
 
 def title(result: Result) -> str:
-    """What a result is called."""
+    """Return the title of a result."""
     command = {
         scenarios.COMMAND: '',
         workloads.COMMAND: '',
     }.get(result.command, result.command)
     words = ' '.join(filter(None, (command, result.experiment)))
-    return f'{words} ({result.name})' if result.name else words
+    also = ', '.join(filter(None, (result.name, result.time)))
+    return f'{words} ({also})' if also else words
 
 
 def in_order(results: Iterable[Result]) -> list[Result]:
-    """Results in the order in which a report has them."""
+    """Return results in the order of a report."""
     order = [
         (command, experiment)
         for command, (experiments, _) in _KNOWN.items()
@@ -72,7 +74,7 @@ def in_order(results: Iterable[Result]) -> list[Result]:
     ]
     places = {each: place for place, each in enumerate(order)}
     return sorted(
-        sorted(results, key=lambda each: each.name),
+        sorted(results, key=lambda each: (each.name, each.time)),
         key=lambda each: places.get(
             (each.command, each.experiment), len(places)
         ),
@@ -80,7 +82,7 @@ def in_order(results: Iterable[Result]) -> list[Result]:
 
 
 def parameter_texts(parameters: Parameters) -> list[tuple[str, str]]:
-    """Parameters as one would type them; those that say nothing are left."""
+    """Return parameters as typed, without those that are off or empty."""
     texts = []
     for name, (_, option) in type(parameters).options().items():
         value = getattr(parameters, name)
@@ -99,66 +101,47 @@ def _typed(option: Option, value: object) -> str:
 
 
 def _scenario(result: Result) -> Description:
-    module = all_scenarios()[result.experiment]
-    parameters = module.Parameters.from_json(result.parameters)
-    tables = module.tables(parameters, result.figures)
+    return _described(result, all_scenarios()[result.experiment])
+
+
+def _described(result: Result, scenario: Scenario) -> Description:
+    parameters = scenario.parameters.from_json(result.parameters)
+    tables = scenario.tables(parameters, result.figures)
     return Description(
         title(result),
-        module.SUMMARY,
-        module.PUBLISHED,
+        scenario.summary,
+        scenario.published,
         parameter_texts(parameters),
         tables,
-        module.plots(parameters, result.figures),
+        scenario.plots(parameters, result.figures),
         tables[:1],
     )
 
 
-def _comparison(result: Result) -> Description:
-    return _of_work(
-        result,
-        comparisons.tables(result.figures),
-        comparisons.brief(result.figures),
-    )
-
-
-def _workload(result: Result) -> Description:
-    tables = works.tables(result.figures)
-    return _of_work(result, tables, tables[:1])
-
-
-def _of_work(
-    result: Result, tables: list[Table], brief: list[Table]
-) -> Description:
+def _of_work(result: Result) -> Description:
     work = WORKS[result.experiment]
+    tables = works.tables(result.figures)
+    is_comparison = result.command == compare.COMMAND
     return Description(
         title(result),
         work.summary,
         '',
         parameter_texts(work.parameters.from_json(result.parameters)),
         tables,
-        works.plots(result.words, result.figures),
-        brief,
+        runplots.all_of(runs_of(result.figures), result.words),
+        works.brief(result.figures) if is_comparison else tables[:2],
     )
 
 
 def _rates(result: Result) -> Description:
-    parameters = RateParameters.from_json(result.parameters)
-    tables = rates.tables(result)
-    return Description(
-        title(result),
-        rates.SUMMARIES[result.experiment],
-        '',
-        parameter_texts(parameters),
-        tables,
-        [],
-        tables,
-    )
+    described = _described(result, EXPERIMENTS[result.experiment])
+    return replace(described, brief=described.tables)
 
 
 #: Of each command: its experiments, and who describes them.
 _KNOWN = {
     scenarios.COMMAND: (lambda: scenarios.NAMES, _scenario),
-    compare.COMMAND: (lambda: tuple(WORKS), _comparison),
-    workloads.COMMAND: (lambda: tuple(WORKS), _workload),
-    ratelimit.COMMAND: (lambda: tuple(rates.MODULES), _rates),
+    compare.COMMAND: (lambda: tuple(WORKS), _of_work),
+    workloads.COMMAND: (lambda: tuple(WORKS), _of_work),
+    ratelimit.COMMAND: (lambda: tuple(EXPERIMENTS), _rates),
 }

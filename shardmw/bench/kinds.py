@@ -26,7 +26,7 @@ class Kind:
 
     @property
     def label(self) -> str:
-        """What tables and plots call it."""
+        """Return the name in tables and plots."""
         if self.layout == _SHARDED:
             depth = f', depth {self.depth}' if self.depth else ''
             return f'N = {self.parts}{depth}'
@@ -44,7 +44,7 @@ class Kind:
 
     @property
     def shards(self) -> int | None:
-        """As the header says it; None without this filter's shards."""
+        """Return the shards of this filter; None if it has none."""
         return self.parts if self.layout == _SHARDED else None
 
     @property
@@ -59,12 +59,12 @@ class Kind:
         return [replace(self, depth=depth) for depth in depths]
 
     def as_json(self) -> dict[str, object]:
-        """What :meth:`from_json` takes."""
+        """Return what :meth:`from_json` takes."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: Mapping[str, object]) -> 'Kind':
-        """The kind that :meth:`as_json` gave."""
+        """Return the kind that :meth:`as_json` gave."""
         return cls(**values)
 
 
@@ -75,10 +75,10 @@ DISK = Kind(_DISK)
 
 
 def native(ranges: int) -> Kind:
-    """A container that Swift's container-sharder split."""
+    """Return a kind that Swift's container-sharder splits."""
     return Kind(_NATIVE, ranges)
 
 
 def sharded(shards: int) -> Kind:
-    """A container that this filter spreads over so many."""
+    """Return a kind that this filter spreads over so many shards."""
     return Kind(_SHARDED, shards)

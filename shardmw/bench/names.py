@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
-from shardmw.bench.chance import shuffling_step
+from shardmw.bench.load.chance import shuffling_step
 from shardmw.placement import shard_of
 
 _DIGITS = 10
@@ -42,7 +42,7 @@ class Names(Protocol):
 class FlatNames:
     """``o0000000000``, ``o0000000001`` and so on.
 
-    As :class:`shardmw.bench.sources.Uploads` gives them.
+    As :class:`shardmw.bench.load.sources.Uploads` gives them.
 
     :param prefix: what all begin with
     """
@@ -143,7 +143,7 @@ class ScatteredNames:
 def in_turns(
     names: Names, within: range, shards: int, depth: int = 0
 ) -> Sequence[int]:
-    """Indexes of names as an unordered listing has them: shard after shard.
+    """Return indexes of names shard after shard, as an unordered listing.
 
     Takes seconds for a million, and so it is remembered.
 

@@ -131,8 +131,6 @@ PAGE = click.IntRange(1, _LONGEST_PAGE)
 PAGES = counts_to(_LONGEST_PAGE)
 PROCESSES = click.IntRange(1, _MOST_PROCESSES)
 WORKERS = click.IntRange(0, _MOST_PROCESSES)
-#: Of a container, as it is by default.
-SHARD_COUNT = click.IntRange(1, MOST_SHARDS)
 RANGES = click.IntRange(0, MOST_SHARDS)
 CONTAINER = Checked('name', _parse_container)
 COUNT = Parsed('count', parse_count, lambda count: f'{count:d}')
@@ -149,8 +147,24 @@ SIZE_MIX = Checked('size', parse_size_mix)
 WORD = Checked('word', _parse_word)
 
 
+#: Where the context of a command says if it replaces earlier results.
+REPLACING = 'shardmw.bench.replacing'
+
+
 def output_option(command: Callable) -> Callable:
-    """Where results go: ``output``."""
+    """Add ``--output``, the folder for results, and ``--replace``."""
+
+    def note(context: click.Context, _: click.Parameter, value: bool) -> None:
+        context.meta[REPLACING] = value
+
+    command = click.option(
+        '--replace',
+        is_flag=True,
+        expose_value=False,
+        callback=note,
+        help='Replace earlier results in the folder. Without it, the names '
+        'of further results end with the time.',
+    )(command)
     return click.option(
         '--output',
         type=click.Path(file_okay=False, path_type=Path),

@@ -44,7 +44,7 @@ class Option(NamedTuple):
 def option(
     default: object, kind: object, text: str, *flags: str, **also: object
 ) -> Any:
-    """A field of parameters that is an option, too.
+    """Return a dataclass field that is an option, too.
 
     :param also: further fields of :class:`Option`
     """
@@ -77,7 +77,7 @@ class Parameters:
     """The base of all parameters: JSON, and the options."""
 
     def as_json(self) -> dict[str, object]:
-        """What :meth:`from_json` takes."""
+        """Return what :meth:`from_json` takes."""
         return dataclasses.asdict(self)
 
     def check(self) -> None:
@@ -91,7 +91,7 @@ class Parameters:
 
     @classmethod
     def from_json(cls, values: Mapping[str, object]) -> 'Parameters':
-        """The parameters that :meth:`as_json` gave; what's unknown is left."""
+        """Return the parameters that :meth:`as_json` gave."""
         known = {each.name for each in dataclasses.fields(cls)}
         return cls(
             **{
@@ -103,7 +103,7 @@ class Parameters:
 
     @classmethod
     def options(cls) -> dict[str, tuple[object, Option]]:
-        """``{field: (default, option)}`` of the fields that are options."""
+        """Return ``{field: (default, option)}`` of fields with options."""
         found = {}
         for each in dataclasses.fields(cls):
             if _OPTION in each.metadata:

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """``shardmw-bench plan``: how many shards to choose."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 
 import click
 from rich.text import Text
 
 from shardmw.bench.options import COUNT, RATE
 from shardmw.bench.planning import (
+    NATIVE,
     NATIVE_RATIOS,
     PAGES,
+    PLAIN,
+    SHARDED,
     Bounds,
     Costs,
     Needs,
@@ -24,16 +27,29 @@ from shardmw.bench.tables import Table, figure, number, plain
 _BOUNDS = Bounds()
 _SERVERS = Servers()
 _POSITIVE = click.IntRange(min=1)
-SECONDS_OF_HOUR = 3600
+_HOUR = 3600
 _BYTE_STEPS = ('B', 'KB', 'MB', 'GB', 'TB', 'PB', 'EB')
 
 _NOTES = (
-    'Writes: what the shards may take at the limit of each, and how much of '
-    'it is wanted. Rows a second: one client, page after page, on servers '
-    'that have nothing else to do. Both are reckoned from processor time '
-    'that was measured on a small machine; disks are left out. '
-    'doc/scaling.md says how.',
+    '*Objects in one*: in the shard that gets most by chance. *Writes/s*: '
+    'what all shards together may take, at --limit each; *wanted*: the share '
+    'of it that --puts is. *Rows/s by 10,000*: the rate at which one client '
+    'lists, in pages of that size, on servers without other work; *of '
+    'plain*: the ratio to a plain container, for each page size. *Native*: '
+    "Swift's own container sharding. All of it is computed from processor "
+    'time that was measured on a small machine, without disks; '
+    'doc/scaling.md explains the formulas.',
 )
+
+
+def _option(name: str, kind: object, text: str, default: object = None):
+    return click.option(
+        f'--{name}',
+        type=kind,
+        default=default,
+        show_default=default is not None,
+        help=text,
+    )
 
 
 @click.command()
@@ -41,75 +57,51 @@ _NOTES = (
     '--objects',
     type=COUNT,
     required=True,
-    help='How many the container is to hold in the end, such as 10e9.',
+    help='Objects that are to be stored in the end, such as 10e9.',
 )
 @click.option(
-    '--puts',
-    type=RATE,
-    required=True,
-    help='How many writes a second it is to take at the most.',
+    '--puts', type=RATE, required=True, help='The highest rate of writes/s.'
 )
-@click.option(
-    '--directories',
-    type=COUNT,
-    help='Over how many directories they are spread: says if sharding by '
-    'directory does.',
+@_option(
+    'directories',
+    COUNT,
+    'Directories that the objects are spread over: says if there are enough '
+    'to shard by directory.',
 )
-@click.option(
-    '--limit',
-    type=RATE,
-    default=f'{_BOUNDS.puts_per_second:g}',
-    show_default=True,
-    help='Writes a second that one backing container may take.',
+@_option(
+    'limit',
+    RATE,
+    'Writes/s that one shard may take: container_ratelimit_SIZE.',
+    f'{_BOUNDS.puts_per_second:g}',
 )
-@click.option(
-    '--rows',
-    type=COUNT,
-    default=str(_BOUNDS.advised_rows),
-    show_default=True,
-    help='Objects that one backing container should hold.',
+@_option(
+    'rows',
+    COUNT,
+    'Objects that one shard should hold.',
+    str(_BOUNDS.advised_rows),
 )
-@click.option(
-    '--max-shards',
-    type=_POSITIVE,
-    default=_BOUNDS.most_shards,
-    show_default=True,
-    help="The filter's option max_shards.",
+@_option(
+    'max-shards',
+    _POSITIVE,
+    "The filter's option max_shards.",
+    _BOUNDS.most_shards,
 )
-@click.option(
-    '--fanout',
-    type=_POSITIVE,
-    default=_SERVERS.fanout,
-    show_default=True,
-    help="The filter's option fanout_concurrency.",
+@_option(
+    'fanout',
+    _POSITIVE,
+    "The filter's option fanout_concurrency.",
+    _SERVERS.fanout,
 )
-@click.option(
-    '--replicas',
-    type=_POSITIVE,
-    default=_SERVERS.replicas,
-    show_default=True,
-    help='Of objects and of container databases.',
+@_option(
+    'replicas',
+    _POSITIVE,
+    'Of objects and of container databases.',
+    _SERVERS.replicas,
 )
-@click.option(
-    '--proxy-cores',
-    type=_POSITIVE,
-    help='Processor cores of all proxies together.',
-)
-@click.option(
-    '--object-cores',
-    type=_POSITIVE,
-    help='The same of all object servers.',
-)
-@click.option(
-    '--container-cores',
-    type=_POSITIVE,
-    help='The same of all container servers.',
-)
-@click.option(
-    '--container-disks',
-    type=_POSITIVE,
-    help='Disks that have container databases.',
-)
+@_option('proxy-cores', _POSITIVE, 'Processor cores of all proxies together.')
+@_option('object-cores', _POSITIVE, 'Those of all object servers.')
+@_option('container-cores', _POSITIVE, 'Those of all container servers.')
+@_option('container-disks', _POSITIVE, 'Disks with container databases.')
 def plan(
     objects: int,
     puts: float,
@@ -119,12 +111,12 @@ def plan(
     max_shards: int,
     **servers: int | None,
 ) -> None:
-    """Reckon how many shards a container should have.
+    """Compute how many shards a container should have; at once.
 
     \b
     shardmw-bench plan --objects 10e9 --puts 20000
 
-    What of the servers is not given does not limit anything.
+    Servers that are not given limit nothing.
     """
     bounds = Bounds(
         puts_per_second=limit,
@@ -136,10 +128,10 @@ def plan(
     advice = make_plan(needs, bounds, Costs(), Servers(**servers))
     screen = Screen()
     screen.heading(
-        f'{number(objects)} objects, {figure(puts)} writes a second: '
-        f'{number(advice.advised)} shards'
+        f'{number(objects)} objects, {figure(puts)} writes/s: '
+        f'{recommendation(advice)}'
     )
-    for line in (*_reasons(advice, bounds), *_prospects(advice, needs)):
+    for line in _reasons(advice, bounds):
         screen.line(line)
     screen.table(_shards_table(advice))
     screen.table(_servers_table(advice, Servers(**servers)))
@@ -152,31 +144,66 @@ def plan(
 COMMANDS = {'plan': plan}
 
 
-def _reasons(advice: Plan, bounds: Bounds) -> Sequence[str]:
-    return (
-        f'Writes want {number(advice.for_puts)}: {plain(bounds.headroom)} '
-        f'times their rate, at {plain(bounds.puts_per_second)} a second '
-        'for each.',
-        f'Objects want {number(advice.for_rows)}: '
-        f'{number(bounds.advised_rows)} in each.',
-        f'Fewer than {number(advice.least)} would not do; a container may '
-        f'have {number(bounds.most_shards)}.',
-    )
+def recommendation(advice: Plan) -> str:
+    """Return the recommendation in a few words. Pure."""
+    if advice.kind == PLAIN:
+        return 'a plain container'
+    if advice.kind == NATIVE:
+        return "a plain container with Swift's native sharding"
+    shards = f'{number(advice.shards)} shards'
+    if advice.containers == 1:
+        return shards
+    return f'{number(advice.containers)} containers of {shards} each'
 
 
-def _prospects(advice: Plan, needs: Needs) -> list[str]:
-    (chosen,) = (x for x in advice.outlooks if x.shards == advice.advised)
-    page = max(PAGES)
-    hours = needs.objects / chosen.rows_per_second[page] / SECONDS_OF_HOUR
-    lines = [
-        f'A listing of all takes {figure(hours)} hours, in pages of '
-        f'{number(page)}, one after another.'
-    ]
-    if chosen.disks_in_use is not None:
-        lines.append(
-            f'Its databases lie on {figure(chosen.disks_in_use)} disks.'
+def _reasons(advice: Plan, bounds: Bounds) -> Iterator[str]:
+    """Yield sentences that explain the recommendation."""
+    rate = plain(bounds.puts_per_second)
+    if advice.kind == PLAIN:
+        yield (
+            f'One container takes {rate} writes/s (--limit) and holds '
+            f'{number(bounds.advised_rows)} objects (--rows).'
         )
-    return lines
+        return
+    if advice.kind == NATIVE:
+        yield (
+            f'One container takes {rate} writes/s (--limit). Native sharding '
+            'splits its database as it grows, and its listings cost about '
+            'what those of a plain container cost.'
+        )
+        return
+    if advice.containers > 1:
+        yield (
+            f'One container may have {number(bounds.most_shards)} shards '
+            '(--max-shards), which are too few: the application has to '
+            f'spread the objects over {number(advice.containers)} '
+            'containers. All figures below are those of one of them.'
+        )
+    yield (
+        f'Its writes need {number(advice.for_puts)} shards: '
+        f'{figure(advice.needs.puts_per_second)} writes/s, times a headroom '
+        f'of {plain(bounds.headroom)} for peaks and growth, at {rate} for '
+        'each shard (--limit).'
+    )
+    yield (
+        f'Its objects need {number(advice.for_rows)} shards: '
+        f'{number(advice.needs.objects)} objects, at '
+        f'{number(bounds.advised_rows)} for each shard (--rows).'
+    )
+    yield (
+        'Recommended is the next power of two, up to --max-shards. At least '
+        f'{number(advice.least)} are necessary: without headroom, and with '
+        f'{number(bounds.most_rows)} objects for each shard.'
+    )
+    page = max(PAGES)
+    hours = advice.needs.objects / advice.chosen.rows_per_second[page] / _HOUR
+    yield (
+        f'A listing of the whole container takes {figure(hours)} hours, in '
+        f'pages of {number(page)}, one after another.'
+    )
+    if advice.chosen.disks_in_use is not None:
+        disks = figure(advice.chosen.disks_in_use)
+        yield f'Its databases lie on {disks} disks.'
 
 
 def _shards_table(advice: Plan) -> Table:
@@ -185,15 +212,15 @@ def _shards_table(advice: Plan) -> Table:
         'How many shards',
         (
             *('shards', 'objects in one', 'its database', 'all databases'),
-            *('writes /s', 'wanted'),
+            *('writes/s', 'wanted'),
             *(f'rows/s by {number(page)}' for page in PAGES),
             'of plain',
         ),
         [
-            *(_shards_row(each, advice.advised) for each in advice.outlooks),
-            _other_row('plain', rates, dict.fromkeys(PAGES, 1.0)),
+            *(_shards_row(each, advice) for each in advice.outlooks),
+            _other_row(PLAIN, rates, dict.fromkeys(PAGES, 1.0)),
             _other_row(
-                'native',
+                NATIVE,
                 {page: rates[page] * NATIVE_RATIOS[page] for page in PAGES},
                 NATIVE_RATIOS,
             ),
@@ -202,8 +229,9 @@ def _shards_table(advice: Plan) -> Table:
     )
 
 
-def _shards_row(each: Outlook, advised: int) -> tuple[str, ...]:
-    mark = ' ←' if each.shards == advised else ''
+def _shards_row(each: Outlook, advice: Plan) -> tuple[str, ...]:
+    is_chosen = advice.kind == SHARDED and each.shards == advice.shards
+    mark = ' ←' if is_chosen else ''
     return (
         f'{number(each.shards)}{mark}',
         figure(each.rows_of_fullest),
@@ -229,23 +257,18 @@ def _ratios(ratios: Iterable[float]) -> str:
 
 
 def _servers_table(advice: Plan, servers: Servers) -> Table:
-    have = {
-        'proxy': servers.proxy_cores,
-        'object': servers.object_cores,
-        'container': servers.container_cores,
-    }
     return Table(
-        'Busy cores',
-        ('servers', 'by the writes', 'there are'),
+        'Cores that all writes keep busy',
+        ('servers', 'busy', 'available'),
         [
-            (kind, figure(busy), number(have[kind]))
+            (kind, figure(busy), number(servers.cores[kind]))
             for kind, busy in advice.cores.items()
         ],
     )
 
 
 def size_text(size: float) -> str:
-    """Bytes in a unit that fits, such as ``1.8 GB``. Pure."""
+    """Return bytes in a unit that fits, such as ``1.8 GB``. Pure."""
     step = 0
     while size >= 1000 and step < len(_BYTE_STEPS) - 1:
         size /= 1000

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a container of N shards takes, and what its listings cost: a model.
+"""A model of how many shards a container needs and what its listings cost.
 
-Pure: numbers in, numbers out. It counts requests and rows, and multiplies
-them by processor time that was measured on a small cluster; see
-``doc/scaling.md``. What it leaves out, such as the time that disks take, is
-said there, too.
+Pure. It counts requests and rows, and multiplies them by processor time that
+was measured on a small cluster. ``doc/scaling.md`` explains the formulas and
+what they leave out, such as the time of disks.
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import NamedTuple
 
 from shardmw.admin.advice import (
     ROWS_PER_SHARD,
@@ -22,89 +21,89 @@ from shardmw.listing.merge import first_share
 MICROSECONDS = 1_000_000
 PAGES = (10_000, 1_000, 100)
 
-#: From which share of a plain container's listing rate on pages are said to
-#: be slow.
+#: Pages with less of a plain container's listing rate are called slow.
 SLOW_RATIO = 0.5
 
-#: What fewer shards must bring to listings to be spoken of.
+#: Fewer shards are mentioned if they list so many times as fast.
 WORTHWHILE_GAIN = 1.5
 
-#: What Swift's native sharding reads of a plain container's rate, measured
-#: with 8 ranges of 125,000 rows.
+#: The listing rate of Swift's native sharding to that of a plain container,
+#: measured with 8 ranges of 125,000 rows.
 NATIVE_RATIOS = MappingProxyType({10_000: 0.94, 1_000: 0.87, 100: 0.93})
 
+PLAIN, NATIVE, SHARDED = 'plain', 'native', 'sharded'
 
-@dataclass(frozen=True)
-class Costs:
+
+class Costs(NamedTuple):
     """Processor time of Swift's processes, in microseconds.
 
-    Measured on the embedded Swift, all of it on one machine of two cores, as
-    the scheduler's own count of each process; the least of some rounds each.
-    Those of listings are what the scenario ``listing-cost`` fits, with
+    Measured on the embedded Swift on one machine of two cores, as the
+    scheduler's own count of each process; the least of some rounds. The
+    scenario ``listing-cost`` fits those of listings, with
     ``shardmw-listings`` in the pipeline: containers of 1,000,000 rows, plain
     and of 4, 32 and 128 shards, in pages of 10,000, 1,000 and 100.
-
-    :param proxy_put_us: of a proxy for a PUT of 1 byte with one replica, by
-                         16 clients; a plain and a sharded container differ
-                         by less than the runs do
-    :param proxy_replica_put_us: of a proxy for each further replica: half of
-                                 what three cost more than one
-    :param object_put_us: of an object server for each replica of such a PUT
-    :param container_put_us: of a container server for each replica of its row
-    :param proxy_page_us: of a proxy for a page of a plain container, besides
-                          its rows
-    :param proxy_row_us: of a proxy for each row of such a page
-    :param proxy_merged_page_us: of a proxy for a page of a sharded container,
-                                 besides shards and rows
-    :param proxy_shard_us: of a proxy for asking one shard, or the root
-    :param proxy_merged_row_us: of a proxy for each row that a shard gives
-    :param container_page_us: of a container server for each request for a
-                              listing, besides its rows
-    :param container_row_us: of a container server for each row
-    :param row_bytes: of a container database with 4,000,000 rows, whose names
-                      have 39 characters
     """
 
+    #: a PUT of 1 byte with one replica, by 16 clients: of the proxy, of the
+    #: proxy for each further replica, of an object server and of a container
+    #: server for each replica
     proxy_put_us: float = 3_200
     proxy_replica_put_us: float = 830
     object_put_us: float = 3_000
     container_put_us: float = 1_150
+
+    #: of the proxy for a page of a plain container, and for each of its rows
     proxy_page_us: float = 2_863
     proxy_row_us: float = 11.1
+
+    #: of the proxy for a page of a sharded container, for each request to a
+    #: shard or the root, and for each row that a shard returns
     proxy_merged_page_us: float = 2_942
     proxy_shard_us: float = 388
     proxy_merged_row_us: float = 1.12
+
+    #: of a container server for each request for a listing, and for each row
     container_page_us: float = 1_547
     container_row_us: float = 13.1
+
+    #: bytes of a row, whose name has 39 characters
     row_bytes: float = 183
 
 
-@dataclass(frozen=True)
-class Needs:
-    """What a container is to hold and take.
+class Needs(NamedTuple):
+    """What is to be stored.
 
-    :param objects: how many, in the end
-    :param puts_per_second: the most that are to be taken
-    :param directories: over how many directories both are spread evenly, to
-                        weigh sharding by directory; None to leave that out
+    :param objects: how many in the end
+    :param puts_per_second: the highest rate of writes
+    :param directories: how many directories both are spread over evenly, to
+                        check sharding by directory; None to leave that out
     """
 
     objects: int
     puts_per_second: float
     directories: int | None = None
 
+    def shared_by(self, containers: int) -> 'Needs':
+        """Return the needs of each of several containers."""
+        directories = self.directories
+        if directories is not None:
+            directories = math.ceil(directories / containers)
+        return Needs(
+            math.ceil(self.objects / containers),
+            self.puts_per_second / containers,
+            directories,
+        )
 
-@dataclass(frozen=True)
-class Bounds:
-    """What one backing container is given.
 
-    :param puts_per_second: the most that it may take, as the option
-                            ``container_ratelimit_SIZE`` has it
-    :param headroom: how many times the wanted rate the shards are to take
-    :param advised_rows: rows that a database is at its best with; Swift's
-                         own sharder splits one that has more
-    :param most_rows: up to so many the cost of a row was measured: it costs
-                      about as much to put, and twice as much to list
+class Bounds(NamedTuple):
+    """Bounds of one backing container, and of the number of them.
+
+    :param puts_per_second: the option ``container_ratelimit_SIZE``
+    :param headroom: the shards take the wanted rate so many times
+    :param advised_rows: Swift's own sharder splits a database with more rows
+    :param most_rows: the most rows that the costs were measured with: such a
+                      row costs about as much to put, and twice as much to
+                      list
     :param most_shards: the filter's option ``max_shards``
     """
 
@@ -115,17 +114,16 @@ class Bounds:
     most_shards: int = 1024
 
 
-@dataclass(frozen=True)
-class Servers:
-    """A cluster; what is None is not known, and does not limit anything.
+class Servers(NamedTuple):
+    """A cluster; None is unknown and limits nothing.
 
     :param replicas: of objects and of container databases alike
     :param proxy_cores: processor cores of all proxies together
     :param object_cores: of all object servers
     :param container_cores: of all container servers
     :param container_disks: that databases are spread over
-    :param fanout: requests to shards at a time, the filter's option
-                   ``fanout_concurrency``
+    :param fanout: the filter's option ``fanout_concurrency``: concurrent
+                   requests to shards
     """
 
     replicas: int = 3
@@ -135,16 +133,24 @@ class Servers:
     container_disks: int | None = None
     fanout: int = 4
 
+    @property
+    def cores(self) -> dict[str, int | None]:
+        """Return the cores by the kind of server."""
+        return {
+            'proxy': self.proxy_cores,
+            'object': self.object_cores,
+            'container': self.container_cores,
+        }
 
-@dataclass(frozen=True)
-class Work:
+
+class Work(NamedTuple):
     """What a page of a listing takes.
 
     :param requests: to container servers
-    :param rows: that these give
+    :param rows: that they return
     :param proxy_us: processor time of the proxy
     :param container_us: of the container servers together
-    :param is_fanned_out: whether they work at the same time
+    :param is_fanned_out: True if they work at the same time
     """
 
     requests: int
@@ -154,18 +160,17 @@ class Work:
     is_fanned_out: bool
 
 
-@dataclass(frozen=True)
-class Outlook:
+class Outlook(NamedTuple):
     """What to expect of a container of so many shards.
 
     :param rows_of_fullest: in the shard that got most by chance
     :param database_bytes: of one shard
-    :param all_bytes: of all of them, with their replicas
-    :param puts_per_second: what all of them may take
-    :param used_share: how much of that is wanted
+    :param all_bytes: of all databases, with their replicas
+    :param puts_per_second: what all shards together may take
+    :param used_share: the share of that which is wanted
     :param rows_per_second: of one client's listing, by the rows of a page
-    :param ratios: the same by what a plain container gives
-    :param disks_in_use: how many disks have one of the databases or more
+    :param ratios: the same divided by that of a plain container
+    :param disks_in_use: how many disks have at least one of the databases
     """
 
     shards: int
@@ -179,61 +184,84 @@ class Outlook:
     disks_in_use: float | None
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The advice.
+class Plan(NamedTuple):
+    """The recommendation.
 
-    :param advised: how many shards
-    :param for_puts: how many the rate wants
-    :param for_rows: how many the objects want, to be ``advised_rows`` each
-    :param least: fewer would not do: the rate without headroom, and no more
-                  than ``most_rows`` each
-    :param cores: that writes keep busy, by the kind of server
-    :param outlooks: of the advised number and others around it
+    :param kind: :data:`PLAIN`, :data:`NATIVE` or :data:`SHARDED`
+    :param containers: how many containers; several if one may not have as
+                       many shards as are needed
+    :param needs: of each container
+    :param shards: of each container; if it is not sharded, how many the
+                   table of outlooks has as an alternative
+    :param for_puts: how many shards the writes need, with headroom
+    :param for_rows: how many shards the objects need
+    :param least: the fewest shards that suffice: without headroom, and with
+                  ``most_rows`` each
+    :param cores: that all writes keep busy, by the kind of server
+    :param outlooks: of one container with this and other numbers of shards
     :param plain_rows_per_second: one client's listing of a plain container
-    :param warnings: what else to know, a sentence each
+    :param warnings: a sentence each
     """
 
-    advised: int
+    kind: str
+    containers: int
+    needs: Needs
+    shards: int
     for_puts: int
     for_rows: int
     least: int
     cores: Mapping[str, float]
     outlooks: tuple[Outlook, ...]
     plain_rows_per_second: Mapping[int, float]
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def chosen(self) -> Outlook:
+        """Return the outlook of the recommended number of shards."""
+        return next(x for x in self.outlooks if x.shards == self.shards)
 
 
 def shards_for_puts(puts_per_second: float, bounds: Bounds) -> int:
-    """How many shards take so many writes a second, without headroom."""
+    """Return how many shards take so many writes, without headroom."""
     return max(1, math.ceil(puts_per_second / bounds.puts_per_second))
 
 
 def least_shards(needs: Needs, bounds: Bounds) -> int:
-    """How many shards there must be: none is written or filled too much."""
+    """Return the fewest shards that suffice."""
     return max(
         shards_for_puts(needs.puts_per_second, bounds),
         shards_for_rows(needs.objects, bounds.most_rows),
     )
 
 
-def advised_shards(needs: Needs, bounds: Bounds) -> int:
-    """How many shards to choose: a power of two, if the options allow it.
-
-    With headroom for the writes, and databases of a size that Swift itself
-    would not split; but no more than a container may have, unless fewer
-    would not do.
-    """
-    wanted = max(
+def wanted_shards(needs: Needs, bounds: Bounds) -> tuple[int, int]:
+    """Return how many shards the writes and how many the objects need."""
+    return (
         shards_for_puts(needs.puts_per_second * bounds.headroom, bounds),
         shards_for_rows(needs.objects, bounds.advised_rows),
     )
-    most = min(power_of_two(wanted), bounds.most_shards)
-    return max(most, least_shards(needs, bounds))
+
+
+def containers_for(needs: Needs, bounds: Bounds) -> int:
+    """Return how many containers it takes at least."""
+    count = math.ceil(least_shards(needs, bounds) / bounds.most_shards)
+    while least_shards(needs.shared_by(count), bounds) > bounds.most_shards:
+        count += 1
+    return count
+
+
+def advised_shards(needs: Needs, bounds: Bounds) -> int:
+    """Return how many shards one container should have.
+
+    That is a power of two with headroom for the writes, in which no database
+    is larger than advised; or as many as a container may have.
+    """
+    wanted = power_of_two(max(wanted_shards(needs, bounds)))
+    return min(wanted, bounds.most_shards)
 
 
 def rows_of_fullest(objects: int, shards: int) -> float:
-    """Rows of the shard that chance gives most: balls in bins."""
+    """Return the rows of the shard with most by chance: balls in bins."""
     mean = objects / shards
     return min(objects, mean + math.sqrt(2 * mean * math.log(shards)))
 
@@ -241,7 +269,7 @@ def rows_of_fullest(objects: int, shards: int) -> float:
 def busy_cores(
     puts_per_second: float, replicas: int, costs: Costs
 ) -> dict[str, float]:
-    """How many cores writes keep busy, by the kind of server."""
+    """Return how many cores writes keep busy, by the kind of server."""
     further = (replicas - 1) * costs.proxy_replica_put_us
     put_us = {
         'proxy': costs.proxy_put_us + further,
@@ -255,7 +283,7 @@ def busy_cores(
 
 
 def plain_page(page: int, costs: Costs) -> Work:
-    """A page of a plain container's listing."""
+    """Return the work for a page of a plain container's listing."""
     return Work(
         requests=1,
         rows=page,
@@ -266,10 +294,10 @@ def plain_page(page: int, costs: Costs) -> Work:
 
 
 def sharded_page(page: int, shards: int, costs: Costs) -> Work:
-    """A page in order of a sharded container's listing.
+    """Return the work for a page of a sharded container's listing, in order.
 
-    Its root is asked, too. Shards that are short of rows and are asked again
-    are left out: there are few.
+    The root is asked, too. A second request to a shard that ran out of rows
+    is rare and left out.
     """
     requests = shards + 1
     rows = shards * first_share(page, shards)
@@ -286,10 +314,10 @@ def sharded_page(page: int, shards: int, costs: Costs) -> Work:
 
 
 def page_seconds(work: Work, servers: Servers) -> float:
-    """How long one client waits for a page, if nobody else is served.
+    """Return how long one client waits for a page on an idle cluster.
 
-    A proxy's process has one core. That it works on what shards have answered
-    while others still do is left out, so it may take less.
+    A proxy process has one core. It may take less: the proxy merges the first
+    answers while it waits for others.
     """
     at_a_time = 1
     if work.is_fanned_out:
@@ -300,7 +328,7 @@ def page_seconds(work: Work, servers: Servers) -> float:
 
 
 def plain_rows_per_second(costs: Costs, servers: Servers) -> dict[int, float]:
-    """One client's listing of a plain container, by the rows of a page."""
+    """Return the rate of one client's listing by the rows of a page."""
     return {
         page: page / page_seconds(plain_page(page, costs), servers)
         for page in PAGES
@@ -310,7 +338,7 @@ def plain_rows_per_second(costs: Costs, servers: Servers) -> dict[int, float]:
 def outlook(
     shards: int, needs: Needs, bounds: Bounds, costs: Costs, servers: Servers
 ) -> Outlook:
-    """What to expect of a container of so many shards."""
+    """Return what to expect of a container of so many shards."""
     capacity = shards * bounds.puts_per_second
     listed = {
         page: page / page_seconds(sharded_page(page, shards, costs), servers)
@@ -318,6 +346,7 @@ def outlook(
     }
     plain = plain_rows_per_second(costs, servers)
     fullest = rows_of_fullest(needs.objects, shards)
+    disks = servers.container_disks
     return Outlook(
         shards=shards,
         rows_of_fullest=fullest,
@@ -327,150 +356,132 @@ def outlook(
         used_share=needs.puts_per_second / capacity,
         rows_per_second=listed,
         ratios={page: listed[page] / plain[page] for page in PAGES},
-        disks_in_use=_disks_in_use(shards, servers),
+        disks_in_use=disks
+        and disks * (1 - (1 - 1 / disks) ** (shards * servers.replicas)),
     )
 
 
 def make_plan(
     needs: Needs, bounds: Bounds, costs: Costs, servers: Servers
 ) -> Plan:
-    """The advice for a container that is to be made."""
-    advised = advised_shards(needs, bounds)
-    least = least_shards(needs, bounds)
-    counts = {least, max(least, advised // 4), advised, advised * 4}
-    outlooks = tuple(
-        outlook(shards, needs, bounds, costs, servers)
-        for shards in sorted(counts)
-    )
-    (chosen,) = (each for each in outlooks if each.shards == advised)
+    """Return the recommendation for containers that are to be made."""
+    kind = SHARDED
+    if needs.puts_per_second <= bounds.puts_per_second:
+        kind = PLAIN if needs.objects <= bounds.advised_rows else NATIVE
     cores = busy_cores(needs.puts_per_second, servers.replicas, costs)
-    return Plan(
-        advised=advised,
-        for_puts=shards_for_puts(
-            needs.puts_per_second * bounds.headroom, bounds
-        ),
-        for_rows=shards_for_rows(needs.objects, bounds.advised_rows),
+    containers = containers_for(needs, bounds) if kind == SHARDED else 1
+    each = needs.shared_by(containers)
+    for_puts, for_rows = wanted_shards(each, bounds)
+    least = min(least_shards(each, bounds), bounds.most_shards)
+    shards = advised_shards(each, bounds)
+    counts = {least, max(least, shards // 4), shards}
+    counts.add(min(shards * 4, bounds.most_shards))
+    plan = Plan(
+        kind=kind,
+        containers=containers,
+        needs=each,
+        shards=shards,
+        for_puts=for_puts,
+        for_rows=for_rows,
         least=least,
         cores=cores,
-        outlooks=outlooks,
-        plain_rows_per_second=plain_rows_per_second(costs, servers),
-        warnings=(
-            *_about_alternatives(needs, bounds),
-            *_about_directories(chosen, needs, bounds),
-            *_about_bounds(chosen, needs, bounds),
-            *_about_servers(cores, servers),
-            *_about_listings(chosen, outlooks[0]),
+        outlooks=tuple(
+            outlook(count, each, bounds, costs, servers)
+            for count in sorted(counts)
         ),
+        plain_rows_per_second=plain_rows_per_second(costs, servers),
     )
-
-
-def _disks_in_use(shards: int, servers: Servers) -> float | None:
-    disks = servers.container_disks
-    if disks is None:
-        return None
-    return disks * (1 - (1 - 1 / disks) ** (shards * servers.replicas))
-
-
-def _about_alternatives(needs: Needs, bounds: Bounds) -> list[str]:
-    if needs.puts_per_second > bounds.puts_per_second:
-        return []
-    if needs.objects <= bounds.advised_rows:
-        return [
-            'A plain container does: it takes so many writes, and holds so '
-            'many objects.'
+    warnings = [*_about_servers(cores, servers)]
+    if kind == SHARDED:
+        warnings = [
+            *_about_directories(plan, bounds),
+            *_about_bounds(plan, bounds),
+            *warnings,
+            *_about_listings(plan),
         ]
-    return [
-        "One container's rate is enough for so many writes. Swift's native "
-        'sharding is the better choice then: it splits the database as it '
-        'grows, and small pages of its listings cost about what they cost '
-        'on a plain container.'
-    ]
+    return plan._replace(warnings=tuple(warnings))
 
 
 def share_of_fullest(directories: int, shards: int) -> float:
-    """The share of all directories in the shard that has most of them."""
+    """Return the share of the directories in the shard with most of them."""
     return rows_of_fullest(directories, shards) / directories
 
 
-def _about_directories(
-    chosen: Outlook, needs: Needs, bounds: Bounds
-) -> list[str]:
-    """Say whether sharding by directory does."""
-    if needs.directories is None:
+def _about_directories(plan: Plan, bounds: Bounds) -> list[str]:
+    """Say if there are enough directories to shard by them."""
+    objects, puts, directories = plan.needs
+    if not directories:
         return []
-    share = share_of_fullest(needs.directories, chosen.shards)
-    puts, rows = needs.puts_per_second * share, needs.objects * share
+    share = share_of_fullest(directories, plan.shards)
     fullest = (
-        f'the fullest shard would take {puts:,.0f} writes a second and hold '
-        f'{rows:,.0f} objects'
+        f'the fullest shard would take {puts * share:,.0f} writes/s and hold '
+        f'{objects * share:,.0f} objects'
     )
-    if puts > bounds.puts_per_second or rows > bounds.most_rows:
+    if (
+        puts * share > bounds.puts_per_second
+        or objects * share > bounds.most_rows
+    ):
         return [
-            f'{needs.directories:,} directories are too few to shard by them: '
+            f'{directories:,} directories are too few to shard by them: '
             f'{fullest}. Shard by name, or at a greater depth.'
         ]
     return [
-        f'{needs.directories:,} directories are enough to shard by them '
+        f'{directories:,} directories are enough to shard by them '
         f'(X-Container-Shard-Depth): {fullest}, if all directories are '
-        'alike, and the listing of a directory asks one shard. No directory '
-        f'must take more than {bounds.puts_per_second:,.0f} writes a second.'
+        'alike. The listing of a directory then asks one shard. No directory '
+        f'must take more than {bounds.puts_per_second:,.0f} writes/s.'
     ]
 
 
-def _about_bounds(chosen: Outlook, needs: Needs, bounds: Bounds) -> list[str]:
+def _about_bounds(plan: Plan, bounds: Bounds) -> list[str]:
     warnings = []
-    if chosen.shards > bounds.most_shards:
-        containers = -(-chosen.shards // bounds.most_shards)
+    rows = plan.chosen.rows_of_fullest
+    if rows > 2 * bounds.advised_rows:
         warnings.append(
-            f'max_shards is {bounds.most_shards:,}: raise it, or take '
-            f'{containers:,} containers.'
+            f'A shard will hold {rows:,.0f} objects, more than the advised '
+            f'{bounds.advised_rows:,}: audits and replication of its '
+            'database take longer. A higher max_shards, or more containers, '
+            'would help.'
         )
-    if chosen.rows_of_fullest > 2 * bounds.advised_rows:
+    if plan.chosen.used_share * bounds.headroom > 1.001:
         warnings.append(
-            f'A shard will hold {chosen.rows_of_fullest:,.0f} objects, which '
-            f'is more than the {bounds.advised_rows:,} that are advised: '
-            'audits and replication of its database take longer.'
-        )
-    if chosen.used_share * bounds.headroom > 1.001:
-        warnings.append(
-            f'The writes take up {chosen.used_share:.0%} of what the shards '
-            'may take: there is little headroom.'
+            f'The writes take up {plan.chosen.used_share:.0%} of what the '
+            'shards may take: there is little headroom.'
         )
     return warnings
 
 
 def _about_servers(cores: Mapping[str, float], servers: Servers) -> list[str]:
-    have = {
-        'proxy': servers.proxy_cores,
-        'object': servers.object_cores,
-        'container': servers.container_cores,
-    }
     return [
-        f'The {kind} servers have {have[kind]:,} cores, and the writes keep '
-        f'{busy:,.1f} busy: they are the bound, not the shards.'
+        f'The {kind} servers have {servers.cores[kind]:,} cores, and the '
+        f'writes keep {busy:,.1f} busy: these servers limit the writes.'
         for kind, busy in cores.items()
-        if have[kind] is not None and busy > have[kind]
+        if servers.cores[kind] is not None and busy > servers.cores[kind]
     ]
 
 
-def _about_listings(chosen: Outlook, least: Outlook) -> list[str]:
+def _about_listings(plan: Plan) -> list[str]:
+    chosen, least = plan.chosen, plan.outlooks[0]
     slow = [page for page in PAGES if chosen.ratios[page] < SLOW_RATIO]
     if not slow:
         return []
-    remedy = 'let what only walks all objects do without their order.'
+    remedy = (
+        'add allow_unordered=true where the order of the names does not '
+        'matter.'
+    )
     if slow[0] < max(PAGES):
         remedy = f'list in pages of {max(PAGES):,}, or {remedy}'
     warnings = [
-        f'Pages of {slow[0]:,} and fewer come at '
-        f"{chosen.ratios[slow[0]]:.2g} of a plain container's rate or less: "
-        f'each asks all {chosen.shards:,} shards. So {remedy}'
+        f'Pages of {slow[0]:,} rows and fewer have '
+        f"{chosen.ratios[slow[0]]:.2g} of a plain container's listing rate "
+        f'or less: each asks all {chosen.shards:,} shards. So {remedy}'
     ]
     gain = least.rows_per_second[slow[0]] / chosen.rows_per_second[slow[0]]
     if gain > WORTHWHILE_GAIN:
         warnings.append(
-            f'{least.shards:,} shards would list {gain:.1f} times as fast, '
-            f'and take up to {least.puts_per_second:,.0f} writes a second: '
-            f'choose them if databases of {least.rows_of_fullest:,.0f} '
-            'objects suit you.'
+            f'An alternative for faster listings: {least.shards:,} shards '
+            f'list {gain:.1f} times as fast and take up to '
+            f'{least.puts_per_second:,.0f} writes/s, with '
+            f'{least.rows_of_fullest:,.0f} objects in a database.'
         )
     return warnings

@@ -6,18 +6,23 @@ Swift's own container server leaves them, and its replicator, auditor and
 sharder accept them. There are no objects behind the rows.
 """
 
+import bisect
+import functools
+import hashlib
+import mimetypes
 import multiprocessing
 import os
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
+
+from swift.common.db import chexor
 
 from shardmw.bench import signals
 from shardmw.bench.databases import (
@@ -29,20 +34,16 @@ from shardmw.bench.databases import (
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
 from shardmw.bench.names import Names
-from shardmw.bench.rows import (
-    Row,
-    Stamps,
-    checksum_with,
-    placer,
-    row_maker,
-    stamps_before,
-)
+from shardmw.placement import shard_of
 from shardmw.saio import Cluster
+
+# Swift's timestamps have so many digits after the point.
+_TICKS_PER_SECOND = 100_000
 
 # Rows that are made before they go to their databases.
 _BATCH_ROWS = 50_000
 
-# So few rows are there before another process would have begun.
+# A further process takes as long to start as so many rows take.
 _ROWS_WORTH_A_PROCESS = 100_000
 
 _CACHE_KIBIBYTES = 65_536
@@ -55,7 +56,17 @@ _TRIGGER = (
     "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' "
     "AND name = 'object_insert_policy_stat'"
 )
-_IS_THERE = 'SELECT 1 FROM object WHERE deleted IN (0, 1) AND name = ? LIMIT 1'
+_EXISTS = 'SELECT 1 FROM object WHERE deleted IN (0, 1) AND name = ? LIMIT 1'
+
+
+class Row(NamedTuple):
+    """The row of an object, in the order of the columns."""
+
+    name: str
+    created_at: str
+    size: int
+    content_type: str
+    etag: str
 
 
 class _Target(NamedTuple):
@@ -68,14 +79,19 @@ class _Target(NamedTuple):
 
 @dataclass(frozen=True)
 class _Job:
-    """What one process puts where."""
+    """The rows that one process writes.
+
+    :param uppers: see :func:`placer`
+    :param first: the index of the first name that gets a row
+    :param first_tick: the timestamp of the name 0
+    """
 
     kind: Kind
     uppers: tuple[str, ...]
     names: Names
     first: int
     size: int
-    stamps: Stamps
+    first_tick: int
     targets: tuple[_Target, ...]
 
 
@@ -90,12 +106,12 @@ def preload(
 ) -> None:
     """Put a row for each name into a container, on all replicas.
 
-    All of a database's rows come at once, or none does.
+    A database gets all of its rows in one transaction.
 
     :param account: such as ``AUTH_test``
     :param container: one that the cluster has, of this kind
-    :param first: begin with this name: those before it are there already
-    :param size: bytes that each row claims
+    :param first: the index of the first name that has no row yet
+    :param size: bytes of each object
     :raises BenchError: if a database is missing, or has some of the names
     """
     found = parts(cluster, account, container, kind)
@@ -107,10 +123,12 @@ def preload(
     if {target.part for target in targets} != set(range(len(found))):
         raise BenchError(f'{account}/{container} lacks a database')
     uppers = tuple(part.upper for part in found[:-1])
-    stamps = stamps_before(time.time(), len(names))
+    first_tick = int(time.time() * _TICKS_PER_SECOND) - len(names)
+    worth = max(1, (len(names) - first) // _ROWS_WORTH_A_PROCESS)
+    processes = min(len(os.sched_getaffinity(0)), worth)
     jobs = [
-        _Job(kind, uppers, names, first, size, stamps, each)
-        for each in shares(targets, _processes(len(names) - first))
+        _Job(kind, uppers, names, first, size, first_tick, each)
+        for each in shares(targets, processes)
     ]
     if len(jobs) == 1:
         _put(jobs[0])
@@ -121,7 +139,7 @@ def preload(
 def shares(
     targets: Sequence[_Target], processes: int
 ) -> list[tuple[_Target, ...]]:
-    """Deal databases out to processes, neighbours to the same one. Pure."""
+    """Return the databases of each process, neighbours together. Pure."""
     count = min(processes, len(targets))
     cuts = [len(targets) * i // count for i in range(count + 1)]
     return [
@@ -130,13 +148,49 @@ def shares(
     ]
 
 
-def _processes(rows: int) -> int:
-    cores = len(os.sched_getaffinity(0))
-    return max(1, min(cores, rows // _ROWS_WORTH_A_PROCESS))
+def row_maker(size: int, first_tick: int) -> Callable[[int, str], Row]:
+    """Return a function that makes rows: ``make(number, name)``. Pure.
+
+    :param size: of each object, whose bytes are all ``x``
+    :param first_tick: the timestamp of the object 0, in units of 10
+                       microseconds since 1970; that of each other one is a
+                       unit later
+    """
+    etag = hashlib.md5(b'x' * size, usedforsecurity=False).hexdigest()
+
+    def make(number: int, name: str) -> Row:
+        seconds, ticks = divmod(first_tick + number, _TICKS_PER_SECOND)
+        stamp = f'{seconds:010d}.{ticks:05d}'
+        ending = name[name.rfind('.') :] if '.' in name else ''
+        return Row(name, stamp, size, _type_of_ending(ending), etag)
+
+    return make
+
+
+@functools.lru_cache
+def _type_of_ending(ending: str) -> str:
+    """Return the content type that Swift guesses from a name."""
+    guessed, _ = mimetypes.guess_type(f'x{ending}')
+    return guessed or 'application/octet-stream'
+
+
+def placer(kind: Kind, uppers: Sequence[str]) -> Callable[[str], int]:
+    """Return a function that tells in which part the row of a name lies.
+
+    A part is an index of what :func:`shardmw.bench.databases.parts` returns.
+
+    :param uppers: the upper ends of a native container's ranges, without the
+                   last one
+    """
+    if kind.is_native:
+        return lambda name: bisect.bisect_left(uppers, name)
+    if kind.is_plain:
+        return lambda name: 0
+    return lambda name: shard_of(name, kind.parts, kind.depth)
 
 
 def _put_at_once(jobs: Sequence[_Job]) -> None:
-    # not forked, for nothing of this process is theirs
+    # spawned: a fork would inherit connections of this process
     context = multiprocessing.get_context('spawn')
     others = set(multiprocessing.active_children())
     with ProcessPoolExecutor(len(jobs), context) as pool:
@@ -146,18 +200,25 @@ def _put_at_once(jobs: Sequence[_Job]) -> None:
             for _ in done:
                 pass
         except BaseException:
-            # the pool would wait for rows that nobody wants any more
+            # the pool would wait for rows that are no longer needed
             for process in set(multiprocessing.active_children()) - others:
                 process.kill()
             raise
 
 
 def _put(job: _Job) -> None:
-    """Be a process: put rows into its databases."""
+    """Put the rows of a job into its databases."""
     with ExitStack() as stack:
         cache = _CACHE_KIBIBYTES // len(job.targets)
         writers = [
-            (target.part, stack.enter_context(_writing(target, cache)))
+            (
+                target.part,
+                _Writer(
+                    stack.enter_context(connected(target.database, True)),
+                    target.policy,
+                    cache,
+                ),
+            )
             for target in job.targets
         ]
         for rows_by_part in _batches(job):
@@ -166,17 +227,19 @@ def _put(job: _Job) -> None:
         for _, writer in writers:
             writer.finish()
     for target in job.targets:
-        _sync(target.database)
+        # synced now, so that nothing that is measured later waits for it
+        with target.database.open('rb') as file:
+            os.fsync(file.fileno())
 
 
 def _batches(job: _Job) -> Iterator[dict[int, list[Row]]]:
-    """Rows of some names at a time, by the part that they belong to."""
+    """Yield the rows of some names at a time, by their part."""
     place = placer(job.kind, job.uppers)
-    make = row_maker(job.size, job.stamps)
+    make = row_maker(job.size, job.first_tick)
     wanted = {target.part for target in job.targets}
     for begin in range(job.first, len(job.names), _BATCH_ROWS):
-        end = min(begin + _BATCH_ROWS, len(job.names))
         by_part = defaultdict(list)
+        end = min(begin + _BATCH_ROWS, len(job.names))
         for number in range(begin, end):
             name = job.names[number]
             part = place(name)
@@ -185,17 +248,11 @@ def _batches(job: _Job) -> Iterator[dict[int, list[Row]]]:
         yield by_part
 
 
-@contextmanager
-def _writing(target: _Target, cache: int) -> Iterator['_Writer']:
-    with connected(target.database, writes=True) as connection:
-        yield _Writer(connection, target.policy, cache)
-
-
 class _Writer:
     """Adds rows to one database, in one transaction.
 
-    Swift's trigger would keep the books row by row, in Python: it's out of
-    the way meanwhile, and they're kept here.
+    Swift's trigger would update the statistics row by row, in Python. It is
+    dropped meanwhile, and they are updated at the end.
     """
 
     def __init__(
@@ -204,39 +261,34 @@ class _Writer:
         self._connection = connection
         self._policy = policy
         self._count = self._bytes = 0
-        # it's synced at the end, and if the machine fails the cluster is gone
+        # it is synced at the end; if the machine fails, the cluster is lost
         connection.execute('PRAGMA synchronous = OFF')
         connection.execute(f'PRAGMA cache_size = -{cache}')
         connection.execute('BEGIN IMMEDIATE')
-        self._trigger, self._trigger_text = connection.execute(
-            _TRIGGER
-        ).fetchone()
-        connection.execute(f'DROP TRIGGER {self._trigger}')
-        self._checksum = connection.execute(
+        name, self._trigger = connection.execute(_TRIGGER).fetchone()
+        connection.execute(f'DROP TRIGGER {name}')
+        (self._checksum,) = connection.execute(
             'SELECT hash FROM container_info'
-        ).fetchone()[0]
+        ).fetchone()
 
     def add(self, rows: Sequence[Row]) -> None:
         """Insert rows.
 
-        :raises BenchError: if the first or last of them is there already
+        :raises BenchError: if the first or last of them exists already
         """
         for row in {*rows[:1], *rows[-1:]}:
-            if self._connection.execute(_IS_THERE, (row.name,)).fetchone():
+            if self._connection.execute(_EXISTS, (row.name,)).fetchone():
                 raise BenchError(f'there is a row {row.name!r} already')
         self._connection.executemany(
-            _INSERT,
-            (
-                (*row, policy)
-                for row, policy in zip(rows, repeat(self._policy))
-            ),
+            _INSERT, ((*row, self._policy) for row in rows)
         )
-        self._checksum = checksum_with(self._checksum, rows)
+        for row in rows:
+            self._checksum = chexor(self._checksum, row.name, row.created_at)
         self._count += len(rows)
         self._bytes += sum(row.size for row in rows)
 
     def finish(self) -> None:
-        """Keep the books, and commit."""
+        """Update the statistics, restore the trigger, and commit."""
         execute = self._connection.execute
         execute(
             'UPDATE policy_stat SET object_count = object_count + ?, '
@@ -244,11 +296,5 @@ class _Writer:
             (self._count, self._bytes, self._policy),
         )
         execute('UPDATE container_info SET hash = ?', (self._checksum,))
-        execute(self._trigger_text)
+        execute(self._trigger)
         execute('COMMIT')
-
-
-def _sync(database: Path) -> None:
-    """Have it on the disk, so that nothing measured later waits for that."""
-    with database.open('rb') as file:
-        os.fsync(file.fileno())

@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replicas of container databases: lost with a device, and made whole again.
-
-On an own cluster, by Swift's own container-replicator.
-"""
+"""Empty a device, and replicate with Swift's own container-replicator."""
 
 import contextlib
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,22 +16,22 @@ from shardmw.saio import Cluster
 
 REPLICATOR = 'container-replicator'
 
-# A pass makes everything whole, unless the machine is too busy for it.
+# One pass is enough, unless the machine is too busy.
 _MOST_PASSES = 20
 
-_LOOK_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 
 _SERVERS = ('account', 'container', 'object')
 
-#: What each database holds, by where it is.
+#: What each database holds, by its path.
 Contents = Mapping[Path, Content]
 
 
 class Moment(NamedTuple):
-    """What a device had by a time.
+    """What a device had at a time.
 
     :param seconds: since the replicator was started
-    :param databases: that were whole
+    :param databases: that were complete
     """
 
     seconds: float
@@ -43,13 +39,12 @@ class Moment(NamedTuple):
     databases: int
 
 
-@dataclass(frozen=True)
-class Convergence:
-    """How a device became whole again.
+class Convergence(NamedTuple):
+    """How a device became complete again.
 
-    :param seconds: from the replicator's start
+    :param seconds: since the replicator was started
     :param passes: how often it was started
-    :param moments: what the device had on the way, and at its end
+    :param moments: what the device had on the way, and at the end
     """
 
     seconds: float
@@ -60,9 +55,9 @@ class Convergence:
 def contents(
     cluster: Cluster, account: str, container: str, kind: Kind
 ) -> dict[Path, Content]:
-    """What every replica of every database of a container holds.
+    """Return what every replica of every database of a container holds.
 
-    :raises BenchError: if one can't be read, or differs from its replicas
+    :raises BenchError: if one cannot be read, or differs from its replicas
     """
     found: dict[Path, Content] = {}
     for part in parts(cluster, account, container, kind):
@@ -79,7 +74,7 @@ def contents(
 
 
 def empty_device(cluster: Cluster, node: int) -> Path:
-    """Swap a node's device for an empty one, its servers down meanwhile.
+    """Replace a node's device by an empty one; its servers are restarted.
 
     :param node: one that has a single device
     :returns: the device's folder
@@ -99,7 +94,7 @@ def converge(cluster: Cluster, device: Path, before: Contents) -> Convergence:
     """Run the replicator until a device has all that it had.
 
     :param before: what all devices had
-    :raises BenchError: if it doesn't come to that
+    :raises BenchError: if it is not complete after many passes
     :raises SaioError: if the replicator fails
     """
     lost = {
@@ -109,53 +104,46 @@ def converge(cluster: Cluster, device: Path, before: Contents) -> Convergence:
     }
     moments: list[Moment] = []
     began = time.monotonic()
-    for passes in range(1, _MOST_PASSES + 1):
-        with _replicating(cluster) as is_running:
-            while True:
-                # looked at once more when it has ended
-                is_last = not is_running()
+    with ThreadPoolExecutor(1) as pool:
+        for passes in range(1, _MOST_PASSES + 1):
+            run = pool.submit(cluster.daemon, REPLICATOR)
+            is_last = False
+            while not is_last:
+                # once more after its end
+                is_last = run.done()
                 found = _found(lost)
                 seconds = time.monotonic() - began
                 moments.append(moment(seconds, lost, found))
                 moments[-3:] = without_middle(moments[-3:])
                 if found == lost:
+                    run.result()
                     return Convergence(seconds, passes, tuple(moments))
-                if is_last:
-                    break
-                time.sleep(_LOOK_SECONDS)
+                time.sleep(_POLL_SECONDS)
+            run.result()
     raise BenchError(
-        f'{device} is not whole after {_MOST_PASSES} passes of {REPLICATOR}: '
-        f'see {cluster.log_path(REPLICATOR)}'
+        f'{device} is not complete after {_MOST_PASSES} passes of '
+        f'{REPLICATOR}: see {cluster.log_path(REPLICATOR)}'
     )
 
 
 def moment(seconds: float, lost: Contents, found: Contents) -> Moment:
-    """What of that which was lost is there. Pure."""
+    """Return how much of what was lost is there. Pure."""
     whole = sum(found.get(path) == each for path, each in lost.items())
     rows = sum(each.rows for each in found.values())
     return Moment(round(seconds, 3), rows, whole)
 
 
 def without_middle(moments: Sequence[Moment]) -> list[Moment]:
-    """Of three moments, those that tell more than the others. Pure."""
+    """Return moments without the second of three equal ones. Pure."""
     if len({each[1:] for each in moments}) == 1:
         return [moments[0], *moments[1:][-1:]]
     return list(moments)
 
 
-@contextlib.contextmanager
-def _replicating(cluster: Cluster) -> Iterator:
-    """A pass of the replicator, which the end of the ``with`` waits for."""
-    with ThreadPoolExecutor(1) as pool:
-        run = pool.submit(cluster.daemon, REPLICATOR)
-        yield lambda: not run.done()
-        run.result()
-
-
 def _found(lost: Contents) -> dict[Path, Content]:
     found = {}
     for path in lost:
-        # on its way, it may be in no state to be read
+        # a database that is being replicated may be unreadable
         with contextlib.suppress(BenchError):
             if path.exists():
                 found[path] = content(path)

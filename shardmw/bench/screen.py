@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmark prints, and how."""
+"""The output of the benchmark on a terminal, or in a file."""
 
 import contextlib
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
+from rich.progress import Progress as Bar
 from rich.status import Status
 from rich.text import Text
 
-from shardmw.bench.live import LiveLoad, live_table
-from shardmw.bench.tables import Table
+from shardmw.bench.load.progress import Progress
+from shardmw.bench.tables import Table, figure, number
 
 # A file has room for all columns.
 _FILE_WIDTH = 160
+
+_MEGABYTE = 1_000_000
 
 
 class Screen:
@@ -27,7 +31,7 @@ class Screen:
 
     @property
     def is_live(self) -> bool:
-        """Whether somebody sees it change."""
+        """Return True if somebody sees the output change."""
         return self.console.is_terminal
 
     def heading(self, text: str) -> None:
@@ -62,23 +66,59 @@ class Screen:
                 self._status = None
 
     @contextlib.contextmanager
-    def live(self, load: LiveLoad) -> Iterator[Live]:
-        """A table of a load, on a terminal, as long as it runs.
+    def live(
+        self, label: str, seconds: float | None, count: int | None
+    ) -> Iterator[Callable[[Progress], None]]:
+        """Show a load on a terminal inside a ``with``, instead of a status.
 
-        In the place of a status: there can't be two things at a time.
-        Show it anew with ``live.update(live_table(load), refresh=True)``.
+        Gives the function that is called with each further part of the load.
+
+        :param seconds: the load's length; None if only a count ends it
+        :param count: the load's operations; None if only the time ends it
         """
-        status = self._status
-        if status is not None:
-            status.stop()
-        try:
-            with Live(
-                live_table(load),
-                console=self.console,
-                auto_refresh=False,
-                transient=True,
-            ) as live:
-                yield live
-        finally:
-            if status is not None:
-                status.start()
+        bar = Bar(console=self.console, auto_refresh=False)
+        task = bar.add_task(label, total=seconds or count)
+        began = shown = time.monotonic()
+        total = Progress()
+
+        def show(part: Progress) -> None:
+            nonlocal shown, total
+            now = time.monotonic()
+            total += part
+            done = now - began if seconds else total.operations
+            bar.update(task, completed=done)
+            text = load_text(total, part, now - shown)
+            live.update(Group(bar, Text(text)), refresh=True)
+            shown = now
+
+        with contextlib.ExitStack() as stack:
+            if self._status is not None:
+                self._status.stop()
+                stack.callback(self._status.start)
+            live = stack.enter_context(
+                Live(
+                    bar,
+                    console=self.console,
+                    auto_refresh=False,
+                    transient=True,
+                )
+            )
+            yield show
+
+
+def load_text(total: Progress, recent: Progress, seconds: float) -> str:
+    """Return the figures of a load under way. Pure.
+
+    :param recent: the last part, which rates and latencies are of
+    :param seconds: the length of the last part
+    """
+    seconds = max(seconds, 1e-3)
+    carried = (recent.bytes_sent + recent.bytes_received) / _MEGABYTE
+    p50, p95, p99 = map(recent.histogram.percentile, (0.5, 0.95, 0.99))
+    return (
+        f'{number(total.operations)} ops, '
+        f'{figure(recent.operations / seconds)} ops/s, '
+        f'{number(carried / seconds, 2)} MB/s, '
+        f'p50 {figure(p50)} p95 {figure(p95)} p99 {figure(p99)} ms, '
+        f'{number(total.refused)} refused, {number(total.failed)} errors'
+    )

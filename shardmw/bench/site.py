@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where it is measured: a cluster, and containers made for it.
+"""A cluster to measure, and the containers made for it.
 
 A site is the benchmark's own cluster (:func:`embedded_site`) or one that an
 operator runs (:func:`remote_site`). What it made, it takes away again, and
@@ -10,33 +10,34 @@ import contextlib
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 from shardmw.bench import signals
-from shardmw.bench.account import (
+from shardmw.bench.errors import BenchError
+from shardmw.bench.kinds import Kind
+from shardmw.bench.load.clients import Clients
+from shardmw.bench.load.definition import Load
+from shardmw.bench.load.outcome import Outcome
+from shardmw.bench.load.sources import Deletes, NamedUploads, Source
+from shardmw.bench.names import ListedNames, Names, one_name_each
+from shardmw.bench.parameters import MOST_SHARDS
+from shardmw.bench.preload import preload
+from shardmw.bench.results.summary import errors, errors_text
+from shardmw.bench.targets.account import (
     POLICY_HEADER,
     SHARD_COUNT_HEADER,
     SHARD_DEPTH_HEADER,
     Account,
 )
-from shardmw.bench.auth import Auth
-from shardmw.bench.clients import Clients
-from shardmw.bench.errors import BenchError
-from shardmw.bench.kinds import Kind
-from shardmw.bench.load import Load, Outcome
-from shardmw.bench.names import ListedNames, Names, one_name_each
-from shardmw.bench.native import (
+from shardmw.bench.targets.auth import Auth
+from shardmw.bench.targets.native import (
     even_bounds,
     report_usage,
     shard_natively,
     spread_bounds,
 )
-from shardmw.bench.parameters import MOST_SHARDS
-from shardmw.bench.pending import stagger
-from shardmw.bench.preload import preload
-from shardmw.bench.sources import Deletes, NamedUploads, Source
-from shardmw.bench.summary import errors, errors_text
+from shardmw.bench.targets.pending import stagger
 from shardmw.bench.units import SizeMix
 from shardmw.saio import Cluster, ClusterOptions
 
@@ -83,11 +84,10 @@ _SETTINGS = {
 }
 
 
-@dataclass(frozen=True)
-class _Made:
+class _Made(NamedTuple):
     """A container that was made here.
 
-    :param has_names: whether it was told what it's going to hold
+    :param has_names: True if the names that it is going to hold were given
     """
 
     kind: Kind
@@ -122,47 +122,47 @@ class Site:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is the benchmark's own, whose disks it may look at."""
+        """Return True if the cluster is the benchmark's own."""
         return self.cluster is not None
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """Of the proxies, as a load takes them."""
+        """Return the URLs of the proxies."""
         return self.account.proxy_urls
 
     @property
     def token(self) -> str:
-        """What requests are authorized with."""
+        """Return the token of all requests."""
         return self.account.token
 
     @property
     def is_insecure(self) -> bool:
-        """Whether certificates are not checked."""
+        """Return True if certificates are not checked."""
         return self.account.is_insecure
 
     @property
     def containers(self) -> tuple[str, ...]:
-        """Those that this site made, and that are there."""
+        """Return the containers that this site made and did not remove."""
         return tuple(self._made)
 
     @property
     def swift_version(self) -> str:
-        """As the cluster tells it; empty if it doesn't."""
+        """Return the version of Swift, or '' if the cluster hides it."""
         features = self.account.features()
         return str(features.get('swift', {}).get('version', ''))
 
     @property
     def longest_page(self) -> int:
-        """The most rows that a listing can be asked for."""
+        """Return the largest limit of a listing."""
         swift = self.account.features().get('swift', {})
         return int(swift.get('container_listing_limit', _LISTING_LIMIT))
 
     def container_path(self, container: str) -> str:
-        """The quoted path of a container, as sources take it."""
+        """Return the quoted path of a container."""
         return self.account.container_path(container)
 
     def load(self, source: Source, clients: int, **fields: object) -> Load:
-        """A load for this site; other fields as of a load."""
+        """Return a load for this site; fields are those of a load."""
         return Load(
             self.urls,
             self.token,
@@ -235,27 +235,25 @@ class Site:
         """
         self._check_knew_names(container)
         path = self.container_path(container)
-        label = f'upload into {container}'
-        left = names
-        for _ in range(_ATTEMPTS):
-            source = NamedUploads(path, left, size)
-            outcome = self._run_all(source, len(left), clients, label)
-            left = _not_done(outcome, left, ())
-            if not left:
-                break
-        else:
-            raise BenchError(
-                f'{len(left)} of {len(names)} objects cannot be uploaded to '
-                f'{container}: {errors_text(errors(outcome.samples))}'
-            )
+        self._do_all(
+            names,
+            lambda left: NamedUploads(path, left, size),
+            f'upload into {container}',
+            clients,
+        )
         self._settle_usage(container)
+
+    def reconfigure(self, settings: Mapping[str, str | None]) -> None:
+        """Change settings of the own cluster; None removes one."""
+        if self.cluster.reconfigure(settings):
+            _settle(self.account)
 
     def prepare(self, container: str, writes: bool, phase: float) -> None:
         """Make a container like one in use, before a load.
 
         The proxies look up what they look up once a minute: before writes,
         that is something of each shard. On an own cluster, rows wait beside
-        the databases: see :mod:`shardmw.bench.pending`.
+        the databases: see :mod:`shardmw.bench.targets.pending`.
 
         :param writes: True if the load writes
         :param phase: how far the databases are, from 0 to below 1; best
@@ -386,22 +384,12 @@ class Site:
         path = self.container_path(container)
         marker = ''
         while names := self.account.page(container, marker):
-            left = ListedNames(tuple(names))
-            for _ in range(_ATTEMPTS):
-                outcome = self._run_all(
-                    Deletes(path, left),
-                    len(left),
-                    _CLIENTS,
-                    f'empty {container}',
-                )
-                left = _not_done(outcome, left, (404,))
-                if not left:
-                    break
-            else:
-                raise BenchError(
-                    f'container {container} cannot be emptied: '
-                    f'{errors_text(errors(outcome.samples))}'
-                )
+            self._do_all(
+                ListedNames(tuple(names)),
+                lambda left: Deletes(path, left),
+                f'empty {container}',
+                also_good=(404,),
+            )
             marker = names[-1]
 
     def _delete(self, container: str) -> None:
@@ -420,19 +408,38 @@ class Site:
             f'{status}'
         )
 
-    def _run_all(
-        self, source: Source, count: int, clients: int, label: str
-    ) -> Outcome:
-        """Run a load of so many requests, which has no other end."""
-        clients = min(clients, count)
-        return self._run(self.load(source, clients, count=count), label)
+    def _do_all(
+        self,
+        names: Names,
+        source_of: Callable[[Names], Source],
+        label: str,
+        clients: int = _CLIENTS,
+        also_good: tuple[int, ...] = (),
+    ) -> None:
+        """Send a request for each name, and repeat those that fail.
+
+        :param also_good: statuses that are no failures
+        :raises BenchError: if some fail again and again
+        """
+        left = names
+        for _ in range(_ATTEMPTS):
+            count = len(left)
+            load = self.load(source_of(left), min(clients, count), count=count)
+            outcome = self._run(load, label)
+            left = _not_done(outcome, left, also_good)
+            if not left:
+                return
+        raise BenchError(
+            f'{label}: {len(left)} of {len(names)} objects failed '
+            f'({errors_text(errors(outcome.samples))})'
+        )
 
 
 @contextlib.contextmanager
 def embedded_site(
     options: ClusterOptions, clients: Clients, run: Runner | None = None
 ) -> Iterator[Site]:
-    """A new cluster in a temporary folder, for a ``with`` block.
+    """Start a cluster in a temporary folder for a ``with`` block.
 
     :param run: in the place of ``clients.run``, to show progress
     """
@@ -455,7 +462,7 @@ def remote_site(
     container_prefix: str = DEFAULT_PREFIX,
     run: Runner | None = None,
 ) -> Iterator[Site]:
-    """A cluster that somebody runs, for a ``with`` block.
+    """Give the site of a cluster that somebody runs.
 
     It does not clean up by itself: see :meth:`Site.cleanup`.
 
@@ -493,7 +500,7 @@ def _headers(kind: Kind, policy: str | None) -> dict[str, str]:
 
 
 def _word(kind: Kind) -> str:
-    """A kind in the name of a container."""
+    """Return a kind for the name of a container."""
     if kind.is_native:
         return f'native-{kind.parts}'
     return str(kind.shards or 'plain')
@@ -502,7 +509,7 @@ def _word(kind: Kind) -> str:
 def _not_done(
     outcome: Outcome, names: Names, also_good: tuple[int, ...]
 ) -> Names:
-    """The names whose requests failed."""
+    """Return the names whose requests failed."""
     return ListedNames(
         tuple(
             sorted(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables: what figures look like, on a page and on the terminal. Pure."""
+"""Tables of figures, for a page and for the terminal. Pure."""
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich import box
@@ -13,12 +13,11 @@ from rich.text import Text
 
 _MISSING = '—'
 
-# What they say is of the column at their left, so they stay beside it.
-_MEANT_FOR_THE_LEFT = frozenset({'95 % interval', 'trimmed'})
+# Heads of columns that belong to the column at their left.
+_FOLLOWERS = ('95 % interval', 'trimmed')
 
-# On a terminal: between two columns, and outside them.
+# On a terminal, between two columns.
 _GAP = 3
-_EDGES = 2
 
 # Emphasis and code in Markdown.
 _MARKED = re.compile(r'(\*|`)(\S|\S[^*`\n]*\S)\1')
@@ -47,42 +46,42 @@ class Table:
 
     def markdown(self) -> str:
         """Return the table, with its title as a heading if it has one."""
-        rule = [
-            '---' if i < self.names else '---:'
-            for i in range(len(self.columns))
-        ]
-        lines = [_markdown_row(self.columns), _markdown_row(rule)]
-        lines += map(_markdown_row, self.rows)
+        figures = len(self.columns) - self.names
+        rule = ['---'] * self.names + ['---:'] * figures
+        rows = map(_markdown_row, (self.columns, rule, *self.rows))
         heading = [f'### {self.title}'] if self.title else []
-        return '\n\n'.join([*heading, '\n'.join(lines), *self.notes])
+        return '\n\n'.join([*heading, '\n'.join(rows), *self.notes])
 
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> Iterator[RichTable | Text]:
-        """The table on a terminal, in as many parts as its width takes."""
+        """Yield the table for a terminal, in parts that fit into it."""
         for part in self.within(options.max_width):
             yield part._rich(options.max_width)
         if self.notes:
             # as wide as the terminal, though the last part may be narrow
-            yield Text(_unmarked('\n'.join(self.notes)), style='dim')
+            yield Text(_MARKED.sub(r'\2', '\n'.join(self.notes)), style='dim')
 
     def within(self, width: int) -> list['Table']:
-        """The table in parts that are no wider, so that no figure is cut.
+        """Return the table in parts that are no wider, to cut no figure.
 
         Each has the columns of words, and as many others as there is room
         for; the first has the title.
 
-        :param width: in letters, of a terminal
+        :param width: of a terminal, in letters
         """
-        least = self._least_widths()
+        least = self._widths(str.split)
         names = list(range(self.names))
         parts: list[list[int]] = []
-        for group in self._groups():
-            wider = [*parts[-1], *group] if parts else []
-            if wider and _width(least[i] for i in wider) <= width:
-                parts[-1] = wider
-            else:
-                parts.append([*names, *group])
+        for i, head in enumerate(self.columns[self.names :], self.names):
+            # with the column that follows it, if that belongs to it
+            following = self.columns[i + 1 : i + 2]
+            ahead = 2 if {*following} & {*_FOLLOWERS} else 1
+            wanted = [*(parts[-1] if parts else ()), *range(i, i + ahead)]
+            is_wide = _total(least[i] for i in wanted) > width
+            if not parts or (is_wide and head not in _FOLLOWERS):
+                parts.append([*names])
+            parts[-1].append(i)
         return [
             Table(
                 '' if place else self.title,
@@ -90,7 +89,7 @@ class Table:
                 [[row[i] for i in part] for row in self.rows],
                 names=self.names,
             )
-            for place, part in enumerate(parts)
+            for place, part in enumerate(parts or [names])
         ]
 
     def _rich(self, width: int) -> RichTable:
@@ -101,44 +100,26 @@ class Table:
             pad_edge=False,
             header_style='dim',
         )
-        widths = self._widths(width)
+        is_narrow = _total(self._widths(lambda head: [head])) > width
+        least = self._widths(str.split)
         for i, column in enumerate(self.columns):
-            justify = 'left' if i < self.names else 'right'
-            table.add_column(Text(column), justify=justify, width=widths[i])
+            is_figure = i >= self.names
+            table.add_column(
+                Text(column),
+                justify='right' if is_figure else 'left',
+                # words can be broken, and figures cannot
+                width=least[i] if is_figure and is_narrow else None,
+            )
         for row in self.rows:
             table.add_row(*map(Text, row))
         return table
 
-    def _groups(self) -> list[list[int]]:
-        """The columns of figures, as far as they can be told apart."""
-        groups: list[list[int]] = []
-        for i in range(self.names, len(self.columns)):
-            if groups and self.columns[i] in _MEANT_FOR_THE_LEFT:
-                groups[-1].append(i)
-            else:
-                groups.append([i])
-        return groups or [[]]
-
-    def _least_widths(self) -> list[int]:
-        """What columns need whose heads are broken into words."""
+    def _widths(self, broken: Callable[[str], list[str]]) -> list[int]:
+        """Return the widths of the columns, with their heads broken."""
+        columns = zip(self.columns, *self.rows, strict=True)
         return [
-            max(map(len, (*column.split(), *(row[i] for row in self.rows))))
-            for i, column in enumerate(self.columns)
+            max(map(len, (*broken(head), *cells))) for head, *cells in columns
         ]
-
-    def _widths(self, width: int) -> list[int | None]:
-        """Of the columns; the first heads are broken into words last."""
-        widths: list[int | None] = list(self._least_widths())
-        spare = width - _width(widths)
-        if spare < 0:
-            # words can be broken, and figures can't
-            return [None] * self.names + widths[self.names :]
-        for i, column in enumerate(self.columns):
-            more = max(0, len(column) - widths[i])
-            if more <= spare:
-                widths[i] += more
-                spare -= more
-        return widths
 
 
 def joined(tables: Iterable[Table]) -> list[Table]:
@@ -165,14 +146,14 @@ def joined(tables: Iterable[Table]) -> list[Table]:
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """A figure with its thousands apart; a dash where there is none."""
+    """Return a figure with its thousands apart; a dash where there is none."""
     if value is None or math.isnan(value):
         return _MISSING
     return f'{value:,.{digits}f}'
 
 
 def figure(value: float | None) -> str:
-    """A figure with three digits, or all that it has before the point."""
+    """Return a figure with three digits, or all before the point."""
     if not value or math.isnan(value):
         return _MISSING if value is None or value else '0'
     digits = 2 - math.floor(math.log10(abs(value)))
@@ -180,26 +161,20 @@ def figure(value: float | None) -> str:
 
 
 def ratio(value: float | None, base: float | None) -> str:
-    """One figure by another, with two digits after the point."""
+    """Return one figure by another, with two digits after the point."""
     if value is None or not base:
         return _MISSING
     return number(value / base, 2)
 
 
 def plain(value: float) -> str:
-    """A number as a person would type it: 5, 0.5."""
+    """Return a number as a person would type it: 5, 0.5."""
     return f'{value:g}'
 
 
-def _width(columns: Iterable[int]) -> int:
-    """Of a table on a terminal."""
-    widths = list(columns)
-    return sum(widths) + _GAP * (len(widths) - 1) + _EDGES
-
-
-def _unmarked(text: str) -> str:
-    """Markdown's words without its marks."""
-    return _MARKED.sub(r'\2', text)
+def _total(widths: Iterable[int]) -> int:
+    """Return the width of a table on a terminal."""
+    return sum(each + _GAP for each in widths)
 
 
 def _markdown_row(cells: Sequence[str]) -> str:

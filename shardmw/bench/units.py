@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes, durations, lists and mixes, as they are typed. Pure."""
+"""Sizes, durations, lists and mixes, as they are typed. Pure.
+
+All functions that parse raise ValueError for what they do not understand.
+"""
 
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from shardmw.bench.chance import even_fraction, fraction
+from shardmw.bench.load.chance import even_fraction, fraction
 
 _SIZE = re.compile(r'(\d+)([KMGT]?)(?:i?B)?', re.IGNORECASE)
 _SIZE_STEPS = ' KMGT'
@@ -30,10 +33,7 @@ _FOR_SIZES = b'size'
 
 
 def parse_size(text: str) -> int:
-    """Bytes of a size such as ``1``, ``4K`` or ``1MiB``; K is 1,024.
-
-    :raises ValueError: if it's something else
-    """
+    """Bytes of a size such as ``1``, ``4K`` or ``1MiB``; K is 1,024."""
     match = _SIZE.fullmatch(text.strip())
     if not match:
         raise ValueError(f'{text!r} is no size: write bytes, or 4K, 1M, 1G')
@@ -53,10 +53,7 @@ def size_text(size: int) -> str:
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
-    """Bytes of sizes such as ``4K,32K,4M``, in their order.
-
-    :raises ValueError: if one of them is something else, or there twice
-    """
+    """Bytes of sizes such as ``4K,32K,4M``, in their order."""
     sizes = tuple(map(parse_size, text.split(',')))
     if len(set(sizes)) < len(sizes):
         raise ValueError(f'{text!r} has a size twice: write each once')
@@ -132,8 +129,6 @@ def parse_size_mix(text: str) -> SizeMix:
     ``4K`` is one size for all, ``4K-64K`` are those between, evenly by their
     logarithm; ``1K:80,64K:15,1M:5`` are some of each, in the proportions of
     the numbers behind the colons.
-
-    :raises ValueError: if it's something else
     """
     parts = [part.partition(':') for part in text.split(',')]
     steps = []
@@ -195,10 +190,7 @@ class Mix:
 
 
 def parse_mix(text: str) -> Mix:
-    """Shares of operations, such as ``write=20,read=70,head=5,delete=5``.
-
-    :raises ValueError: if it's something else
-    """
+    """Shares of operations, such as ``write=20,read=70,head=5,delete=5``."""
     shares: dict[str, float] = {}
     for part in text.split(','):
         name, _, share = (each.strip() for each in part.partition('='))
@@ -217,8 +209,6 @@ def parse_count(text: str) -> int:
     """A number from 1 on, such as ``1000``, ``1,000,000``, ``10e6``, ``1M``.
 
     K and M are a thousand and a million.
-
-    :raises ValueError: if it's something else
     """
     typed = text.strip()
     if _THOUSANDS.fullmatch(typed):
@@ -247,10 +237,7 @@ def _chosen(shares: Sequence[float], part: float) -> tuple[int, float]:
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of a duration such as ``10``, ``1.5s``, ``200ms`` or ``2m``.
-
-    :raises ValueError: if it's something else, or no time at all
-    """
+    """Seconds of a duration such as ``10``, ``1.5s``, ``200ms`` or ``2m``."""
     match = _DURATION.fullmatch(text.strip())
     seconds = match and float(match[1]) * _UNIT_SECONDS[match[2]]
     if not seconds:
@@ -261,60 +248,31 @@ def parse_duration(text: str) -> float:
 
 
 def parse_counts(text: str) -> tuple[int, ...]:
-    """Numbers from 1 on, such as ``1,8,32``, in their order.
-
-    :raises ValueError: if it's something else
-    """
-    try:
-        counts = tuple(map(int, text.split(',')))
-    except ValueError:
-        counts = ()
-    if not counts or min(counts) < 1 or len(set(counts)) < len(counts):
-        raise ValueError(
-            f'{text!r} is no list: write whole numbers from 1 on, each once, '
-            'such as 1,8,32'
-        )
-    return counts
+    """Numbers from 1 on, such as ``1,8,32``, in their order."""
+    return _listed(
+        *(text, int, 1, 'list: write whole numbers from 1 on, each once'),
+        'such as 1,8,32',
+    )
 
 
 def parse_shards(text: str) -> tuple[int, ...]:
-    """Shard counts such as ``0,1,32``, in their order; 0 is none at all.
-
-    :raises ValueError: if it's something else
-    """
-    words = text.split(',')
-    counts = tuple(int(word) for word in words if word.strip().isdecimal())
-    if len(counts) < len(words) or len(set(counts)) < len(counts):
-        raise ValueError(
-            f'{text!r} is no list of shard counts: write whole numbers, each '
-            'once, 0 for a plain container, such as 0,1,32'
-        )
-    return counts
+    """Shard counts such as ``0,1,32``, in their order; 0 is none at all."""
+    return _listed(
+        *(text, int, 0, 'list of shard counts: write whole numbers'),
+        'each once, 0 for a plain container, such as 0,1,32',
+    )
 
 
 def parse_rates(text: str) -> tuple[float, ...]:
-    """Rates above 0, such as ``5,20,0.5``, in their order.
-
-    :raises ValueError: if it's something else
-    """
-    try:
-        rates = tuple(map(float, text.split(',')))
-    except ValueError:
-        rates = ()
-    good = all(math.isfinite(rate) and rate > 0 for rate in rates)
-    if not rates or not good or len(set(rates)) < len(rates):
-        raise ValueError(
-            f'{text!r} is no list: write rates above 0, each once, such as '
-            '5,20,100'
-        )
-    return rates
+    """Rates above 0, such as ``5,20,0.5``, in their order."""
+    return _listed(
+        *(text, float, math.ulp(0), 'list: write rates above 0, each once'),
+        'such as 5,20,100',
+    )
 
 
 def parse_choices(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    """Some of the words that are known, in the order of these.
-
-    :raises ValueError: if there is another word, or none
-    """
+    """Some of the words that are known, in the order of these."""
     words = [word.strip() for word in text.split(',')]
     unknown = [word for word in words if word not in known]
     if unknown:
@@ -325,10 +283,7 @@ def parse_choices(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def parse_rate(text: str) -> float:
-    """A single rate above 0.
-
-    :raises ValueError: if it's something else
-    """
+    """A single rate above 0."""
     try:
         (rate,) = parse_rates(text)
     except ValueError:
@@ -336,3 +291,17 @@ def parse_rate(text: str) -> float:
             f'{text!r} is no rate: write one number above 0'
         ) from None
     return rate
+
+
+def _listed(
+    text: str, kind: Callable[[str], float], least: float, what: str, such: str
+) -> tuple:
+    """Return the numbers of a list, each of which is there once."""
+    try:
+        found = tuple(map(kind, text.split(',')))
+        good = all(least <= each < math.inf for each in found)
+    except ValueError:
+        good = False
+    if not good or len(set(found)) < len(found):
+        raise ValueError(f'{text!r} is no {what}, {such}')
+    return found

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tables and lines call the conditions of runs. Pure."""
 
+import math
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 
-from shardmw.bench.runs import Run
+from shardmw.bench.results.runs import Run
 from shardmw.bench.tables import number, plain
 from shardmw.bench.units import size_text
 
@@ -14,18 +16,17 @@ _HEADS = {
     'rows': 'rows in it',
     'page': 'rows a page',
     'limit': 'limit /s',
-    'fetched': 'what is fetched',
     'listed': 'listed meanwhile',
 }
 
 
 def head(condition: str) -> str:
-    """A condition as the head of a column."""
+    """Return a condition as the head of a column."""
     return _HEADS.get(condition, condition)
 
 
 def value_text(condition: str, value: object) -> str:
-    """A condition's value as a cell."""
+    """Return a condition's value as a cell."""
     if value is None:
         return 'none'
     if condition == 'size' and isinstance(value, int):
@@ -36,24 +37,39 @@ def value_text(condition: str, value: object) -> str:
 
 
 def objects_text(size: int) -> str:
-    """Objects of a size: ``1-byte objects``, ``4K objects``."""
+    """Return objects in words: ``1-byte objects``, ``4K objects``."""
     text = size_text(size)
     return f'{text}-byte objects' if text.isdecimal() else f'{text} objects'
 
 
 def conditions_text(conditions: Mapping[str, object]) -> str:
-    """Conditions in a line, such as ``clients 16, size 4K``."""
+    """Return conditions in a line, such as ``clients 16, size 4K``."""
     return ', '.join(
         f'{name} {value_text(name, value)}'
         for name, value in conditions.items()
     )
 
 
+def duration_text(seconds: float) -> str:
+    """Return a time as ``0:07:30``: hours, minutes and seconds."""
+    return str(timedelta(seconds=round(seconds)))
+
+
 def varying(runs: Sequence[Run]) -> list[str]:
-    """The conditions that differ between some of the runs."""
+    """Return the conditions that differ between some of the runs."""
     names = dict.fromkeys(name for run in runs for name in run.conditions)
     return [
         name
         for name in names
         if len({run.conditions.get(name) for run in runs}) > 1
     ]
+
+
+def about_text(seconds: float) -> str:
+    """Return a rounded time: ``about 5 minutes``."""
+    if seconds < 90:
+        return f'about {max(5, 5 * round(seconds / 5))} s'
+    minutes = math.ceil(seconds / 60)
+    if minutes < 90:
+        return f'about {minutes} minutes'
+    return f'about {plain(round(minutes / 60, 1))} hours'

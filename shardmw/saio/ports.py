@@ -50,12 +50,12 @@ class PortReservations(contextlib.ExitStack):
         return True
 
     def pick(self) -> int:
-        """Reserve a free port that is not reserved yet, and return it.
+        """Reserve any free port and return it.
 
         :raises SaioError: if no free port was found
         """
         for port in _candidates():
-            if port not in self._held and self._hold(port):
+            if self._hold(port):
                 return port
         raise SaioError(
             f'found no free port in {_ATTEMPTS} attempts: end some of the '

@@ -15,11 +15,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from shardmw.bench import provenance, signals, stage
-from shardmw.bench.account import Account
+from shardmw.bench import signals
 from shardmw.bench.cli import main
-from shardmw.bench.clients import Clients
+from shardmw.bench.load import stage
+from shardmw.bench.load.clients import Clients
+from shardmw.bench.results import provenance
 from shardmw.bench.site import Runner, Site
+from shardmw.bench.targets.account import Account
 from shardmw.saio import Cluster, ClusterOptions
 from test.functional.conftest import unique
 

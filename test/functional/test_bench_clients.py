@@ -18,15 +18,15 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from shardmw.bench import clients as module
-from shardmw.bench.clients import Clients
 from shardmw.bench.errors import BenchError, Interrupted
-from shardmw.bench.load import AT_ONCE, BACK_OFF, Load
+from shardmw.bench.load import clients as module
+from shardmw.bench.load.clients import Clients
+from shardmw.bench.load.definition import AT_ONCE, BACK_OFF, Load
+from shardmw.bench.load.progress import Progress
+from shardmw.bench.load.samples import LOST, TIMED_OUT, UNANSWERED
+from shardmw.bench.load.sources import Deletes, Mixed, Reads, Uploads
 from shardmw.bench.names import FlatNames
-from shardmw.bench.progress import Progress
-from shardmw.bench.samples import LOST, TIMED_OUT, UNANSWERED
-from shardmw.bench.sources import Deletes, Mixed, Reads, Uploads
-from shardmw.bench.summary import summarize
+from shardmw.bench.results.summary import summarize
 from shardmw.bench.units import Mix
 from test.functional.answering import CREATED, answering, refused
 

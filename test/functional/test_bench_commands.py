@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from shardmw.bench.auth import V1Auth
+from shardmw.bench.targets.auth import PasswordAuth
 from test.functional.benching import (
     csv_rows,
     own_cluster_is,
@@ -184,9 +184,9 @@ def test_progress_is_shown_on_a_terminal(access, tmp_path):
         *('--output', str(tmp_path)),
     )
     assert code == 0
-    for head in ('ops/s', 'p50 ms', 'p95 ms', 'p99 ms', 'errors', 'left'):
-        assert shown.count(head) > 1, shown
-    assert '0:01' in shown
+    for figure in ('ops/s', 'p50 ', 'p95 ', 'p99 ', 'errors'):
+        assert shown.count(figure) > 1, shown
+    assert '0:00:0' in shown
 
 
 def test_environment_alone_leads_to_no_cluster(cluster, listed, tmp_path):
@@ -261,7 +261,7 @@ def test_a_container_in_use_is_left_alone(access, client, plain, tmp_path):
 
 
 def test_a_container_is_no_account(cluster, client, plain, tmp_path):
-    access = V1Auth(cluster.auth_url, USER, cluster.users[USER]).login()
+    access = PasswordAuth(cluster.auth_url, USER, cluster.users[USER]).login()
     ran = run_here(
         *('write', '--shards', '0', '--output', str(tmp_path)),
         *('--os-storage-url', f'{access.storage_url}/{plain}'),
@@ -277,7 +277,7 @@ def test_a_container_is_no_account(cluster, client, plain, tmp_path):
         (('--page', '10001'), 'gives up to 10000 rows a page'),
         (('--rows', '1e11'), '10,000,000,000 are the most'),
         (('--directories', '10001'), '10,000 are the most'),
-        (('-K', '☃'), 'no header of HTTP takes'),
+        (('-K', 'a\nb'), 'no header of HTTP takes'),
     ],
 )
 def test_what_cannot_be_listed_is_told_in_a_line(

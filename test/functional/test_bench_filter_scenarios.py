@@ -60,13 +60,9 @@ def test_a_scenario_is_measured(name, measured):
     assert 'N = 2' in printed
 
 
-def test_servers_are_seen_to_answer_for_each_page(measured):
+def test_a_page_takes_processor_time_of_both_servers(measured):
     _, figures, _ = measured('listing-cost')
-    databases = {('plain', 1): 1, ('sharded', 2): 3, ('sharded', 3): 4}
     for row in figures['rows']:
-        kind = row['kind']['layout'], row['kind']['parts']
-        assert row['requests'] >= databases[kind] * row['pages']
-        assert row['rows_given'] >= row['rows']
         assert row['proxy_us'] > 0
         assert row['container_us'] > 0
 

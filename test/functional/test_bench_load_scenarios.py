@@ -16,17 +16,19 @@ TINY += ('--processes', '1')
 #: Of each: what makes it tiny, and how many loads that are.
 SCENARIOS = {
     'object-size': (
-        (*TINY, '-t', '2', '-b', '4K,2M', '--large', '1M')
-        + ('--large-count', '4'),
+        (*TINY, '-t', '2', '-b', '4K,2M'),
         2 * 2,
     ),
     'concurrency': ((*TINY, '-t', '2', '-b', '2M'), 2 * 2),
     # from a plain disk, too
-    'log-serving': ((*TINY, '-t', '2', '--logs', '3', '-b', '100K'), 2 * 3),
+    'log-serving': (
+        (*TINY, '-t', '2', '--objects', '1,3', '-b', '100K'),
+        2 * 3,
+    ),
     'listing-fairness': (
         (*TINY, '-t', '2', '--rate', '20', '--rows', '200', '--page', '50,7'),
-        # nobody lists, then each of two containers in two ways
-        1 + 2 * 2 * 2,
+        # for each page: while nobody lists, while each container is listed
+        2 * (1 + 2 * 2),
     ),
     'small-objects': ((*TINY, '-t', '2', '--objects', '20'), 2 * 2),
     # with a limit and without, on two clusters at once

@@ -3,10 +3,10 @@
 
 import pytest
 
-from shardmw.bench.clients import Clients
 from shardmw.bench.databases import databases
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import sharded
+from shardmw.bench.load.clients import Clients
 from shardmw.bench.names import FlatNames
 from shardmw.bench.replicas import contents, converge, empty_device
 from shardmw.bench.site import embedded_site

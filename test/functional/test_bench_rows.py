@@ -9,14 +9,18 @@ import pytest
 from swift.common.db import chexor
 
 from shardmw.bench import preload as module
-from shardmw.bench.account import Account
 from shardmw.bench.databases import connected, content, databases, parts
 from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.kinds import PLAIN, native, sharded
 from shardmw.bench.names import FlatNames, ListedNames, TreeNames
-from shardmw.bench.native import even_bounds, report_usage, shard_natively
-from shardmw.bench.pending import stagger
 from shardmw.bench.preload import preload
+from shardmw.bench.targets.account import Account
+from shardmw.bench.targets.native import (
+    even_bounds,
+    report_usage,
+    shard_natively,
+)
+from shardmw.bench.targets.pending import stagger
 from shardmw.placement import hidden_account, shard_of
 from test.functional.conftest import SHARDS, USER, make_plain, make_sharded
 

@@ -10,15 +10,15 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from shardmw.bench.account import ContainerHead
-from shardmw.bench.asking import ask
-from shardmw.bench.auth import TokenAuth, V1Auth
-from shardmw.bench.clients import Clients
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import PLAIN, native, sharded
+from shardmw.bench.load.clients import Clients
+from shardmw.bench.load.sources import Listings, Uploads
 from shardmw.bench.names import FlatNames, TreeNames
 from shardmw.bench.site import embedded_site, remote_site
-from shardmw.bench.sources import Listings, Uploads
+from shardmw.bench.targets.account import ContainerHead
+from shardmw.bench.targets.asking import ask
+from shardmw.bench.targets.auth import PasswordAuth, TokenAuth
 from shardmw.saio import ClusterOptions
 from test.functional.conftest import USER, make_plain, unique
 
@@ -46,13 +46,13 @@ def remote(cluster, clients):
         site.cleanup()
 
 
-def auth_of(cluster, **changes) -> V1Auth:
+def auth_of(cluster, **changes) -> PasswordAuth:
     given = {
         'auth_url': cluster.auth_url,
         'user': USER,
         'key': cluster.users[USER],
     }
-    return V1Auth(**{**given, **changes})
+    return PasswordAuth(**{**given, **changes})
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from swift.container.backend import ContainerBroker
 from swift.container.sharder import make_shard_ranges
 
 from shardmw.bench.databases import databases, shards_of
-from shardmw.bench.native import is_done, shard_data
+from shardmw.bench.targets.native import is_done, shard_data
 from shardmw.placement import hidden_account, shard_of
 from shardmw.saio import Cluster, ClusterOptions
 from test.functional.alike import make_twins, masked

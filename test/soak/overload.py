@@ -23,7 +23,7 @@ import orjson
 from shardmw.bench.kinds import sharded
 from shardmw.bench.names import FlatNames
 from shardmw.bench.preload import preload
-from shardmw.bench.usage import PROXY, processes_of, resident_bytes
+from shardmw.bench.targets.usage import PROXY, processes_of, resident_bytes
 from shardmw.saio import Cluster, ClusterOptions
 from shardmw.saio.options import parse_setting
 from test.functional.client import Client

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from shardmw.bench.usage import resident_of
+from shardmw.bench.targets.usage import resident_of
 
 RESIDENT = 'resident bytes'
 FILES = 'open files'

@@ -2,7 +2,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.chance import even_fraction, fraction, shuffling_step
+from shardmw.bench.load.chance import even_fraction, fraction, shuffling_step
 
 
 @given(st.integers(0), st.sampled_from([b'', b'size']))

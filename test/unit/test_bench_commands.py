@@ -14,17 +14,19 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from shardmw.bench import command, provenance
+from shardmw.bench import command
 from shardmw.bench.cli import main
 from shardmw.bench.command import chosen_parameters, parameter_options
 from shardmw.bench.errors import BenchError, Interrupted, failure_text
 from shardmw.bench.kinds import PLAIN, native, sharded
 from shardmw.bench.options import COUNTS, SETTING, SIZES
 from shardmw.bench.parameters import Parameters, option
-from shardmw.bench.results import load_all
+from shardmw.bench.results import provenance
+from shardmw.bench.results.folder import load_all
 from shardmw.bench.scenarios import NAMES, scenarios
 from shardmw.bench.screen import Screen
-from shardmw.bench.workloads.measuring import _Own, container_names
+from shardmw.bench.words import about_text
+from shardmw.bench.workloads.measuring import _Owner, container_names
 from shardmw.bench.workloads.parameters import (
     ListParameters,
     WorkParameters,
@@ -123,7 +125,7 @@ def test_what_ends_a_command_tells_its_exit_code(
         raise failure
 
     monkeypatch.setattr('shardmw.bench.workloads.command.perform', fail)
-    monkeypatch.setattr('shardmw.bench.results.make', lambda path: None)
+    monkeypatch.setattr('shardmw.bench.results.folder.make', lambda path: None)
     assert run('write').exit_code == code
 
 
@@ -179,21 +181,34 @@ def test_a_terminal_that_is_closed_ends_nothing_below_nohup(
 
 def test_scenarios_have_all_that_commands_and_reports_take():
     assert list(scenarios()) == list(NAMES)
-    for name, module in scenarios().items():
-        assert name == module.NAME
-        assert '\n' not in module.SUMMARY
-        parameters = module.Parameters()
-        again = module.Parameters.from_json(parameters.as_json())
+    for scenario in scenarios().values():
+        assert '\n' not in scenario.summary
+        parameters = scenario.default_parameters()
+        again = scenario.parameters.from_json(parameters.as_json())
         assert again == parameters
+        assert scenario.seconds(parameters) > 10
 
 
 @pytest.mark.parametrize('name', NAMES)
 def test_scenarios_tell_their_options_and_defaults(run, name):
     ran = run('scenario', name, '--help')
     assert ran.exit_code == 0
-    for field in scenarios()[name].Parameters.options():
+    for field in scenarios()[name].parameters.options():
         if field != 'settings':
             assert f'--{field.replace("_", "-")}' in ran.output
+
+
+@pytest.mark.parametrize(
+    ('seconds', 'text'),
+    [
+        (0.5, 'about 5 s'),
+        (61, 'about 60 s'),
+        (100, 'about 2 minutes'),
+        (7000, 'about 1.9 hours'),
+    ],
+)
+def test_a_duration_is_rounded(seconds, text):
+    assert about_text(seconds) == text
 
 
 @dataclass(frozen=True)
@@ -308,6 +323,27 @@ class TestPerforming:
         assert result.experiment == 'write'
         assert 'read failed: /tmp/a: No space left' in capsys.readouterr().out
 
+    def test_it_says_at_the_start_how_long_it_took_before(
+        self, tmp_path, monkeypatch, capsys
+    ):
+        monkeypatch.setattr(command, 'Clients', contextlib.nullcontext)
+        figures = {'runs': [run_of(0.5).as_json()]}
+
+        def perform(**parameters) -> str:
+            experiment = command.Experiment(
+                'workload',
+                'write',
+                WriteParameters(**parameters),
+                lambda stage, keep: figures,
+                seconds=30.0,
+            )
+            command.perform([experiment], tmp_path, Screen())
+            return capsys.readouterr().out
+
+        assert 'takes about 30 s\n' in perform()
+        assert 'took 0:00:00 the last time\n' in perform()
+        assert 'takes about 30 s\n' in perform(clients=3)
+
     def test_what_has_not_begun_is_not(self, perform_failing, tmp_path):
         perform_failing(BenchError('away'))
         assert load_all(tmp_path) == []
@@ -349,11 +385,11 @@ class TestKinds:
 
 class TestContainerNames:
     def test_a_single_container_has_the_chosen_name(self):
-        own = _Own(PLAIN, None)
+        own = _Owner(PLAIN, None)
         assert container_names('logs', [own, own]) == {own: 'logs'}
 
     def test_several_have_their_kinds_and_rounds_behind_it(self):
-        owners = [_Own(k, n) for k in (PLAIN, sharded(8)) for n in (0, 1)]
+        owners = [_Owner(k, n) for k in (PLAIN, sharded(8)) for n in (0, 1)]
         names = container_names('logs', owners)
         assert [*names.values()] == [
             *('logs-plain-0', 'logs-plain-1', 'logs-8-0', 'logs-8-1')

@@ -3,6 +3,7 @@
 
 import csv
 import io
+import re
 from dataclasses import replace
 
 import pytest
@@ -10,8 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from shardmw.bench.compare import report as comparisons
-from shardmw.bench.comparing import (
+from shardmw.bench.errors import BenchError
+from shardmw.bench.experiments import describe, in_order
+from shardmw.bench.kinds import PLAIN, native, sharded
+from shardmw.bench.load.progress import progress_of
+from shardmw.bench.load.stage import run_text
+from shardmw.bench.load.turns import rotated
+from shardmw.bench.results.comparing import (
     BANDWIDTH,
     CONTAINER,
     ERRORS,
@@ -23,27 +29,15 @@ from shardmw.bench.comparing import (
     table,
     warnings,
 )
-from shardmw.bench.csvfiles import csv_text, entries_of, flat
-from shardmw.bench.errors import BenchError
-from shardmw.bench.experiments import describe, in_order
-from shardmw.bench.figures import Interval
-from shardmw.bench.kinds import PLAIN, native, sharded
-from shardmw.bench.live import (
-    LiveLoad,
-    live_cells,
-    live_table,
-    time_text,
-)
-from shardmw.bench.progress import progress_of
-from shardmw.bench.results import Result, load_all, save
-from shardmw.bench.runs import Run
+from shardmw.bench.results.csvfiles import csv_text, entries_of, flat
+from shardmw.bench.results.figures import Interval
+from shardmw.bench.results.folder import Result, load, load_all, save
+from shardmw.bench.results.runs import Run
 from shardmw.bench.scenarios import scenarios
-from shardmw.bench.stage import run_text
-from shardmw.bench.tables import Table
-from shardmw.bench.turns import rotated
+from shardmw.bench.screen import Screen, load_text
 from shardmw.bench.words import conditions_text, objects_text, varying
 from shardmw.bench.workloads import report as works
-from test.unit.test_bench_load import sample
+from test.unit.test_bench_load import sample, samples_of
 from test.unit.test_bench_ratelimit import ORIGIN
 from test.unit.test_bench_reports import cells
 from test.unit.test_bench_runs import run_of
@@ -123,8 +117,8 @@ def busy_runs() -> list[Run]:
 
 def test_processor_time_has_its_ratio_and_its_interval(busy_runs):
     figures = {'runs': [run.as_json() for run in busy_runs]}
-    for found in (comparisons.tables(figures)[0], comparisons.brief(figures)):
-        made = found if isinstance(found, Table) else found[0]
+    for found in (works.tables(figures), works.brief(figures)):
+        made = found[0]
         place = made.columns.index('processor to plain')
         assert made.columns[place - 1 : place + 2] == [
             *('processor ms', 'processor to plain', '95 % interval')
@@ -145,9 +139,8 @@ def test_a_line_of_the_terminal_has_processor_time(busy_runs):
     assert 'processor' not in run_text(run_of(1.0))
 
 
-@pytest.mark.parametrize('report', [works, comparisons])
-def test_processor_time_that_is_not_known_has_no_column(report):
-    made = report.tables({'runs': [run_of(1.0).as_json()]})[0]
+def test_processor_time_that_is_not_known_has_no_column():
+    made = works.tables({'runs': [run_of(1.0).as_json()]})[0]
     assert 'processor' not in str([made.columns, made.notes])
 
 
@@ -165,12 +158,11 @@ def test_loads_that_the_clients_bound_are_told():
     assert warnings([free, bound])[0].startswith('In 1 of 2 loads')
 
 
-@pytest.mark.parametrize('report', [works, comparisons])
-def test_refusals_are_told_where_there_are_some(report):
+def test_refusals_are_told_where_there_are_some():
     free = run_of(1.0)
     held = replace(free, summary=replace(free.summary, refused=3))
     for run, refused in ((free, None), (held, '3')):
-        found = report.tables({'runs': [run.as_json()]})[0]
+        found = works.tables({'runs': [run.as_json()]})[0]
         row = dict(zip(found.columns, found.rows[0], strict=True))
         assert row.get('refused') == refused
         assert row['errors'] == '0'
@@ -239,50 +231,34 @@ class TestWords:
         assert varying(runs) == ['page']
 
 
+def test_work_on_one_kind_of_container_has_no_ratios():
+    runs = [run.as_json() for run in runs_at({sharded(2): [5, 6]})]
+    columns = [each.columns for each in works.tables({'runs': runs})]
+    assert 'plain' not in str(columns)
+
+
 class TestLive:
-    def test_rates_are_of_the_last_moments(self):
-        load = LiveLoad('write', 10.0, None)
-        many = progress_of([sample(101.0)] * 30)
-        few = progress_of([sample(101.0)] * 5)
-        load = load.advanced(many, 1.0).advanced(few, 1.5)
-        assert load.total.operations == 35
-        assert load.rate == 10
-        assert load.seconds_left == 8.5
-        assert live_cells(load)[:2] == ('35', '10.0')
-        assert live_cells(load)[-1] == '0:08'
+    def test_rates_are_of_the_last_part(self):
+        total = progress_of(samples_of(*[sample(101.0)] * 35))
+        part = progress_of(samples_of(*[sample(101.0)] * 5))
+        text = load_text(total, part, 0.5)
+        assert text.startswith('35 ops, 10.0 ops/s, 0.00 MB/s, p50 ')
 
-    def test_it_has_room_on_a_narrow_terminal(self):
-        console = Console(file=io.StringIO(), width=80)
-        many = progress_of([sample(101.0)] * 30_000)
-        load = LiveLoad('12/24 write, N = 32, clients 16', 100.0, None)
-        console.print(live_table(load.advanced(many, 1.0)))
-        title, _, heads, _, figures, *_ = console.file.getvalue().splitlines()
-        assert title.strip() == load.label
-        assert heads.endswith('errors   left ')
-        assert figures.split()[0] == '30,000'
-
-    def test_a_narrower_terminal_shows_errors_too(self):
-        console = Console(file=io.StringIO(), width=60)
-        many = progress_of([sample(101.0, status=503)] * 30_000)
-        load = LiveLoad('write', 100.0, None)
-        console.print(live_table(load.advanced(many, 1.0)))
-        lines = console.file.getvalue().splitlines()
-        heads = [line.split() for line in lines if 'errors' in line]
-        assert heads == [['errors', 'left']]
-        assert ['30,000', '1:39'] in [line.split() for line in lines]
-
-    def test_a_count_tells_the_time_that_is_left(self):
-        load = LiveLoad('delete', None, 40)
-        assert load.seconds_left is None
-        load = load.advanced(progress_of([sample(101.0)] * 10), 2.0)
-        assert load.seconds_left == 6
-
-    @pytest.mark.parametrize(
-        ('seconds', 'text'),
-        [(None, '—'), (7, '0:07'), (750, '12:30'), (3723.4, '1:02:03')],
-    )
-    def test_times_are_as_on_a_clock(self, seconds, text):
-        assert time_text(seconds) == text
+    @pytest.mark.parametrize(('seconds', 'count'), [(9.0, None), (None, 40)])
+    def test_a_load_is_shown_on_a_narrow_terminal(self, seconds, count):
+        screen = Screen()
+        screen.console = Console(
+            file=io.StringIO(), width=60, force_terminal=True
+        )
+        label = '12/24 write, N = 32'
+        with (
+            screen.status('filling'),
+            screen.live(label, seconds, count) as show,
+        ):
+            show(progress_of(samples_of(*[sample(101.0, status=503)] * 10)))
+        shown = screen.console.file.getvalue()
+        assert label in shown and '10 errors' in shown
+        assert ('25%' in shown) == (count == 40)
 
 
 def result_of(command: str, experiment: str, runs, **also) -> Result:
@@ -294,7 +270,7 @@ SCENARIO_CONDITIONS = {
     'container-sharding': {'limit': None},
     'object-size': {'clients': 16, 'size': 4096},
     'concurrency': {'clients': 16, 'size': 4 << 20},
-    'log-serving': {'fetched': 'one log', 'clients': 16, 'size': 1228800},
+    'log-serving': {'clients': 16, 'size': 1228800, 'objects': 64},
     'small-objects': {'clients': 1, 'size': 65536},
 }
 
@@ -303,9 +279,7 @@ class TestDescriptions:
     def test_a_comparison_has_ratios_for_each_page(self):
         kinds = {PLAIN: [100], sharded(4): [50]}
         runs = runs_at(kinds, page=10) + runs_at(kinds, page=1000)
-        rates = comparisons.tables({'runs': [run.as_json() for run in runs]})[
-            0
-        ]
+        rates, *_ = works.tables({'runs': [run.as_json() for run in runs]})
         found = [
             (row['rows a page'], row['container'], row['rate to plain'])
             for row in cells(rates)
@@ -318,38 +292,19 @@ class TestDescriptions:
         ]
 
     @pytest.mark.parametrize('name', SCENARIO_CONDITIONS)
-    def test_scenarios_have_published_figures_beside_ours(self, name):
+    def test_scenarios_have_tables_and_published_figures(self, name):
         runs = runs_at(
             {PLAIN: [5], sharded(32): [4]}, **SCENARIO_CONDITIONS[name]
         )
         found = describe(result_of('scenario', name, runs))
         assert found.title == name
-        assert found.published == scenarios()[name].PUBLISHED
+        assert found.published == scenarios()[name].published
         assert all(table.rows for table in found.tables)
-        words = str([found.tables[0].columns, found.tables[0].rows])
-        assert ('published' in words) == bool(found.published)
 
     @pytest.mark.parametrize('name', SCENARIO_CONDITIONS)
     def test_scenarios_that_have_not_begun_have_no_tables(self, name):
         found = describe(result_of('scenario', name, []))
         assert (found.tables, found.plots) == ([], [])
-
-    def test_the_published_rates_are_those_of_containers(self):
-        runs = runs_at({PLAIN: [5], sharded(32): [4]}, limit=None)
-        found = describe(result_of('scenario', 'container-sharding', runs))
-        plain, many = cells(found.tables[0])
-        assert plain['published /s'] == '96.7'
-        assert many['published /s'] == '150'
-        assert many['published ratio'] == '1.55'
-
-    def test_the_published_bandwidth_is_that_of_16_writers(self):
-        runs = runs_at({PLAIN: [5]}, clients=16, size=4 << 20)
-        runs += runs_at({PLAIN: [5]}, clients=1, size=4 << 20)
-        found = describe(result_of('scenario', 'concurrency', runs))
-        sixteen, one = cells(found.tables[0])
-        assert sixteen['published /s'] == '40.0'
-        assert sixteen['published MB/s'] == '155'
-        assert one['published MB/s'] == '—'
 
     @pytest.mark.parametrize('command', ['workload', 'compare'])
     def test_work_that_has_not_begun_has_no_tables(self, command):
@@ -396,6 +351,18 @@ def test_results_of_several_names_live_in_one_folder(tmp_path):
         'compare-list-small.json',
     ]
     assert sorted(load_all(tmp_path), key=lambda each: each.name) == results
+
+
+def test_an_earlier_result_is_replaced_only_if_that_was_asked_for(tmp_path):
+    first = result_of('compare', 'list', [])
+    later = replace(first, figures={'runs': [1]})
+    path, other = save(tmp_path, first), save(tmp_path, later)
+    assert re.fullmatch(r'compare-list-\d{8}-\d{6}', other.stem)
+    assert load(tmp_path, 'compare', ['list'])[0].figures == later.figures
+    assert save(tmp_path, later, is_replacing=True) == path
+    assert {str(each.figures) for each in load_all(tmp_path)} == {
+        str(later.figures)
+    }
 
 
 @pytest.mark.parametrize('text', ['{"name": "app"}', '[1]', '"a"'])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.figures import (
+from shardmw.bench.results.figures import (
     Histogram,
     Latency,
     Spread,
@@ -21,7 +21,6 @@ from shardmw.bench.figures import (
     ratio_interval,
     rolling_average,
     spread,
-    within_fences,
 )
 
 #: As clocks give them, and equal now and then. Sixteenths add up exactly.
@@ -37,22 +36,6 @@ def test_percentiles_of_a_few():
     assert percentile(ordered, 0) == 10
     assert percentile(ordered, 0.5) == 25
     assert percentile(ordered, 1) == 40
-
-
-@given(values, st.floats(0, 1))
-def test_a_percentile_lies_among_the_values(values, share):
-    ordered = sorted(values)
-    found = percentile(ordered, share)
-    assert found >= ordered[0] or math.isclose(found, ordered[0])
-    assert found <= ordered[-1] or math.isclose(found, ordered[-1])
-
-
-@given(values, st.floats(0, 1), st.floats(0, 1))
-def test_percentiles_ascend(values, one, another):
-    ordered = sorted(values)
-    low, high = sorted([one, another])
-    lower, higher = percentile(ordered, low), percentile(ordered, high)
-    assert lower <= higher or math.isclose(lower, higher)
 
 
 def test_latency_is_in_milliseconds():
@@ -117,45 +100,18 @@ def test_many_values_leave_the_outer_ones_out():
     assert (found.low, found.high) == (6, 15)
 
 
-@given(values)
-def test_a_spread_agrees_with_the_latency(values):
-    assert spread(values)[:4] == latency(values)
-
-
-@given(values)
-def test_a_spread_lies_among_the_values(values):
-    found = spread(values)
-    low, high = 1000 * min(values), 1000 * max(values)
-    assert found.max_ms == high
-    assert low <= found.trimmed_mean_ms or math.isclose(
-        low, found.trimmed_mean_ms
-    )
-    assert found.trimmed_mean_ms <= high or math.isclose(
-        found.trimmed_mean_ms, high
-    )
-    assert 0 <= found.stdev_ms <= high
-
-
-@given(values)
-def test_trimming_leaves_the_middle_half(values):
-    ordered = sorted(values)
-    inner = within_fences(ordered)
-    outliers = spread(values).outliers
-    assert len(inner) == len(ordered) - outliers
-    assert outliers <= len(values) / 2
-
-
 def test_an_outlier_is_trimmed_and_counted():
     # quartiles of 1 and 3: the fences are at -2 and 6
     found = spread([0.0, 0.001, 0.002, 0.003, 1.0])
+    assert found[:4] == latency([0.0, 0.001, 0.002, 0.003, 1.0])
     assert found.outliers == 1
     assert found.trimmed_mean_ms == pytest.approx(1.5)
     assert found.mean_ms == pytest.approx(201.2)
 
 
-def test_a_deviation_is_that_of_a_sample():
-    assert spread([0.001, 0.003]).stdev_ms == pytest.approx(math.sqrt(2))
-    assert spread([0.001]).stdev_ms == 0
+def test_two_values_are_no_outliers_however_close_they_are():
+    value = 30.81371494526866
+    assert spread([value, math.nextafter(value, math.inf)]).outliers == 0
 
 
 def test_a_spread_of_nothing_is_none():
@@ -236,8 +192,8 @@ def test_a_rolling_average_passes_over_gaps():
 
 
 def test_means_are_those_of_each_second():
-    given = (10, 4.0), (10.9, 6.0), (12, 1.0), (9.9, 7.0), (13, 7.0)
-    assert means_each_second(given, 10, 3) == [5, None, 1]
+    times, values = (10, 10.9, 12, 9.9, 13), (4.0, 6.0, 1.0, 7.0, 7.0)
+    assert means_each_second(times, values, 10, 3) == [5, None, 1]
 
 
 @given(st.lists(st.tuples(st.floats(1, 9), st.floats(1, 9)), min_size=1))
@@ -258,3 +214,8 @@ def test_a_figure_of_nothing_counts_as_a_ratio():
 
 def test_pairs_without_a_base_have_no_ratio():
     assert ratio_interval([(2, 0), (2, None), (None, 2)]) is None
+
+
+def test_a_deviation_is_that_of_a_sample():
+    assert spread([0.001, 0.003]).stdev_ms == pytest.approx(math.sqrt(2))
+    assert spread([0.001]).stdev_ms == 0

@@ -1,46 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writers while somebody lists: the table and the plot, from runs made up."""
+"""Writes while a client lists: the table and the plot, from runs made up."""
 
 from dataclasses import replace
 
 import pytest
 
 from shardmw.bench.kinds import PLAIN, Kind, sharded
-from shardmw.bench.plot import BARS, REFERENCE
-from shardmw.bench.runs import Run
+from shardmw.bench.plots.plot import BARS, REFERENCE
+from shardmw.bench.results.runs import Run
 from shardmw.bench.scenarios import listing_fairness
-from shardmw.bench.scenarios.listing_fairness import LIST, NOBODY, Parameters
+from shardmw.bench.scenarios.listing_fairness import (
+    LIST,
+    NOBODY,
+    WRITE,
+    Parameters,
+)
 from test.unit.test_bench_reports import cells
 from test.unit.test_bench_runs import run_of
 
+MANY = sharded(4)
 PARAMETERS = Parameters(rate=1, shards=(4,), page=(1000, 10))
-KINDS = (PLAIN, sharded(4))
-
-
-def writes(p99_ms: float, turn: int, **conditions) -> Run:
-    """A run whose slowest writes took so long."""
-    run = run_of(0.5, 1.0, 1.5, turn=turn, **conditions)
-    took = run.summary.latency._replace(p99_ms=p99_ms)
-    return replace(run, summary=replace(run.summary, latency=took))
-
-
-def listing(kind: Kind, page: int, turn: int) -> Run:
-    run = run_of(1.0, kind=kind, turn=turn, rows=page, page=page)
-    return replace(run, work=LIST)
 
 
 def runs_of_rounds(*p99s: dict[tuple, float]) -> list[Run]:
-    """What each round measured, by ``(kind, page)``; by None of nobody."""
-    runs = []
-    for turn, took in enumerate(p99s):
-        for case, p99 in took.items():
-            if case is None:
-                runs.append(writes(p99, turn, listed=NOBODY))
-                continue
-            kind, page = case
-            runs.append(writes(p99, turn, listed=kind.label, page=page))
-            runs.append(listing(kind, page, turn))
-    return runs
+    """Return runs with the p99 (ms) of each round by ``(kind, page)``."""
+    return [
+        run
+        for turn, took in enumerate(p99s)
+        for (kind, page), p99 in took.items()
+        for run in runs_of(kind, page, p99, turn)
+    ]
+
+
+def runs_of(kind: Kind, page: int, p99_ms: float, turn: int) -> list[Run]:
+    run = run_of(0.5, 1.0, 1.5, kind=kind, turn=turn, page=page)
+    took = run.summary.latency._replace(p99_ms=p99_ms)
+    writes = replace(
+        run, work=WRITE, summary=replace(run.summary, latency=took)
+    )
+    listing = run_of(1.0, kind=kind, turn=turn, rows=page, page=page)
+    return [writes, *[replace(listing, work=LIST)] * (kind != NOBODY)]
 
 
 def figures(runs) -> dict:
@@ -53,57 +52,50 @@ def table_of(runs, parameters=PARAMETERS):
 
 
 ROUND = {
-    None: 10,
+    (NOBODY, 1000): 10,
     (PLAIN, 1000): 20,
-    (sharded(4), 1000): 30,
+    (MANY, 1000): 30,
+    (NOBODY, 10): 20,
     (PLAIN, 10): 40,
-    (sharded(4), 10): 20,
+    (MANY, 10): 20,
 }
 
 
 def test_each_ratio_has_the_base_that_its_column_names():
-    found = cells(table_of(runs_of_rounds(ROUND)))
-    assert [
-        (
-            row['listed meanwhile'],
-            row['rows a page'],
+    found = {
+        (row['listed meanwhile'], row['rows a page']): (
             row['p99 to nobody'],
             row['p99 to plain listed'],
         )
-        for row in found
-    ] == [
-        (NOBODY, '—', '—', '—'),
-        ('plain', '1,000', '2.00', '—'),
-        ('N = 4', '1,000', '3.00', '1.50'),
-        ('plain', '10', '4.00', '—'),
-        ('N = 4', '10', '2.00', '0.50'),
-    ]
+        for row in cells(table_of(runs_of_rounds(ROUND)))
+    }
+    assert found['plain', '1,000'] == ('2.00', '—')
+    assert found['N = 4', '1,000'] == ('3.00', '1.50')
+    assert found['plain', '10'] == ('2.00', '—')
+    assert found['N = 4', '10'] == ('1.00', '0.50')
+    assert found[NOBODY.label, '10'][0] == '—'
 
 
 def test_ratios_are_of_the_same_round():
-    case = sharded(4), 10
-    runs = runs_of_rounds({None: 10, case: 20}, {None: 40, case: 40})
-    found = table_of(runs)
-    where = found.columns.index('p99 to nobody')
-    assert found.rows[1][where : where + 2] == ['1.50', '1.00 to 2.00 (50%)']
+    case, base = (MANY, 10), (NOBODY, 10)
+    runs = runs_of_rounds({base: 10, case: 20}, {base: 40, case: 40})
+    rows = {row['listed meanwhile']: row for row in cells(table_of(runs))}
+    assert rows['N = 4']['p99 to nobody'] == '1.50'
 
 
-def test_pages_are_those_of_who_lists():
-    first, *others = cells(table_of(runs_of_rounds(ROUND)))
-    assert (first['pages/s'], first['its errors']) == ('—', '—')
-    assert all(row['pages/s'] != '—' for row in others)
-
-
-def test_errors_of_both_are_told_apart():
-    runs = runs_of_rounds({None: 10, (PLAIN, 10): 20})
+def test_pages_and_errors_of_both_are_told_apart():
+    runs = runs_of_rounds({(NOBODY, 10): 10, (PLAIN, 10): 20})
     failing = replace(runs[-1].summary, errors={'503': 7})
     runs[-1] = replace(runs[-1], summary=failing)
-    _, row = cells(table_of(runs))
-    assert (row['errors'], row['its errors']) == ('0', '7 × 503')
+    rows = {row['listed meanwhile']: row for row in cells(table_of(runs))}
+    nobody, plain = rows[NOBODY.label], rows['plain']
+    assert (nobody['pages/s'], nobody['its errors']) == ('—', '—')
+    assert plain['pages/s'] != '—'
+    assert (plain['errors'], plain['its errors']) == ('0', '7 × 503')
 
 
 def test_what_has_no_base_yet_has_no_ratio():
-    (row,) = cells(table_of(runs_of_rounds({(sharded(4), 10): 20})))
+    (row,) = cells(table_of(runs_of_rounds({(MANY, 10): 20})))
     assert row['p99 to nobody'] == row['p99 to plain listed'] == '—'
 
 
@@ -118,18 +110,18 @@ def test_the_plot_has_bars_for_each_page_beside_nobodys():
     (plot,) = listing_fairness.plots(
         PARAMETERS, figures(runs_of_rounds(ROUND))
     )
-    assert plot.x.names == [kind.label for kind in KINDS]
+    assert plot.x.names == ['plain', 'N = 4']
     assert [(s.style, list(s.y)) for s in plot.series] == [
         (BARS, [20, 30]),
         (BARS, [40, 20]),
-        (REFERENCE, [10, 10]),
+        (REFERENCE, [15, 15]),
     ]
 
 
 def test_what_has_not_begun_has_neither():
     assert listing_fairness.tables(PARAMETERS, figures([])) == []
     assert listing_fairness.plots(PARAMETERS, figures([])) == []
-    alone = runs_of_rounds({None: 10})
+    alone = runs_of_rounds({(NOBODY, 10): 10})
     assert listing_fairness.plots(PARAMETERS, figures(alone)) == []
 
 

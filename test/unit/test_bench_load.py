@@ -9,12 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench import figures
-from shardmw.bench.load import Load, Outcome, Share, Usage
-from shardmw.bench.progress import progress_of
-from shardmw.bench.samples import LOST, TIMED_OUT, Sample, Samples
-from shardmw.bench.sources import Uploads
-from shardmw.bench.summary import PHASES, Summary, errors_text, summarize
+from shardmw.bench.load.definition import Load, Share
+from shardmw.bench.load.outcome import Outcome, Usage
+from shardmw.bench.load.progress import progress_of
+from shardmw.bench.load.samples import LOST, TIMED_OUT, Sample, Samples
+from shardmw.bench.load.sources import Uploads
+from shardmw.bench.results import figures
+from shardmw.bench.results.summary import (
+    PHASES,
+    Summary,
+    errors_text,
+    summarize,
+)
 
 UPLOADS = Uploads('/v1/AUTH_test/c', 2, prefix='a b/')
 REFUSED = Sample(0, 7, 1.0, 1.2, 1.5, 2.0, 498, 1.5, 9, 3)
@@ -26,11 +32,16 @@ def sample(end: float, status: int = 201, number: int = 0) -> Sample:
     return Sample(0, number, *times, status, math.nan, 7, 2)
 
 
-def outcome_of(*given: Sample, seconds: float = 2.0, busy: float = 0.5):
-    """What came of a load that began at 100, and at 1,000 on the wall."""
+def samples_of(*given: Sample) -> Samples:
     samples = Samples()
     for each in given:
         samples.append(*each)
+    return samples
+
+
+def outcome_of(*given: Sample, seconds: float = 2.0, busy: float = 0.5):
+    """What came of a load that began at 100, and at 1,000 on the wall."""
+    samples = samples_of(*given)
     usage = Usage(busy * seconds, 0.0, seconds)
     return Outcome(('PUT',), samples, 100.0, 1000.0, seconds, (usage,))
 
@@ -145,12 +156,11 @@ def test_a_rate_is_of_what_comes_after_the_first_answers(first, took):
 
 
 def test_an_operation_of_no_time_is_done_whole_or_not_at_all():
-    outcome = outcome_of(sample(100.5))
     inside, outside = (
         sample(when)._replace(start=when) for when in (101.0, 102.0)
     )
-    assert outcome.share_within(inside) == 1
-    assert outcome.share_within(outside) == 0
+    outcome = outcome_of(sample(100.5), inside, outside)
+    assert [*outcome.steady_shares[1:]] == [1, 0]
 
 
 def test_the_wall_clock_goes_along():
@@ -195,8 +205,8 @@ operations = st.builds(sample, st.floats(100.5, 103), statuses)
 
 @given(st.lists(operations), st.lists(operations))
 def test_progress_adds_up(some, others):
-    both = progress_of(some) + progress_of(others)
-    assert both == progress_of(some + others)
+    both = progress_of(samples_of(*some)) + progress_of(samples_of(*others))
+    assert both == progress_of(samples_of(*some, *others))
     assert both.operations == both.admitted + both.refused + both.failed
 
 
@@ -227,15 +237,6 @@ def test_a_summary_comes_back_from_json(given):
     found = summarize(outcome)
     kept = json.loads(json.dumps(found.as_json(), allow_nan=False))
     assert Summary.from_json(kept) == found
-
-
-@given(st.lists(operations))
-def test_samples_from_an_index_on(given):
-    samples = Samples()
-    for each in given:
-        samples.append(*each)
-    middle = len(given) // 2
-    assert str([*samples.since(middle)]) == str(given[middle:])
 
 
 @pytest.mark.parametrize('given', [(), (sample(101),)])

@@ -5,16 +5,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.asking import Answer, ask, check_url
-from shardmw.bench.auth import TokenAuth, V1Auth
 from shardmw.bench.databases import Content
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import PLAIN, sharded
-from shardmw.bench.plot import REFERENCE
+from shardmw.bench.load.urls import check_url
+from shardmw.bench.plots.plot import REFERENCE
 from shardmw.bench.replicas import Moment, moment, without_middle
-from shardmw.bench.runs import Run
-from shardmw.bench.scenarios import container_growth, replica_convergence
-from shardmw.bench.summary import summarize
+from shardmw.bench.results.runs import Run
+from shardmw.bench.results.summary import summarize
+from shardmw.bench.scenarios import (
+    container_growth,
+    replica_convergence,
+    scenarios,
+)
+from shardmw.bench.targets.asking import Answer, ask
+from shardmw.bench.targets.auth import PasswordAuth, TokenAuth
 from test.unit.test_bench_load import outcome_of, sample
 
 MANY = sharded(4)
@@ -34,9 +39,30 @@ def cells_of(table) -> list[dict[str, str]]:
     return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
 
 
+class TestComparisons:
+    def test_each_condition_is_a_comparison(self):
+        parameters = scenarios()['concurrency'].default_parameters()
+        found = [
+            (work, each.size, each.clients, getattr(each, 'objects', None))
+            for work, each in parameters.works_with(None)
+        ]
+        assert found == [
+            *(('write', '4K', 1, None), ('write', '4K', 16, None)),
+            *(('write', '4M', 1, None), ('write', '4M', 16, None)),
+            *(('read', '4K', 1, 256), ('read', '4K', 16, 256)),
+            *(('read', '4M', 1, 32), ('read', '4M', 16, 32)),
+        ]
+
+    def test_uploads_of_large_objects_are_bounded(self):
+        parameters = scenarios()['object-size'].default_parameters()
+        *_, (_, largest) = parameters.works_with(100.0)
+        assert (largest.size, largest.count) == ('64M', 32)
+        assert largest.limit == 100
+
+
 class TestContainerGrowth:
     parameters = container_growth.Parameters(
-        rows=(1_000_000, 2_000_000), shards=4, rounds=1
+        rows=(1_000_000, 2_000_000), shards=(4,), rounds=1
     )
 
     @pytest.fixture
@@ -113,7 +139,9 @@ class TestContainerGrowth:
 
 
 class TestReplicaConvergence:
-    parameters = replica_convergence.Parameters(rows=100, shards=4, rounds=2)
+    parameters = replica_convergence.Parameters(
+        rows=100, shards=(4,), rounds=2
+    )
 
     @pytest.fixture
     def figures(self):
@@ -202,7 +230,10 @@ class TestUrls:
             ask('GET', url, {})
 
     def test_secrets_are_not_shown(self):
-        for each in (V1Auth('u', 'user', 'secret'), TokenAuth('u', 'secret')):
+        for each in (
+            PasswordAuth('u', 'user', 'secret'),
+            TokenAuth('u', 'secret'),
+        ):
             assert 'secret' not in repr(each)
 
 

@@ -3,11 +3,17 @@
 
 from contextlib import contextmanager
 
+import click
 import pytest
+from click.testing import CliRunner
 
-from shardmw.bench.auth import TokenAuth
 from shardmw.bench.errors import BenchError, Interrupted
-from shardmw.bench.workloads.place import Place
+from shardmw.bench.targets.auth import Auth, PasswordAuth, TokenAuth
+from shardmw.bench.workloads.place import (
+    Place,
+    place_of,
+    place_options,
+)
 from shardmw.saio import ClusterOptions
 
 PLACE = Place(TokenAuth('http://a/v1/AUTH_a', 't'), None, cleanup=True)
@@ -75,3 +81,36 @@ def test_a_failure_of_the_clean_up_does_not_hide_that_of_the_measurement():
     with pytest.raises(Interrupted):
         use(stage, Interrupted())
     assert stage.warnings == ['not cleaned up: no']
+
+
+def chosen_auth(*arguments: str, **variables: str) -> Auth:
+    """Return how somebody who typed this logs in."""
+    chosen = []
+
+    @click.command()
+    @place_options
+    @click.pass_context
+    def command(context: click.Context, **_: object) -> None:
+        chosen.append(place_of(context).auth)
+
+    ran = CliRunner(env=variables).invoke(command, arguments)
+    assert ran.exit_code == 0, ran.output
+    return chosen[0]
+
+
+def test_keystone_is_chosen_as_with_python_swiftclient():
+    found = chosen_auth(
+        *('--os-auth-url', 'http://a/v3', '--os-region-name', 'two'),
+        OS_USERNAME='user',
+        OS_PASSWORD='key',
+        OS_PROJECT_NAME='logs',
+        OS_AUTH_URL='http://another',
+    )
+    options = {'project_name': 'logs', 'region_name': 'two'}
+    assert found == PasswordAuth(
+        'http://a/v3', 'user', 'key', False, '3', options
+    )
+
+
+def test_the_environment_alone_chooses_no_cluster():
+    assert chosen_auth(OS_AUTH_URL='http://a', OS_USERNAME='user') is None

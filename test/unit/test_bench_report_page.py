@@ -8,28 +8,28 @@ from html.parser import HTMLParser
 import pytest
 from click.testing import CliRunner
 
-from shardmw.bench import results
 from shardmw.bench.cli import main
-from shardmw.bench.drawing import svg
 from shardmw.bench.errors import BenchError
 from shardmw.bench.experiments import Description
 from shardmw.bench.kinds import PLAIN, sharded
-from shardmw.bench.page import BEGIN, END, markers
-from shardmw.bench.plot import BARS, Axis, Plot, Series
-from shardmw.bench.report.html import page
-from shardmw.bench.report.inline import inline
+from shardmw.bench.plots.plot import BARS, REFERENCE, Axis, Plot, Series
+from shardmw.bench.report.html import inline, page
 from shardmw.bench.report.markdown import missing, with_sections
+from shardmw.bench.report.places import BEGIN, END, markers
 from shardmw.bench.report.sections import (
     Section,
     alternative,
     origins,
     sections,
 )
-from shardmw.bench.results import Result
+from shardmw.bench.report.verdict import judged, verdict
+from shardmw.bench.results import folder
+from shardmw.bench.results.figures import Interval
+from shardmw.bench.results.folder import Result
 from shardmw.bench.tables import Table
 from shardmw.bench.workloads.works import WORKS
+from test.unit.test_bench_plots import run
 from test.unit.test_bench_ratelimit import ORIGIN
-from test.unit.test_bench_runplots import run
 
 PLOT = Plot(
     'compare-write-rate',
@@ -45,15 +45,11 @@ TABLE = Table(
     [('plain', '1,000'), ('N = 8', '999')],
     ('Of `one` run.',),
 )
-
 LATER = replace(ORIGIN, date='2999-01-01', load_average=0.3)
-
-# Elements that have no end.
-_VOID = {'meta', 'br'}
 
 
 class Reader(HTMLParser):
-    """Reads a page as strictly as a picky person."""
+    """A reader that refuses elements without an end."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -61,32 +57,25 @@ class Reader(HTMLParser):
         self.ids: list[str] = []
         self.links: list[str] = []
         self.tags: list[str] = []
-        self.texts: list[str] = []
         self.feed(text)
         self.close()
+        assert self.open == []
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
         values = dict(attrs)
         self.ids += [values['id']] if 'id' in values else []
-        self.links += [
-            value
-            for name, value in attrs
-            if name in ('src', 'href', 'xlink:href')
-        ]
-        if tag not in _VOID:
+        names = ('src', 'href', 'xlink:href')
+        self.links += [values[name] for name in names if name in values]
+        if tag != 'meta':
             self.open.append(tag)
 
     def handle_startendtag(self, tag, attrs):
         self.handle_starttag(tag, attrs)
-        if tag not in _VOID:
-            self.open.pop()
+        self.open.pop()
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.texts.append(data)
 
 
 def section(title='compare write', complete=True, **also) -> Section:
@@ -100,14 +89,18 @@ def section(title='compare write', complete=True, **also) -> Section:
         parameters=[('clients', '16')],
         tables=tables,
         plots=also.get('plots', [PLOT]),
-        brief=also.get('brief', tables[:1]),
+        brief=tables[:1],
     )
     return Section(result, said)
 
 
-def kept(experiment='write', **also) -> Result:
-    """A result as the command keeps it."""
-    runs = [run(kind=kind).as_json() for kind in (PLAIN, sharded(8))]
+def kept(experiment='write', rounds=1, **also) -> Result:
+    """Return a result as the command keeps it: N = 8 is half as fast."""
+    runs = [
+        run(kind=kind, turn=turn, admitted=admitted).as_json()
+        for turn in range(rounds)
+        for kind, admitted in ((PLAIN, 100), (sharded(8), 50))
+    ]
     parameters = WORKS[experiment].parameters().as_json()
     return Result(
         'compare', experiment, ORIGIN, parameters, {'runs': runs}, **also
@@ -115,59 +108,73 @@ def kept(experiment='write', **also) -> Result:
 
 
 class TestHtml:
-    def test_it_is_well_formed_and_has_each_name_once(self):
-        read = Reader(
-            page([section(), section('compare read', plots=[])], svg)
-        )
-        assert read.open == []
-        assert len(set(read.ids)) == len(read.ids)
+    @pytest.fixture
+    def text(self):
+        also = section('compare read', plots=[], published='87,000 writes')
+        return page([section(), also])
 
-    def test_it_needs_no_other_file_and_no_script(self):
-        text = page([section(published='See https://example.org/.')], svg)
+    def test_it_is_well_formed_and_needs_nothing_else(self, text):
         read = Reader(text)
-        assert all(link.startswith('#') for link in read.links)
+        assert len(set(read.ids)) == len(read.ids)
+        assert set(read.links) <= {f'#{each}' for each in read.ids}
         assert 'script' not in read.tags
         assert not re.search(r'url\((?!#)|@import', text)
 
-    def test_links_lead_to_something(self):
-        read = Reader(
-            page([section(), section('compare read', plots=[])], svg)
-        )
-        ids = {f'#{each}' for each in read.ids}
-        assert set(read.links) <= ids
-
-    def test_every_table_and_plot_is_in_it(self):
-        read = Reader(page([section()], svg))
-        assert read.tags.count('table') == 1
-        assert read.tags.count('figure') == 1
-        assert read.tags.count('svg') == 1
-        texts = [text.strip() for text in read.texts]
-        for text in ('Rates <of> writes', 'rate /s', '1,000', 'N = 8'):
-            assert text in texts
-
-    def test_numbers_are_at_the_right(self):
-        text = page([section()], svg)
+    def test_every_table_and_plot_is_in_it(self, text):
+        tags = Reader(text).tags
+        assert [tags.count(t) for t in ('table', 'figure', 'svg')] == [2, 1, 1]
+        assert '<h3>Rates &lt;of&gt; writes</h3>' in text
         assert '<td>plain</td><td class="number">1,000</td>' in text
-
-    def test_it_says_where_figures_come_from(self):
-        text = page([section()], svg)
-        for fact in (ORIGIN.date, ORIGIN.swift, ORIGIN.python):
-            assert f'<dd>{fact}' in text
-
-    def test_notes_and_what_others_published_are_told(self):
-        text = page([section(published='87,000 writes')], svg)
         assert 'Of <code>one</code> run.' in text
-        assert 'Medians of <em>3</em> rounds.' in text
         assert '87,000 writes' in text
+        assert f'<dd>{ORIGIN.date}' in text
+        assert 'aria-label="Writes: throughput &amp; &#34;more&#34;.' in text
 
-    def test_an_interrupted_one_says_so_twice(self):
-        text = page([section(complete=False)], svg)
+    def test_an_interrupted_one_says_so_twice(self, text):
+        assert 'interrupted' not in text
+        text = page([section(complete=False)])
         assert '<span class="mark">interrupted</span>' in text
         assert 'This was interrupted' in text
-        assert 'interrupted' not in page([section()], svg)
 
-    def test_it_is_always_the_same(self):
-        assert page([section()], svg) == page([section()], svg)
+    def test_dark_pages_have_plots_of_other_colours(self, text):
+        dark = text.index('prefers-color-scheme: dark')
+        assert '--24292f: #e6edf3;' in text[dark:]
+
+
+class TestVerdict:
+    def test_it_is_on_top_of_the_page(self):
+        text = page(sections([kept(rounds=6)]))
+        assert text.index('id="verdict"') < text.index('id="compare-write"')
+        assert len(set(Reader(text).ids)) == len(Reader(text).ids)
+
+    def test_it_has_ratios_in_words_a_table_and_a_plot(self):
+        found = verdict(sections([kept(rounds=6)]))
+        assert found.sentences[0] == (
+            'Rate, of 1 compared with the plain container: lower in 1 (0.50 '
+            'times).'
+        )
+        (row,) = found.table.rows
+        assert row[:4] == ['write', 'N = 8', '0.50', '0.50 to 0.50']
+        assert found.plot.x.names == ['write: N = 8']
+        dots, one = found.plot.series[:2]
+        assert (dots.panel, dots.low, dots.y) == ('rate', [0.5], [0.5])
+        assert (one.style, set(one.y)) == (REFERENCE, {1})
+
+    @pytest.mark.parametrize(
+        ('low', 'high', 'confidence', 'words'),
+        [(1.01, 2, 0.97, 'higher'), (0.5, 0.99, 0.97, 'lower')]
+        + [(0.9, 1.1, 0.97, 'not told apart'), (1, 1, 0, 'measured once')],
+    )
+    def test_an_interval_tells_if_there_is_a_difference(
+        self, low, high, confidence, words
+    ):
+        assert judged(Interval(1, low, high, confidence)) == words
+
+    def test_without_a_comparison_there_is_none(self):
+        result = kept()
+        alone = replace(result, figures={'runs': result.figures['runs'][:1]})
+        assert verdict(sections([alone])) is None
+        assert 'Verdict' not in page(sections([alone]))
 
 
 class TestOrigins:
@@ -190,8 +197,7 @@ class TestOrigins:
         facts = dict(found[1].facts)
         assert facts['cluster'] == 'https://swift.example.org'
         assert not {'Swift', 'memcached', 'machine'} & set(facts)
-        text = page([own, other], svg)
-        assert '<p><a href="#compare-read">' in text
+        assert '<p><a href="#compare-read">' in page([own, other])
 
 
 class TestMarkdown:
@@ -201,10 +207,7 @@ class TestMarkdown:
         assert '| plain | 1,000 |' in text
         assert 'Rates <of> writes.' in text
         assert PLOT.name not in text
-
-    def test_twice_gives_the_same(self):
-        once = with_sections('# Page\n', [section()])
-        assert with_sections(once, [section()]) == once
+        assert with_sections(text, [section()]) == text
 
     def test_a_section_goes_to_its_own_place(self):
         begin, end = markers('compare-write')
@@ -213,12 +216,6 @@ class TestMarkdown:
         own, rest = text.split('between')
         assert '| plain | 1,000 |' in own and '##' not in own
         assert '## Compare read' in rest and '## Compare write' not in text
-
-    def test_a_page_with_places_gets_nothing_else(self):
-        text = ''.join(markers('compare-write'))
-        text = with_sections(text, [section(), section('compare read')])
-        assert BEGIN not in text
-        assert text.count('| plain | 1,000 |') == 1
 
     def test_results_of_one_place_share_a_table(self):
         names = 'compare-write compare-read'
@@ -243,25 +240,17 @@ class TestMarkdown:
         assert missing(text, [section()]) == ['compare-read']
         assert missing(text, [section(), section('compare read')]) == []
 
-    def test_what_is_not_measured_anew_keeps_its_figures_and_its_origin(self):
-        places = map(markers, ('compare-write', 'compare-read'))
-        text = '\n'.join(''.join(each) for each in places)
-        other = section('compare read')
-        text = with_sections(text, [section(), other])
-        later = replace(other.result, provenance=LATER)
-        text = with_sections(text, [replace(other, result=later)])
-        write, read = text.split(markers('compare-write')[1])
-        assert ORIGIN.date in write and LATER.date not in write
-        assert LATER.date in read and ORIGIN.date not in read
+    def test_a_place_gets_the_newest_result(self):
+        own = section(tables=[replace(TABLE, rows=[('plain', '7')])])
+        newer = replace(own, result=replace(own.result, time='20260101'))
+        text = with_sections(
+            ''.join(markers('compare-write')), [section(), newer]
+        )
+        assert '| plain | 7 |' in text and '1,000' not in text
 
     def test_a_result_that_was_interrupted_says_so(self):
         text = with_sections('', [section(complete=False)])
         assert '**Compare write: This was interrupted' in text
-
-    def test_a_place_without_an_end_is_refused(self):
-        begin, _ = markers('compare-write')
-        with pytest.raises(BenchError, match='takes one of each'):
-            with_sections(begin, [section()])
 
 
 def test_an_alternative_text_tells_what_the_plot_shows():
@@ -279,12 +268,12 @@ def test_a_damaged_result_is_told_in_a_line():
             sections([replace(kept(), figures=figures)])
 
 
-def test_plots_of_several_results_have_names_of_their_own():
-    found = sections([kept(), kept(name='small')])
+def test_results_and_plots_have_names_of_their_own():
+    found = sections([kept(), kept(name='small'), kept(time='20260101')])
     names = [p.name for each in found for p in each.description.plots]
     assert names and len(set(names)) == len(names)
     assert [each.anchor for each in found] == [
-        *('compare-write', 'compare-write-small')
+        *('compare-write', 'compare-write-20260101', 'compare-write-small')
     ]
 
 
@@ -293,10 +282,8 @@ def test_plots_of_several_results_have_names_of_their_own():
     [
         ('a < b & c', 'a &lt; b &amp; c'),
         ('of `a*b*` *all*', 'of <code>a*b*</code> <em>all</em>'),
-        ('**these**', '<strong>these</strong>'),
-        ('2 * 3 * 4', '2 * 3 * 4'),
         ('[x](https://y.z)', '<a href="https://y.z">x</a>'),
-        ('[x](javascript:y)', '[x](javascript:y)'),
+        ('[x](javascript:y) <b>', '[x](javascript:y) &lt;b&gt;'),
     ],
 )
 def test_sentences_keep_their_marks(text, found):
@@ -308,13 +295,13 @@ class TestCommand:
         return CliRunner().invoke(main, ['report', *map(str, arguments)])
 
     def test_it_writes_the_page_next_to_the_results(self, tmp_path):
-        results.save(tmp_path, kept())
+        folder.save(tmp_path, kept())
         assert self.report('--output', tmp_path).exit_code == 0
         text = (tmp_path / 'report.html').read_text(encoding='utf-8')
-        assert Reader(text).tags.count('figure') >= 3
+        assert Reader(text).tags.count('figure') >= 4
 
     def test_a_markdown_page_is_written_too(self, tmp_path):
-        results.save(tmp_path, kept(complete=False))
+        folder.save(tmp_path, kept(complete=False))
         target = tmp_path / 'doc' / 'performance.md'
         html = tmp_path / 'other.html'
         options = ('--output', tmp_path, '--page', target, '--html', html)
@@ -324,7 +311,7 @@ class TestCommand:
         assert html.exists()
 
     def test_results_that_a_page_lacks_are_told(self, tmp_path):
-        results.save(tmp_path, kept())
+        folder.save(tmp_path, kept())
         target = tmp_path / 'page.md'
         target.write_text(''.join(markers('compare-write compare-read')))
         ended = self.report('--output', tmp_path, '--page', target)
@@ -338,18 +325,10 @@ class TestCommand:
         assert len(ended.output.splitlines()) == 1
 
     def test_a_page_with_wrong_markers_is_left_as_it_is(self, tmp_path):
-        results.save(tmp_path, kept())
+        folder.save(tmp_path, kept())
         target = tmp_path / 'page.md'
         target.write_text(BEGIN)
         ended = self.report('--output', tmp_path, '--page', target)
         assert ended.exit_code == 1
         assert target.read_text() == BEGIN
         assert not (tmp_path / 'report.html').exists()
-
-
-def test_plots_that_would_be_called_the_same_have_names_of_their_own():
-    found = sections([kept(), kept()])
-    names = [
-        plot.name for section in found for plot in section.description.plots
-    ]
-    assert len(set(names)) == len(names) > 1

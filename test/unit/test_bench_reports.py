@@ -1,26 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of the experiments, from figures made up."""
 
+from dataclasses import replace
+
 import pytest
 
-from shardmw.bench.memcached import Operations
-from shardmw.bench.ratelimit import latency, operations, outage, rates, seed
+from shardmw.bench.kinds import PLAIN, sharded
+from shardmw.bench.ratelimit import costs, outage, rates
+from shardmw.bench.ratelimit.experiments import EXPERIMENTS, markdown
 from shardmw.bench.ratelimit.parameters import Parameters
-from shardmw.bench.ratelimit.report import markdown
-from shardmw.bench.results import Result
-from shardmw.bench.summary import summarize
+from shardmw.bench.ratelimit.stage import FRESH
+from shardmw.bench.results.folder import Result
+from shardmw.bench.results.runs import Run
+from shardmw.bench.results.summary import Summary, summarize
+from shardmw.bench.targets.memcached import Operations
 from test.unit.test_bench_load import outcome_of, sample
 from test.unit.test_bench_ratelimit import ORIGIN
+from test.unit.test_bench_runs import run_of
 
 PARAMETERS = Parameters(
     rates=(5.0,), shards=(8,), rounds=2, pairs=6, seed_shards=4
 )
 
 
-def load_row(admitted: int, **also) -> dict:
+def load_summary(admitted: int) -> Summary:
     """A load of 2 s that admits so many, after half a second each."""
-    samples = [sample(101) for _ in range(admitted)]
-    return {**summarize(outcome_of(*samples)).as_json(), **also}
+    return summarize(outcome_of(*[sample(101)] * admitted))
+
+
+def load_row(admitted: int, **also) -> dict:
+    return {**load_summary(admitted).as_json(), **also}
 
 
 def cells(table) -> list[dict[str, str]]:
@@ -36,7 +45,7 @@ class TestRates:
                 filter=limiter,
                 rate=rate,
                 shards=8,
-                state=rates.FRESH,
+                state=FRESH,
                 unlimited_rate=100,
                 rate_since_first=admitted / 19,
                 most_by_window=most,
@@ -72,30 +81,29 @@ class TestRates:
         assert [row['held'] for row in cells(table)] == ['yes', 'no']
 
 
-def seed_figures() -> dict:
-    admitted = {(None, None): (100, 80), (None, 4): (90, 88)}
-    admitted |= {(100.0, None): (20, 20), (100.0, 4): (60, 80)}
-    return {
-        'rows': [
-            load_row(count, rate=rate, shards=shards, round=turn)
-            for (rate, shards), counts in admitted.items()
-            for turn, count in enumerate(counts)
-        ]
+def test_seed_has_ratios_of_each_limit():
+    many = sharded(4)
+    done = {
+        (None, PLAIN): (8, 4),
+        (None, many): (8, 4),
+        (100.0, PLAIN): (2, 2),
+        (100.0, many): (6, 8),
     }
+    runs = [
+        run_of(0.0, *[1.0] * count, kind=kind, turn=turn, limit=limit)
+        for (limit, kind), counts in done.items()
+        for turn, count in enumerate(counts)
+    ]
+    figures = {'runs': [run.as_json() for run in runs]}
+    found = cells(costs.seed_tables(PARAMETERS, figures)[0])
+    assert [(row['limit /s'], row['rate to plain']) for row in found] == [
+        *(('none', '—'), ('none', '1.00'), ('100', '—'), ('100', '3.50'))
+    ]
 
 
-def test_seed_gives_the_median_of_the_rounds_ratios():
-    unlimited, limited = cells(seed.tables(PARAMETERS, seed_figures())[0])
-    assert unlimited['ratio'] == '1.00'
-    assert limited['ratio'] == '3.50'
-    assert limited['ratios of the rounds'] == '3.00 to 4.00'
-
-
-def test_a_seed_that_was_broken_off_has_the_rounds_that_are_whole():
-    rows = seed_figures()['rows'][:3]
-    unlimited, limited = cells(seed.tables(PARAMETERS, {'rows': rows})[0])
-    assert unlimited['ratio'] == '0.90'
-    assert (limited['plain /s'], limited['ratio']) == ('—', '—')
+@pytest.mark.parametrize('name', EXPERIMENTS)
+def test_an_experiment_tells_how_long_it_takes(name):
+    assert 20 < EXPERIMENTS[name].seconds(Parameters()) < 1800
 
 
 def outage_figures() -> dict:
@@ -137,12 +145,12 @@ def test_operations_are_by_write():
         10,
         filter='shardmw',
         shards=8,
-        manner=operations.TRICKLE,
+        manner=costs.TRICKLE,
         operations=Operations(40, 5, 20, 10, 3, 2)._asdict(),
         answered_in_all=20,
         admitted_in_all=10,
     )
-    (found,) = cells(operations.tables(PARAMETERS, {'rows': [row]})[0])
+    (found,) = cells(costs.operations_tables(PARAMETERS, {'rows': [row]})[0])
     kinds = ('get', 'set', 'incr', 'decr', 'other', 'all', 'all by admitted')
     assert [found[kind] for kind in kinds] == [
         *('2.00', '0.25', '1.00', '0.50', '0.25', '4.00', '8.00')
@@ -150,45 +158,33 @@ def test_operations_are_by_write():
     assert (found['refused'], found['admitted']) == ('10', '10')
 
 
-class TestLatency:
-    @pytest.fixture
-    def figures(self):
-        took_ms = {None: 10.0, 'shardmw': 11.0, 'ratelimit': 12.0}
-        return {
-            'rows': [
-                {
-                    'filter': limiter,
-                    'shards': None,
-                    'clients': 1,
-                    'round': turn,
-                    'errors': {},
-                    'latency': {'p50_ms': ms + turn, 'mean_ms': None},
-                }
-                for turn in range(6)
-                for limiter, ms in took_ms.items()
-            ]
-        }
+def latency_figures(turns: int) -> dict:
+    """Runs with a p50 (ms) by filter that grows by 1 each turn."""
+    took_ms = {'none': 10.0, 'shardmw': 11.0, 'ratelimit': 12.0}
+    runs = []
+    for turn in range(turns):
+        for name, ms in took_ms.items():
+            summary = load_summary(3)
+            took = summary.latency._replace(p50_ms=ms + turn)
+            summary = replace(summary, latency=took)
+            conditions = {'clients': 1, 'filter': name}
+            runs.append(Run('write', PLAIN, turn, conditions, summary))
+    return {'runs': [run.as_json() for run in runs]}
 
-    def test_each_filter_is_compared_round_by_round(self, figures):
-        none, own, stock = cells(latency.tables(PARAMETERS, figures)[0])
-        assert (none['p50 ms'], none['p50 ratio']) == ('12.5', '')
-        assert (own['p50 ms'], own['p50 ratio']) == ('13.5', '1.080')
-        assert stock['p50 ratio'] == '1.160'
 
-    def test_rounds_without_figures_give_none(self, figures):
-        _, own, _ = cells(latency.tables(PARAMETERS, figures)[0])
-        assert (own['mean ms'], own['mean ratio']) == ('—', '—')
+def test_each_filter_is_compared_round_by_round():
+    figures = latency_figures(6)
+    none, own, stock = cells(costs.latency_tables(PARAMETERS, figures)[0])
+    assert (none['p50 ms'], none['p50 ratio']) == ('12.5', '—')
+    assert (own['p50 ms'], own['p50 ratio']) == ('13.5', '1.08')
+    assert stock['p50 ratio'] == '1.16'
 
-    def test_a_single_round_has_no_interval(self, figures):
-        figures['rows'] = figures['rows'][:3]
-        _, own, _ = latency.tables(PARAMETERS, figures)[0].rows
-        assert own[4:6] == ('1.100', '—')
 
-    def test_a_round_that_lacks_its_base_has_no_ratio(self, figures):
-        del figures['rows'][0]
-        _, own, _ = cells(latency.tables(PARAMETERS, figures)[0])
-        assert own['p50 ms'] == '13.5'
-        assert own['p50 ratio'] == '1.077'
+def test_a_round_that_lacks_its_base_has_no_ratio():
+    figures = latency_figures(1)
+    del figures['runs'][0]
+    own, _ = cells(costs.latency_tables(PARAMETERS, figures)[0])
+    assert (own['p50 ms'], own['p50 ratio']) == ('11.0', '—')
 
 
 def test_what_was_interrupted_says_so():

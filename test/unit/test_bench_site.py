@@ -4,13 +4,13 @@
 import pytest
 
 from shardmw.bench import site as sites
-from shardmw.bench.account import ContainerHead
-from shardmw.bench.auth import Access
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import PLAIN
-from shardmw.bench.load import Outcome
-from shardmw.bench.samples import Samples
+from shardmw.bench.load.outcome import Outcome
+from shardmw.bench.load.samples import Samples
 from shardmw.bench.site import Site
+from shardmw.bench.targets.account import ContainerHead
+from shardmw.bench.targets.auth import Access
 
 
 class Account:

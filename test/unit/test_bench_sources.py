@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.names import FlatNames, ListedNames, TreeNames
-from shardmw.bench.sources import (
+from shardmw.bench.load.sources import (
     ContainerHeads,
     Deletes,
     Heads,
@@ -20,6 +19,7 @@ from shardmw.bench.sources import (
     SomePages,
     Uploads,
 )
+from shardmw.bench.names import FlatNames, ListedNames, TreeNames
 from shardmw.bench.units import Mix, parse_size_mix
 from shardmw.placement import shard_of
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.page import BEGIN, END, with_figures
+from shardmw.bench.report.places import BEGIN, END, with_figures
 from shardmw.bench.tables import Table, figure, number, plain, ratio
 
 TABLE = Table(

@@ -205,7 +205,8 @@ def wheel(tmp_path_factory):
 def test_a_wheel_has_all_modules_and_nothing_else(wheel):
     modules = {
         str(path.relative_to(PROJECT))
-        for path in (PROJECT / 'shardmw').rglob('*.py')
+        for path in (PROJECT / 'shardmw').rglob('*')
+        if path.suffix in ('.py', '.j2', '.mplstyle')
     }
     packed = {
         name

@@ -155,14 +155,6 @@ def test_a_reserved_port_is_not_to_be_had_by_others():
         assert later.reserve(port)
 
 
-def test_no_port_is_picked_twice(monkeypatch):
-    with PortReservations() as known:
-        free = [known.pick(), known.pick()]
-    monkeypatch.setattr('shardmw.saio.ports._candidates', lambda: iter(free))
-    with PortReservations() as reservations:
-        assert [reservations.pick(), reservations.pick()] == free
-
-
 def test_devices_are_dealt_out_to_the_nodes():
     given = ClusterOptions(replicas=2, devices=5)
     nodes = [device.node for device in topology.devices(given)]

@@ -35,7 +35,7 @@ def compare() -> None:
 
 
 def _with_plain(context: click.Context) -> None:
-    """What's compared with is there, and what can be."""
+    """Add the plain container, and a native one where possible."""
     values = context.params
     values['shards'] = tuple(dict.fromkeys((0, *values['shards'])))
     if values['native'] is None:

@@ -6,24 +6,23 @@ from pathlib import Path
 
 import click
 
-from shardmw.bench import results
 from shardmw.bench.command import (
-    Experiment,
     chosen_parameters,
     parameter_options,
     perform,
 )
 from shardmw.bench.errors import BenchError
 from shardmw.bench.options import Parsed, output_option, page_option
-from shardmw.bench.page import with_figures
 from shardmw.bench.ratelimit import COMMAND
-from shardmw.bench.ratelimit.parameters import EXPERIMENTS, Parameters
-from shardmw.bench.ratelimit.report import MODULES, markdown
-from shardmw.bench.ratelimit.stage import Stage
+from shardmw.bench.ratelimit.experiments import EXPERIMENTS, markdown
+from shardmw.bench.ratelimit.parameters import Parameters
+from shardmw.bench.report.places import with_figures
+from shardmw.bench.results import folder
+from shardmw.bench.scenarios.command import experiment_of
 from shardmw.bench.screen import Screen
 from shardmw.bench.units import parse_choices
 
-_SOME = Parsed('names', lambda text: parse_choices(text, EXPERIMENTS))
+_SOME = Parsed('names', lambda text: parse_choices(text, tuple(EXPERIMENTS)))
 
 
 @click.command()
@@ -32,7 +31,7 @@ _SOME = Parsed('names', lambda text: parse_choices(text, EXPERIMENTS))
     type=_SOME,
     default=','.join(EXPERIMENTS),
     show_default=True,
-    help='Which to do.',
+    help='Which experiments to measure.',
 )
 @parameter_options(Parameters)
 @output_option
@@ -43,30 +42,23 @@ def ratelimit(
     page: Path | None,
     **chosen: object,
 ) -> None:
-    """Measure what write rates do, and what they cost.
+    """Measure what write limits do, and what they cost.
 
     \b
-    rates       is what is admitted what the limit says?
+    rates       compare the admitted writes with the limit
     seed        many writers, one container: plain, and of many shards
-    outage      memcached dies under load, and comes back
-    operations  what memcached is asked for, for a write
+    outage      stop memcached under load, and start it again
+    operations  count the operations of memcached for a write
     latency     what a limit costs writes that it does not concern
 
-    Results of experiments that are not done now stay in the folder, and in
-    the page.
+    The results of other experiments stay in the folder and in the page.
     """
     parameters = chosen_parameters(Parameters, chosen)
     _check(output, page)
     perform(
         [
-            Experiment(
-                COMMAND,
-                experiment,
-                parameters,
-                MODULES[experiment].measure,
-                Stage,
-            )
-            for experiment in experiments
+            experiment_of(COMMAND, EXPERIMENTS[name], parameters)
+            for name in experiments
         ],
         output,
         Screen(),
@@ -78,22 +70,19 @@ COMMANDS = {'ratelimit': ratelimit}
 
 
 def _check(output: Path, page: Path | None) -> None:
-    """Find out now, and not an hour later, what can't be published.
-
-    :raises BenchError: if so
-    """
-    results.make(output)
-    results.load(output, COMMAND, EXPERIMENTS)
+    """Raise BenchError if the tables cannot be published later."""
+    folder.make(output)
+    folder.load(output, COMMAND, EXPERIMENTS)
     if page is not None:
         with_figures(_read(page), '')
 
 
 def _publish(output: Path, page: Path | None) -> None:
     """Write the tables of all results that the folder has."""
-    figures = markdown(results.load(output, COMMAND, EXPERIMENTS))
-    results.write(output / f'{COMMAND}.md', figures)
+    figures = markdown(folder.load(output, COMMAND, EXPERIMENTS))
+    folder.write(output / f'{COMMAND}.md', figures)
     if page is not None:
-        results.write(page, with_figures(_read(page), figures))
+        folder.write(page, with_figures(_read(page), figures))
 
 
 def _read(page: Path) -> str:

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the proxies for a limit, by either filter. Pure."""
+"""Settings of the proxies for a limit, by either filter."""
 
 import base64
-from collections.abc import Mapping
+import os
 
-from shardmw.bench.parameters import MOST_SHARDS
 from shardmw.bench.ratelimit.parameters import Parameters
 from shardmw.bench.tables import plain
 
@@ -13,23 +12,28 @@ SHARDMW = 'shardmw'
 STOCK = 'ratelimit'
 FILTERS = (SHARDMW, STOCK)
 
-#: Of the secret that tokens are signed with.
-SECRET_BYTES = 32
+_SECRET_BYTES = 32
 
-# shardmw does not start beside a ratelimit filter that limits containers. A
-# filter that passes all requests on takes its place then.
+# shardmw does not start next to a ratelimit filter that limits containers. A
+# filter that passes all requests on replaces it then.
 _OWN_FILTERS = (SHARDMW, 'shardmw-listings')
 _EMPTY_FILTER = 'egg:swift#healthcheck'
 
+# Swift's defaults, which other clusters of the benchmark do not have.
+_SWIFTS_TIMEOUTS = {
+    'proxy-server.node_timeout': '10',
+    'proxy-server.recoverable_node_timeout': '10',
+    'memcache.connect_timeout': '0.3',
+    'memcache.pool_timeout': '1',
+    'memcache.io_timeout': '2',
+}
 
-def base_settings(parameters: Parameters, secret: bytes) -> dict[str, str]:
-    """What all clusters have.
 
-    :param secret: see :func:`token_settings`
-    """
+def base_settings(parameters: Parameters) -> dict[str, str]:
+    """Return the settings that the clusters of all experiments have."""
     return {
-        **token_settings(secret),
-        f'{SHARDMW}.client_max_shards': str(MOST_SHARDS),
+        **_SWIFTS_TIMEOUTS,
+        **token_settings(),
         f'{SHARDMW}.ratelimit_proxies': str(parameters.proxies),
         **{
             f'{name}.{option}': plain(value)
@@ -43,16 +47,12 @@ def base_settings(parameters: Parameters, secret: bytes) -> dict[str, str]:
     }
 
 
-def token_settings(secret: bytes) -> dict[str, str]:
-    """Have tokens such that it takes no memcached to check them.
+def token_settings() -> dict[str, str]:
+    """Return settings for tokens that are checked without memcached.
 
-    So they outlive it, and cost it nothing.
-
-    :param secret: to sign tokens with, of :data:`SECRET_BYTES`
+    Tokens survive an outage of memcached, and add no operations to it.
     """
-    if len(secret) != SECRET_BYTES:
-        raise ValueError(f'a secret has {SECRET_BYTES} bytes')
-    key = base64.urlsafe_b64encode(secret).decode()
+    key = base64.urlsafe_b64encode(os.urandom(_SECRET_BYTES)).decode()
     return {
         'tempauth.fernet_key_bench': key,
         'tempauth.active_fernet_key_id': 'bench',
@@ -68,7 +68,7 @@ def limit_settings(
 
     :param limiter: one of :data:`FILTERS`, None for no limit at all
     :param rate: writes a second of a container
-    :param least_size: of objects in it, from which on the limit holds
+    :param least_size: containers with fewer objects are not limited
     """
     own = _EMPTY_FILTER if limiter == STOCK else None
     settings: dict[str, str | None] = {
@@ -81,21 +81,16 @@ def limit_settings(
 
 
 def allowed(rate: float, seconds: float, buffer_seconds: float) -> float:
-    """The most writes in a window that a limit lets through.
+    """Return the most writes that a limit admits in a window. Pure.
 
-    A backing container may make up for what it did not use.
+    An idle backing container may exceed its rate later, by the buffer.
     """
     return rate * (seconds + buffer_seconds)
 
 
 def is_machine_bound(total_limit: float, unlimited_rate: float) -> bool:
-    """Whether a limit is about what the machine can do without one."""
+    """Return True if a limit is near the rate without one. Pure."""
     return total_limit > 0.9 * unlimited_rate
-
-
-def without_unset(settings: Mapping[str, str | None]) -> dict[str, str]:
-    """The settings of a cluster that has none yet."""
-    return {k: v for k, v in settings.items() if v is not None}
 
 
 def _option(limiter: str, least_size: int) -> str:

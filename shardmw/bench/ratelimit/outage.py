@@ -1,17 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``outage``: memcached dies under load, and comes back."""
+"""``outage``: memcached stops during a load, and returns."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
-from shardmw.bench.figures import count_between, per_second
-from shardmw.bench.load import Outcome
-from shardmw.bench.ratelimit.limits import SHARDMW, is_machine_bound
+from shardmw.bench.load.outcome import Outcome
+from shardmw.bench.load.stage import Stage
+from shardmw.bench.ratelimit.limits import (
+    SHARDMW,
+    is_machine_bound,
+    limit_settings,
+)
 from shardmw.bench.ratelimit.parameters import Parameters
-from shardmw.bench.ratelimit.stage import Bed, Stage
-from shardmw.bench.samples import Sample
-from shardmw.bench.summary import errors, errors_text, summarize
+from shardmw.bench.ratelimit.stage import (
+    kind_with,
+    limited_site,
+    write_load,
+)
+from shardmw.bench.results.figures import count_between, per_second
+from shardmw.bench.results.summary import errors, errors_text, summarize
+from shardmw.bench.scenarios import Figures, Keep
+from shardmw.bench.site import Site
 from shardmw.bench.tables import Table, figure, number, plain, ratio
 from shardmw.saio.logs import read_from, size
 from shardmw.saio.topology import MEMCACHED
@@ -34,94 +45,39 @@ class LogLines(NamedTuple):
     refusals: int
 
 
-def measure(
-    stage: Stage, keep: Callable[[Mapping], None]
-) -> dict[str, object]:
-    """Let memcached die, with a limit and without."""
+def measure(stage: Stage, keep: Keep) -> Figures:
+    """Stop memcached during a load, with a limit and without."""
     parameters = stage.parameters
-    figures = {'runs': []}
-    with stage.bed() as bed:
+    figures: dict[str, object] = {'runs': []}
+    with limited_site(stage) as site:
         for rate in (None, parameters.middle_rate):
-            if rate is not None:
-                bed.limit(SHARDMW, rate)
-            figures['runs'].append(_write(stage, bed, rate))
+            site.reconfigure(limit_settings(SHARDMW, rate))
+            figures['runs'].append(_write(stage, site, rate))
             keep(figures)
     return figures
 
 
-def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
-    """Each phase of both runs, and the admitted rate second by second."""
-    unlimited, *_ = figures['runs']
-    runs = figures['runs'][::-1]
-    rows = []
-    for run in runs:
-        for phase, free in zip(
-            run['phases'], unlimited['phases'], strict=True
-        ):
-            rows.append(_phase_row(run['rate'], parameters, phase, free))
-    return [
-        Table(
-            'memcached dies, and comes back',
-            (
-                *('limit', 'memcached', 'seconds', 'offered /s'),
-                *('admitted /s', 'of limit × N', 'bound by', 'errors'),
-                *('lines of memcached', "shardmw's", 'of refusals'),
-            ),
-            rows,
-            (_note(parameters),),
-            names=2,
-        ),
-        Table(
-            'Admitted writes, second by second',
-            ('limit', 'memcached', 'writes in each second'),
-            [
-                (_limit_text(run['rate']), phase['phase'], _series(phase))
-                for run in runs
-                for phase in run['phases']
-            ],
-            names=3,
-        ),
-    ]
-
-
-def count_log_lines(written: str) -> LogLines:
-    """Count the lines that matter. Pure.
-
-    :param written: what the proxies' logs got
-    """
-    own = memcached = refusals = 0
-    for line in written.splitlines():
-        if 'shardmw: ' in line:
-            is_refusal = _REFUSED in line
-            refusals += is_refusal
-            own += not is_refusal
-        # access lines have names of clients, containers and objects
-        elif 'memcache' in line.lower() and ' INFO ' not in line:
-            memcached += 1
-    return LogLines(memcached, own, refusals)
-
-
-def _write(stage: Stage, bed: Bed, rate: float | None) -> dict[str, object]:
+def _write(stage: Stage, site: Site, rate: float | None) -> dict[str, object]:
     parameters = stage.parameters
-    container = bed.account.create(parameters.middle_shards)
-    load = stage.load(bed, container, seconds=None)
-    logs = [_log_sizes(bed)]
-    running = stage.begin(load)
+    container = site.make(kind_with(parameters.middle_shards))
+    logs = [_log_sizes(site)]
+    load = write_load(stage, site, container, seconds=None)
+    running = stage.clients.begin(load)
     running.sleep_until(parameters.seconds)
-    logs.append(_log_sizes(bed))
+    logs.append(_log_sizes(site))
     died = time.monotonic()
-    bed.cluster.stop(MEMCACHED)
+    site.cluster.stop(MEMCACHED)
     time.sleep(parameters.seconds)
-    bed.cluster.start(MEMCACHED)
+    site.cluster.start(MEMCACHED)
     back = time.monotonic()
-    logs.append(_log_sizes(bed))
+    logs.append(_log_sizes(site))
     time.sleep(parameters.seconds)
     outcome = stage.checked(running.stop())
-    logs.append(_log_sizes(bed))
+    logs.append(_log_sizes(site))
     bounds = [outcome.began, died, back, outcome.began + outcome.seconds]
     phases = [
         _phase(outcome, *bounds[i : i + 2], phase)
-        | {'log_lines': _log_lines(bed, *logs[i : i + 2])._asdict()}
+        | {'log_lines': _log_lines(site, *logs[i : i + 2])._asdict()}
         for i, phase in enumerate(PHASES)
     ]
     for phase in phases:
@@ -140,37 +96,98 @@ def _write(stage: Stage, bed: Bed, rate: float | None) -> dict[str, object]:
 def _phase(
     outcome: Outcome, begin: float, end: float, phase: str
 ) -> dict[str, object]:
-    def ended(sample: Sample) -> bool:
-        return begin <= sample.end < end
-
-    admitted = [s.end for s in outcome.samples if s.is_admitted]
-    started = (s.start for s in outcome.samples)
+    ended = [each for each in outcome.samples if begin <= each.end < end]
+    admitted = [each.end for each in ended if each.is_admitted]
+    started = (each.start for each in outcome.samples)
     seconds = end - begin
     return {
         'phase': phase,
         'seconds': seconds,
         'offered_rate': count_between(started, begin, end) / seconds,
-        'admitted_rate': count_between(admitted, begin, end) / seconds,
+        'admitted_rate': len(admitted) / seconds,
         'admitted_each_second': per_second(
             admitted, begin, max(1, int(seconds))
         ),
-        'errors': errors(filter(ended, outcome.samples)),
+        'errors': errors(ended),
     }
 
 
-def _log_sizes(bed: Bed) -> dict[str, int]:
-    names = [f'proxy-{i + 1}' for i in range(len(bed.account.proxy_urls))]
-    return {name: size(bed.cluster.log_path(name)) for name in names}
+def _log_sizes(site: Site) -> dict[Path, int]:
+    proxies = range(1, len(site.urls) + 1)
+    paths = (site.cluster.log_path(f'proxy-{i}') for i in proxies)
+    return {path: size(path) for path in paths}
 
 
 def _log_lines(
-    bed: Bed, begins: Mapping[str, int], ends: Mapping[str, int]
+    site: Site, begins: Mapping[Path, int], ends: Mapping[Path, int]
 ) -> LogLines:
-    written = b''
-    for name, begin in begins.items():
-        log = read_from(bed.cluster.log_path(name), begin)
-        written += log[: ends[name] - begin]
+    written = b''.join(
+        read_from(path, begin)[: ends[path] - begin]
+        for path, begin in begins.items()
+    )
     return count_log_lines(written.decode(errors='replace'))
+
+
+def count_log_lines(written: str) -> LogLines:
+    """Count the lines about memcached and of shardmw. Pure.
+
+    :param written: what was appended to the proxies' logs
+    """
+    own = memcached = refusals = 0
+    for line in written.splitlines():
+        if 'shardmw: ' in line:
+            is_refusal = _REFUSED in line
+            refusals += is_refusal
+            own += not is_refusal
+        # access lines have names of clients, containers and objects
+        elif 'memcache' in line.lower() and ' INFO ' not in line:
+            memcached += 1
+    return LogLines(memcached, own, refusals)
+
+
+def tables(parameters: Parameters, figures: Figures) -> list[Table]:
+    """Return each phase of both runs, and the rate second by second."""
+    unlimited, *_ = figures['runs']
+    runs = figures['runs'][::-1]
+    rows = []
+    for run in runs:
+        for phase, free in zip(
+            run['phases'], unlimited['phases'], strict=True
+        ):
+            rows.append(_phase_row(run['rate'], parameters, phase, free))
+    return [
+        Table(
+            'memcached dies, and comes back',
+            (
+                *('limit', 'memcached', 'seconds', 'offered /s'),
+                *('admitted /s', 'of limit × N', 'bound by', 'errors'),
+                *('lines of memcached', "shardmw's", 'of refusals'),
+            ),
+            rows,
+            (
+                f'{parameters.clients} clients; {parameters.proxies} '
+                f'proxies; a container of {parameters.middle_shards} shards. '
+                "The *lines* are those of the proxies' logs. *Bound by* is "
+                'the machine where limit × N is more than 0.9 of the rate '
+                'without a limit in the same phase.',
+            ),
+            names=2,
+        ),
+        Table(
+            'Admitted writes, second by second',
+            ('limit', 'memcached', 'writes in each second'),
+            [
+                (
+                    _limit_text(run['rate']),
+                    phase['phase'],
+                    ' '.join(map(str, phase['admitted_each_second'])),
+                )
+                for run in runs
+                for phase in run['phases']
+            ],
+            names=3,
+        ),
+    ]
 
 
 def _phase_row(
@@ -198,17 +215,3 @@ def _phase_row(
 
 def _limit_text(rate: float | None) -> str:
     return 'none' if rate is None else f'{plain(rate)} /s'
-
-
-def _series(phase: Mapping) -> str:
-    return ' '.join(map(str, phase['admitted_each_second']))
-
-
-def _note(parameters: Parameters) -> str:
-    return (
-        f'{parameters.clients} clients by way of {parameters.proxies} '
-        f'proxies, a container of {parameters.middle_shards} shards; the '
-        "*lines* are those of the proxies' logs. *Bound by* says machine "
-        'where limit × N is more than 0.9 of what it takes without a limit '
-        'in the same phase.'
-    )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the experiments are made with. Pure."""
+"""The options of ``shardmw-bench ratelimit``. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import click
 
 from shardmw.bench import parameters
-from shardmw.bench.load import REFUSAL_POLICIES, RETRY_AFTER
+from shardmw.bench.load.definition import REFUSAL_POLICIES, RETRY_AFTER
 from shardmw.bench.options import (
     CLIENTS,
     COUNTS,
@@ -21,34 +21,12 @@ from shardmw.bench.options import (
 )
 from shardmw.bench.parameters import option
 
-EXPERIMENTS = ('rates', 'seed', 'outage', 'operations', 'latency')
-
 
 @dataclass(frozen=True)
 class Parameters(parameters.Parameters):
-    """All of them; rates are writes a second of a backing container.
+    """The options of all experiments.
 
-    :param clients: that write at once
-    :param processes: that they are spread over
-    :param proxies: of the cluster
-    :param seconds: of each load; a phase of the outage takes as long
-    :param size: of the objects, in bytes
-    :param max_sleep_seconds: ``max_sleep_time_seconds`` of the filters
-    :param buffer_seconds: ``rate_buffer_seconds`` of the filters
-    :param on_refusal: see :class:`shardmw.bench.load.Load`
-    :param backoff_seconds: likewise
-    :param rates: limits of ``rates``
-    :param shards: shard counts of ``rates``
-    :param stock_rates: limits of Swift's own filter in ``rates``
-    :param seed_rate: the limit of ``seed``
-    :param seed_shards: the shard count of ``seed``
-    :param rounds: how often ``seed`` is repeated
-    :param middle_rate: the limit of ``outage`` and ``operations``
-    :param middle_shards: the shard count of ``outage``, ``operations`` and
-                          ``latency``
-    :param pairs: how often ``latency`` is repeated
-    :param requests: of one client, in each of these
-    :param settings: of all clusters, as ``shardmw-saio up --set`` takes them
+    Rates are writes a second of a backing container.
     """
 
     clients: int = option(

@@ -1,67 +1,182 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rates``: is what is admitted what the limit says?"""
+"""``rates``: compare the admitted writes with the limit."""
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-from shardmw.bench.load import Outcome
+from shardmw.bench.load.outcome import Outcome
+from shardmw.bench.load.sources import Uploads
+from shardmw.bench.load.stage import Stage
 from shardmw.bench.ratelimit.limits import (
     SHARDMW,
     STOCK,
     allowed,
     is_machine_bound,
+    limit_settings,
 )
 from shardmw.bench.ratelimit.parameters import Parameters
-from shardmw.bench.ratelimit.stage import Bed, Stage
-from shardmw.bench.ratelimit.windows import (
-    WINDOWS_SECONDS,
-    admission_times,
-    most_by_window,
-    rate_since_first,
+from shardmw.bench.ratelimit.stage import (
+    FILLED,
+    FRESH,
+    container_text,
+    filled,
+    kind_with,
+    limited_site,
+    write_load,
 )
-from shardmw.bench.summary import Summary, errors_text, summarize
+from shardmw.bench.results.figures import most_in_window
+from shardmw.bench.results.summary import errors_text, summarize
+from shardmw.bench.scenarios import Figures, Keep
+from shardmw.bench.site import Site
 from shardmw.bench.tables import Table, figure, number, plain, ratio
+from shardmw.placement import shard_of
 
-FRESH = 'new'
-FILLED = 'with an object'
+WINDOWS_SECONDS = (1, 10)
 
 # A window may begin with one write and end with another.
 _ROUNDING = 1
 
-_Row = Mapping[str, object]
+
+class _Case(NamedTuple):
+    limiter: str | None
+    rate: float | None
+    shards: int | None
+    state: str = FRESH
 
 
-def measure(
-    stage: Stage, keep: Callable[[Mapping], None]
-) -> dict[str, object]:
+def measure(stage: Stage, keep: Keep) -> Figures:
     """Write to new containers with each limit, and with none."""
     parameters = stage.parameters
-    figures = {'rows': []}
-    #: what was admitted without a limit, by the number of shards
+    figures: dict[str, object] = {'rows': []}
+    cases = [
+        *(_Case(None, None, n) for n in (*parameters.shards, None)),
+        *(
+            _Case(SHARDMW, rate, shards)
+            for rate in parameters.rates
+            for shards in parameters.shards
+        ),
+        *(
+            _Case(STOCK, rate, None, state)
+            for rate in parameters.stock_rates
+            for state in (FRESH, FILLED)
+        ),
+    ]
+    # admitted writes/s without a limit, by the number of shards
     unlimited: dict[int | None, float] = {}
-    with stage.bed() as bed:
-
-        def write(*case: object) -> None:
-            row = _write(stage, bed, *case)
-            free = unlimited.setdefault(row['shards'], row['admitted_rate'])
+    with limited_site(stage) as site:
+        for case in cases:
+            site.reconfigure(limit_settings(case.limiter, case.rate))
+            row = _write(stage, site, case)
+            free = unlimited.setdefault(case.shards, row['admitted_rate'])
             figures['rows'].append({**row, 'unlimited_rate': free})
             keep(figures)
-
-        for shards in (*parameters.shards, None):
-            write(None, None, shards, FRESH)
-        for rate in parameters.rates:
-            bed.limit(SHARDMW, rate)
-            for shards in parameters.shards:
-                write(SHARDMW, rate, shards, FRESH)
-        for rate in parameters.stock_rates:
-            bed.limit(STOCK, rate)
-            for state in (FRESH, FILLED):
-                write(STOCK, rate, None, state)
     return figures
 
 
-def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
-    """What was admitted, and the most in any window."""
-    limited = [row for row in figures['rows'] if row['rate'] is not None]
+def _write(stage: Stage, site: Site, case: _Case) -> dict[str, object]:
+    if case.state == FILLED:
+        container = filled(site, case.shards)
+    else:
+        container = site.make(kind_with(case.shards))
+    load = write_load(stage, site, container)
+    outcome = stage.run(load)
+    stored = {
+        name: when
+        for name, when in site.account.stored_times(container).items()
+        # without the objects that were there before the load
+        if when >= outcome.began_at
+    }
+    times = admission_times(outcome, load.source, stored)
+    summary = summarize(outcome)
+    limit = 'no limit' if case.rate is None else f'{plain(case.rate)}/s'
+    stage.screen.line(
+        f'{case.limiter or "no filter"}, {limit}, '
+        f'{container_text(case.shards, case.state)}: '
+        f'{figure(summary.admitted_rate)}/s admitted of '
+        f'{figure(summary.offered_rate)}/s'
+    )
+    return {
+        **summary.as_json(),
+        'filter': case.limiter,
+        'rate': case.rate,
+        'shards': case.shards,
+        'state': case.state,
+        'rate_since_first': rate_since_first(
+            times, outcome.began_at + outcome.seconds
+        ),
+        'most_by_window': most_by_window(times, case.shards or 1),
+        'not_listed_yet': len(times) - len(stored),
+    }
+
+
+def admission_times(
+    outcome: Outcome, uploads: Uploads, stored: Mapping[str, float]
+) -> dict[str, float]:
+    """Return when each write was admitted, on the wall clock. Pure.
+
+    :param stored: by object name, from the container's listing; a write that
+                   is not listed yet counts as admitted when it was answered
+    """
+    answered = {
+        uploads.name(each.number): outcome.wall_time(each.end)
+        for each in outcome.samples
+        if each.is_admitted
+    }
+    return {**answered, **stored}
+
+
+def rate_since_first(times: Mapping[str, float], end: float) -> float:
+    """Return the admitted writes a second, from the first one on. Pure.
+
+    A limit does not cause the time until the first write.
+
+    :param times: by object name
+    :param end: when the clients stopped, on the wall clock
+    :returns: 0 if no write was admitted
+    """
+    first = min(times.values(), default=end)
+    if end <= first:
+        return 0.0
+    return sum(first < when <= end for when in times.values()) / (end - first)
+
+
+def most_by_window(
+    times: Mapping[str, float],
+    shards: int,
+    windows: Iterable[float] = WINDOWS_SECONDS,
+) -> dict[str, int]:
+    """Return the most writes of any backing container by window. Pure.
+
+    :param times: by object name
+    :returns: by the seconds of the window
+    """
+    by_shard = defaultdict(list)
+    for name, when in times.items():
+        by_shard[shard_of(name, shards)].append(when)
+    return {
+        plain(seconds): max(
+            (most_in_window(each, seconds) for each in by_shard.values()),
+            default=0,
+        )
+        for seconds in windows
+    }
+
+
+def bound_by(row: Mapping) -> str:
+    """Return what kept the rate of a load from being higher. Pure."""
+    if row['is_client_bound']:
+        return 'clients'
+    if row['rate'] is None:
+        return 'machine'
+    total = row['rate'] * (row['shards'] or 1)
+    machine = is_machine_bound(total, row['unlimited_rate'])
+    return 'machine' if machine else 'limit'
+
+
+def tables(parameters: Parameters, figures: Figures) -> list[Table]:
+    """Return the admitted writes, and the most of them in any window."""
+    rows = figures['rows']
     return [
         Table(
             'Admitted writes',
@@ -71,8 +186,18 @@ def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
                 *('of limit × N', 'first second'),
                 *('p50 ms', 'p95 ms', 'bound by', 'errors'),
             ),
-            [_admitted_row(row) for row in figures['rows']],
-            (_admitted_note(parameters),),
+            [_admitted_row(row) for row in rows],
+            (
+                f'{parameters.clients} clients, {parameters.size}-byte '
+                f'objects, {plain(parameters.seconds)} s from the first '
+                'second of each container on; *first second*: the writes '
+                'admitted in it. *Since the first* leaves out the time until '
+                'the first write, in which a busy machine connects the '
+                'clients. A write that would wait '
+                f'{plain(parameters.max_sleep_seconds)} s is refused. '
+                '*Bound by* is the machine where limit × N is more than 0.9 '
+                'of the rate of the same container without a limit.',
+            ),
             names=2,
         ),
         Table(
@@ -83,85 +208,22 @@ def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
             ),
             [
                 _window_row(row, seconds, parameters.buffer_seconds)
-                for row in limited
+                for row in rows
+                if row['rate'] is not None
                 for seconds in WINDOWS_SECONDS
             ],
-            (_window_note(parameters),),
+            (
+                'By the timestamps that the proxies give to writes. *Burst*: '
+                'what a container may take in addition after it was written '
+                'to less than its limit allows: '
+                f'{plain(parameters.buffer_seconds)} s of its rate.',
+            ),
             names=2,
         ),
     ]
 
 
-def container_text(shards: int | None, state: str) -> str:
-    """A container as a cell of a table has it."""
-    if shards is None:
-        return 'plain' if state == FRESH else f'plain, {state}'
-    return 'N = 1' if shards == 1 else f'N = {shards}'
-
-
-def bound_by(row: _Row) -> str:
-    """What kept the rate from being higher."""
-    if row['is_client_bound']:
-        return 'clients'
-    if row['rate'] is None:
-        return 'machine'
-    total = row['rate'] * (row['shards'] or 1)
-    machine = is_machine_bound(total, row['unlimited_rate'])
-    return 'machine' if machine else 'limit'
-
-
-def _write(
-    stage: Stage,
-    bed: Bed,
-    limiter: str | None,
-    rate: float | None,
-    shards: int | None,
-    state: str,
-) -> dict[str, object]:
-    filled = state == FILLED
-    container = bed.filled(shards) if filled else bed.account.create(shards)
-    load = stage.load(bed, container)
-    outcome = stage.run(load)
-    stored = bed.account.stored_times(container)
-    stored = {k: v for k, v in stored.items() if _is_of(outcome, v)}
-    times = admission_times(outcome, load.source, stored)
-    summary = summarize(outcome)
-    stage.screen.line(_progress(limiter, rate, shards, state, summary))
-    return {
-        **summary.as_json(),
-        'filter': limiter,
-        'rate': rate,
-        'shards': shards,
-        'state': state,
-        'rate_since_first': rate_since_first(
-            times, outcome.began_at + outcome.seconds
-        ),
-        'most_by_window': most_by_window(times, shards or 1),
-        'not_listed_yet': len(times) - len(stored),
-    }
-
-
-def _is_of(outcome: Outcome, stored_at: float) -> bool:
-    """Whether a write is one of the load's, and none before it."""
-    return stored_at >= outcome.began_at
-
-
-def _progress(
-    limiter: str | None,
-    rate: float | None,
-    shards: int | None,
-    state: str,
-    summary: Summary,
-) -> str:
-    limit = 'no limit' if rate is None else f'{limiter} {plain(rate)}/s'
-    return (
-        f'{limit}, {container_text(shards, state)}: '
-        f'{figure(summary.admitted_rate)}/s admitted of '
-        f'{figure(summary.offered_rate)}/s'
-    )
-
-
-def _admitted_row(row: _Row) -> tuple[str, ...]:
+def _admitted_row(row: Mapping) -> tuple[str, ...]:
     rate, shards = row['rate'], row['shards']
     total = None if rate is None else rate * (shards or 1)
     took = row['latency']
@@ -183,39 +245,18 @@ def _admitted_row(row: _Row) -> tuple[str, ...]:
 
 
 def _window_row(
-    row: _Row, seconds: float, buffer_seconds: float
+    row: Mapping, seconds: float, buffer_seconds: float
 ) -> tuple[str, ...]:
     rate = row['rate']
     most = row['most_by_window'][plain(seconds)]
-    most_allowed = allowed(rate, seconds, buffer_seconds) + _ROUNDING
+    most_allowed = allowed(rate, seconds, buffer_seconds)
     return (
         row['filter'],
         container_text(row['shards'], row['state']),
         plain(rate),
         plain(seconds),
         plain(rate * seconds),
-        plain(allowed(rate, seconds, buffer_seconds)),
+        plain(most_allowed),
         number(most),
-        'yes' if most <= most_allowed else 'no',
-    )
-
-
-def _admitted_note(parameters: Parameters) -> str:
-    return (
-        f'{parameters.clients} clients, {parameters.size}-byte objects, '
-        f'{plain(parameters.seconds)} s from the first second of each '
-        'container on; *first second* is what was admitted in it. *Since the '
-        'first* leaves out what a machine in the rush of new clients takes '
-        'until it lets the first write in. A write that would wait '
-        f'{plain(parameters.max_sleep_seconds)} s is refused. '
-        '*Bound by* says machine where limit × N is more than 0.9 of what '
-        'the same container takes without a limit.'
-    )
-
-
-def _window_note(parameters: Parameters) -> str:
-    return (
-        'By the timestamps that the proxies give to writes. *Burst* is what '
-        'a container that was written to less than its limit may make up '
-        f'for: {plain(parameters.buffer_seconds)} s of its rate.'
+        'yes' if most <= most_allowed + _ROUNDING else 'no',
     )

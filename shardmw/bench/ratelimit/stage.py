@@ -1,122 +1,81 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What experiments are made on: clusters, containers, loads."""
+"""Clusters with limits, and writes to them."""
 
 import contextlib
-import os
-import tempfile
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
-from shardmw.bench import stage
-from shardmw.bench.account import Account
-from shardmw.bench.load import Load
+from shardmw.bench.kinds import PLAIN, Kind, sharded
+from shardmw.bench.load.definition import Load
+from shardmw.bench.load.sources import Uploads
+from shardmw.bench.load.stage import Stage
 from shardmw.bench.names import one_name_each
-from shardmw.bench.ratelimit.limits import (
-    SECRET_BYTES,
-    base_settings,
-    limit_settings,
-    without_unset,
-)
-from shardmw.bench.sources import Uploads
-from shardmw.saio import Cluster, ClusterOptions
+from shardmw.bench.ratelimit.limits import base_settings, limit_settings
+from shardmw.bench.site import Site
+from shardmw.saio import ClusterOptions
 
-#: Time for a proxy to begin to work, after its start.
-_SETTLE_SECONDS = 0.5
+FRESH = 'new'
+FILLED = 'with an object'
 
 _FIRST_OBJECT = 'first'
 
 
-@dataclass(frozen=True)
-class Bed:
-    """A cluster that is up, and the account that is written to."""
+@contextlib.contextmanager
+def limited_site(
+    stage: Stage,
+    limiter: str | None = None,
+    rate: float | None = None,
+    least_size: int = 0,
+) -> Iterator[Site]:
+    """Start a cluster with a limit for a ``with`` block.
 
-    cluster: Cluster
-    account: Account
-
-    def limit(
-        self, limiter: str | None, rate: float | None, least_size: int = 0
-    ) -> None:
-        """Set a limit in the place of the one before.
-
-        See :func:`shardmw.bench.ratelimit.limits.limit_settings`.
-        """
-        if self.cluster.reconfigure(limit_settings(limiter, rate, least_size)):
-            self.settle()
-
-    def settle(self) -> None:
-        """Have each proxy do what it does only once."""
-        for url in self.account.proxy_urls:
-            own = replace_first(self.account, url)
-            own.store(own.create(None), _FIRST_OBJECT)
-        time.sleep(_SETTLE_SECONDS)
-
-    def filled(self, shards: int | None) -> str:
-        """A new container that is known to hold an object in each shard.
-
-        Swift's filter limits no container that seems to be empty.
-        """
-        container = self.account.create(shards)
-        for name in one_name_each(shards or 1, _FIRST_OBJECT):
-            self.account.store(container, name)
-        self.account.refresh(container)
-        return container
+    See :func:`shardmw.bench.ratelimit.limits.limit_settings`.
+    """
+    parameters = stage.parameters
+    options = ClusterOptions(
+        proxies=parameters.proxies, settings=base_settings(parameters)
+    ).with_settings(limit_settings(limiter, rate, least_size))
+    with stage.site(options) as site:
+        yield site
 
 
-class Stage(stage.Stage):
-    """Where all experiments are made: on clusters with limits."""
-
-    @contextlib.contextmanager
-    def bed(
-        self,
-        limiter: str | None = None,
-        rate: float | None = None,
-        least_size: int = 0,
-    ) -> Iterator[Bed]:
-        """A new cluster in a temporary folder, for a ``with`` block."""
-        limits = limit_settings(limiter, rate, least_size)
-        options = ClusterOptions(
-            proxies=self.parameters.proxies,
-            settings={
-                **base_settings(self.parameters, os.urandom(SECRET_BYTES)),
-                **without_unset(limits),
-            },
-        )
-        with (
-            tempfile.TemporaryDirectory(
-                prefix='shardmw-bench-', ignore_cleanup_errors=True
-            ) as path,
-            Cluster(path, options) as cluster,
-        ):
-            bed = Bed(cluster, Account.login(cluster))
-            bed.settle()
-            yield bed
-
-    def load(self, bed: Bed, container: str, **changes: object) -> Load:
-        """The load that most experiments have: all clients write at once.
-
-        :param changes: of the fields of :class:`shardmw.bench.load.Load`
-        """
-        parameters = self.parameters
-        load = Load(
-            urls=bed.account.proxy_urls,
-            token=bed.account.token,
-            source=Uploads(
-                bed.account.container_path(container), parameters.size
-            ),
-            clients=parameters.clients,
-            seconds=parameters.seconds,
-            on_refusal=parameters.on_refusal,
-            backoff_seconds=parameters.backoff_seconds,
-            drain_seconds=parameters.max_sleep_seconds + 10,
-        )
-        return replace(load, **changes)
-
-    def begin(self, load: Load):
-        """Begin a load; see :class:`shardmw.bench.clients.RunningLoad`."""
-        return self.clients.begin(load)
+def kind_with(shards: int | None) -> Kind:
+    """Return the kind of container with so many shards; None is plain."""
+    return PLAIN if shards is None else sharded(shards)
 
 
-def replace_first(account: Account, url: str) -> Account:
-    """The account by way of another proxy."""
-    return Account((url,), account.path, account.token)
+def container_text(shards: int | None, state: str = FRESH) -> str:
+    """Return a container for a cell of a table."""
+    label = kind_with(shards).label
+    return label if state == FRESH else f'{label}, {state}'
+
+
+def filled(site: Site, shards: int | None) -> str:
+    """Return a new container with an object in each shard.
+
+    Swift's filter does not limit a container that seems to be empty.
+    """
+    container = site.make(kind_with(shards))
+    for name in one_name_each(shards or 1, _FIRST_OBJECT):
+        site.account.store(container, name)
+    site.account.refresh(container)
+    return container
+
+
+def write_load(
+    stage: Stage, site: Site, container: str, **changes: object
+) -> Load:
+    """Return a load of all clients that write to a container.
+
+    :param changes: of the fields of the load
+    """
+    parameters = stage.parameters
+    fields = {
+        'clients': parameters.clients,
+        'seconds': parameters.seconds,
+        'on_refusal': parameters.on_refusal,
+        'backoff_seconds': parameters.backoff_seconds,
+        'drain_seconds': parameters.max_sleep_seconds + 10,
+        **changes,
+    }
+    source = Uploads(site.container_path(container), parameters.size)
+    return site.load(source, **fields)

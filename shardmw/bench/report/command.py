@@ -5,12 +5,11 @@ from pathlib import Path
 
 import click
 
-from shardmw.bench import results
 from shardmw.bench.errors import BenchError
 from shardmw.bench.options import DEFAULT_OUTPUT
-from shardmw.bench.report import html as web
 from shardmw.bench.report.markdown import missing, with_sections
 from shardmw.bench.report.sections import Section, sections
+from shardmw.bench.results import folder as results
 from shardmw.bench.screen import Screen
 
 _HTML = 'report.html'
@@ -54,9 +53,13 @@ def report(output: Path, html: Path | None, page: Path | None) -> None:
         )
     # what is wrong with the page is said before anything is drawn
     text = None if page is None else _text(page, found)
-    drawings = _drawings(found)
+    plots = sum(len(each.description.plots) for each in found)
+    screen.line(f'drawing {plots} plots, which takes some seconds')
+    # matplotlib takes a second, and other commands do not need it
+    from shardmw.bench.report.html import page as html_of
+
     path = html or output / _HTML
-    results.write(path, web.page(found, lambda plot: drawings[plot.name]))
+    results.write(path, html_of(found))
     screen.line(f'written: {path}')
     if page is not None:
         results.write(page, text)
@@ -68,22 +71,10 @@ def report(output: Path, html: Path | None, page: Path | None) -> None:
 COMMANDS = {'report': report}
 
 
-def _drawings(found: list[Section]) -> dict[str, str]:
-    """All plots as SVG, by their names."""
-    # it takes a while, and other commands don't need it
-    from shardmw.bench.drawing import svg
-
-    return {
-        plot.name: svg(plot)
-        for section in found
-        for plot in section.description.plots
-    }
-
-
 def _text(page: Path, found: list[Section]) -> str:
-    """The page with its figures.
+    """Return the page with its figures.
 
-    :raises BenchError: if it can't be read, or has no places for them
+    :raises BenchError: if it cannot be read, or its markers make no pairs
     """
     try:
         text = page.read_text(encoding='utf-8') if page.exists() else ''

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from shardmw.bench.page import BEGIN, names_in, with_figures
+from shardmw.bench.report.places import BEGIN, names_in, with_figures
 from shardmw.bench.report.sections import Section, origins
 from shardmw.bench.tables import joined
 
@@ -18,32 +18,30 @@ def with_sections(page: str, found: Sequence[Section]) -> str:
 
     :raises BenchError: if the page's markers make no pairs
     """
-    by_name = {section.anchor: section for section in found}
+    by_name = _by_name(found)
     places = names_in(page)
     for place in places:
-        own = [by_name[name] for name in place.split() if name in by_name]
-        if len(own) == len(place.split()):
-            page = with_figures(page, _joined(_body(own)), place)
+        names = place.split()
+        if by_name.keys() >= set(names):
+            body = _body([by_name[name] for name in names])
+            page = with_figures(page, '\n\n'.join(body), place)
     named = {name for place in places for name in place.split()}
-    rest = [section for section in found if section.anchor not in named]
     if BEGIN in page or not places:
-        page = with_figures(page, _joined(_sections(rest)))
+        rest = [by_name[name] for name in by_name if name not in named]
+        page = with_figures(page, '\n\n'.join(_sections(rest)))
     return page
 
 
 def missing(page: str, found: Iterable[Section]) -> list[str]:
     """Return the results that places of a page name and that are not there."""
-    there = {section.anchor for section in found}
-    return [
-        name
-        for place in names_in(page)
-        for name in place.split()
-        if name not in there
-    ]
+    names = [name for place in names_in(page) for name in place.split()]
+    there = _by_name(found)
+    return [name for name in names if name not in there]
 
 
-def _joined(parts: Iterable[str]) -> str:
-    return '\n\n'.join(parts)
+def _by_name(found: Iterable[Section]) -> dict[str, Section]:
+    """Return the newest section of each name."""
+    return {section.result.kind_words: section for section in found}
 
 
 def _sections(found: Iterable[Section]) -> Iterator[str]:

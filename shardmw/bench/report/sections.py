@@ -6,24 +6,14 @@ from dataclasses import dataclass, replace
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.experiments import Description, describe, in_order
-from shardmw.bench.plot import Plot
-from shardmw.bench.provenance import Provenance
-from shardmw.bench.results import Result
+from shardmw.bench.plots.plot import Plot
+from shardmw.bench.results.folder import Result
+from shardmw.bench.results.provenance import Provenance
 from shardmw.bench.tables import figure, number
 
 _INCOMPLETE = (
     'This was interrupted: it is what had been measured until then, and not '
     'all that was to be.'
-)
-
-
-# What figures that are not as their experiment shapes them lead to.
-_DAMAGES = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    TypeError,
-    ValueError,
 )
 
 
@@ -39,18 +29,18 @@ class Section:
 
     @property
     def anchor(self) -> str:
-        """A word that no other section has: that of the result's files."""
+        """Return the id of the section: the name of the result's files."""
         return self.result.words
 
     @property
     def title(self) -> str:
-        """Its heading."""
+        """Return the heading."""
         title = self.description.title.replace('-', ' ')
         return title[:1].upper() + title[1:]
 
     @property
     def warnings(self) -> list[str]:
-        """What to know before one believes the figures."""
+        """Return what to know before one believes the figures."""
         origin = self.result.provenance
         busy = (
             'The machine had other work: it took '
@@ -75,38 +65,37 @@ class Origin:
 
 
 def sections(results: Iterable[Result]) -> list[Section]:
-    """What is to be said of results, complete or not, in the report's order.
+    """Return what is said of results, complete or not, in order.
 
     :raises BenchError: if this version can't make sense of one of them
     """
-    taken: set[str] = set()
-    found = []
-    for result in in_order(results):
-        description = _described(result)
-        plots = [
-            replace(plot, name=_unique(plot.name, taken))
-            for plot in description.plots
-        ]
-        found.append(Section(result, replace(description, plots=plots)))
-    return found
+    return [Section(each, _described(each)) for each in in_order(results)]
 
 
 def _described(result: Result) -> Description:
-    """What is to be said of a result.
+    """Return the description, with names of plots that no other result has.
 
-    :raises BenchError: if it lacks what this version looks for
+    :raises BenchError: if the result lacks what this version looks for
     """
     try:
-        return describe(result)
-    except _DAMAGES as err:
+        found = describe(result)
+    except (
+        *(ArithmeticError, AttributeError, LookupError),
+        *(TypeError, ValueError),
+    ) as err:
         raise BenchError(
             f'{result.words}.json is damaged, or of another version '
             f'({type(err).__name__}: {err}): measure it again, or remove it'
         ) from err
+    plots = [
+        replace(each, name=f'{result.words}--{each.name}')
+        for each in found.plots
+    ]
+    return replace(found, plots=plots)
 
 
 def origins(found: Iterable[Section]) -> list[Origin]:
-    """Where the figures come from: once if that's the same for all."""
+    """Return where the figures come from, once if all have the same."""
     groups: dict[Provenance, list[Section]] = {}
     for section in found:
         # the load is told where it was too high
@@ -121,22 +110,21 @@ def origins(found: Iterable[Section]) -> list[Origin]:
 
 
 def alternative(plot: Plot) -> str:
-    """A plot in words, for those who can't see it."""
+    """Return a plot in words, for those who can't see it."""
     ranges: dict[str, list[float]] = {}
     for series in plot.series:
-        ranges.setdefault(series.label, []).extend(series.y)
+        label = f'{series.panel} {series.label}'.strip()
+        known = [each for each in series.y if each is not None]
+        ranges.setdefault(label, []).extend(known)
     shown = ', '.join(
-        f'{label}: {_range(values)}' for label, values in ranges.items()
+        f'{label}: {figure(min(values))} to {figure(max(values))}'
+        for label, values in ranges.items()
+        if values
     )
     return (
         f'{plot.title}. From left to right: {plot.x.label}; upwards: '
         f'{plot.y.label}. {shown}'
     )
-
-
-def _range(values: Sequence[float]) -> str:
-    low, high = figure(min(values)), figure(max(values))
-    return low if low == high else f'{low} to {high}'
 
 
 def _facts(
@@ -160,13 +148,3 @@ def _facts(
         ),
     )
     return tuple((what, which) for what, which in facts if which)
-
-
-def _unique(word: str, taken: set[str]) -> str:
-    """The word, or one like it; it's then taken."""
-    number, found = 1, word
-    while found in taken:
-        number += 1
-        found = f'{word}-{number}'
-    taken.add(found)
-    return found

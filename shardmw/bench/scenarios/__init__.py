@@ -1,82 +1,78 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The experiments that motivated this project, by name.
-
-A scenario is a module (or a package) that has
-
-``NAME``, ``SUMMARY``
-    what the command line calls it, and a line for its help.
-``Parameters``
-    a frozen dataclass of :class:`shardmw.bench.parameters.Parameters`, whose
-    fields are the options of its command.
-``measure(stage, keep) -> figures``
-    does it: ``stage`` is a :class:`shardmw.bench.stage.Stage`, whose
-    ``parameters`` are the scenario's; figures are a dictionary as JSON has
-    it, in which ``runs`` is a list of :meth:`shardmw.bench.runs.Run.as_json`.
-    ``keep(figures)`` is called after each step: what was kept last is what a
-    run that is broken off has. A :class:`shardmw.bench.stage.Ledger` does so.
-``tables(parameters, figures) -> list[Table]``
-    pure, and good for part of the figures, too. What others published stands
-    beside what was measured.
-``plots(parameters, figures) -> list[Plot]``
-    likewise.
-``PUBLISHED``
-    what others published, and where, in a sentence; empty if nobody did.
-"""
+"""The experiments that motivated this project, by name."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import Protocol
 
 from shardmw.bench.parameters import Parameters
-from shardmw.bench.plot import Plot
-from shardmw.bench.stage import Stage
+from shardmw.bench.plots.plot import Plot
 from shardmw.bench.tables import Table
 
-Figures = dict[str, object]
+Figures = Mapping[str, object]
 Keep = Callable[[Figures], None]
 
-
-class Scenario(Protocol):
-    """What the module of a scenario has."""
-
-    NAME: str
-    SUMMARY: str
-    PUBLISHED: str
-    Parameters: type[Parameters]
-
-    def measure(self, stage: Stage, keep: Keep) -> Figures: ...
-
-    def tables(
-        self, parameters: Parameters, figures: Mapping
-    ) -> list[Table]: ...
-
-    def plots(
-        self, parameters: Parameters, figures: Mapping
-    ) -> list[Plot]: ...
-
-
-#: What results are kept as.
+#: The command that results are kept as.
 COMMAND = 'scenario'
+
+
+def _no_plots(parameters: Parameters, figures: Figures) -> list[Plot]:
+    return []
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """An experiment that the command line offers.
+
+    :param summary: a line for the help
+    :param parameters: their fields are the options of its command
+    :param measure: ``measure(stage, keep) -> figures``: ``stage.parameters``
+                    are the scenario's; figures are a dictionary for JSON, in
+                    which ``runs`` is a list of ``Run.as_json``. It calls
+                    ``keep(figures)`` after each step: an interrupted run has
+                    the figures that were kept last.
+    :param tables: ``tables(parameters, figures) -> list[Table]``; takes part
+                   of the figures, too
+    :param plots: ``plots(parameters, figures) -> list[Plot]``; likewise
+    :param seconds: ``seconds(parameters)``: about how long it takes
+    :param published: figures that others published, and where; may be empty
+    :param defaults: of parameters, in place of those of their class
+    """
+
+    name: str
+    summary: str
+    parameters: type[Parameters]
+    measure: Callable[..., Figures]
+    tables: Callable[..., list[Table]]
+    plots: Callable[..., list[Plot]] = _no_plots
+    seconds: Callable[..., float] = field(kw_only=True)
+    published: str = ''
+    defaults: Mapping[str, object] = field(default_factory=dict)
+
+    def default_parameters(self) -> Parameters:
+        """Return the parameters of a command without options."""
+        return replace(self.parameters(), **self.defaults)
+
+
+_MODULES = (
+    *('loads', 'container_growth', 'replica_convergence', 'filter_cost'),
+    *('listing_cost', 'listing_memory', 'listing_fairness', 'reshard'),
+)
 
 #: In the order of the help, of ``all`` and of the report.
 NAMES = (
-    'container-sharding',
-    'container-growth',
-    'object-size',
-    'concurrency',
-    'log-serving',
-    'small-objects',
-    'replica-convergence',
-    'filter-cost',
-    'listing-cost',
-    'listing-memory',
-    'listing-fairness',
+    *('container-sharding', 'container-growth', 'object-size'),
+    *('concurrency', 'log-serving', 'small-objects', 'replica-convergence'),
+    *('filter-cost', 'listing-cost', 'listing-memory', 'listing-fairness'),
     'reshard',
 )
 
 
 def scenarios() -> dict[str, Scenario]:
-    """All scenarios, by name."""
-    paths = {name: f'{__name__}.{name.replace("-", "_")}' for name in NAMES}
-    # not at the top, for they stand on modules of this package
-    return {name: import_module(path) for name, path in paths.items()}
+    """Return all scenarios by name."""
+    # not imported at the top: the modules import this one
+    modules = (import_module(f'{__name__}.{name}') for name in _MODULES)
+    found = {
+        each.name: each for module in modules for each in module.SCENARIOS
+    }
+    return {name: found[name] for name in NAMES}

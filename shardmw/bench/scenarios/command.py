@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from shardmw.bench import results
 from shardmw.bench.command import (
     Experiment,
     InOrder,
@@ -16,20 +15,30 @@ from shardmw.bench.command import (
 )
 from shardmw.bench.options import output_option
 from shardmw.bench.parameters import Parameters
+from shardmw.bench.results import folder as results
 from shardmw.bench.scenarios import COMMAND, Scenario, scenarios
 from shardmw.bench.screen import Screen
 
 
 @click.group(cls=InOrder)
 def scenario() -> None:
-    """Repeat an experiment that others published, or that they lacked.
+    """Repeat an experiment that others published, or one of this project's.
 
-    Its table has their figures beside those of this machine.
+    The published figures are in the help of each command, and in the report.
     """
 
 
-def _experiment(module: Scenario, parameters: Parameters) -> Experiment:
-    return Experiment(COMMAND, module.NAME, parameters, module.measure)
+def experiment_of(
+    command: str, each: Scenario, parameters: Parameters
+) -> Experiment:
+    """Return the experiment that measures a scenario."""
+    return Experiment(
+        command,
+        each.name,
+        parameters,
+        each.measure,
+        seconds=each.seconds(parameters),
+    )
 
 
 def _perform(experiments: Sequence[Experiment], output: Path) -> None:
@@ -37,15 +46,15 @@ def _perform(experiments: Sequence[Experiment], output: Path) -> None:
     perform(experiments, output, Screen())
 
 
-def _command(module: Scenario) -> click.Command:
-    text = '\n\n'.join(filter(None, (module.SUMMARY, module.PUBLISHED)))
+def _command(each: Scenario) -> click.Command:
+    text = '\n\n'.join(filter(None, (each.summary, each.published)))
 
-    @click.command(module.NAME, help=text, short_help=module.SUMMARY)
-    @parameter_options(module.Parameters)
+    @click.command(each.name, help=text, short_help=each.summary)
+    @parameter_options(each.parameters, **each.defaults)
     @output_option
     def run(output: Path, **chosen: object) -> None:
-        parameters = chosen_parameters(module.Parameters, chosen)
-        _perform([_experiment(module, parameters)], output)
+        parameters = chosen_parameters(each.parameters, chosen)
+        _perform([experiment_of(COMMAND, each, parameters)], output)
 
     return run
 
@@ -53,16 +62,18 @@ def _command(module: Scenario) -> click.Command:
 @click.command('all')
 @output_option
 def _all(output: Path) -> None:
-    """Do all of them, one after the other, as they are by default."""
+    """Measure all scenarios with their defaults, one after the other."""
     _perform(
-        [_experiment(each, each.Parameters()) for each in _MODULES], output
+        [
+            experiment_of(COMMAND, each, each.default_parameters())
+            for each in scenarios().values()
+        ],
+        output,
     )
 
 
-_MODULES = list(scenarios().values())
-
-for _module in _MODULES:
-    scenario.add_command(_command(_module))
+for _scenario in scenarios().values():
+    scenario.add_command(_command(_scenario))
 scenario.add_command(_all)
 
 COMMANDS = {'scenario': scenario}

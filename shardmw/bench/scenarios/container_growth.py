@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a write takes as a container grows."""
+"""``container-growth``: how long a write takes as a container grows."""
 
 import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from shardmw.bench.comparing import (
+from shardmw.bench.kinds import Kind
+from shardmw.bench.load.sources import NamedUploads
+from shardmw.bench.load.stage import Ledger, Stage
+from shardmw.bench.load.turns import rotated
+from shardmw.bench.names import FlatNames, ScatteredNames
+from shardmw.bench.options import CLIENTS, SIZE, Parsed, listed
+from shardmw.bench.parameters import option
+from shardmw.bench.plots.plot import REFERENCE, Plot, Series
+from shardmw.bench.plots.runs import latency_by_rows
+from shardmw.bench.results.comparing import (
     CONTAINER,
     ERRORS,
     LATENCIES,
@@ -18,53 +27,28 @@ from shardmw.bench.comparing import (
     table,
     warnings,
 )
-from shardmw.bench.figures import percentile
-from shardmw.bench.kinds import PLAIN, Kind, sharded
-from shardmw.bench.names import FlatNames, ScatteredNames
-from shardmw.bench.options import (
-    CLIENTS,
-    DURATION,
-    POSITIVE,
-    SHARD_COUNT,
-    SIZE,
-    Parsed,
-    listed,
-)
-from shardmw.bench.parameters import Parameters as _Parameters
-from shardmw.bench.parameters import option
-from shardmw.bench.plot import LINE, REFERENCE, Axis, Plot, Series
-from shardmw.bench.runplots import latency_by_rows
-from shardmw.bench.runs import Run, runs_of
+from shardmw.bench.results.runs import Run, runs_of
+from shardmw.bench.scenarios import Figures, Keep, Scenario
+from shardmw.bench.scenarios.grouping import kind_of
+from shardmw.bench.scenarios.parameters import ROWS_PER_SECOND, LoadParameters
 from shardmw.bench.site import Site
-from shardmw.bench.sources import NamedUploads
-from shardmw.bench.stage import Ledger, Stage
 from shardmw.bench.tables import Table, figure, number, ratio
-from shardmw.bench.turns import rotated
 from shardmw.bench.units import parse_count
-from shardmw.saio import ClusterOptions
 
 NAME = 'container-growth'
-SUMMARY = 'Mean write time as a container grows, one container and many.'
-PUBLISHED = (
-    'Published, of one container: a mean write time of 12.58 ms below 1.6 '
-    'million objects, and of 13.29 ms above.'
-)
 
-#: Of one container: where the means were split, and what they were.
-_PUBLISHED_ROWS = 1_600_000
-_PUBLISHED_BELOW_MS = 12.58
-_PUBLISHED_ABOVE_MS = 13.29
+# Published of one container: where the means were split, and both of them.
+_SPLIT_ROWS = 1_600_000
+_PUBLISHED_MS = 12.58, 13.29
 
-# Of the databases, between one merge of what waits and the next.
+# Databases are halfway between two merges of their pending files.
 _PHASE = 0.5
-
-_THOUSANDTHS = 3
 
 
 def parse_rows(text: str) -> tuple[int, ...]:
-    """Counts in ascending order, such as ``100K,1M,10M``. Pure.
+    """Return counts in ascending order, such as ``100K,1M,10M``. Pure.
 
-    :raises ValueError: if it's something else
+    :raises ValueError: if the text is something else
     """
     rows = tuple(map(parse_count, text.split(',')))
     if list(rows) != sorted(set(rows)):
@@ -76,8 +60,8 @@ _ROWS = Parsed('counts', parse_rows, lambda rows: listed(rows, '{:d}'.format))
 
 
 @dataclass(frozen=True)
-class Parameters(_Parameters):
-    """What it is made with."""
+class Parameters(LoadParameters):
+    """The options of the scenario."""
 
     rows: tuple[int, ...] = option(
         (
@@ -85,27 +69,22 @@ class Parameters(_Parameters):
             *(2_400_000, 4_000_000, 7_000_000, 10_000_000),
         ),
         _ROWS,
-        'Rows that the container has when it is written to, ascending.',
+        'Rows in the container when it is written to, ascending.',
     )
-    shards: int = option(32, SHARD_COUNT, 'Of the other container.')
-    clients: int = option(1, CLIENTS, 'Clients that write at once.', '-t')
-    size: int = option(1, SIZE, 'Of the objects.', '-b')
-    seconds: float = option(5.0, DURATION, 'Of each load.')
-    rounds: int = option(6, POSITIVE, 'Loads on each container, each time.')
-
-    @property
-    def kinds(self) -> tuple[Kind, Kind]:
-        """The containers that are compared."""
-        return PLAIN, sharded(self.shards)
+    clients: int = option(
+        1, CLIENTS, 'Concurrent clients that write.', '-t', '--clients'
+    )
+    size: int = option(1, SIZE, 'Size of the objects.', '-b', '--size')
 
 
-def measure(stage: Stage, keep) -> dict[str, object]:
-    """Fill both containers step by step, and write to them at each."""
+def measure(stage: Stage, keep: Keep) -> Figures:
+    """Fill the containers step by step, and write to them at each step."""
     parameters = stage.parameters
-    loads = len(parameters.rows) * parameters.rounds * len(parameters.kinds)
+    kinds = parameters.kinds
+    loads = len(parameters.rows) * parameters.rounds * len(kinds)
     ledger = Ledger(stage, keep, loads, preloads=[])
-    with stage.site(ClusterOptions()) as site:
-        containers = {kind: site.make(kind) for kind in parameters.kinds}
+    with stage.site(parameters.cluster()) as site:
+        containers = {kind: site.make(kind) for kind in kinds}
         for container in containers.values():
             site.prepare(container, True, _PHASE)
         before = 0
@@ -116,52 +95,17 @@ def measure(stage: Stage, keep) -> dict[str, object]:
                 )
                 keep(ledger.figures)
             for turn in range(parameters.rounds):
-                for kind in rotated(parameters.kinds, turn):
+                names = ScatteredNames(FlatNames(rows), f'{rows}-{turn}')
+                for kind in rotated(kinds, turn):
                     path = site.container_path(containers[kind])
-                    _write(parameters, site, ledger, path, kind, turn, rows)
+                    load = site.load(
+                        NamedUploads(path, names, parameters.size),
+                        parameters.clients,
+                        seconds=parameters.seconds,
+                    )
+                    ledger.measure(load, 'write', kind, turn, rows=rows)
             before = rows
     return ledger.figures
-
-
-def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
-    """Latencies by the rows that are there; beside those published."""
-    runs = runs_of(figures)
-    columns = [condition('rows'), CONTAINER, *LATENCIES]
-    columns += [*MEAN_RATIO, RATE, ERRORS]
-    return [
-        table(
-            'Write time as a container grows',
-            rows_of(runs),
-            columns,
-            (_note(parameters), rounds_note(runs), *warnings(runs)),
-        ),
-        _beside_published(parameters, runs),
-        _preloads(figures['preloads']),
-    ]
-
-
-def plots(parameters: Parameters, figures: Mapping) -> list[Plot]:
-    """The mean beside the published one, and percentiles."""
-    runs = runs_of(figures)
-    rows = [run.conditions['rows'] for run in runs]
-    means = [plot for plot in latency_by_rows(runs, NAME) if _is_mean(plot)]
-    if not means:
-        return []
-    return [
-        *(_with_published(plot, rows) for plot in means),
-        _percentiles(parameters, runs),
-    ]
-
-
-def mean_of(runs: Sequence[Run]) -> float | None:
-    """The mean time of all operations of some runs, in ms. Pure."""
-    counts = [run.summary.histogram.total for run in runs]
-    times = [
-        run.summary.latency.mean_ms * count
-        for run, count in zip(runs, counts, strict=True)
-        if count
-    ]
-    return math.fsum(times) / sum(counts) if times else None
 
 
 def _fill(
@@ -171,150 +115,143 @@ def _fill(
     began = time.monotonic()
     with stage.screen.status(text):
         site.fill(container, kind, FlatNames(rows), before)
-    took = time.monotonic() - began
-    stage.screen.line(f'{text}: put there in {figure(took)} s')
+    took = round(time.monotonic() - began, 3)
+    stage.screen.line(f'{text}: written to the database in {figure(took)} s')
     return {
         'kind': kind.as_json(),
         'before': before,
         'rows': rows,
-        'seconds': round(took, _THOUSANDTHS),
+        'seconds': took,
     }
 
 
-def _write(
-    parameters: Parameters,
-    site: Site,
-    ledger: Ledger,
-    path: str,
-    kind: Kind,
-    turn: int,
-    rows: int,
-) -> None:
-    names = ScatteredNames(FlatNames(rows), f'{rows}-{turn}')
-    load = site.load(
-        NamedUploads(path, names, parameters.size),
-        parameters.clients,
-        seconds=parameters.seconds,
-    )
-    ledger.measure(load, 'write', kind, turn, rows=rows)
-
-
-def _beside_published(parameters: Parameters, runs: Sequence[Run]) -> Table:
-    rows = [
-        (
-            'published, one container',
-            number(_PUBLISHED_BELOW_MS, 2),
-            number(_PUBLISHED_ABOVE_MS, 2),
-            ratio(_PUBLISHED_ABOVE_MS, _PUBLISHED_BELOW_MS),
-        )
+def tables(parameters: Parameters, figures: Figures) -> list[Table]:
+    """Return latencies by rows, the published ones, and preloads."""
+    runs = runs_of(figures)
+    return [
+        table(
+            'Write time as a container grows',
+            rows_of(runs),
+            [
+                *(condition('rows'), CONTAINER, *LATENCIES),
+                *(*MEAN_RATIO, RATE, ERRORS),
+            ],
+            (
+                f'Clients: {parameters.clients}; {parameters.size}-byte '
+                f'objects; {parameters.seconds:g} s a load. The rows were '
+                'written into the databases. The names of new objects lie '
+                'anywhere between them. One replica, on one device.',
+                rounds_note(runs),
+                *warnings(runs),
+            ),
+        ),
+        _published_table(parameters, runs),
+        _preloads_table(figures['preloads']),
     ]
+
+
+def mean_of(runs: Sequence[Run]) -> float | None:
+    """Return the mean milliseconds of all operations of some runs. Pure."""
+    counts = [run.summary.histogram.total for run in runs]
+    times = [
+        run.summary.latency.mean_ms * count
+        for run, count in zip(runs, counts, strict=True)
+        if count
+    ]
+    return math.fsum(times) / sum(counts) if times else None
+
+
+def _published_table(parameters: Parameters, runs: Sequence[Run]) -> Table:
+    means = {'published, one container': _PUBLISHED_MS}
     for kind in parameters.kinds:
-        below, above = (
+        own = [run for run in runs if run.kind == kind]
+        means[f'here, {kind.label}'] = tuple(
             mean_of(
                 [
                     run
-                    for run in runs
-                    if run.kind == kind
-                    and (run.conditions['rows'] >= _PUBLISHED_ROWS) == side
+                    for run in own
+                    if (run.conditions['rows'] >= _SPLIT_ROWS) == is_above
                 ]
             )
-            for side in (False, True)
-        )
-        rows.append(
-            (
-                f'here, {kind.label}',
-                number(below, 2),
-                number(above, 2),
-                ratio(above, below),
-            )
+            for is_above in (False, True)
         )
     return Table(
         'Mean write time, below and above 1.6 million objects',
         ('container', 'below ms', 'above ms', 'above by below'),
-        rows,
+        [
+            (label, number(below, 2), number(above, 2), ratio(above, below))
+            for label, (below, above) in means.items()
+        ],
         (
-            'Of other machines the times cannot be compared, but how they '
-            'grow can. *Above* has the loads from 1,600,000 rows on.',
+            'The times of two machines cannot be compared, but their growth '
+            'can. *Above*: the loads from 1,600,000 rows on.',
         ),
     )
 
 
-def _preloads(preloads: Sequence[Mapping]) -> Table:
+def _preloads_table(preloads: Sequence[Mapping]) -> Table:
     return Table(
-        'How long it took to put the rows there',
+        'Time to write the rows into the databases',
         ('container', 'from', 'to', 'seconds', 'rows/s'),
         [
             (
-                Kind.from_json(each['kind']).label,
+                kind_of(each).label,
                 number(each['before']),
                 number(each['rows']),
                 number(each['seconds'], 1),
-                figure((each['rows'] - each['before']) / each['seconds'])
-                if each['seconds']
-                else '—',
+                figure(
+                    (each['rows'] - each['before'])
+                    / (each['seconds'] or math.nan)
+                ),
             )
             for each in preloads
         ],
-        ('Into the databases, past the servers; there are no objects.',),
+        ('Without the servers; there are no objects.',),
     )
 
 
-def _is_mean(plot: Plot) -> bool:
-    return plot.y.label.startswith('mean')
+def plots(parameters: Parameters, figures: Figures) -> list[Plot]:
+    """Return plots of means and medians, with the published means."""
+    runs = runs_of(figures)
+    rows = [run.conditions['rows'] for run in runs]
+    return [
+        _with_published(plot, min(rows), max(rows))
+        if plot.y.label.startswith('mean')
+        else plot
+        for plot in latency_by_rows(runs, NAME)
+    ]
 
 
-def _with_published(plot: Plot, rows: Sequence[int]) -> Plot:
-    """A plot of means, with those published where there are rows."""
+def _with_published(plot: Plot, fewest: int, most: int) -> Plot:
+    """Add the published means where the plot has rows."""
+    below, above = _PUBLISHED_MS
     x, y = [], []
-    fewest, most = min(rows), max(rows)
-    if fewest < _PUBLISHED_ROWS:
-        x += [fewest, min(most, _PUBLISHED_ROWS)]
-        y += [_PUBLISHED_BELOW_MS] * 2
-    if most > _PUBLISHED_ROWS:
-        x += [max(fewest, _PUBLISHED_ROWS), most]
-        y += [_PUBLISHED_ABOVE_MS] * 2
+    if fewest < _SPLIT_ROWS:
+        x += [fewest, min(most, _SPLIT_ROWS)]
+        y += [below] * 2
+    if most > _SPLIT_ROWS:
+        x += [max(fewest, _SPLIT_ROWS), most]
+        y += [above] * 2
     published = Series('published mean, one container', x, y, REFERENCE)
     return replace(plot, series=(*plot.series, published))
 
 
-def _percentiles(parameters: Parameters, runs: Sequence[Run]) -> Plot:
-    series = []
-    for kind in parameters.kinds:
-        for name in ('p50', 'p95', 'p99'):
-            points = _median_points(runs, kind, f'{name}_ms')
-            if points:
-                x, y = zip(*points, strict=True)
-                series.append(Series(f'{kind.label}: {name}', x, y, LINE))
-    return Plot(
-        f'{NAME}-percentiles',
-        'Write time as a container grows: percentiles',
-        Axis('rows in the container', log=True),
-        Axis('latency (ms)', log=True),
-        series,
-        'Medians of the rounds.',
-    )
+def _seconds(parameters: Parameters) -> float:
+    loads = len(parameters.rows) * len(parameters.kinds)
+    rows = len(parameters.kinds) * max(parameters.rows)
+    return parameters.seconds_of(loads) + rows / ROWS_PER_SECOND
 
 
-def _median_points(
-    runs: Sequence[Run], kind: Kind, name: str
-) -> list[tuple[int, float]]:
-    by_rows: dict[int, list[float]] = {}
-    for run in runs:
-        value = getattr(run.summary.latency, name)
-        if run.kind == kind and value is not None:
-            by_rows.setdefault(run.conditions['rows'], []).append(value)
-    return [
-        (rows, percentile(sorted(values), 0.5))
-        for rows, values in sorted(by_rows.items())
-    ]
-
-
-def _note(parameters: Parameters) -> str:
-    clients = parameters.clients
-    many = 'one client' if clients == 1 else f'{clients} clients'
-    return (
-        f'{many.capitalize()}, {parameters.size}-byte objects, '
-        f'{parameters.seconds:g} s a load. Rows were put into the databases; '
-        'what is written falls between them, anywhere. One replica, on one '
-        'device.'
-    )
+SCENARIOS = (
+    Scenario(
+        NAME,
+        'Mean write time as a container grows, one container and many.',
+        Parameters,
+        measure,
+        tables,
+        plots,
+        seconds=_seconds,
+        published='Published, of one container: a mean write time of '
+        '12.58 ms below 1.6 million objects, and of 13.29 ms above.',
+    ),
+)

@@ -1,37 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
 """``filter-cost``: the filter's own time for a request."""
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from shardmw.bench.figures import Interval, median_interval
-from shardmw.bench.kinds import PLAIN, Kind, sharded
-from shardmw.bench.memcached import operations
+from shardmw.bench.kinds import PLAIN, Kind
+from shardmw.bench.load.stage import Stage
+from shardmw.bench.load.turns import rotated
 from shardmw.bench.options import COUNT, COUNTS, POSITIVE
 from shardmw.bench.parameters import option
-from shardmw.bench.plot import LINE, REFERENCE, Axis, Plot, Series
-from shardmw.bench.ratelimit.limits import SECRET_BYTES, token_settings
-from shardmw.bench.scenarios.parameters import ClusterParameters
-from shardmw.bench.stage import Stage
-from shardmw.bench.tables import Table, figure, number
-from shardmw.bench.turns import rotated
+from shardmw.bench.plots.plot import Axis, Plot
+from shardmw.bench.ratelimit.limits import token_settings
+from shardmw.bench.results.figures import Interval, median_interval
+from shardmw.bench.scenarios import Figures, Keep, Scenario
+from shardmw.bench.scenarios.grouping import (
+    MEDIANS_NOTE,
+    grouped,
+    kind_of,
+    level,
+    median_series,
+    median_text,
+    plot_if_any,
+)
+from shardmw.bench.scenarios.parameters import (
+    CLUSTER_SECONDS,
+    ClusterParameters,
+)
+from shardmw.bench.tables import Table, number
+from shardmw.bench.targets.memcached import operations
 from shardmw.saio.topology import MEMCACHED, Server
 
 NAME = 'filter-cost'
-SUMMARY = "The filter's own time, and memcached's work, for a request."
-PUBLISHED = ''
 
-READS = ('GET', 'HEAD')
 WRITES = ('PUT', 'DELETE')
 LISTING = 'listing'
-METHODS = (*READS, *WRITES, LISTING)
+METHODS = ('GET', 'HEAD', *WRITES, LISTING)
 
-#: Microseconds for a request without limits, at most.
+#: The goals: microseconds for a request without limits, at most.
 GOALS_US = {'GET': 3, 'HEAD': 3, 'PUT': 15}
 
-#: The write limits, by what tables call them. None of them makes a write wait.
+#: The write limits, by their names in tables. None of them delays a write.
 OFF = 'off'
 AHEAD = 'on'
 EACH = 'on, each write counted'
@@ -40,7 +49,7 @@ LIMITS: Mapping[str, Mapping[str, str]] = {
     OFF: {},
     # slots are a microsecond apart: many are reserved at once
     AHEAD: {'container_ratelimit_0': '1000000'},
-    # so many others may write that a worker reserves no slot ahead
+    # with so many other proxies, a worker reserves no slot ahead
     EACH: {'container_ratelimit_0': '10000', 'ratelimit_proxies': '100000'},
     SWIFTS: {'container_ratelimit_0': '1000000'},
 }
@@ -48,13 +57,18 @@ LIMITS: Mapping[str, Mapping[str, str]] = {
 # A listing takes as long as so many other requests.
 _LISTINGS_SHARE = 100
 
+# About how long a request takes, with what is not timed of it.
+_REQUEST_SECONDS = 70e-6
+
 
 @dataclass(frozen=True)
 class Parameters(ClusterParameters):
-    """What it is made with."""
+    """The options of the scenario."""
 
     shards: tuple[int, ...] = option(
-        (4, 32, 512), COUNTS, 'Shard counts, beside the plain container.'
+        (4, 32, 512),
+        COUNTS,
+        'Shard counts, in addition to the plain container.',
     )
     requests: int = option(
         2000,
@@ -62,16 +76,11 @@ class Parameters(ClusterParameters):
         'Requests that are timed together; of listings a '
         f'{_LISTINGS_SHARE}th.',
     )
-    rounds: int = option(8, POSITIVE, 'How often, all in turns.')
-
-    @property
-    def kinds(self) -> tuple[Kind, ...]:
-        """Return the containers that the filter's time is measured of."""
-        return PLAIN, *map(sharded, self.shards)
+    rounds: int = option(8, POSITIVE, 'How often each case has its turn.')
 
 
-class _Case(NamedTuple):
-    """What is timed together.
+class Case(NamedTuple):
+    """Requests that are timed together.
 
     :param has_filter: False for the app alone
     """
@@ -82,241 +91,180 @@ class _Case(NamedTuple):
     has_filter: bool = True
 
 
-def measure(stage: Stage, keep) -> dict[str, object]:
+def cases(kinds: Sequence[Kind]) -> list[Case]:
+    """Return all cases. Pure.
+
+    With limits, only writes are timed. Swift's own filter limits plain
+    containers only.
+    """
+    return [
+        *(Case(OFF, method, PLAIN, False) for method in METHODS),
+        *(
+            Case(limits, method, kind)
+            for limits in LIMITS
+            for method in (METHODS if limits == OFF else WRITES)
+            for kind in kinds
+            if limits != SWIFTS or kind.is_plain
+        ),
+    ]
+
+
+def measure(stage: Stage, keep: Keep) -> Figures:
     """Time requests in this process; memcached is that of a cluster."""
     parameters = stage.parameters
     figures: dict[str, object] = {'rows': []}
-    options = parameters.cluster(token_settings(os.urandom(SECRET_BYTES)))
+    options = parameters.cluster(token_settings())
     with stage.site(options) as site:
-        timer = _Timer(parameters, site.cluster.servers[MEMCACHED])
+        timed = _timer(parameters, site.cluster.servers[MEMCACHED])
+        every = cases(parameters.kinds)
         for turn in range(parameters.rounds):
-            figures['rows'] += timer.round(turn)
+            for case in rotated(every, turn):
+                figures['rows'].append({**timed(case), 'turn': turn})
             keep(figures)
             stage.screen.line(f'round {turn + 1} of {parameters.rounds}')
     return figures
 
 
-def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
-    """Return the filter's own time, and what memcached was asked for."""
-    rows = figures['rows']
-    return [_time_table(parameters, rows), _memcached_table(parameters, rows)]
+def _timer(
+    parameters: Parameters, memcached: Server
+) -> Callable[[Case], dict[str, object]]:
+    """Return a function that times the requests of a case."""
+    # not imported at the top: it imports all of Swift's proxy
+    from shardmw.bench.targets import inprocess
 
-
-def plots(parameters: Parameters, figures: Mapping) -> list[Plot]:
-    """Return the filter's own time for objects by the container."""
-    kinds = parameters.kinds
-    ends = 0, len(kinds) - 1
-    found = []
-    for limits in (OFF, AHEAD, EACH):
-        series = []
-        for method in methods_of(limits):
-            points = [
-                (i, own)
-                for i, kind in enumerate(kinds)
-                if method != LISTING
-                and (own := _own(figures['rows'], limits, method, kind))
-            ]
-            if points:
-                series.append(
-                    Series(
-                        method,
-                        [i for i, _ in points],
-                        [own.median for _, own in points],
-                        LINE,
-                        [own.low for _, own in points],
-                        [own.high for _, own in points],
-                    )
-                )
-        if not series:
-            continue
-        if limits == OFF:
-            series += [
-                Series(f'goal, {method}', ends, (goal,) * 2, REFERENCE)
-                for method, goal in GOALS_US.items()
-                if method != 'HEAD'
-            ]
-        found.append(
-            Plot(
-                f'{NAME}-{_word(limits)}',
-                f"The filter's own time (limits {limits})",
-                Axis('container', names=[kind.label for kind in kinds]),
-                Axis('processor time of a request (µs)'),
-                series,
-                'Medians of the rounds, with their intervals.',
+    alone = {kind: inprocess.answering(kind) for kind in parameters.kinds}
+    # one filter and one container for each: a filter and memcached must not
+    # have cached anything of another case
+    apps, requests = {}, {}
+    for i, (limits, settings) in enumerate(LIMITS.items()):
+        make = inprocess.filtered
+        if limits == SWIFTS:
+            make = inprocess.limited_by_swift
+        for kind in parameters.kinds:
+            apps[limits, kind] = make(settings, alone[kind])
+            requests[limits, kind] = inprocess.Requests(
+                kind, f'container-{i}-{kind.parts}', memcached.address
             )
-        )
-    return found
 
-
-def methods_of(limits: str) -> tuple[str, ...]:
-    """Return the requests that are timed with a limit: that count against it.
-
-    All of them are without one.
-    """
-    return METHODS if limits == OFF else WRITES
-
-
-def kinds_of(limits: str, kinds: Sequence[Kind]) -> list[Kind]:
-    """Return the containers that are timed with a limit.
-
-    Swift's own filter knows plain containers only.
-    """
-    return [kind for kind in kinds if limits != SWIFTS or kind.is_plain]
-
-
-def own_times(
-    rows: Sequence[Mapping], limits: str, method: str, kind: Kind
-) -> dict[int, float]:
-    """Return the filter's own microseconds, by the round. Pure.
-
-    That is what the request took, without what the app alone took for it in
-    that round.
-    """
-    base = {
-        each['turn']: each['us'] for each in _of(rows, OFF, method, PLAIN, 0)
-    }
-    return {
-        each['turn']: each['us'] - base[each['turn']]
-        for each in _of(rows, limits, method, kind)
-        if each['turn'] in base
-    }
-
-
-class _Timer:
-    """Times requests in this process, all cases in turns."""
-
-    def __init__(self, parameters: Parameters, memcached: Server) -> None:
-        # not at the top, for it takes the whole of Swift's proxy
-        from shardmw.bench import inprocess
-
-        self._count = parameters.requests
-        self._memcached = memcached
-        self._inprocess = inprocess
-        self._cases = [
-            *(_Case(OFF, method, PLAIN, False) for method in METHODS),
-            *(
-                _Case(limits, method, kind)
-                for limits in LIMITS
-                for method in methods_of(limits)
-                for kind in kinds_of(limits, parameters.kinds)
-            ),
-        ]
-        self._alone = {
-            kind: inprocess.answering(kind) for kind in parameters.kinds
-        }
-        # one filter and one container for each: what a filter or memcached
-        # keeps of one is not for the others
-        self._apps = {}
-        self._requests = {}
-        for i, (limits, settings) in enumerate(LIMITS.items()):
-            for kind in kinds_of(limits, parameters.kinds):
-                make = inprocess.filtered
-                if limits == SWIFTS:
-                    make = inprocess.limited_by_swift
-                self._apps[limits, kind] = make(settings, self._alone[kind])
-                self._requests[limits, kind] = inprocess.Requests(
-                    kind, f'container-{i}-{kind.parts}', memcached.address
-                )
-
-    def round(self, turn: int) -> list[dict[str, object]]:
-        """Return the rows of a round, in which each case has its turn."""
-        return [self._timed(case, turn) for case in rotated(self._cases, turn)]
-
-    def _timed(self, case: _Case, turn: int) -> dict[str, object]:
+    def timed(case: Case) -> dict[str, object]:
         key = case.limits, case.kind
-        app = self._apps[key] if case.has_filter else self._alone[case.kind]
-        count = self._count
+        app = apps[key] if case.has_filter else alone[case.kind]
+        environs = requests[key].environs
+        count = parameters.requests
         if case.method == LISTING:
             count = max(1, count // _LISTINGS_SHARE)
-        environs = self._requests[key].environs
-        # as after a while: the layout and what else is looked up are known
+        # warm up: the layout and other lookups are cached then
         for method, times in ((LISTING, 1), (case.method, count)):
-            self._inprocess.check(app, environs(method, times))
-        timed = environs(case.method, count)
-        before = operations(self._memcached)
-        took = self._inprocess.microseconds_each(app, timed)
-        counts = operations(self._memcached).since(before)
+            inprocess.check(app, environs(method, times))
+        wanted = environs(case.method, count)
+        before = operations(memcached)
+        took = inprocess.microseconds_each(app, wanted)
+        counts = operations(memcached).since(before)
         return {
             'limits': case.limits,
             'method': case.method,
             'kind': case.kind.as_json(),
             'filters': int(case.has_filter),
-            'turn': turn,
             'us': took,
-            'requests': len(timed),
+            'requests': count,
             'operations': counts._asdict(),
         }
 
+    return timed
 
-def _time_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
-    cells = []
-    for limits in LIMITS:
-        for method in methods_of(limits):
-            alone = _of(rows, OFF, method, PLAIN, 0)
-            times = [
-                _own(rows, limits, method, kind) for kind in parameters.kinds
-            ]
-            if not any(times):
-                continue
-            goal = GOALS_US.get(method) if limits == OFF else None
-            cells.append(
-                (
-                    limits,
-                    method,
-                    number(median_interval(b['us'] for b in alone).median, 1),
-                    *map(_time_text, times),
-                    number(goal),
-                )
+
+def case_of(row: Mapping) -> Case:
+    """Return the case that a row is of. Pure."""
+    return Case(
+        row['limits'], row['method'], kind_of(row), bool(row['filters'])
+    )
+
+
+def own_times(rows: Sequence[Mapping], case: Case) -> dict[int, float]:
+    """Return the filter's own microseconds by round. Pure.
+
+    These are those of the request less those of the app alone in the round.
+    """
+    groups = grouped(rows, case_of)
+    alone = groups.get(Case(OFF, case.method, PLAIN, False), ())
+    base = {each['turn']: each['us'] for each in alone}
+    return {
+        each['turn']: each['us'] - base[each['turn']]
+        for each in groups.get(case, ())
+        if each['turn'] in base
+    }
+
+
+def _own(rows: Sequence[Mapping], case: Case) -> Interval | None:
+    times = own_times(rows, case)
+    return median_interval(times.values()) if times else None
+
+
+def tables(parameters: Parameters, figures: Figures) -> list[Table]:
+    """Return the filter's own time, and the operations of memcached."""
+    rows, kinds = figures['rows'], parameters.kinds
+    groups = grouped(rows, case_of)
+    lines = dict.fromkeys(
+        case[:2] for case in cases(kinds) if case in groups and case.has_filter
+    )
+    time_rows, memcached_rows = [], []
+    for limits, method in lines:
+        of_kinds = [Case(limits, method, kind) for kind in kinds]
+        alone = groups.get(Case(OFF, method, PLAIN, False), ())
+        app_alone = None
+        if alone:
+            app_alone = median_interval(each['us'] for each in alone).median
+        goal = GOALS_US.get(method) if limits == OFF else None
+        time_rows.append(
+            (
+                *(limits, method, number(app_alone, 1)),
+                *(median_text(_own(rows, case)) for case in of_kinds),
+                number(goal),
             )
-    return Table(
-        "The filter's own time for a request, in µs",
-        (
-            *('write limits', 'request', 'app alone'),
-            *(kind.label for kind in parameters.kinds),
-            'goal',
+        )
+        memcached_rows.append(
+            (
+                *(limits, method),
+                *(
+                    number(_operations_each(groups.get(case, ())), 3)
+                    for case in of_kinds
+                ),
+            )
+        )
+    labels = [kind.label for kind in kinds]
+    return [
+        Table(
+            "The filter's own time for a request, in µs",
+            ('write limits', 'request', 'app alone', *labels, 'goal'),
+            time_rows,
+            (
+                'Processor time, in one process, above an app that answers '
+                'at once, less the time of that app for a request (*app '
+                f'alone*). Medians of {number(parameters.rounds)} rounds of '
+                f'{number(parameters.requests)} requests each, with their '
+                '95 % intervals. What the filter looks up once a minute or '
+                'so is cached. *Listing*: a page of 1,000 rows; above a real '
+                'Swift, connections to container servers take more than the '
+                'filter (`listing-cost`).',
+                '*on*: a worker reserves many slots of a container at once, '
+                'the fewer the more shards the writes are spread over. '
+                '*Each write counted*: as where a worker has less than ten '
+                "writes a second to a shard. *Swift's ratelimit*: that "
+                'filter instead of this one.',
+            ),
+            names=2,
         ),
-        cells,
-        (
-            'Processor time, in one process, above an app that answers at '
-            'once, without what that takes for a request (*app alone*). '
-            f'Medians of {number(parameters.rounds)} rounds of '
-            f'{number(parameters.requests)} requests each, with their 95 % '
-            'intervals. What the filter looks up once a minute or so is '
-            'known. *Listing*: a page of 1,000 rows; above a real Swift, '
-            'connections to container servers take more than the filter '
-            '(`listing-cost`).',
-            '*on*: a worker reserves many slots of a container at once, the '
-            'fewer the more shards the writes are spread over. *Each write '
-            'counted*: as where a worker has less than ten writes a second '
-            "to a shard. *Swift's ratelimit*: that filter in the place of "
-            'this one.',
+        Table(
+            'Operations of memcached for a request',
+            ('write limits', 'request', *labels),
+            memcached_rows,
+            (
+                "Operations of all kinds by memcached's own count, of all "
+                'rounds.',
+            ),
+            names=2,
         ),
-        names=2,
-    )
-
-
-def _memcached_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
-    cells = []
-    for limits in LIMITS:
-        for method in methods_of(limits):
-            each = [
-                _operations_each(_of(rows, limits, method, kind))
-                for kind in parameters.kinds
-            ]
-            if any(one is not None for one in each):
-                cells.append(
-                    (limits, method, *(number(one, 3) for one in each))
-                )
-    return Table(
-        'What memcached was asked for meanwhile, by request',
-        (
-            *('write limits', 'request'),
-            *(kind.label for kind in parameters.kinds),
-        ),
-        cells,
-        ("Operations of all kinds by memcached's own count, of all rounds.",),
-        names=2,
-    )
+    ]
 
 
 def _operations_each(rows: Sequence[Mapping]) -> float | None:
@@ -326,36 +274,53 @@ def _operations_each(rows: Sequence[Mapping]) -> float | None:
     return counts / requests if requests else None
 
 
-def _own(
-    rows: Sequence[Mapping], limits: str, method: str, kind: Kind
-) -> Interval | None:
-    times = own_times(rows, limits, method, kind)
-    return median_interval(times.values()) if times else None
+def plots(parameters: Parameters, figures: Figures) -> list[Plot]:
+    """Return the filter's own time for objects by the container."""
+    rows, kinds = figures['rows'], parameters.kinds
+    found = []
+    for limits in (OFF, AHEAD, EACH):
+        series = [
+            median_series(
+                method,
+                {
+                    i: own_times(rows, Case(limits, method, kind)).values()
+                    for i, kind in enumerate(kinds)
+                },
+            )
+            for method in METHODS
+            if method != LISTING
+        ]
+        if limits == OFF:
+            series += [
+                level(f'goal, {method}', range(len(kinds)), goal)
+                for method, goal in GOALS_US.items()
+                if method != 'HEAD'
+            ]
+        word = limits.replace(',', '').replace(' ', '-')
+        found += plot_if_any(
+            f'{NAME}-limits-{word}',
+            f"The filter's own time (limits {limits})",
+            series,
+            x=Axis('container', names=[kind.label for kind in kinds]),
+            y=Axis('processor time of a request (µs)'),
+            note=MEDIANS_NOTE,
+        )
+    return found
 
 
-def _of(
-    rows: Sequence[Mapping],
-    limits: str,
-    method: str,
-    kind: Kind,
-    filters: int = 1,
-) -> list[Mapping]:
-    wanted = limits, method, kind.as_json(), filters
-    names = ('limits', 'method', 'kind', 'filters')
-    return [
-        each for each in rows if tuple(each[name] for name in names) == wanted
-    ]
+def _seconds(parameters: Parameters) -> float:
+    requests = 2 * parameters.requests * len(cases(parameters.kinds))
+    return CLUSTER_SECONDS + parameters.rounds * requests * _REQUEST_SECONDS
 
 
-def _time_text(own: Interval | None) -> str:
-    if own is None:
-        return '—'
-    text = figure(own.median)
-    if own.confidence:
-        text += f' ({figure(own.low)} to {figure(own.high)})'
-    return text
-
-
-def _word(limits: str) -> str:
-    """Return limits as a part of a name."""
-    return f'limits-{limits.replace(",", "").replace(" ", "-")}'
+SCENARIOS = (
+    Scenario(
+        NAME,
+        "The filter's own time, and memcached's work, for a request.",
+        Parameters,
+        measure,
+        tables,
+        plots,
+        seconds=_seconds,
+    ),
+)

@@ -1,60 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``listing-memory``: a proxy's memory, over many listings."""
+"""``listing-memory``: a proxy's memory over many listings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.fits import slope_interval
 from shardmw.bench.kinds import PLAIN, Kind, sharded
+from shardmw.bench.load.sources import Listings
+from shardmw.bench.load.stage import Stage
 from shardmw.bench.names import FlatNames
 from shardmw.bench.options import CLIENTS, COUNT, PAGE, POSITIVE, SHARDS
 from shardmw.bench.parameters import option
-from shardmw.bench.plot import LINE, Axis, Plot, Series
-from shardmw.bench.scenarios.parameters import ClusterParameters
+from shardmw.bench.plots.plot import Axis, Plot, Series
+from shardmw.bench.results.fits import slope_interval
+from shardmw.bench.scenarios import Figures, Keep, Scenario
+from shardmw.bench.scenarios.grouping import (
+    MISSING,
+    grouped,
+    kind_of,
+    plot_if_any,
+)
+from shardmw.bench.scenarios.parameters import (
+    CLUSTER_SECONDS,
+    ClusterParameters,
+)
 from shardmw.bench.site import Site
-from shardmw.bench.sources import Listings
-from shardmw.bench.stage import Stage
 from shardmw.bench.tables import Table, figure, number
-from shardmw.bench.usage import PROXY, processes_of, resident_bytes
+from shardmw.bench.targets.usage import PROXY, processes_of, resident_bytes
 
 NAME = 'listing-memory'
-SUMMARY = "A proxy's memory, over many listings of a sharded container."
-PUBLISHED = ''
 
-#: The part of all listings in which a process still takes what it needs.
+#: The share of all listings in which a process still allocates what it keeps.
 WARM_UP_SHARE = 0.1
 
 _MEGABYTE = 1_000_000
-_KILOBYTE = 1000
+
+# Of a page of 1,000 rows from 32 shards.
+_LISTINGS_PER_SECOND = 30
 
 
 @dataclass(frozen=True)
 class Parameters(ClusterParameters):
-    """What it is made with."""
+    """The options of the scenario."""
 
-    listings: int = option(10_000, COUNT, 'Pages that are listed, in all.')
-    every: int = option(
-        100, POSITIVE, 'So many pages between two looks at the memory.'
-    )
-    page: int = option(1000, PAGE, 'Rows a page, at most.')
-    rows: int = option(100_000, COUNT, 'Names in the container.')
     shards: tuple[int, ...] = option(
         (32,), SHARDS, 'Shard counts, one after the other; 0 is plain.'
     )
-    clients: int = option(2, CLIENTS, 'Clients at once.', '-t', '--clients')
+    listings: int = option(10_000, COUNT, 'Pages that are listed, in all.')
+    every: int = option(
+        100, POSITIVE, 'Pages between two readings of the memory.'
+    )
+    page: int = option(1000, PAGE, 'Rows of a page: its limit.')
+    rows: int = option(100_000, COUNT, 'Names in the container.')
+    clients: int = option(2, CLIENTS, 'Concurrent clients.', '-t', '--clients')
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """The containers that are listed."""
+        """Return the kinds of containers that are listed."""
         return tuple(sharded(n) if n else PLAIN for n in self.shards)
 
 
-def measure(stage: Stage, keep) -> dict[str, object]:
-    """List, and look at the memory from time to time."""
+def measure(stage: Stage, keep: Keep) -> Figures:
+    """List, and read the memory from time to time."""
     figures: dict[str, object] = {'rows': []}
     for kind in stage.parameters.kinds:
-        # each a new proxy, which has done nothing else
+        # a new proxy for each, which has done nothing else
         with stage.site(stage.parameters.cluster()) as site:
             for row in _listed(stage, site, kind):
                 figures['rows'].append(row)
@@ -62,8 +72,46 @@ def measure(stage: Stage, keep) -> dict[str, object]:
     return figures
 
 
-def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
-    """How much it was, and how much it grew."""
+def _listed(
+    stage: Stage, site: Site, kind: Kind
+) -> Iterator[dict[str, object]]:
+    """Yield the memory before the first listing, and after every few."""
+    parameters = stage.parameters
+    names = FlatNames(parameters.rows)
+    with stage.screen.status(f'{kind.label}: writing rows'):
+        container = site.make(kind)
+        site.fill(container, kind, names)
+    source = Listings(site.container_path(container), names, parameters.page)
+    pids = processes_of(site.cluster, PROXY)
+
+    def reading(done: int) -> dict[str, object]:
+        return {
+            'kind': kind.as_json(),
+            'listings': done,
+            'bytes': resident_bytes(pids),
+        }
+
+    done = 0
+    yield reading(done)
+    while done < parameters.listings:
+        count = min(parameters.every, parameters.listings - done)
+        load = site.load(source, min(parameters.clients, count), count=count)
+        label = f'listings {number(done + count)}, {kind.label}'
+        outcome = stage.run(load, label)
+        failed = count - sum(each.is_admitted for each in outcome.samples)
+        if failed:
+            raise BenchError(
+                f'{failed} of {count} listings failed: see the logs of the '
+                'cluster'
+            )
+        done += count
+        row = reading(done)
+        stage.screen.line(f'{label}: {figure(row["bytes"] / _MEGABYTE)} MB')
+        yield row
+
+
+def tables(parameters: Parameters, figures: Figures) -> list[Table]:
+    """Return how much memory it was, and how much it grew."""
     return [
         Table(
             'Memory of a proxy',
@@ -74,119 +122,71 @@ def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
             ),
             [
                 _row(kind, own)
-                for kind in parameters.kinds
-                if (own := _of(figures['rows'], kind))
+                for kind, own in grouped(figures['rows'], kind_of).items()
             ],
             (
-                "What the proxy's process has in memory (VmRSS), every "
+                "Resident memory of the proxy's process (VmRSS), read every "
                 f'{number(parameters.every)} pages of '
-                f'{number(parameters.page)} rows, by clients: '
+                f'{number(parameters.page)} rows; clients: '
                 f'{number(parameters.clients)}. *At first*: before the first '
-                'one. *Growth*: the slope of a line through all that comes '
-                'after the first tenth; its interval, by leaving out each '
-                'tenth of that in turn, has 0 in it if there is none to be '
-                'seen.',
+                'page. *Growth*: the slope of a line through the readings '
+                'after the first tenth. Its interval is a jackknife over ten '
+                'blocks; it contains 0 if no growth can be seen.',
             ),
         )
     ]
 
 
-def plots(parameters: Parameters, figures: Mapping) -> list[Plot]:
-    """The memory over the listings."""
-    series = [
-        Series(kind.label, *zip(*points_of(own), strict=True), LINE)
-        for kind in parameters.kinds
-        if (own := _of(figures['rows'], kind))
-    ]
-    if not series:
-        return []
-    return [
-        Plot(
-            f'{NAME}-resident',
-            'Memory of a proxy over its listings',
-            Axis('listings'),
-            Axis('memory (MB)'),
-            series,
-            f'Of pages of {number(parameters.page)} rows.',
-        )
-    ]
-
-
-def points_of(rows: Sequence[Mapping]) -> list[tuple[int, float]]:
-    """``(listings so far, megabytes)``. Pure."""
-    return [(each['listings'], each['bytes'] / _MEGABYTE) for each in rows]
-
-
-def settled(rows: Sequence[Mapping]) -> list[Mapping]:
-    """What comes after the first tenth of all listings. Pure."""
-    first = WARM_UP_SHARE * rows[-1]['listings']
-    return [each for each in rows if each['listings'] >= first]
-
-
 def _row(kind: Kind, own: Sequence[Mapping]) -> tuple[str, ...]:
-    after = settled(own)
+    first = WARM_UP_SHARE * own[-1]['listings']
+    after = [each for each in own if each['listings'] >= first]
     growth = slope_interval(
-        [
-            (each['listings'] / 1000, each['bytes'] / _KILOBYTE)
-            for each in after
-        ]
+        [(each['listings'] / 1000, each['bytes'] / 1000) for each in after]
     )
-    interval = '—'
+    interval = MISSING
     if growth and growth.low is not None:
         interval = f'{number(growth.low, 1)} to {number(growth.high, 1)}'
+    most = max(each['bytes'] for each in own)
+    shown = own[0]['bytes'], after[0]['bytes'], own[-1]['bytes'], most
     return (
         kind.label,
         number(own[-1]['listings']),
-        *(
-            figure(each / _MEGABYTE)
-            for each in (
-                own[0]['bytes'],
-                after[0]['bytes'],
-                own[-1]['bytes'],
-                max(each['bytes'] for each in own),
-            )
-        ),
+        *(figure(each / _MEGABYTE) for each in shown),
         number(growth.value if growth else None, 1),
         interval,
     )
 
 
-def _of(rows: Sequence[Mapping], kind: Kind) -> list[Mapping]:
-    return [each for each in rows if Kind.from_json(each['kind']) == kind]
-
-
-def _listed(stage: Stage, site: Site, kind: Kind):
-    """The memory before the first listing, and every so many later."""
-    parameters = stage.parameters
-    names = FlatNames(parameters.rows)
-    with stage.screen.status(f'{kind.label}: putting rows there'):
-        container = site.make(kind)
-        site.fill(container, kind, names)
-    path = site.container_path(container)
-    source = Listings(path, names, parameters.page)
-    pids = processes_of(site.cluster, PROXY)
-    done = 0
-    yield _look(kind, done, pids)
-    while done < parameters.listings:
-        count = min(parameters.every, parameters.listings - done)
-        load = site.load(source, min(parameters.clients, count), count=count)
-        label = f'listings {number(done + count)}, {kind.label}'
-        outcome = stage.run(load, label)
-        failed = count - sum(each.is_admitted for each in outcome.samples)
-        if failed:
-            raise BenchError(
-                f'{failed} of {count} listings failed: look at the logs of '
-                'the cluster'
+def plots(parameters: Parameters, figures: Figures) -> list[Plot]:
+    """Return a plot of the memory over the listings."""
+    return plot_if_any(
+        f'{NAME}-resident',
+        'Memory of a proxy over its listings',
+        [
+            Series(
+                kind.label,
+                [each['listings'] for each in own],
+                [each['bytes'] / _MEGABYTE for each in own],
             )
-        done += count
-        row = _look(kind, done, pids)
-        stage.screen.line(f'{label}: {figure(row["bytes"] / _MEGABYTE)} MB')
-        yield row
+            for kind, own in grouped(figures['rows'], kind_of).items()
+        ],
+        x=Axis('listings'),
+        y=Axis('memory (MB)'),
+        note=f'Pages of {number(parameters.page)} rows.',
+    )
 
 
-def _look(kind: Kind, done: int, pids: Sequence[int]) -> dict[str, object]:
-    return {
-        'kind': kind.as_json(),
-        'listings': done,
-        'bytes': resident_bytes(pids),
-    }
+SCENARIOS = (
+    Scenario(
+        NAME,
+        "A proxy's memory, over many listings of a sharded container.",
+        Parameters,
+        measure,
+        tables,
+        plots,
+        seconds=lambda parameters: (
+            len(parameters.shards)
+            * (CLUSTER_SECONDS + parameters.listings / _LISTINGS_PER_SECOND)
+        ),
+    ),
+)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long container databases take until all replicas are whole again."""
+"""``replica-convergence``: how long replication takes after a loss."""
 
 import contextlib
 import statistics
@@ -7,62 +7,60 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from shardmw.bench.comparing import interval_text, ratio_text
-from shardmw.bench.figures import ratio_interval
-from shardmw.bench.kinds import PLAIN, Kind, sharded
+from shardmw.bench.kinds import PLAIN, Kind
+from shardmw.bench.load.stage import Stage
+from shardmw.bench.load.turns import rotated
 from shardmw.bench.names import FlatNames
-from shardmw.bench.options import COUNT, POSITIVE, SHARD_COUNT
-from shardmw.bench.parameters import Parameters as _Parameters
+from shardmw.bench.options import COUNT, POSITIVE
 from shardmw.bench.parameters import option
-from shardmw.bench.plot import LINE, Axis, Plot, Series
+from shardmw.bench.plots.plot import Axis, Plot, Series
 from shardmw.bench.replicas import (
     REPLICATOR,
-    Convergence,
     contents,
     converge,
     empty_device,
 )
+from shardmw.bench.results.comparing import interval_text, ratio_text
+from shardmw.bench.scenarios import Figures, Keep, Scenario
+from shardmw.bench.scenarios.grouping import (
+    grouped,
+    kind_of,
+    plot_if_any,
+    ratio_to,
+)
+from shardmw.bench.scenarios.parameters import (
+    CLUSTER_SECONDS,
+    ROWS_PER_SECOND,
+    ClusterParameters,
+)
 from shardmw.bench.site import Site
-from shardmw.bench.stage import Stage
 from shardmw.bench.tables import Table, figure, number
-from shardmw.bench.turns import rotated
-from shardmw.saio import ClusterOptions
 
 NAME = 'replica-convergence'
-SUMMARY = 'Time until replicas are whole again after a device was emptied.'
-PUBLISHED = ''
 
 _REPLICAS = 3
 _EMPTIED_NODE = 3
-_THOUSANDTHS = 3
 
 
 @dataclass(frozen=True)
-class Parameters(_Parameters):
-    """What it is made with."""
+class Parameters(ClusterParameters):
+    """The options of the scenario."""
 
-    rows: int = option(1_000_000, COUNT, 'Of each container, in all.')
-    shards: int = option(32, SHARD_COUNT, 'Of the other container.')
+    rows: int = option(1_000_000, COUNT, 'Rows in each container.')
     rounds: int = option(6, POSITIVE, 'How often a device is emptied.')
 
-    @property
-    def kinds(self) -> tuple[Kind, Kind]:
-        """The containers that are compared."""
-        return PLAIN, sharded(self.shards)
 
-
-def measure(stage: Stage, keep) -> dict[str, object]:
-    """Empty a device of two clusters in turns, and have it made whole."""
+def measure(stage: Stage, keep: Keep) -> Figures:
+    """Empty a device of each cluster in turns, and replicate."""
     parameters = stage.parameters
     figures: dict[str, object] = {'runs': [], 'rounds': []}
+    options = parameters.cluster().changed(replicas=_REPLICAS)
     with contextlib.ExitStack() as stack:
         sites = {}
         for kind in parameters.kinds:
-            # a cluster each: the replicator takes all that it finds
-            site = stack.enter_context(
-                stage.site(ClusterOptions(replicas=_REPLICAS))
-            )
-            with stage.screen.status(f'{kind.label}: putting rows there'):
+            # one cluster each: the replicator handles all that it finds
+            site = stack.enter_context(stage.site(options))
+            with stage.screen.status(f'{kind.label}: writing rows'):
                 container = site.make(kind)
                 site.fill(container, kind, FlatNames(parameters.rows))
             sites[kind] = (site, container)
@@ -72,112 +70,6 @@ def measure(stage: Stage, keep) -> dict[str, object]:
                 figures['rounds'].append({**row, 'turn': turn})
                 keep(figures)
     return figures
-
-
-def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
-    """How long it took."""
-    rounds = figures['rounds']
-    rows = [
-        _row(kind, own, rounds)
-        for kind in parameters.kinds
-        if (own := _of(rounds, kind))
-    ]
-    return [
-        Table(
-            'Time until all replicas are whole again',
-            (
-                *('container', 'databases', 'rows in each', 'seconds'),
-                *('rounds', 'half of the rows s', 'passes'),
-                *('pass with nothing to do s', 'to plain', 'interval'),
-            ),
-            rows,
-            (
-                f'{_REPLICAS} replicas of {number(parameters.rows)} rows, on '
-                'a device each. One is swapped for an empty one; from then '
-                f"on Swift's {REPLICATOR} runs once on each of the nodes, "
-                'at the same time, as often as it takes. *Databases*: on '
-                'each device, without the root of a sharded container.',
-                f'Medians of the rounds ({number(parameters.rounds)}), in '
-                'which the two containers take turns. All nodes share a '
-                'machine and a disk: a database that is missing as a whole '
-                'is copied as a file, without a network between them.',
-            ),
-        )
-    ]
-
-
-def plots(parameters: Parameters, figures: Mapping) -> list[Plot]:
-    """The rows on the device, as they come back: the middle round's."""
-    series = []
-    for kind in parameters.kinds:
-        own = sorted(
-            _of(figures['rounds'], kind), key=lambda each: each['seconds']
-        )
-        if own:
-            middle = own[(len(own) - 1) // 2]
-            series.append(
-                Series(kind.label, *_points(middle['moments']), LINE)
-            )
-    if not series:
-        return []
-    return [
-        Plot(
-            f'{NAME}-rows',
-            'Rows on the device that was emptied',
-            Axis('time since the replicator was started (s)'),
-            Axis('rows'),
-            series,
-            'The round with the median time.',
-        )
-    ]
-
-
-def half_seconds(moments: Sequence[Mapping]) -> float | None:
-    """When half of all rows were there, at the latest. Pure.
-
-    :param moments: the last one has all of them
-    """
-    if not moments:
-        return None
-    half = moments[-1]['rows'] / 2
-    return next(each['seconds'] for each in moments if each['rows'] >= half)
-
-
-def _row(
-    kind: Kind, own: Sequence[Mapping], rounds: Sequence[Mapping]
-) -> tuple[str, ...]:
-    times = [each['seconds'] for each in own]
-    plain = {each['turn']: each['seconds'] for each in _of(rounds, PLAIN)}
-    ratios = None
-    if not kind.is_plain:
-        ratios = ratio_interval(
-            (each['seconds'], plain.get(each['turn'])) for each in own
-        )
-    halves = [half_seconds(each['moments']) for each in own]
-    return (
-        kind.label,
-        number(kind.parts),
-        number(own[0]['rows'] / kind.parts),
-        figure(statistics.median(times)),
-        f'{figure(min(times))} to {figure(max(times))}',
-        figure(statistics.median(filter(None, halves))),
-        number(max(each['passes'] for each in own)),
-        figure(statistics.median(each['idle_seconds'] for each in own)),
-        ratio_text(ratios),
-        interval_text(ratios),
-    )
-
-
-def _of(rounds: Sequence[Mapping], kind: Kind) -> list[Mapping]:
-    return [each for each in rounds if Kind.from_json(each['kind']) == kind]
-
-
-def _points(moments: Sequence[Mapping]) -> tuple[list[float], list[int]]:
-    """The moments as a line: a database comes as a whole."""
-    return (
-        [each['seconds'] for each in moments],
-        [each['rows'] for each in moments],
-    )
 
 
 def _round(
@@ -191,9 +83,9 @@ def _round(
         idle = time.monotonic() - began
     before = contents(cluster, account, container, kind)
     device = empty_device(cluster, _EMPTIED_NODE)
-    with stage.screen.status(f'{kind.label}: making replicas whole'):
+    with stage.screen.status(f'{kind.label}: replicating'):
         converged = converge(cluster, device, before)
-    # the others have to be what they were, too
+    # the other replicas must not have changed, either
     after = contents(cluster, account, container, kind)
     rows = sum(
         each.rows
@@ -201,20 +93,119 @@ def _round(
         if path.is_relative_to(device)
     )
     stage.screen.line(
-        f'{kind.label}: {number(rows)} rows whole after '
+        f'{kind.label}: {number(rows)} rows replicated in '
         f'{figure(converged.seconds)} s, passes: {converged.passes}'
     )
     return {
         'kind': kind.as_json(),
         'rows': rows,
-        'idle_seconds': round(idle, _THOUSANDTHS),
-        **_convergence_json(converged),
-    }
-
-
-def _convergence_json(converged: Convergence) -> dict[str, object]:
-    return {
-        'seconds': round(converged.seconds, _THOUSANDTHS),
+        'idle_seconds': round(idle, 3),
+        'seconds': round(converged.seconds, 3),
         'passes': converged.passes,
         'moments': [each._asdict() for each in converged.moments],
     }
+
+
+def tables(parameters: Parameters, figures: Figures) -> list[Table]:
+    """Return the times until all replicas are complete."""
+    by_kind = grouped(figures['rounds'], kind_of)
+    return [
+        Table(
+            'Time until all replicas are complete again',
+            (
+                *('container', 'databases', 'rows in each', 'seconds'),
+                *('rounds', 'half of the rows s', 'passes'),
+                *('pass with nothing to do s', 'to plain', 'interval'),
+            ),
+            [
+                _row(kind, by_kind[kind], by_kind.get(PLAIN, []))
+                for kind in parameters.kinds
+                if kind in by_kind
+            ],
+            (
+                f'{_REPLICAS} replicas of {number(parameters.rows)} rows, on '
+                'a device each. One device is replaced by an empty one. Then '
+                f"Swift's {REPLICATOR} runs once on each of the nodes, at "
+                'the same time, as often as it takes. *Databases*: on each '
+                'device, without the root of a sharded container.',
+                f'Medians of the rounds ({number(parameters.rounds)}), in '
+                'which the containers take turns. All nodes share a machine '
+                'and a disk. A missing database is copied as a file, without '
+                'a network between the nodes.',
+            ),
+        )
+    ]
+
+
+def _row(
+    kind: Kind, own: Sequence[Mapping], base: Sequence[Mapping]
+) -> tuple[str, ...]:
+    times = [each['seconds'] for each in own]
+    ratios = ratio_to(own, base, 'seconds')
+    halves = filter(None, (half_seconds(each['moments']) for each in own))
+    return (
+        kind.label,
+        number(kind.parts),
+        number(own[0]['rows'] / kind.parts),
+        figure(statistics.median(times)),
+        f'{figure(min(times))} to {figure(max(times))}',
+        figure(statistics.median(halves)),
+        number(max(each['passes'] for each in own)),
+        figure(statistics.median(each['idle_seconds'] for each in own)),
+        ratio_text(ratios),
+        interval_text(ratios),
+    )
+
+
+def half_seconds(moments: Sequence[Mapping]) -> float | None:
+    """Return when half of all rows were there, at the latest. Pure.
+
+    :param moments: the last one has all rows
+    """
+    if not moments:
+        return None
+    half = moments[-1]['rows'] / 2
+    return next(each['seconds'] for each in moments if each['rows'] >= half)
+
+
+def plots(parameters: Parameters, figures: Figures) -> list[Plot]:
+    """Return a plot of the rows on the device in the median round."""
+    series = []
+    for kind, own in grouped(figures['rounds'], kind_of).items():
+        in_order = sorted(own, key=lambda each: each['seconds'])
+        moments = in_order[(len(own) - 1) // 2]['moments']
+        series.append(
+            Series(
+                kind.label,
+                [each['seconds'] for each in moments],
+                [each['rows'] for each in moments],
+            )
+        )
+    return plot_if_any(
+        f'{NAME}-rows',
+        'Rows on the device that was emptied',
+        series,
+        x=Axis('time since the replicator was started (s)'),
+        y=Axis('rows'),
+        note='The round with the median time.',
+    )
+
+
+def _seconds(parameters: Parameters) -> float:
+    rows = _REPLICAS * parameters.rows / ROWS_PER_SECOND
+    databases = sum(kind.parts for kind in parameters.kinds)
+    rounds = parameters.rounds * (10 * len(parameters.kinds) + databases / 4)
+    return len(parameters.kinds) * (2 * CLUSTER_SECONDS + rows) + rounds
+
+
+SCENARIOS = (
+    Scenario(
+        NAME,
+        'Time until replicas are complete again after a device was emptied.',
+        Parameters,
+        measure,
+        tables,
+        plots,
+        seconds=_seconds,
+    ),
+)

@@ -4,15 +4,16 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
 from shardmw.bench.changing import Change, change_layout
-from shardmw.bench.figures import latency
 from shardmw.bench.kinds import PLAIN
-from shardmw.bench.load import Outcome
+from shardmw.bench.load.outcome import Outcome
+from shardmw.bench.load.sources import Mixed
+from shardmw.bench.load.stage import Stage, run_text
 from shardmw.bench.names import FlatNames, ListedNames
 from shardmw.bench.options import (
     COUNT,
@@ -25,23 +26,22 @@ from shardmw.bench.options import (
     Parsed,
 )
 from shardmw.bench.parameters import option
-from shardmw.bench.plot import Axis, Band, Plot, Series
-from shardmw.bench.runplots import plot_of
-from shardmw.bench.runs import Run
+from shardmw.bench.plots.plot import Axis, Band, Plot, Series
+from shardmw.bench.results.figures import latency
+from shardmw.bench.results.runs import Run
+from shardmw.bench.results.summary import Summary, errors_text, summarize
+from shardmw.bench.scenarios import Figures, Keep, Scenario
+from shardmw.bench.scenarios.grouping import plot_if_any
 from shardmw.bench.scenarios.parameters import (
+    CLUSTER_SECONDS,
     ClusterParameters,
     PacedParameters,
 )
 from shardmw.bench.site import Site
-from shardmw.bench.sources import Mixed
-from shardmw.bench.stage import Stage, run_text
-from shardmw.bench.summary import Summary, errors_text, summarize
 from shardmw.bench.tables import Table, figure, number, plain, ratio
 from shardmw.bench.units import parse_choices, parse_mix
 
 NAME = 'reshard'
-SUMMARY = 'Changes of the number of shards, idle and while clients write.'
-PUBLISHED = ''
 
 #: The cases: no clients; clients, and the rows move as fast as they can;
 #: clients, and the rows move at a bounded rate.
@@ -62,6 +62,9 @@ _OBJECTS = 1000
 # Swift's default: a change waits for this time and the conn_timeout before
 # rows move. Clusters of the benchmark have more.
 _NODE_TIMEOUT = '10'
+
+# About how many rows move in a second without a bound.
+_ROWS_RATE = 15_000
 
 _MOST_POINTS = 120
 _LEAST_STEP_SECONDS = 2
@@ -139,9 +142,7 @@ class _Step(NamedTuple):
         return 'clients, no bound' if self.case == UNBOUNDED else 'no clients'
 
 
-def measure(
-    stage: Stage, keep: Callable[[Mapping], None]
-) -> dict[str, object]:
+def measure(stage: Stage, keep: Keep) -> Figures:
     """Make all changes of a container in each case, one after the other."""
     parameters = stage.parameters
     figures: dict[str, object] = {'rows': []}
@@ -162,8 +163,8 @@ def measure(
     return figures
 
 
-def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
-    """Rates and latencies, the time of each phase, each kind of request."""
+def tables(parameters: Parameters, figures: Figures) -> list[Table]:
+    """Return rates and latencies, by phase and by kind of request."""
     rows = figures['rows']
     if not rows:
         return []
@@ -176,8 +177,8 @@ def tables(parameters: Parameters, figures: Mapping) -> list[Table]:
     return found
 
 
-def plots(parameters: Parameters, figures: Mapping) -> list[Plot]:
-    """Rates and latencies over time, of each change with clients."""
+def plots(parameters: Parameters, figures: Figures) -> list[Plot]:
+    """Return rates and latencies over time of each change with clients."""
     return [
         plot
         for row in figures['rows']
@@ -329,8 +330,16 @@ def _changed(stage: Stage, site: Site, container: str, step: _Step) -> Change:
     return change
 
 
+_PARTS = (BEFORE, DURING, MOVING, AFTER)
+
+
 def _summary_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
-    bound = number(parameters.rows_per_second)
+    manner = (
+        f'together send {number(parameters.rate)} requests/s, evenly'
+        if parameters.rate
+        else 'each send the next request when the last one is answered, so '
+        'their rate falls when the machine has other work'
+    )
     return Table(
         f'Changes of layout: {number(parameters.rows)} rows',
         (
@@ -348,9 +357,12 @@ def _summary_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
             'change; the goal is 0.',
             '*p99 during to before*: the p99 of all requests from the start '
             'of the command to its end, divided by that before; *p99 moving '
-            f'to before*: while rows move. The goal at {bound} rows/s is '
+            'to before*: while rows move. The goal at '
+            f'{number(parameters.rows_per_second)} rows/s is '
             f'{plain(GOAL_RATIO)}.',
-            _clients_note(parameters),
+            f'{number(parameters.clients)} clients {manner}. The mix in '
+            f'percent: {parameters.mix}; a page has '
+            f'{number(parameters.page)} rows.',
             'All servers, the clients and the command share one machine. '
             'The rows were written into the database of the container; '
             f'{min(_OBJECTS, parameters.rows):,} of them have objects.',
@@ -359,38 +371,22 @@ def _summary_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
     )
 
 
-def _clients_note(parameters: Parameters) -> str:
-    manner = (
-        f'together send {number(parameters.rate)} requests/s, evenly'
-        if parameters.rate
-        else 'each send the next request when the last one is answered, so '
-        'their rate falls when the machine has other work'
-    )
-    return (
-        f'{number(parameters.clients)} clients {manner}. The mix in percent: '
-        f'{parameters.mix}; a page has {number(parameters.page)} rows.'
-    )
-
-
 def _summary_row(parameters: Parameters, row: Mapping) -> tuple[str, ...]:
     rate = row['rows_per_second']
-    before, during, moving, after = (
-        _summary(row, part) for part in (BEFORE, DURING, MOVING, AFTER)
-    )
-    known = [each for each in (before, during, after) if each]
+    parts = {part: _summary(row, part) for part in _PARTS}
+    whole = [parts[part] for part in (BEFORE, DURING, AFTER)]
+    p99 = {part: _p99(each) for part, each in parts.items()}
+    known = [each for each in whole if each]
     errors = sum((Counter(each.errors) for each in known), Counter())
     return (
         *_labels(parameters, row),
         number(row['rows_moved']),
         figure(rate),
         figure(LARGE_ROWS / rate / _HOUR if rate else None),
-        *(
-            figure(each.done_rate if each else None)
-            for each in (before, during, after)
-        ),
-        figure(_p99(before)),
-        ratio(_p99(during), _p99(before)),
-        ratio(_p99(moving), _p99(before)),
+        *(figure(each.done_rate if each else None) for each in whole),
+        figure(p99[BEFORE]),
+        ratio(p99[DURING], p99[BEFORE]),
+        ratio(p99[MOVING], p99[BEFORE]),
         number(sum(each.refused for each in known) if known else None),
         errors_text(errors) if known else '—',
     )
@@ -420,6 +416,24 @@ def _phases_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
 
 
 def _kinds_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
+    cells = []
+    for row in rows:
+        if BEFORE not in row:
+            continue
+        for kind in (_ALL, *row[BEFORE]['summary']['by_operation']):
+            parts = [_summary(row, part, kind) for part in _PARTS]
+            p99 = [_p99(each) for each in parts]
+            cells.append(
+                (
+                    *(*_labels(parameters, row), kind),
+                    *(
+                        figure(each.latency.p50_ms if each else None)
+                        for each in parts
+                    ),
+                    *map(figure, p99),
+                    ratio(p99[_PARTS.index(MOVING)], p99[0]),
+                )
+            )
     return Table(
         'Latency by kind of request',
         (
@@ -427,33 +441,13 @@ def _kinds_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
             *('moving', 'after', 'p99 before ms', 'during', 'moving'),
             *('after', 'p99 moving to before'),
         ),
-        [
-            (
-                *_labels(parameters, row),
-                *_kind_cells(row, kind),
-            )
-            for row in rows
-            if BEFORE in row
-            for kind in (_ALL, *row[BEFORE]['summary']['by_operation'])
-        ],
+        cells,
         (
             '*Overwrite*: PUT of a name that exists. The parts of the load '
             'are those of the first table.',
         ),
         names=3,
     )
-
-
-def _kind_cells(row: Mapping, kind: str) -> Iterator[str]:
-    parts = [
-        _summary(row, part, kind) for part in (BEFORE, DURING, MOVING, AFTER)
-    ]
-    yield kind
-    for each in parts:
-        yield figure(each.latency.p50_ms if each else None)
-    for each in parts:
-        yield figure(_p99(each))
-    yield ratio(_p99(parts[2]), _p99(parts[0]))
 
 
 def _over_time(parameters: Parameters, row: Mapping) -> Iterator[Plot]:
@@ -479,11 +473,10 @@ def _over_time(parameters: Parameters, row: Mapping) -> Iterator[Plot]:
         ],
     }
     word = _step(row).word
-    yield from plot_of(
-        name=f'{NAME}-rates-{word}',
-        title=f'Rates over time: {words} ({case})',
-        y=Axis('rate (/s)', log=True),
-        series=[
+    yield from plot_if_any(
+        f'{NAME}-rates-{word}',
+        f'Rates over time: {words} ({case})',
+        [
             _line('requests of clients', points, lambda each: each['rate']),
             Series(
                 'rows moved',
@@ -491,13 +484,13 @@ def _over_time(parameters: Parameters, row: Mapping) -> Iterator[Plot]:
                 [rate for _, rate in rates],
             ),
         ],
+        y=Axis('rate (/s)', log=True),
         **shown,
     )
-    yield from plot_of(
-        name=f'{NAME}-latency-{word}',
-        title=f'Latency over time: {words} ({case})',
-        y=Axis('latency (ms)', log=True),
-        series=[
+    yield from plot_if_any(
+        f'{NAME}-latency-{word}',
+        f'Latency over time: {words} ({case})',
+        [
             _line(
                 f'{name} {share}',
                 points,
@@ -506,6 +499,7 @@ def _over_time(parameters: Parameters, row: Mapping) -> Iterator[Plot]:
             for share in ('p99', 'p50')
             for name in ('writes', 'reads')
         ],
+        y=Axis('latency (ms)', log=True),
         **shown,
     )
 
@@ -513,7 +507,7 @@ def _over_time(parameters: Parameters, row: Mapping) -> Iterator[Plot]:
 def _line(
     label: str,
     points: Sequence[Mapping],
-    value: Callable[[Mapping], float | None],
+    value,
 ) -> Series:
     """Return a line through the points that have the value, and not 0."""
     known = [each for each in points if value(each)]
@@ -546,3 +540,28 @@ def _p99(summary: Summary | None) -> float | None:
 
 def _count(shards: int) -> str:
     return str(shards) if shards else PLAIN.label
+
+
+def _seconds(parameters: Parameters) -> float:
+    """Return the sum of waits, and of rows at the rates they move at."""
+    total = CLUSTER_SECONDS
+    for case in parameters.cases:
+        rate = parameters.rows_per_second if case == BOUNDED else _ROWS_RATE
+        each = parameters.settle_seconds + parameters.rows / rate + 30
+        if case != IDLE:
+            each += 2 * parameters.seconds
+        total += len(parameters.changes) * each
+    return total
+
+
+SCENARIOS = (
+    Scenario(
+        NAME,
+        'Changes of the number of shards, idle and while clients write.',
+        Parameters,
+        measure,
+        tables,
+        plots,
+        seconds=_seconds,
+    ),
+)

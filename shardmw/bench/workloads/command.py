@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from shardmw.bench import results
 from shardmw.bench.command import (
     Experiment,
     chosen_parameters,
@@ -16,6 +15,7 @@ from shardmw.bench.command import (
     usage_errors,
 )
 from shardmw.bench.options import name_option, output_option
+from shardmw.bench.results import folder as results
 from shardmw.bench.screen import Screen
 from shardmw.bench.workloads import COMMAND
 from shardmw.bench.workloads.measuring import check_done, measure
@@ -29,7 +29,7 @@ def work_command(
     adjust: Callable[[click.Context], None] = lambda context: None,
     **defaults: object,
 ) -> click.Command:
-    """The command of a kind of work.
+    """Return the command of a kind of work.
 
     :param command: what its results are kept as
     :param adjust: changes ``context.params`` before they're read
@@ -61,6 +61,7 @@ def work_command(
                     functools.partial(measure, work=work, place=place),
                     word=word,
                     check=check_done,
+                    seconds=parameters.expected_seconds,
                 )
             ],
             output,

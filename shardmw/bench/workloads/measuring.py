@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How work is measured: each kind of container in turns."""
+"""Measure a work on each kind of container in turns."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -7,21 +7,24 @@ from typing import NamedTuple
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
+from shardmw.bench.load.stage import Ledger, Stage
+from shardmw.bench.load.turns import phase_of, rotated
 from shardmw.bench.names import Names
-from shardmw.bench.runs import runs_of
+from shardmw.bench.results.runs import runs_of
+from shardmw.bench.results.summary import Summary, errors_text
 from shardmw.bench.site import Site
-from shardmw.bench.stage import Ledger, Stage
-from shardmw.bench.summary import Summary, errors_text
-from shardmw.bench.turns import phase_of, rotated
 from shardmw.bench.workloads.parameters import WorkParameters
 from shardmw.bench.workloads.place import Place
 from shardmw.bench.workloads.works import Task, Work
 
+# After a load that wrote more, its container is removed.
+_MANY_BYTES = 64 << 20
 
-class _Own(NamedTuple):
-    """Who has a container.
 
-    :param turn: None for one that does for all rounds
+class _Owner(NamedTuple):
+    """What a container is for.
+
+    :param turn: None for one that is used in all rounds
     """
 
     kind: Kind
@@ -37,56 +40,69 @@ def measure(
     """Do the work on each kind of container, round by round."""
     parameters = stage.parameters
     with place.site(stage, parameters.cluster) as site:
-        names = _names(work, parameters, site)
-        conditions = work.conditions(parameters, names)
-        steps = [
-            (turn, each, kind)
-            for turn in range(parameters.rounds)
-            for each in conditions
-            for kind in rotated(parameters.kinds, turn)
-        ]
-        owners = [
-            _Own(kind, turn if work.spends else None)
-            for turn, _, kind in steps
-        ]
         ledger = Ledger(
-            stage,
-            keep,
-            len(steps),
-            own_cluster=site.cluster,
-            **place.figures(site),
+            stage, keep, own_cluster=site.cluster, **place.figures(site)
         )
-        # so that what can't be made is told before anything is measured
-        containers = _make(stage, site, place.container, owners, names)
-        filled: set[str] = set()
-        for owner, (turn, each, kind) in zip(owners, steps, strict=True):
-            container = containers[owner]
-            if container not in filled:
-                filled.add(container)
-                # there are works that need nothing there
-                if names is not None:
-                    with stage.screen.status(f'filling {container}'):
-                        work.put(site, container, kind, parameters, names)
-            site.prepare(
-                container, work.writes, phase_of(turn, parameters.rounds)
-            )
-            path = site.container_path(container)
-            task = Task(path, kind, parameters, names, each, turn)
-            load = site.load(
-                work.source(task),
-                parameters.clients,
-                seconds=parameters.load_seconds,
-                count=parameters.count,
-            )
-            ledger.measure(load, work.name, kind, turn, **each)
+        measure_work(stage, site, ledger, work, parameters, place.container)
     return ledger.figures
 
 
-def check_done(figures: Mapping) -> None:
-    """Tell a container of which nothing was answered from a slow one.
+def measure_work(
+    stage: Stage,
+    site: Site,
+    ledger: Ledger,
+    work: Work,
+    parameters: WorkParameters,
+    chosen: str | None = None,
+) -> None:
+    """Do the work on each kind of container, round by round.
 
-    :raises BenchError: if there is one with which everything failed
+    :param chosen: the name of the container that the user wants
     """
+    names = _names(work, parameters, site)
+    conditions = work.conditions(parameters, names)
+    steps = [
+        (turn, each, kind)
+        for turn in range(parameters.rounds)
+        for each in conditions
+        for kind in rotated(parameters.kinds, turn)
+    ]
+    owners = [
+        _Owner(kind, turn if work.spends else None) for turn, _, kind in steps
+    ]
+    ledger.expect(len(steps))
+    # made before anything is measured: some may be refused
+    wanted = container_names(chosen, owners) if chosen else {}
+    with stage.screen.status('making containers'):
+        containers = {
+            owner: site.make(
+                owner.kind, names, parameters.policy, wanted.get(owner)
+            )
+            for owner in dict.fromkeys(owners)
+        }
+    filled: set[str] = set()
+    for owner, (turn, each, kind) in zip(owners, steps, strict=True):
+        container = containers[owner]
+        if container not in filled and names is not None:
+            filled.add(container)
+            with stage.screen.status(f'filling {container}'):
+                work.put(site, container, kind, parameters, names)
+        site.prepare(container, work.writes, phase_of(turn, parameters.rounds))
+        path = site.container_path(container)
+        load = site.load(
+            work.source(Task(path, kind, parameters, names, each, turn)),
+            parameters.clients,
+            seconds=parameters.load_seconds,
+            count=parameters.count,
+        )
+        run = ledger.measure(load, work.name, kind, turn, **each)
+        if run.summary.bytes_sent > _MANY_BYTES and work.spends:
+            # they would fill the disk
+            site.remove(container)
+
+
+def check_done(figures: Mapping) -> None:
+    """Raise BenchError if everything failed with a kind of container."""
     of_kinds: dict[Kind, list[Summary]] = {}
     for run in runs_of(figures):
         of_kinds.setdefault(run.kind, []).append(run.summary)
@@ -100,9 +116,9 @@ def check_done(figures: Mapping) -> None:
 
 
 def _names(work: Work, parameters: WorkParameters, site: Site) -> Names | None:
-    """What containers have to hold before.
+    """Return the names of what containers hold before the load.
 
-    :raises BenchError: if they can't
+    :raises BenchError: if they cannot hold it
     """
     try:
         return work.names(parameters, site)
@@ -110,11 +126,13 @@ def _names(work: Work, parameters: WorkParameters, site: Site) -> Names | None:
         raise BenchError(f'this cannot be measured: {err}') from err
 
 
-def container_names(chosen: str, owners: Sequence[_Own]) -> dict[_Own, str]:
-    """What to call containers, if somebody chose a name. Pure.
+def container_names(
+    chosen: str, owners: Sequence[_Owner]
+) -> dict[_Owner, str]:
+    """Return the names of containers if the user chose a name. Pure.
 
-    A single one is called so; of several, each has its kind and round behind
-    it, if there are several of these.
+    A single container has that name. Several have their kinds and rounds
+    appended, if these differ.
     """
     different = dict.fromkeys(owners)
     kinds = {owner.kind for owner in different}
@@ -134,19 +152,3 @@ def container_names(chosen: str, owners: Sequence[_Own]) -> dict[_Own, str]:
 def _word(kind: Kind) -> str:
     depth = f'-depth-{kind.depth}' if kind.depth else ''
     return f'{kind.shards or kind.layout}{depth}'
-
-
-def _make(
-    stage: Stage,
-    site: Site,
-    chosen: str | None,
-    owners: Sequence[_Own],
-    names: Names | None,
-) -> dict[_Own, str]:
-    policy = stage.parameters.policy
-    wanted = container_names(chosen, owners) if chosen else {}
-    with stage.screen.status('making containers'):
-        return {
-            owner: site.make(owner.kind, names, policy, wanted.get(owner))
-            for owner in dict.fromkeys(owners)
-        }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What workloads are made with. Pure."""
+"""Parameters of workloads. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,7 +29,8 @@ from shardmw.saio import ClusterOptions
 #: Of a load that neither a time nor a count was chosen for.
 DEFAULT_SECONDS = 10.0
 
-_LIMIT = 'shardmw.container_ratelimit_0'
+#: The filter's option for all containers.
+LIMIT_OPTION = 'shardmw.container_ratelimit_0'
 
 
 def _check_enough(count: int | None, clients: int, flag: str) -> None:
@@ -42,7 +43,7 @@ def _check_enough(count: int | None, clients: int, flag: str) -> None:
 
 @dataclass(frozen=True)
 class WorkParameters(Parameters):
-    """What all workloads have.
+    """Parameters of all workloads.
 
     :param shards: of each kind of container; 0 is a plain one
     :param native: ranges of a natively sharded one; 0 for none
@@ -80,7 +81,7 @@ class WorkParameters(Parameters):
     )
 
     def check_own(self) -> None:
-        """Refuse what a cluster of the benchmark's own does not take.
+        """Raise ValueError if the own cluster does not allow this.
 
         :raises ValueError: if so, and why
         """
@@ -88,15 +89,24 @@ class WorkParameters(Parameters):
 
     @property
     def kinds(self) -> list[Kind]:
-        """Of containers, plain ones first."""
+        """Return the kinds of containers, plain ones first."""
         native_ones = [native(self.native)] if self.native else []
         some = [sharded(n) for n in self.shards if n]
         return [PLAIN] * (0 in self.shards) + native_ones + some
 
     @property
+    def expected_seconds(self) -> float | None:
+        """Return about how long all loads take; None if counts end them."""
+        if self.load_seconds is None:
+            return None
+        pages = len(getattr(self, 'page', (0,)))
+        loads = self.rounds * len(self.kinds) * pages
+        return 15 + loads * (self.load_seconds + 1.5)
+
+    @property
     def cluster(self) -> ClusterOptions:
-        """The cluster, if it's the benchmark's own."""
-        limit = {} if self.limit is None else {_LIMIT: plain(self.limit)}
+        """Return the options of the benchmark's own cluster."""
+        limit = {} if self.limit is None else {LIMIT_OPTION: plain(self.limit)}
         return ClusterOptions(
             proxies=self.proxies,
             workers=self.workers,
@@ -106,7 +116,7 @@ class WorkParameters(Parameters):
 
 @dataclass(frozen=True)
 class TimedParameters(WorkParameters):
-    """Of work that goes on until it is enough."""
+    """Parameters of work that a time or a count ends."""
 
     seconds: float | None = option(
         None,
@@ -118,13 +128,13 @@ class TimedParameters(WorkParameters):
     )
 
     def check(self) -> None:
-        """As that of all; a client each has at least an operation."""
+        """Raise ValueError also if there are more clients than operations."""
         super().check()
         _check_enough(self.count, self.clients, '--count')
 
     @property
     def load_seconds(self) -> float | None:
-        """Of each load; None if only a count ends it."""
+        """Return the duration of a load; None if only a count ends it."""
         if self.seconds is None and self.count is None:
             return DEFAULT_SECONDS
         return self.seconds
@@ -132,7 +142,7 @@ class TimedParameters(WorkParameters):
 
 @dataclass(frozen=True)
 class WriteParameters(TimedParameters):
-    """Of uploads."""
+    """Parameters of uploads."""
 
     size: str = option(
         '4K',
@@ -146,7 +156,7 @@ class WriteParameters(TimedParameters):
 
 @dataclass(frozen=True)
 class ReadParameters(WriteParameters):
-    """Of reads, and of HEADs, of objects that are uploaded before."""
+    """Parameters of reads and HEADs of objects."""
 
     objects: int = option(
         1000, COUNT, 'Objects that are uploaded before, to each container.'
@@ -155,7 +165,7 @@ class ReadParameters(WriteParameters):
 
 @dataclass(frozen=True)
 class MixedParameters(ReadParameters):
-    """Of a mix of operations."""
+    """Parameters of a mix of operations."""
 
     mix: str = option(
         'write=20,read=70,head=5,delete=5',
@@ -166,7 +176,7 @@ class MixedParameters(ReadParameters):
 
 @dataclass(frozen=True)
 class DeleteParameters(WorkParameters):
-    """Of deletes, which end when there is nothing left."""
+    """Parameters of deletes, which end when nothing is left."""
 
     size: str = option('4K', SIZE_MIX, 'Of the objects.', '-b', '--size')
     objects: int = option(
@@ -176,19 +186,19 @@ class DeleteParameters(WorkParameters):
     load_seconds = None
 
     def check(self) -> None:
-        """As that of all; a client each has at least an operation."""
+        """Raise ValueError also if there are more clients than operations."""
         super().check()
         _check_enough(self.objects, self.clients, '--objects')
 
     @property
     def count(self) -> int:
-        """How many operations a load has."""
+        """Return how many operations a load has."""
         return self.objects
 
 
 @dataclass(frozen=True)
 class ContainerParameters(TimedParameters):
-    """Of HEADs of containers that hold something.
+    """Parameters of HEADs of containers.
 
     :param rows: None for the default of the cluster
     """
@@ -206,7 +216,7 @@ class ContainerParameters(TimedParameters):
 
 @dataclass(frozen=True)
 class ListParameters(ContainerParameters):
-    """Of listings, page by page, again and again.
+    """Parameters of listings, page by page, again and again.
 
     :param directories: that the names lie in; None for the default
     """
@@ -236,13 +246,13 @@ class ListParameters(ContainerParameters):
 
     @property
     def kinds(self) -> list[Kind]:
-        """As those of all, the sharded ones at each depth."""
+        """Return the kinds of containers, sharded ones at each depth."""
         return [
             kind for each in super().kinds for kind in each.at(self.depths)
         ]
 
     def check(self) -> None:
-        """As that of all; there is an order where one is wanted."""
+        """Raise ValueError also if options contradict each other."""
         super().check()
         if max(self.depths) > DEPTH_LIMIT:
             raise ValueError(

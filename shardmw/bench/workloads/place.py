@@ -7,22 +7,40 @@ from dataclasses import dataclass
 
 import click
 
-from shardmw.bench.auth import Auth, TokenAuth, V1Auth
 from shardmw.bench.errors import BenchError, Interrupted
+from shardmw.bench.load.stage import Stage
 from shardmw.bench.options import CONTAINER
 from shardmw.bench.site import DEFAULT_PREFIX, Site
-from shardmw.bench.stage import Stage
+from shardmw.bench.targets.auth import Auth, PasswordAuth, TokenAuth
 from shardmw.saio import ClusterOptions
 
 #: Parameters of clusters that are the benchmark's own.
 _OWN_ONLY = ('limit', 'proxies', 'workers', 'settings')
 
-#: Those of clusters that are not, and their flags.
+#: What Keystone may want, by the names that python-swiftclient has for it.
+_KEYSTONE = (
+    *('username', 'password', 'user_id', 'user_domain_id'),
+    *('user_domain_name', 'project_id', 'project_name', 'project_domain_id'),
+    *('project_domain_name', 'tenant_id', 'tenant_name', 'region_name'),
+    *('service_type', 'endpoint_type', 'auth_type'),
+    *('application_credential_id', 'application_credential_secret'),
+)
+
+#: Parameters of clusters that are not, and their flags.
 _OTHERS_ONLY = {
     'user': '--user',
     'key': '--key',
     'auth_token': '--os-auth-token',
+    'auth_version': '--auth-version',
     'insecure': '--insecure',
+    **{name: f'--os-{name.replace("_", "-")}' for name in _KEYSTONE},
+}
+
+#: They are different ways to a cluster.
+_WAYS = {
+    'auth_url': '--auth-url',
+    'keystone_url': '--os-auth-url',
+    'storage_url': '--os-storage-url',
 }
 
 
@@ -41,12 +59,12 @@ class Place:
 
     @property
     def is_own(self) -> bool:
-        """Whether it's a cluster of the benchmark's own."""
+        """Return True if the cluster is the benchmark's own."""
         return self.auth is None
 
     @contextlib.contextmanager
     def site(self, stage: Stage, options: ClusterOptions) -> Iterator[Site]:
-        """The cluster, for a ``with`` block.
+        """Give the cluster for a ``with`` block.
 
         :param options: of the benchmark's own
         """
@@ -71,7 +89,7 @@ class Place:
                 raise
 
     def figures(self, site: Site) -> dict[str, object]:
-        """Where it was, as figures of an experiment have it."""
+        """Return the cluster as figures of an experiment have it."""
         if self.is_own:
             return {}
         cluster = {'url': site.urls[0], 'swift': site.swift_version}
@@ -85,14 +103,14 @@ class Place:
 
 
 def place_options(command: Callable) -> Callable:
-    """The options that :func:`place_of` reads."""
+    """Add the options that :func:`place_of` reads."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def place_of(context: click.Context) -> Place:
-    """The place that somebody chose.
+    """Return the cluster that the user chose.
 
     :raises UsageError: if that can't be told, or what else was chosen does
                         not go with it
@@ -112,27 +130,41 @@ def place_of(context: click.Context) -> Place:
 
 
 def _auth_of(values: Mapping[str, object]) -> Auth | None:
-    url, storage = values['auth_url'], values['storage_url']
-    if '' in (url, storage):
+    typed = {way: values[way] for way in _WAYS if values[way] is not None}
+    if '' in typed.values():
         # of a variable that is not set; not to measure something else
         raise click.UsageError('the URL of the cluster is empty')
-    if url and storage:
+    if len(typed) > 1:
+        first, second = (_WAYS[way] for way in [*typed][:2])
         raise click.UsageError(
-            '--auth-url and --os-storage-url are two ways to a cluster: '
-            'take one'
+            f'{first} and {second} are two ways to a cluster: take one'
         )
+    url, keystone, storage = (values[way] for way in _WAYS)
+    if url and not (values['user'] and values['key']):
+        raise click.UsageError(
+            '--auth-url needs --user and --key, or ST_USER and ST_KEY in the '
+            'environment'
+        )
+    if storage and not values['auth_token']:
+        raise click.UsageError('--os-storage-url needs --os-auth-token')
+    is_insecure = values['insecure']
     if url:
-        if not (values['user'] and values['key']):
-            raise click.UsageError(
-                '--auth-url needs --user and --key, or ST_USER and ST_KEY '
-                'in the environment'
-            )
-        return V1Auth(url, values['user'], values['key'], values['insecure'])
+        return PasswordAuth(url, values['user'], values['key'], is_insecure)
     if storage:
-        if not values['auth_token']:
-            raise click.UsageError('--os-storage-url needs --os-auth-token')
-        return TokenAuth(storage, values['auth_token'], values['insecure'])
-    return None
+        return TokenAuth(storage, values['auth_token'], is_insecure)
+    return _keystone_of(values) if keystone else None
+
+
+def _keystone_of(values: Mapping[str, object]) -> PasswordAuth:
+    given = {name: values[name] for name in _KEYSTONE if values[name]}
+    return PasswordAuth(
+        values['keystone_url'],
+        given.pop('username', ''),
+        given.pop('password', ''),
+        values['insecure'],
+        values['auth_version'],
+        given,
+    )
 
 
 def _check_own(context: click.Context) -> None:
@@ -141,7 +173,7 @@ def _check_own(context: click.Context) -> None:
         if _is_typed(context, name):
             raise click.UsageError(
                 f'{flag} is for a cluster of yours: give its URL, too, with '
-                '--auth-url or --os-storage-url'
+                f'{", ".join(_WAYS.values())}'
             )
 
 
@@ -162,7 +194,7 @@ def _check_remote(context: click.Context) -> None:
 
 @contextlib.contextmanager
 def _told(stage: Stage, site: Site) -> Iterator[None]:
-    """What fails inside is told, and does not hide what failed before."""
+    """Warn of failures inside, so that they do not hide earlier ones."""
     try:
         yield
     except BenchError as err:
@@ -195,6 +227,30 @@ _OPTIONS = (
         envvar='ST_KEY',
         show_envvar=True,
         help='With --auth-url.',
+    ),
+    click.option(
+        '--os-auth-url',
+        'keystone_url',
+        help='Keystone of a cluster to measure, in the place of --auth-url; '
+        'with the --os-* options of python-swiftclient, or the OS_* variables '
+        'in their place, such as OS_USERNAME and OS_PROJECT_NAME.',
+    ),
+    click.option(
+        '--auth-version',
+        envvar=['ST_AUTH_VERSION', 'OS_AUTH_VERSION']
+        + ['OS_IDENTITY_API_VERSION'],
+        default='3',
+        show_default=True,
+        help='Of Keystone.',
+    ),
+    *(
+        click.option(
+            f'--os-{name.replace("_", "-")}',
+            name,
+            envvar=f'OS_{name.upper()}',
+            hidden=True,
+        )
+        for name in _KEYSTONE
     ),
     click.option(
         '--os-storage-url',

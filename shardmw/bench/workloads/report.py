@@ -1,31 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of workloads. Pure."""
+"""The tables and plots of workloads and of comparisons. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from shardmw.bench import runplots
-from shardmw.bench.comparing import (
+from shardmw.bench.results.comparing import (
     BANDWIDTH,
     CONTAINER,
     ERRORS,
     LATENCIES,
+    MEAN_RATIO,
+    P99_RATIO,
     PROCESSOR,
     PROCESSOR_NOTE,
+    PROCESSOR_RATIO,
     RATE,
+    RATE_RATIO,
     REFUSED,
     ROWS_RATE,
     WORK,
     Column,
-    bandwidth,
     condition,
     knows_processor,
     phases_table,
+    rounds_note,
     rows_of,
     table,
     warnings,
 )
-from shardmw.bench.plot import Plot
-from shardmw.bench.runs import Run, runs_of
+from shardmw.bench.results.runs import Run, runs_of
 from shardmw.bench.tables import Table, figure
 from shardmw.bench.words import conditions_text, varying
 
@@ -36,46 +38,58 @@ _PAGES_RATE = Column(
 
 
 def tables(figures: Mapping) -> list[Table]:
-    """Rates and latencies by container, and where the time goes."""
+    """Return rates, processor time and latencies, and where the time goes.
+
+    Ratios to the plain container are shown if there is one.
+    """
     runs = runs_of(figures)
     if not runs:
         return []
     rows = rows_of(runs)
-    leading = leading_columns(runs)
-    count = len({run.turn for run in runs})
-    used = knows_processor(runs)
+    title = _title(runs)
+    leading = _leading(runs)
+    is_compared = any(row.base for row in rows)
+    note = rounds_note(runs)
+    rates = [*_rates(runs), *(RATE_RATIO if is_compared else ())]
+    processor, about_processor = _processor(runs, is_compared)
+    latencies = list(LATENCIES)
+    if is_compared:
+        latencies += [*MEAN_RATIO, *P99_RATIO]
     return [
         table(
-            title(runs),
+            title,
             rows,
-            [
-                *leading,
-                *rate_columns(runs),
-                *[PROCESSOR] * used,
-                *LATENCIES,
-                *failures(runs),
-            ],
-            [
-                *[f'Medians of {count} rounds.'] * (count > 1),
-                *[PROCESSOR_NOTE] * used,
-                *warnings(runs),
-            ],
+            [*leading, *rates, *processor, *_failures(runs)],
+            [note, *warnings(runs), *about_processor],
         ),
-        *operation_tables(runs),
+        table(f'Latency of {title}', rows, [*leading, *latencies], [note]),
+        *_operation_tables(runs, is_compared),
         phases_table('Where the time goes', rows, leading),
     ]
 
 
-def plots(name: str, figures: Mapping) -> list[Plot]:
-    """All that make sense.
+def brief(figures: Mapping) -> list[Table]:
+    """Return the one table that a page for operators has of a comparison.
 
-    :param name: what their names begin with
+    Those of several comparisons with the same columns can be put together.
     """
-    return runplots.all_of(runs_of(figures), name)
+    runs = runs_of(figures)
+    if not runs:
+        return []
+    processor, about_processor = _processor(runs, is_compared=True)
+    rates = [_rates(runs)[0], *RATE_RATIO]
+    return [
+        table(
+            _title(runs),
+            rows_of(runs),
+            [WORK, *_leading(runs), *rates, *processor],
+            [rounds_note(runs), *about_processor, *warnings(runs)],
+        )
+    ]
 
 
-def title(runs: list[Run]) -> str:
-    """What was done: the work, and the conditions that all runs have."""
+def _title(runs: list[Run]) -> str:
+    """Return the work, and the conditions that all runs have."""
     first = runs[0]
     common = {
         name: value
@@ -85,42 +99,38 @@ def title(runs: list[Run]) -> str:
     return f'{first.work}: {conditions_text(common)}'
 
 
-def leading_columns(runs: list[Run]) -> list[Column]:
-    """What tells the rows of a table apart."""
+def _leading(runs: list[Run]) -> list[Column]:
+    """Return the columns that tell the rows of a table apart."""
     return [*map(condition, varying(runs)), CONTAINER]
 
 
-def rate_columns(runs: list[Run]) -> list[Column]:
-    """What was done a second, as fits the work."""
+def _rates(runs: list[Run]) -> list[Column]:
     columns = [RATE]
     if any(run.rows_listed for run in runs):
         columns = [ROWS_RATE, _PAGES_RATE]
-    if any(map(bandwidth, runs)):
-        columns.append(BANDWIDTH)
-    return columns
+    return [*columns, *[BANDWIDTH] * any(run.bandwidth for run in runs)]
 
 
-def failures(runs: list[Run]) -> list[Column]:
-    """What was not admitted; refusals if there were any."""
+def _processor(
+    runs: list[Run], is_compared: bool
+) -> tuple[list[Column], list[str]]:
+    """Return the columns of processor time and their note, if it is known."""
+    if not knows_processor(runs):
+        return [], []
+    ratio = PROCESSOR_RATIO if is_compared else ()
+    return [PROCESSOR, *ratio], [PROCESSOR_NOTE]
+
+
+def _failures(runs: list[Run]) -> list[Column]:
     is_refused = any(run.summary.refused for run in runs)
-    return [REFUSED] * is_refused + [ERRORS]
+    return [*[REFUSED] * is_refused, ERRORS]
 
 
-def operation_tables(
-    runs: list[Run], more: Sequence[Column] = ()
-) -> list[Table]:
-    """What a mixed load has of each operation; none for other work.
-
-    :param more: columns behind the others
-    """
+def _operation_tables(runs: list[Run], is_compared: bool) -> list[Table]:
+    """Return a table of each operation of a mixed load, if it is one."""
     parts = [part for run in runs for part in run.by_operation()]
     if not parts:
         return []
-    leading = [WORK, *leading_columns(runs)]
-    return [
-        table(
-            'By operation',
-            rows_of(parts),
-            [*leading, RATE, *LATENCIES, *more, *failures(parts)],
-        )
-    ]
+    columns = [WORK, *_leading(runs), RATE, *LATENCIES]
+    columns += [*(MEAN_RATIO if is_compared else ()), *_failures(parts)]
+    return [table('By operation', rows_of(parts), columns)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each kind of work asks for. Pure, but for what it puts in before."""
+"""The kinds of work: their requests, and what they need before."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
-from shardmw.bench.names import FlatNames, Names, TreeNames
-from shardmw.bench.site import Site
-from shardmw.bench.sources import (
+from shardmw.bench.load.sources import (
     ContainerHeads,
     Deletes,
     Heads,
@@ -19,6 +17,8 @@ from shardmw.bench.sources import (
     Source,
     Uploads,
 )
+from shardmw.bench.names import FlatNames, Names, TreeNames
+from shardmw.bench.site import Site
 from shardmw.bench.units import parse_mix, parse_size_mix
 from shardmw.bench.workloads.parameters import (
     ContainerParameters,
@@ -57,16 +57,15 @@ class Work:
     """A kind of work.
 
     :param summary: a line for the help
-    :param source: what to ask for
-    :param names: what a container has to hold before, ``(parameters, site)``;
-                  None for nothing; BenchError or ValueError, in words for
-                  people, if it can't
-    :param put: puts that into a container: ``(site, container, kind,
-                parameters, names)``
-    :param conditions: of its runs, in each round one after the other:
-                       ``(parameters, names)``
-    :param spends: whether a container does for one load only
-    :param writes: whether it writes
+    :param source: returns the requests of a task
+    :param names: ``(parameters, site)``: returns the names of what a
+                  container has to hold before, None for nothing; raises
+                  BenchError or ValueError if it cannot
+    :param conditions: ``(parameters, names)``: returns those of its runs, in
+                       each round one after the other
+    :param is_of_objects: False if rows without objects are enough
+    :param spends: True if a container is good for one load only
+    :param writes: True if it writes
     """
 
     name: str
@@ -74,26 +73,36 @@ class Work:
     parameters: type[WorkParameters]
     source: Callable[[Task], Source]
     names: Callable[[WorkParameters, Site], Names | None]
-    put: Callable[..., None]
     conditions: Callable[..., Sequence[Mapping[str, object]]]
+    is_of_objects: bool = True
     spends: bool = False
     writes: bool = False
 
-
-def _no_names(parameters: WorkParameters, site: Site) -> None:
-    return None
+    def put(
+        self,
+        site: Site,
+        container: str,
+        kind: Kind,
+        parameters: WorkParameters,
+        names: Names,
+    ) -> None:
+        """Put what a container has to hold into it."""
+        if self.is_of_objects:
+            size = parse_size_mix(parameters.size)
+            site.populate(container, names, size, parameters.clients)
+        elif site.is_own:
+            site.fill(container, kind, names)
+        else:
+            site.populate(container, names)
 
 
 def _object_names(parameters: ReadParameters, site: Site) -> Names:
     return FlatNames(parameters.objects)
 
 
-def _contained_names(parameters: ContainerParameters, site: Site) -> Names:
-    return FlatNames(_rows(parameters, site))
-
-
-def _rows(parameters: ContainerParameters, site: Site) -> int:
-    return parameters.rows or (_OWN_ROWS if site.is_own else _REMOTE_ROWS)
+def _row_names(parameters: ContainerParameters, site: Site) -> Names:
+    default = _OWN_ROWS if site.is_own else _REMOTE_ROWS
+    return FlatNames(parameters.rows or default)
 
 
 def _listed_names(parameters: ListParameters, site: Site) -> Names:
@@ -103,62 +112,28 @@ def _listed_names(parameters: ListParameters, site: Site) -> Names:
             f'{site.urls[0]} gives up to {longest} rows a page: ask for '
             f'no more of them than that, and not for {max(parameters.page)}'
         )
-    rows = _rows(parameters, site)
+    names = _row_names(parameters, site)
     directories = parameters.directories
     if directories is None:
         in_directories = parameters.delimiter or parameters.prefix
         directories = _DIRECTORIES if in_directories else 0
     if not directories:
-        return FlatNames(rows)
-    return TreeNames(directories, max(1, rows // directories))
-
-
-def _put_nothing(*_: object) -> None:
-    pass
-
-
-def _put_objects(
-    site: Site,
-    container: str,
-    kind: Kind,
-    parameters: ReadParameters,
-    names: Names,
-) -> None:
-    size = parse_size_mix(parameters.size)
-    site.populate(container, names, size, parameters.clients)
-
-
-def _put_rows(
-    site: Site,
-    container: str,
-    kind: Kind,
-    parameters: ContainerParameters,
-    names: Names,
-) -> None:
-    if site.is_own:
-        site.fill(container, kind, names)
-    else:
-        site.populate(container, names)
+        return names
+    return TreeNames(directories, max(1, len(names) // directories))
 
 
 def _object_conditions(
     parameters: WriteParameters, names: Names | None
 ) -> list[dict[str, object]]:
     size = parse_size_mix(parameters.size)
-    conditions = {
+    values = {
         'clients': parameters.clients,
         'size': size.largest if size.largest == size.mean else size.label,
-        **({} if names is None else {'objects': len(names)}),
-        **({} if parameters.limit is None else {'limit': parameters.limit}),
+        'objects': None if names is None else len(names),
+        'limit': parameters.limit,
+        'mix': getattr(parameters, 'mix', None),
     }
-    return [conditions]
-
-
-def _mixed_conditions(
-    parameters: MixedParameters, names: Names
-) -> list[dict[str, object]]:
-    (conditions,) = _object_conditions(parameters, names)
-    return [{**conditions, 'mix': parameters.mix}]
+    return [{name: each for name, each in values.items() if each is not None}]
 
 
 def _container_conditions(
@@ -181,26 +156,9 @@ def _list_conditions(
 
 
 def _uploads(task: Task) -> Source:
-    # so that they fall evenly into ranges of names, too
-    return Uploads(
-        task.path, parse_size_mix(task.parameters.size), spread=True
-    )
-
-
-def _reads(task: Task) -> Source:
-    return Reads(task.path, task.names, shuffled=True)
-
-
-def _heads(task: Task) -> Source:
-    return Heads(task.path, task.names, shuffled=True)
-
-
-def _deletes(task: Task) -> Source:
-    return Deletes(task.path, task.names, shuffled=True)
-
-
-def _container_heads(task: Task) -> Source:
-    return ContainerHeads(task.path)
+    # spread names fall evenly into native ranges, too
+    size = parse_size_mix(task.parameters.size)
+    return Uploads(task.path, size, spread=True)
 
 
 def _listings(task: Task) -> Source:
@@ -229,11 +187,10 @@ def _mixed(task: Task) -> Source:
 _ALL = (
     Work(
         'write',
-        'Upload objects, each of a name of its own.',
+        'Upload objects with a new name each.',
         WriteParameters,
         _uploads,
-        _no_names,
-        _put_nothing,
+        lambda parameters, site: None,
         _object_conditions,
         spends=True,
         writes=True,
@@ -242,27 +199,24 @@ _ALL = (
         'read',
         'Read objects.',
         ReadParameters,
-        _reads,
+        lambda task: Reads(task.path, task.names, shuffled=True),
         _object_names,
-        _put_objects,
         _object_conditions,
     ),
     Work(
         'head',
         'Ask for the headers of objects.',
         ReadParameters,
-        _heads,
+        lambda task: Heads(task.path, task.names, shuffled=True),
         _object_names,
-        _put_objects,
         _object_conditions,
     ),
     Work(
         'delete',
         'Delete objects, until there are none.',
         DeleteParameters,
-        _deletes,
+        lambda task: Deletes(task.path, task.names, shuffled=True),
         _object_names,
-        _put_objects,
         _object_conditions,
         spends=True,
         writes=True,
@@ -273,17 +227,17 @@ _ALL = (
         ListParameters,
         _listings,
         _listed_names,
-        _put_rows,
         _list_conditions,
+        is_of_objects=False,
     ),
     Work(
         'head-container',
         'Ask for the headers of containers.',
         ContainerParameters,
-        _container_heads,
-        _contained_names,
-        _put_rows,
+        lambda task: ContainerHeads(task.path),
+        _row_names,
         _container_conditions,
+        is_of_objects=False,
     ),
     Work(
         'mixed',
@@ -291,8 +245,7 @@ _ALL = (
         MixedParameters,
         _mixed,
         _object_names,
-        _put_objects,
-        _mixed_conditions,
+        _object_conditions,
         writes=True,
     ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from shardmw.bench.native import shard_natively
+from shardmw.bench.targets.native import shard_natively
 from shardmw.placement import hidden_account
 from test.functional.backing import put_rows
 from test.functional.client import Client

@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plots of any list of runs. Pure.
+
+Each function takes runs of any work, kinds, rounds and conditions, and
+returns the plots that make sense of them, or none if there is too little to
+compare. :func:`rates_by_shards` shows conditions by colour; the others make a
+plot for each set of conditions.
+
+Plots are named ``{prefix}-...``: lower-case words, digits and hyphens.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+from itertools import accumulate, chain
+from operator import add
+from statistics import fmean, median
+
+from shardmw.bench.cuts import (
+    Cut,
+    by_conditions,
+    by_kind,
+    cuts,
+    is_number,
+    kinds_of,
+    rounds_of,
+    said,
+    some,
+)
+from shardmw.bench.plots.plot import BARS, DOTS, LINE, Axis, Plot, Series
+from shardmw.bench.results.comparing import Value, bandwidth, latency_of, rate
+from shardmw.bench.results.comparing import phase as time_of
+from shardmw.bench.results.figures import rolling_average
+from shardmw.bench.results.runs import Run
+from shardmw.bench.results.summary import REQUEST, RESPONSE, TRANSFER
+from shardmw.bench.words import varying
+
+# Conditions that can be an axis: its label, and the words of a title.
+_AXES = {
+    'size': ('object size (bytes)', 'by object size'),
+    'clients': ('concurrency (clients)', 'by concurrency'),
+    'page': ('page size (rows)', 'by page size'),
+    'rows': ('rows in the container', 'as the container grows'),
+}
+
+# An axis is logarithmic if its greatest value is so many times its least.
+_WIDE_VALUES = 30
+_WIDE_CONDITIONS = 8
+
+_MOST_COLOURS = 6  # of bars that can be told apart
+_MOST_CLOUDS = 3  # kinds whose single seconds are drawn beside the averages
+_MOST_POINTS = 120  # of a line; several seconds make a point of a longer load
+_LEAST_POINTS = 3
+_WINDOWS = 10  # rolling windows that fit into a load
+
+_MEANS = {'without outliers': 'trimmed_mean_ms', 'with outliers': 'mean_ms'}
+
+
+def all_of(runs: Sequence[Run], prefix: str) -> list[Plot]:
+    """Return all plots below that make sense of these runs."""
+    by_condition = (rates_by_condition(runs, prefix, name) for name in _AXES)
+    return [
+        *rates_by_shards(runs, prefix),
+        *chain.from_iterable(by_condition),
+        *bandwidth_by_size(runs, prefix),
+        *latency_by_rows(runs, prefix),
+        *latency_over_time(runs, prefix),
+        *latency_distributions(runs, prefix),
+        *phases(runs, prefix),
+    ]
+
+
+def rates_by_shards(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
+    """Return throughput by the kind of container: plain, native, N = 8, ….
+
+    There is a plot for runs of two kinds or more, unless other conditions
+    have more values than there are colours.
+    """
+    for cut in cuts(runs, but=varying(runs)):
+        axis, place = _kinds_axis(cut.runs)
+        groups = by_conditions(cut.runs, varying(cut.runs))
+        if len(axis.names) < 2 or len(groups) > _MOST_COLOURS:
+            continue
+        series = [
+            _series(said(conditions) or cut.noun, group, place, rate, BARS)
+            for conditions, group in groups.items()
+        ]
+        yield from _plot_of_cut(
+            *(cut, prefix, 'rate-by-shards', 'throughput by shard count'),
+            axis,
+            _value_axis(_rate_label(cut), series),
+            series,
+            _rounds_note(cut.runs),
+        )
+
+
+def rates_by_condition(
+    runs: Sequence[Run], prefix: str, condition: str
+) -> Iterator[Plot]:
+    """Return throughput by a numeric condition, with a line for each kind.
+
+    :param condition: ``size``, ``clients``, ``page``, ``rows`` or the like
+    """
+    return _by_condition(
+        *(runs, prefix, condition, 'throughput'),
+        name='rate',
+        measure=rate,
+        label=_rate_label,
+    )
+
+
+def bandwidth_by_size(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
+    """Return megabytes of bodies a second, both ways, by object size."""
+    return _by_condition(
+        *(runs, prefix, 'size', 'bandwidth'),
+        name='bandwidth',
+        measure=bandwidth,
+        label=lambda cut: 'bodies (MB/s)',
+    )
+
+
+def latency_by_rows(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
+    """Return mean and median latency as the container grows."""
+    return latency_by_condition(runs, prefix, 'rows')
+
+
+def latency_by_condition(
+    runs: Sequence[Run], prefix: str, condition: str
+) -> Iterator[Plot]:
+    """Return mean and median latency by a numeric condition."""
+    for what, field in (('mean', 'mean_ms'), ('median', 'p50_ms')):
+        yield from _by_condition(
+            *(runs, prefix, condition, f'{what} latency'),
+            name=f'{what}-latency',
+            measure=latency_of(field),
+            label=lambda cut, what=what: f'{what} latency (ms)',
+            from_zero=False,
+        )
+
+
+def latency_over_time(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
+    """Return the mean latency over time, and its rolling average.
+
+    The window of the average is a tenth of the load.
+    """
+    for cut in some(cuts(runs)):
+        first = [
+            min(own, key=lambda run: run.turn)
+            for own in by_kind(cut.runs).values()
+        ]
+        longest = max(len(run.summary.latency_each_second) for run in first)
+        step = max(1, math.ceil(longest / _MOST_POINTS))
+        width = max(_LEAST_POINTS, round(longest / step / _WINDOWS))
+        points = {run.kind.label: _points(run, step) for run in first}
+        shown = {
+            label: means
+            for label, means in points.items()
+            if sum(each is not None for each in means) >= _LEAST_POINTS
+        }
+        has_dots = len(shown) <= _MOST_CLOUDS
+        series = []
+        for label, means in shown.items():
+            x = [step * (place + 0.5) for place in range(len(means))]
+            if has_dots:
+                series.append(Series(label, x, means, DOTS))
+            # a line does not cross a time in which nothing was answered
+            series.append(Series(label, x, rolling_average(means, width)))
+        one = 'each second' if step == 1 else f'each {step} s'
+        yield from _plot_of_cut(
+            *(cut, prefix, 'latency-over-time', 'latency over time'),
+            Axis('time since the load began (s)'),
+            _value_axis('mean latency (ms)', series),
+            series,
+            f'A dot is the mean of {one}.' if has_dots else '',
+            f'Lines are rolling averages of the last {width * step} s.',
+            'Of the first round.' if rounds_of(cut.runs) > 1 else '',
+            _missing_note(cut.runs, series),
+        )
+
+
+def latency_distributions(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
+    """Return the share of operations that took no longer than a time."""
+    for cut in some(cuts(runs)):
+        series = []
+        for kind, own in by_kind(cut.runs).items():
+            found = reduce(add, (run.summary.histogram for run in own))
+            if found.total:
+                sums = accumulate(found.counts, initial=0)
+                shares = [100 * each / found.total for each in sums]
+                series.append(Series(kind.label, found.edges_ms, shares))
+        yield from _plot_of_cut(
+            *(cut, prefix, 'latency-distribution', 'share done within a time'),
+            Axis('latency (ms)', log=True),
+            Axis('operations (%)'),
+            series,
+            'Higher and further left is faster; at 50 % is the median.',
+            'All rounds together.' if rounds_of(cut.runs) > 1 else '',
+            _missing_note(cut.runs, series),
+        )
+
+
+def phases(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
+    """Return request, response and transfer times, each with its own scale."""
+    for cut in some(cuts(runs)):
+        axis, place = _kinds_axis(cut.runs)
+        series = [
+            # intervals of rounds would look like those of outliers
+            replace(
+                _series(label, cut.runs, place, time_of(phase, field), BARS),
+                low=None,
+                high=None,
+                panel=phase,
+            )
+            for phase in (REQUEST, RESPONSE, TRANSFER)
+            for label, field in _MEANS.items()
+        ]
+        yield from _plot_of_cut(
+            *(cut, prefix, 'phases', 'request, response, transfer'),
+            axis,
+            Axis('mean (ms)'),
+            series,
+            'Request: until it was sent; response: from then until its first '
+            'byte; transfer: until its last one. Outliers are beyond 1.5 '
+            'interquartile ranges.',
+        )
+
+
+def plot_of(*, series: Sequence[Series], **fields: object) -> list[Plot]:
+    """Return a plot of the series that have points, or none."""
+    shown = [each for each in series if each.x]
+    return [Plot(series=shown, **fields)] if shown else []
+
+
+def _plot_of_cut(
+    cut: Cut,
+    prefix: str,
+    name: str,
+    title: str,
+    x: Axis,
+    y: Axis,
+    series: Sequence[Series],
+    *notes: str,
+) -> list[Plot]:
+    return plot_of(
+        name=cut.name(prefix, name),
+        title=cut.title(title),
+        x=x,
+        y=y,
+        series=series,
+        note=' '.join(filter(None, notes)),
+    )
+
+
+def _by_condition(
+    runs: Sequence[Run],
+    prefix: str,
+    condition: str,
+    what: str,
+    *,
+    name: str,
+    measure: Value,
+    label: Callable[[Cut], str],
+    from_zero: bool = True,
+) -> Iterator[Plot]:
+    """Return a plot for each set of other conditions, a line for each kind."""
+    known = [run for run in runs if is_number(run.conditions.get(condition))]
+    x_label, words = _AXES.get(condition, (condition, f'by {condition}'))
+    for cut in some(cuts(known, but=(condition,))):
+        values = sorted({run.conditions[condition] for run in cut.runs})
+        if len(values) < 2:
+            continue
+        series = [
+            _series(
+                kind.label,
+                own,
+                lambda run: run.conditions[condition],
+                measure,
+            )
+            for kind, own in by_kind(cut.runs).items()
+        ]
+        yield from _plot_of_cut(
+            *(cut, prefix, f'{name}-by-{condition}', f'{what} {words}'),
+            _condition_axis(condition, x_label, values),
+            _value_axis(label(cut), series, from_zero),
+            series,
+            _rounds_note(cut.runs),
+        )
+
+
+def _series(
+    label: str,
+    runs: Iterable[Run],
+    x_of: Callable[[Run], float],
+    measure: Value,
+    style: str = LINE,
+) -> Series:
+    """Return the median of the rounds at each x, from least to greatest."""
+    found: dict[float, list[float]] = {}
+    for run in sorted(runs, key=x_of):
+        value = measure(run)
+        if value is not None:
+            found.setdefault(x_of(run), []).append(value)
+    several = list(found.values())
+    is_repeated = any(len(values) > 1 for values in several)
+    return Series(
+        *(label, list(found), list(map(median, several)), style),
+        low=list(map(min, several)) if is_repeated else None,
+        high=list(map(max, several)) if is_repeated else None,
+    )
+
+
+def _kinds_axis(runs: Iterable[Run]) -> tuple[Axis, Callable[[Run], int]]:
+    """Return the axis of kinds, and the position of a run on it."""
+    kinds = kinds_of(runs)
+    axis = Axis('container', names=[kind.label for kind in kinds])
+    return axis, lambda run: kinds.index(run.kind)
+
+
+def _condition_axis(
+    condition: str, label: str, values: Sequence[float]
+) -> Axis:
+    # so many rows are a history, and not one of several choices
+    if condition == 'rows':
+        return Axis(label)
+    is_wide = values[0] > 0 and values[-1] >= _WIDE_CONDITIONS * values[0]
+    return Axis(label, log=is_wide, ticks=values, sizes=condition == 'size')
+
+
+def _rate_label(cut: Cut) -> str:
+    is_rows = any(run.rows_listed for run in cut.runs)
+    return f'{"rows" if is_rows else cut.noun}/s'
+
+
+def _value_axis(
+    label: str, series: Sequence[Series], from_zero: bool = True
+) -> Axis:
+    """Return an axis, which is logarithmic if the values are far apart."""
+    values = [y for each in series for y in each.y if y is not None]
+    # 0 has no place on a logarithmic axis
+    is_wide = bool(values) and max(values) > _WIDE_VALUES * min(values) > 0
+    return Axis(label, log=is_wide, from_zero=from_zero)
+
+
+def _points(run: Run, step: int) -> list[float | None]:
+    """Return the mean latency of each so many seconds."""
+    seconds = run.summary.latency_each_second
+    parts = (seconds[i : i + step] for i in range(0, len(seconds), step))
+    known = ([each for each in part if each is not None] for part in parts)
+    return [fmean(part) if part else None for part in known]
+
+
+def _rounds_note(runs: Iterable[Run]) -> str:
+    rounds = rounds_of(runs)
+    if rounds < 2:
+        return ''
+    return f'Medians of {rounds} rounds, from the least to the greatest.'
+
+
+def _missing_note(runs: Iterable[Run], series: Iterable[Series]) -> str:
+    """Return a sentence that names the kinds without a series."""
+    shown = {each.label for each in series}
+    labels = [kind.label for kind in kinds_of(runs)]
+    missing = [label for label in labels if label not in shown]
+    if not missing:
+        return ''
+    return f'Too little was measured of {" and ".join(missing)}.'

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verdict: how containers compare with plain ones. Pure."""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from shardmw.bench import compare, ratelimit
+from shardmw.bench.plots.plot import DOTS, REFERENCE, Axis, Plot, Series
+from shardmw.bench.report.sections import Section
+from shardmw.bench.results.comparing import (
+    Row,
+    Value,
+    interval_text,
+    latency_of,
+    processor,
+    rate,
+    ratio_text,
+    rounds_note,
+    rows_of,
+)
+from shardmw.bench.results.figures import Interval
+from shardmw.bench.results.runs import runs_of
+from shardmw.bench.tables import Table, number
+from shardmw.bench.words import conditions_text, varying
+
+_MEASURES: dict[str, Value] = {
+    'rate': rate,
+    'processor time': processor,
+    'mean latency': latency_of('mean_ms'),
+}
+
+# Comparisons of a table and a plot that can be read.
+_MOST = 24
+
+
+class Verdict(NamedTuple):
+    """The ratios to plain containers, in words, figures and a picture."""
+
+    sentences: list[str]
+    table: Table
+    plot: Plot
+
+
+class _Comparison(NamedTuple):
+    what: str
+    row: Row
+    ratios: dict[str, Interval | None]
+
+    @property
+    def is_different(self) -> bool:
+        """Return True if a measure is known to be higher or lower."""
+        known = filter(None, self.ratios.values())
+        return not {'higher', 'lower'}.isdisjoint(map(judged, known))
+
+
+def verdict(sections: Sequence[Section]) -> Verdict | None:
+    """Return the verdict on comparisons, or on all results without any.
+
+    :returns: None if nothing was compared with a plain container
+    """
+    newest = {each.result.kind_words: each for each in sections}.values()
+    chosen = [s for s in newest if s.result.command == compare.COMMAND]
+    found = [
+        each
+        for section in chosen or newest
+        # its figures have another shape
+        if section.result.command != ratelimit.COMMAND
+        for each in _comparisons(section)
+    ]
+    if not found:
+        return None
+    measures = [
+        name for name in _MEASURES if any(each.ratios[name] for each in found)
+    ]
+    runs = [run for each in found for run in each.row.runs]
+    sentences = [_sentence(name, found) for name in measures]
+    if len(found) > _MOST:
+        found = [each for each in found if each.is_different] or found
+        found = found[:_MOST]
+        sentences.append('The table has cases that differ.')
+    return Verdict(
+        sentences,
+        Table(
+            'Ratios to the plain container',
+            _columns(measures),
+            [_cells(each, measures) for each in found],
+            [rounds_note(runs)],
+            names=2,
+        ),
+        _plot(found, measures),
+    )
+
+
+def judged(ratio: Interval) -> str:
+    """Return what an interval of a ratio shows."""
+    if not ratio.confidence:
+        return 'measured once'
+    if ratio.low > 1:
+        return 'higher'
+    return 'lower' if ratio.high < 1 else 'not told apart'
+
+
+def _comparisons(section: Section) -> Iterator[_Comparison]:
+    runs = runs_of({'runs': section.result.figures.get('runs', ())})
+    names = varying(runs)
+    for row in rows_of(runs):
+        ratios = {name: row.ratio(value) for name, value in _MEASURES.items()}
+        if any(ratios.values()):
+            differing = {
+                name: value
+                for name, value in row.conditions.items()
+                if name in names
+            }
+            words = [
+                section.title.removeprefix('Compare '),
+                row.work if len({run.work for run in runs}) > 1 else '',
+                conditions_text(differing),
+            ]
+            what = ', '.join(filter(None, words))
+            yield _Comparison(what, row, ratios)
+
+
+def _sentence(name: str, found: Sequence[_Comparison]) -> str:
+    results: dict[str, list[float]] = {}
+    for each in found:
+        if ratio := each.ratios[name]:
+            results.setdefault(judged(ratio), []).append(ratio.median)
+    texts = (
+        f'{what} in {len(ratios)} ({_range(ratios)})'
+        for what, ratios in sorted(results.items())
+    )
+    count = sum(map(len, results.values()))
+    return (
+        f'{name.capitalize()}, of {count} compared with the plain container: '
+        f'{", ".join(texts)}.'
+    )
+
+
+def _range(ratios: Sequence[float]) -> str:
+    ends = dict.fromkeys(number(f(ratios), 2) for f in (min, max))
+    return f'{" to ".join(ends)} times'
+
+
+def _columns(measures: Sequence[str]) -> list[str]:
+    pairs = ((name, '95 % interval') for name in measures)
+    return ['work', 'container', *chain(*pairs)]
+
+
+def _cells(each: _Comparison, measures: Sequence[str]) -> list[str]:
+    ratios = (each.ratios[name] for name in measures)
+    pairs = ((ratio_text(ratio), interval_text(ratio)) for ratio in ratios)
+    return [each.what, each.row.kind.label, *chain(*pairs)]
+
+
+def _plot(found: Sequence[_Comparison], measures: Sequence[str]) -> Plot:
+    series = []
+    for name in measures:
+        ratios = {
+            place: each.ratios[name]
+            for place, each in enumerate(found)
+            if each.ratios[name]
+        }
+        series += [
+            Series(
+                'ratio and interval',
+                list(ratios),
+                [each.median for each in ratios.values()],
+                DOTS,
+                [each.low for each in ratios.values()],
+                [each.high for each in ratios.values()],
+                panel=name,
+            ),
+            Series('as plain', (0, 0), (1, 1), REFERENCE, panel=name),
+        ]
+    return Plot(
+        'verdict-ratios',
+        'Ratios to the plain container',
+        Axis('', names=[f'{e.what}: {e.row.kind.label}' for e in found]),
+        Axis('ratio', log=True),
+        series,
+        'An interval that does not cross 1 shows a difference. A higher rate '
+        'is better; less processor time and a lower latency are better.',
+    )

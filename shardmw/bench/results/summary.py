@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tables and plots say of a load. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+
+from shardmw.bench.load.outcome import Outcome
+from shardmw.bench.load.samples import (
+    Sample,
+    errors_of,
+    is_admitted,
+    is_refused,
+)
+from shardmw.bench.results.figures import (
+    Histogram,
+    Latency,
+    Spread,
+    histogram,
+    latency,
+    means_each_second,
+    per_second,
+    spread,
+)
+
+#: The times of an operation, one after the other; and all of them.
+REQUEST = 'request'  #: until the request was sent
+RESPONSE = 'response'  #: from then on, until the response began
+TRANSFER = 'transfer'  #: from then on, until the response was whole
+TOTAL = 'total'
+PHASES = (REQUEST, RESPONSE, TRANSFER, TOTAL)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Figures of a load, over the time in which requests were sent.
+
+    :param offered: requests that were sent
+    :param admitted: those answered 2xx by the end of the time
+    :param refused: those answered 498, or 429, by then
+    :param errors: all others by status or what went wrong, of the whole load
+    :param latency: of what was admitted once all clients had an answer: see
+                    ``timed_from`` of an ``Outcome``
+    :param admitted_each_second: a series
+    :param client_busy_share: of the busiest client process
+    :param phases: how long each of :data:`PHASES` took, of the same
+    :param histogram: of the latency, of the same
+    :param latency_each_second: the mean in milliseconds, by the second in
+                                which operations ended; None for none
+    :param bytes_sent: in bodies of what was admitted
+    :param bytes_received: in bodies of what was admitted
+    :param by_operation: ``offered``, ``admitted``, ``refused``, ``done``,
+                         ``errors``, ``latency`` and ``phases`` of each kind
+                         of operation, as JSON has them; empty if there is
+                         only one
+    :param done: operations that were admitted, as parts of which each lay in
+                 the steady time: see ``steady_from`` of an ``Outcome``
+    :param steady_seconds: how long that was; None for all of the time
+    """
+
+    seconds: float
+    offered: int
+    admitted: int
+    refused: int
+    errors: dict[str, int]
+    latency: Latency
+    admitted_each_second: list[int]
+    client_busy_share: float
+    is_client_bound: bool
+    phases: dict[str, Spread] = field(default_factory=dict)
+    histogram: Histogram = Histogram()
+    latency_each_second: list[float | None] = field(default_factory=list)
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    by_operation: dict[str, dict] = field(default_factory=dict)
+    done: float = 0.0
+    steady_seconds: float | None = None
+
+    def of(self, operation: str) -> 'Summary':
+        """What :attr:`by_operation` has of one kind of operation."""
+        return Summary(
+            **_from_json(self.by_operation[operation]),
+            seconds=self.seconds,
+            steady_seconds=self.steady_seconds,
+            admitted_each_second=[],
+            client_busy_share=self.client_busy_share,
+            is_client_bound=self.is_client_bound,
+        )
+
+    @property
+    def done_rate(self) -> float:
+        """Operations a second, in the steady time."""
+        return self.per_second(self.done)
+
+    def per_second(self, done: float) -> float:
+        """The rate of what was done in the steady time."""
+        return done / (self.steady_seconds or self.seconds)
+
+    @property
+    def offered_rate(self) -> float:
+        return self.offered / self.seconds
+
+    @property
+    def admitted_rate(self) -> float:
+        return self.admitted / self.seconds
+
+    @property
+    def refused_rate(self) -> float:
+        return self.refused / self.seconds
+
+    def as_json(self) -> dict[str, object]:
+        """All of it, and the rates; what :meth:`from_json` takes."""
+        return {
+            **_as_json(vars(self)),
+            'histogram': self.histogram.as_json(),
+            'offered_rate': self.offered_rate,
+            'admitted_rate': self.admitted_rate,
+            'refused_rate': self.refused_rate,
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, object]) -> 'Summary':
+        """The summary that :meth:`as_json` gave."""
+        known = [each.name for each in fields(cls)]
+        own = {name: values[name] for name in known if name in values}
+        histogram = Histogram.from_json(own['histogram'])
+        return cls(**{**_from_json(own), 'histogram': histogram})
+
+
+def summarize(outcome: Outcome) -> Summary:
+    """Figures of a load."""
+    everything = np.full(len(outcome.samples), True)
+    is_done = outcome.is_in_time & is_admitted(outcome.table['status'])
+    admitted = outcome.table[is_done]
+    timed = admitted[admitted['end'] >= outcome.timed_from]
+    time = outcome.began, outcome.seconds
+    kinds = outcome.table['kind']
+    return Summary(
+        **_operation(outcome, everything),
+        seconds=outcome.seconds,
+        admitted_each_second=per_second(admitted['end'], *time),
+        client_busy_share=round(outcome.busy_share, 3),
+        is_client_bound=outcome.is_client_bound,
+        histogram=histogram(timed['end'] - timed['start']),
+        latency_each_second=means_each_second(
+            admitted['end'],
+            1000 * (admitted['end'] - admitted['start']),
+            *time,
+        ),
+        bytes_sent=int(admitted['sent_bytes'].sum()),
+        bytes_received=int(admitted['body_bytes'].sum()),
+        by_operation={
+            outcome.kinds[kind]: _as_json(_operation(outcome, kinds == kind))
+            for kind in np.unique(kinds)
+            if len(outcome.kinds) > 1
+        },
+        steady_seconds=outcome.steady_seconds,
+    )
+
+
+def errors(samples: Iterable[Sample]) -> dict[str, int]:
+    """How often each error came: neither admitted nor refused."""
+    return errors_of(each.status for each in samples)
+
+
+def errors_text(counts: Mapping[str, int]) -> str:
+    """Errors as a cell of a table has them."""
+    return ', '.join(f'{n} × {what}' for what, n in counts.items()) or '0'
+
+
+def _operation(outcome: Outcome, chosen: np.ndarray) -> dict[str, object]:
+    """Return what is told of all operations, and of each kind of them.
+
+    :param chosen: which samples it is of
+    """
+    status = outcome.table['status']
+    admitted = chosen & is_admitted(status)
+    refused = chosen & is_refused(status)
+    in_time = outcome.is_in_time
+    is_timed = outcome.table['end'] >= outcome.timed_from
+    timed = outcome.table[admitted & in_time & is_timed]
+    took = timed['end'] - timed['start']
+    # a response that came before the request was sent has no phases
+    whole = timed[timed['sent'] <= timed['first_byte']]
+    return {
+        'offered': int(chosen.sum()),
+        'admitted': int((admitted & in_time).sum()),
+        'refused': int((refused & in_time).sum()),
+        'done': float(outcome.steady_shares[admitted].sum()),
+        'errors': errors_of(status[chosen].tolist()),
+        'latency': latency(took),
+        'phases': {
+            REQUEST: spread(whole['sent'] - whole['start']),
+            RESPONSE: spread(whole['first_byte'] - whole['sent']),
+            TRANSFER: spread(whole['end'] - whole['first_byte']),
+            TOTAL: spread(took),
+        },
+    }
+
+
+def _as_json(values: Mapping[str, object]) -> dict[str, object]:
+    """Return what a summary and an operation of it have as JSON."""
+    phases = values['phases'].items()
+    return {
+        **values,
+        'latency': values['latency']._asdict(),
+        'phases': {name: each._asdict() for name, each in phases},
+    }
+
+
+def _from_json(values: Mapping[str, object]) -> dict[str, object]:
+    phases = values['phases'].items()
+    return {
+        **values,
+        'latency': Latency(**values['latency']),
+        'phases': {name: Spread(**each) for name, each in phases},
+    }

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scenarios that are comparisons, as ``shardmw-bench compare`` makes them.
+
+Each is a declaration at the end of this module.
+"""
+
+from dataclasses import dataclass, replace
+
+from shardmw.bench.kinds import DISK
+from shardmw.bench.load.sources import Reads
+from shardmw.bench.load.stage import Ledger, Stage
+from shardmw.bench.names import FlatNames
+from shardmw.bench.options import CLIENT_COUNTS, COUNTS, RATE, SIZES, Parsed
+from shardmw.bench.parameters import option
+from shardmw.bench.plots.plot import Plot
+from shardmw.bench.plots.runs import all_of, latency_by_condition
+from shardmw.bench.results.runs import runs_of
+from shardmw.bench.scenarios import Figures, Keep, Scenario
+from shardmw.bench.scenarios.grouping import grouped
+from shardmw.bench.scenarios.parameters import LoadParameters
+from shardmw.bench.site import Site
+from shardmw.bench.tables import Table, plain
+from shardmw.bench.targets.disk import served, write_files
+from shardmw.bench.units import parse_choices, size_text
+from shardmw.bench.workloads import report
+from shardmw.bench.workloads.measuring import measure_work
+from shardmw.bench.workloads.parameters import LIMIT_OPTION, WorkParameters
+from shardmw.bench.workloads.works import WORKS
+
+WRITE = 'write'
+READ = 'read'
+_WORKS = Parsed(
+    'works', lambda text: parse_choices(text, (WRITE, READ)), ','.join
+)
+
+_KIB, _MIB = 1 << 10, 1 << 20
+
+# At most so many bytes are uploaded before reads.
+_READ_BYTES = 128 * _MIB
+
+# A load of uploads ends after so many bytes.
+_WRITTEN_BYTES = 2048 * _MIB
+
+
+@dataclass(frozen=True)
+class ComparisonParameters(LoadParameters):
+    """Parameters of uploads and reads under several conditions."""
+
+    works: tuple[str, ...] = option((WRITE, READ), _WORKS, 'What clients do.')
+    clients: tuple[int, ...] = option(
+        (16,), CLIENT_COUNTS, 'Concurrent clients.', '-t', '--clients'
+    )
+    sizes: tuple[int, ...] = option(
+        (4 * _KIB,), SIZES, 'Sizes of the objects.', '-b', '--sizes'
+    )
+    objects: tuple[int, ...] = option(
+        (256,),
+        COUNTS,
+        'Objects in each container that is read; fewer if they are large.',
+    )
+    limit: float | None = option(
+        None,
+        RATE,
+        'Writes/s that a backing container may take; measured in addition to '
+        'no limit.',
+    )
+    disk: bool = option(False, bool, 'Read files of a plain web server, too.')
+
+    @property
+    def limits(self) -> tuple[float | None, ...]:
+        """Return the limits of the clusters, one after the other."""
+        return (None,) if self.limit is None else (None, self.limit)
+
+    def works_with(self, limit: float | None) -> list[tuple[str, object]]:
+        """Return each work with its parameters, for clusters with a limit."""
+        return [
+            (work, self._work(work, size, clients, objects, limit))
+            for work in self.works
+            for size in self.sizes
+            for objects in (self.objects if work == READ else (0,))
+            for clients in self.clients
+        ]
+
+    def _work(
+        self,
+        work: str,
+        size: int,
+        clients: int,
+        objects: int,
+        limit: float | None,
+    ) -> WorkParameters:
+        also = {'objects': max(1, min(objects, _READ_BYTES // size))}
+        if work == WRITE:
+            also = {'count': max(clients, _WRITTEN_BYTES // size)}
+        return WORKS[work].parameters(
+            clients=clients,
+            shards=(0, *self.shards),
+            rounds=self.rounds,
+            seconds=self.seconds,
+            size=size_text(size),
+            limit=limit,
+            **also,
+        )
+
+
+def measure(stage: Stage, keep: Keep) -> Figures:
+    """Compare the containers under each condition, one after the other."""
+    parameters = stage.parameters
+    ledger = Ledger(stage, keep, own_cluster=None)
+    for limit in parameters.limits:
+        settings = {LIMIT_OPTION: plain(limit)} if limit else {}
+        with stage.site(parameters.cluster(settings)) as site:
+            ledger.use(site.cluster)
+            for work, each in parameters.works_with(limit):
+                measure_work(stage, site, ledger, WORKS[work], each)
+                if parameters.disk:
+                    _read_from_disk(site, ledger, each)
+    return ledger.figures
+
+
+def _read_from_disk(
+    site: Site, ledger: Ledger, parameters: WorkParameters
+) -> None:
+    """Read files that a web server has the kernel send."""
+    names = FlatNames(parameters.objects)
+    conditions = WORKS[READ].conditions(parameters, names)[0]
+    words = '-'.join(map(str, conditions.values()))
+    folder = site.cluster.path / f'files-{words}'
+    write_files(folder, names, conditions['size'])
+    with served(folder) as url:
+        load = replace(
+            site.load(
+                Reads('', names, shuffled=True),
+                parameters.clients,
+                seconds=parameters.seconds,
+            ),
+            urls=(url,),
+        )
+        for turn in range(parameters.rounds):
+            ledger.measure(load, READ, DISK, turn, **conditions)
+
+
+def tables(parameters: ComparisonParameters, figures: Figures) -> list[Table]:
+    """Return the tables of each work's comparison."""
+    works = grouped(figures['runs'], lambda run: run['work'])
+    return [
+        table
+        for runs in works.values()
+        for table in report.tables({'runs': runs})
+    ]
+
+
+def _plots(name: str):
+    def plots(_: ComparisonParameters, figures: Figures) -> list[Plot]:
+        runs = runs_of(figures)
+        return [
+            *all_of(runs, name),
+            *latency_by_condition(runs, name, 'size'),
+            *latency_by_condition(runs, name, 'clients'),
+        ]
+
+    return plots
+
+
+def _seconds(parameters: ComparisonParameters) -> float:
+    clusters = len(parameters.limits)
+    kinds = len(parameters.kinds) + parameters.disk
+    loads = clusters * kinds * len(parameters.works_with(None))
+    return parameters.seconds_of(loads, clusters)
+
+
+def _scenario(
+    name: str, summary: str, published: str = '', **defaults: object
+) -> Scenario:
+    return Scenario(
+        name,
+        summary,
+        ComparisonParameters,
+        measure,
+        tables,
+        _plots(name),
+        seconds=_seconds,
+        published=published,
+        defaults=defaults,
+    )
+
+
+SCENARIOS = (
+    _scenario(
+        'container-sharding',
+        'Many writers, one container: plain, and of 1 to 512 shards.',
+        'Published for 128 writers: 87,000 writes in 15 minutes on one '
+        'container, 135,000 on 32, which are 97 /s and 150 /s (1.55 times as '
+        'many).',
+        works=(WRITE,),
+        clients=(128,),
+        sizes=(1,),
+        shards=(1, 32, 64, 128, 256, 512),
+        limit=100.0,
+    ),
+    _scenario(
+        'object-size',
+        'Uploads of small and large objects, plain and sharded.',
+        'Published for 16 clients: 325, 300, 40 and 3 PUT/s of 4K, 32K, 4M '
+        'and 64M, which are 1.3, 9.2, 155 and 160 MB/s.',
+        works=(WRITE,),
+        sizes=(4 * _KIB, 32 * _KIB, 4 * _MIB, 64 * _MIB),
+    ),
+    _scenario(
+        'concurrency',
+        'PUT and GET of small and large objects, by one client and many.',
+        'Published for PUT by 16 clients: 325 /s of 4K (1.3 MB/s) and 40 /s '
+        'of 4M (155 MB/s).',
+        seconds=2.5,
+        clients=(1, 16),
+        sizes=(4 * _KIB, 4 * _MIB),
+    ),
+    _scenario(
+        'small-objects',
+        'How long PUT and GET of a 64K object take, plain and sharded.',
+        seconds=2.0,
+        rounds=12,
+        clients=(1, 16),
+        sizes=(64 * _KIB,),
+    ),
+    _scenario(
+        'log-serving',
+        'Reads of one log again and again, and of recent logs, by many '
+        'clients; from a plain disk, too.',
+        'Published means for a log of 1.2 MB: from a plain disk 7.6 ms to the '
+        'response and 1,389 ms of transfer; from Swift 96.7 ms and 3,660 ms.',
+        works=(READ,),
+        sizes=(1200 * _KIB,),
+        objects=(1, 64),
+        disk=True,
+    ),
+)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Single requests, which nobody measures."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import urllib3
+from urllib3.exceptions import HTTPError
+
+from shardmw.bench.errors import BenchError
+from shardmw.bench.load.urls import check_url, tls_context, tls_problem
+
+_TIMEOUT_SECONDS = 120
+_REASON_BYTES = 200
+
+# A busy server may need another attempt; it is the answer of the last one
+# that counts.
+_RETRIES = urllib3.Retry(
+    *(3, False, False),
+    other=False,
+    status_forcelist=range(500, 600),
+    allowed_methods=None,
+    raise_on_status=False,
+    respect_retry_after_header=False,
+    backoff_factor=0.5,
+)
+
+
+class Answer(NamedTuple):
+    """A whole response; names of headers are taken in any case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def reason(self) -> str:
+        """What a text says of a failure: empty, or such as `` (No policy)``.
+
+        Pages for browsers are left out.
+        """
+        line = self.body[:_REASON_BYTES].decode(errors='replace').strip()
+        line = ' '.join(line.split())
+        return f' ({line})' if line and not line.startswith('<') else ''
+
+
+def ask(
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    is_insecure: bool = False,
+) -> Answer:
+    """Send a request without a body, again if a server fails (5xx).
+
+    :param url: with its path, quoted, and its query
+    :param is_insecure: whether the certificate is not checked
+    :raises BenchError: if there's no answer, or no such URL
+    """
+    check_url(url)
+    is_tls = url.startswith('https:')
+    tls = {'ssl_context': tls_context(is_insecure)} if is_tls else {}
+    try:
+        with urllib3.PoolManager(
+            retries=_RETRIES, timeout=_TIMEOUT_SECONDS, **tls
+        ) as http:
+            found = http.request(method, url, headers=headers, redirect=False)
+        return Answer(found.status, found.headers, found.data)
+    except HTTPError as err:
+        raise failure_of(method, url, err) from err
+    except ValueError as err:
+        raise unsendable(method, url) from err
+
+
+def cause_of(err: BaseException) -> BaseException:
+    """Return what exceptions of libraries are wrapped around."""
+    for inner in (err.__cause__, *err.args):
+        if isinstance(inner, BaseException):
+            return cause_of(inner)
+    return err
+
+
+def failure_of(method: str, url: str, err: BaseException) -> BenchError:
+    """Return what is said of a request that had no answer."""
+    cause = cause_of(err)
+    reason = getattr(cause, 'strerror', None) or str(cause) or repr(cause)
+    return BenchError(
+        tls_problem(cause, urlsplit(url).netloc)
+        or f'{method} {url} failed ({" ".join(reason.split())}): is a proxy '
+        'there?'
+    )
+
+
+def unsendable(method: str, url: str) -> BenchError:
+    """Return what is said of a request with impossible headers.
+
+    Without their text, which may have a key or a token in it.
+    """
+    return BenchError(
+        f'{method} {url} cannot be sent: the user, the key or the token '
+        'has characters that no header of HTTP takes'
+    )

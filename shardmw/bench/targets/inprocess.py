@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The filter in this process, above an app that answers at once.
+
+What a request takes is then the filter's own time. The app takes next to
+nothing, and what it takes for a request without the filter can be subtracted.
+"""
+
+import functools
+import gc
+import json
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from io import BytesIO
+from urllib.parse import parse_qsl
+
+from swift.common.memcached import MemcacheRing
+from swift.common.middleware import ratelimit
+from swift.common.utils import get_logger
+from swift.proxy.controllers.base import (
+    get_cache_key,
+    headers_to_account_info,
+    headers_to_container_info,
+)
+
+from shardmw.backend.containers import RECORD_HEADER
+from shardmw.backend.infocache import INFOCACHE_ENV
+from shardmw.bench.errors import BenchError
+from shardmw.bench.kinds import Kind
+from shardmw.bench.names import FlatNames
+from shardmw.bench.targets.shares import names_by_shard
+from shardmw.middleware import filter_factory
+from shardmw.placement import parse_backing
+from shardmw.record import Layout
+
+App = Callable[[dict, Callable], Sequence[bytes]]
+
+#: In the place of a method: a GET of the container.
+LISTING = 'listing'
+
+#: Rows of a listing's page.
+PAGE = 1000
+
+_ACCOUNT = 'AUTH_test'
+_LAYOUT_ID = '0643dd3d9b5c0'
+_MICROSECONDS = 1_000_000
+
+# More than a page, so that no shard runs out of rows.
+_OBJECTS = 4 * PAGE
+
+# What other filters and the server left of this one put into an environment.
+_OTHERS_VARIABLES = 18
+
+_ANSWER = [
+    ('Content-Type', 'text/html; charset=UTF-8'),
+    ('Content-Length', '0'),
+    ('Etag', 'd41d8cd98f00b204e9800998ecf8427e'),
+    ('X-Trans-Id', 'tx0123456789abcdef0123456789abcdef'),
+]
+
+
+def answering(kind: Kind) -> App:
+    """Return an app that answers as Swift does, without doing anything.
+
+    Objects are empty. Containers have as many rows as it takes.
+
+    :param kind: of the container that has a layout record, if it is sharded
+    """
+    root = _container_headers(kind)
+    shard = _container_headers(None)
+    rows = _rows_of(kind)
+
+    @functools.lru_cache(None)
+    def listed(container: str, query: str) -> tuple[list, list[bytes]]:
+        backing = parse_backing(container)
+        index = backing.shard if backing else None
+        body = _page(rows.get(index, []), dict(parse_qsl(query)))
+        headers = root if backing is None else shard
+        sizes = [('Content-Length', str(len(body)))]
+        types = [('Content-Type', 'application/json; charset=utf-8')]
+        return [*headers.items(), *types, *sizes], [body]
+
+    def app(environ: dict, start_response: Callable) -> list[bytes]:
+        path = environ['PATH_INFO']
+        # /v1/account/container
+        if path.count('/') > 3:
+            start_response('200 OK', _ANSWER)
+            return [b'']
+        container = path.rpartition('/')[2]
+        headers, body = listed(container, environ['QUERY_STRING'])
+        start_response('200 OK', headers)
+        return body
+
+    return app
+
+
+def filtered(settings: Mapping[str, str], app: App) -> App:
+    """Return an app with the filter above it.
+
+    :param settings: the filter's options
+    """
+    return filter_factory({}, **settings)(app)
+
+
+def limited_by_swift(settings: Mapping[str, str], app: App) -> App:
+    """Return an app with Swift's own ratelimit filter above it.
+
+    :param settings: the options of that filter
+    """
+    return ratelimit.filter_factory({}, **settings)(app)
+
+
+class Requests:
+    """Requests to one container and its objects, as a busy proxy has them.
+
+    Each has Swift's info of the container and of its account in its info
+    cache, where filters left of this one have it looked up:
+    ``versioned_writes`` always does.
+
+    :param kind: of the container
+    :param container: its name
+    :param memcached: its address
+    """
+
+    def __init__(self, kind: Kind, container: str, memcached: str) -> None:
+        self._path = f'/v1/{_ACCOUNT}/{container}'
+        self._memcache = MemcacheRing([memcached], logger=_logger())
+        self._known = {
+            get_cache_key(_ACCOUNT): headers_to_account_info(
+                {'X-Account-Container-Count': '1'}, 204
+            ),
+            get_cache_key(_ACCOUNT, container): headers_to_container_info(
+                _container_headers(kind), 204
+            ),
+        }
+
+    def environs(self, method: str, count: int) -> list[dict]:
+        """Return the environments of so many requests.
+
+        :param method: of requests to objects, or :data:`LISTING`
+        """
+        return [self._environ(method, number) for number in range(count)]
+
+    def _environ(self, method: str, number: int) -> dict:
+        path, query = f'{self._path}/o{number:010d}', ''
+        if method == LISTING:
+            path, query = self._path, f'format=json&limit={PAGE}'
+        variables = {
+            'REQUEST_METHOD': 'GET' if method == LISTING else method,
+            'SCRIPT_NAME': '',
+            'PATH_INFO': path,
+            'RAW_PATH_INFO': path,
+            'QUERY_STRING': query,
+            'SERVER_PROTOCOL': 'HTTP/1.1',
+            'SERVER_NAME': '127.0.0.1',
+            'SERVER_PORT': '8080',
+            'REMOTE_ADDR': '127.0.0.1',
+            'REMOTE_PORT': '40000',
+            'CONTENT_TYPE': 'application/octet-stream',
+            'CONTENT_LENGTH': '1' if method == 'PUT' else '0',
+            'HTTP_HOST': '127.0.0.1:8080',
+            'HTTP_X_AUTH_TOKEN': 'AUTH_tk0123456789abcdef0123456789abcdef',
+            'HTTP_USER_AGENT': 'shardmw-bench',
+            'wsgi.input': BytesIO(b'x'),
+            'wsgi.url_scheme': 'http',
+            'swift.authorize': _allow,
+            'swift.cache': self._memcache,
+            'swift.trans_id': 'tx0123456789abcdef0123456789abcdef',
+        }
+        for i in range(_OTHERS_VARIABLES):
+            variables[f'swift.other_{i}'] = ''
+        return {**variables, INFOCACHE_ENV: dict(self._known)}
+
+
+def check(app: App, environs: Sequence[dict]) -> None:
+    """Have an app answer requests, as it would when they are timed.
+
+    :raises BenchError: if an answer is not a 2xx
+    """
+    statuses = []
+    for environ in environs:
+        body = app(environ, lambda status, *_: statuses.append(status))
+        for _ in body:
+            pass
+    bad = [status for status in statuses if not status.startswith('2')]
+    if bad or len(statuses) != len(environs):
+        raise BenchError(
+            f'the filter answered {bad[:1] or "nothing"} and not 2xx: is '
+            'memcached there?'
+        )
+
+
+def microseconds_each(app: App, environs: Sequence[dict]) -> float:
+    """Return the processor time that an app takes for each request."""
+    gc.collect()
+    # what is collected meanwhile is what the requests leave behind
+    gc.freeze()
+    begin = time.thread_time()
+    for environ in environs:
+        for _ in app(environ, _start_response):
+            pass
+    took = time.thread_time() - begin
+    gc.unfreeze()
+    return _MICROSECONDS * took / len(environs)
+
+
+def _container_headers(kind: Kind | None) -> dict[str, str]:
+    """Return the headers of a container.
+
+    :param kind: None for a backing container
+    """
+    is_sharded = kind is not None and kind.shards is not None
+    count = '0' if is_sharded else str(_OBJECTS)
+    headers = {
+        'X-Backend-Storage-Policy-Index': '0',
+        'X-Container-Object-Count': count,
+        'X-Container-Bytes-Used': count,
+        'X-Container-Read': '.r:*',
+        'X-Container-Meta-Color': 'blue',
+        'X-Put-Timestamp': '1763721600.00000',
+        'X-Timestamp': '1763721600.00000',
+    }
+    if is_sharded:
+        headers[RECORD_HEADER] = Layout(_LAYOUT_ID, kind.parts).to_record()
+    return headers
+
+
+def _rows_of(kind: Kind) -> dict[int | None, list[str]]:
+    """Return the names of the root (None) or of each shard."""
+    names = FlatNames(_OBJECTS)
+    if kind.shards is None:
+        return {None: list(names)}
+    return dict(enumerate(names_by_shard(names, kind.parts)))
+
+
+def _page(names: Sequence[str], query: Mapping[str, str]) -> bytes:
+    """Return a page of a listing as a container server gives it."""
+    first = bisect_right(names, query.get('marker', ''))
+    limit = int(query.get('limit', 10_000))
+    rows = [
+        {
+            'bytes': 1,
+            'hash': '9dd4e461268c8034f5c8564e155c67a6',
+            'name': name,
+            'content_type': 'application/octet-stream',
+            'last_modified': '2026-11-21T10:40:00.000000',
+        }
+        for name in names[first : first + limit]
+    ]
+    return json.dumps(rows).encode()
+
+
+def _logger():
+    return get_logger({}, log_route='shardmw-bench')
+
+
+def _allow(_request: object) -> None:
+    return None
+
+
+def _start_response(*_what: object) -> None:
+    return None

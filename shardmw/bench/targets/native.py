@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Containers that Swift's own container-sharder splits."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from shardmw.bench.databases import Shards, databases, shards_of
+from shardmw.bench.errors import BenchError
+from shardmw.bench.names import Names
+from shardmw.saio import Cluster
+
+SHARDER = 'container-sharder'
+REPLICATOR = 'container-replicator'
+
+_MANAGE = (sys.executable, '-m', 'swift.cli.manage_shard_ranges')
+
+# A run of the sharder splits off as many ranges as it's configured to, two
+# by default, and another one may be needed to tell the root of it.
+_RUNS_PER_RANGE = 2
+_RUNS_MORE = 4
+
+
+def even_bounds(names: Names, ranges: int) -> list[str]:
+    """Return bounds that give each range as many names. Pure.
+
+    :returns: the last name of each range but the last one
+    :raises ValueError: if there are fewer names than ranges
+    """
+    if len(names) < ranges:
+        raise ValueError(f'{len(names)} names cannot fill {ranges} ranges')
+    return [names[len(names) * i // ranges - 1] for i in range(1, ranges)]
+
+
+def spread_bounds(ranges: int) -> list[str]:
+    """Return bounds for names that begin with digits of a hash. Pure.
+
+    :returns: one fewer than ranges, hexadecimal
+    """
+    space = 16**_SPREAD_DIGITS
+    return [
+        f'{space * i // ranges:0{_SPREAD_DIGITS}x}' for i in range(1, ranges)
+    ]
+
+
+_SPREAD_DIGITS = 4
+
+
+def shard_natively(
+    cluster: Cluster, account: str, container: str, bounds: Sequence[str]
+) -> None:
+    """Have the cluster's container-sharder split a container.
+
+    It may hold rows or be empty.
+
+    :param bounds: the upper ends of all ranges but the last, ascending
+    :raises BenchError: if it does not become sharded, all ranges active
+    """
+    found = databases(cluster, account, container)
+    if not found:
+        raise BenchError(f'{account}/{container} has no database')
+    _inject(found[0], shard_data(bounds))
+    ranges = len(bounds) + 1
+    for _ in range(_RUNS_PER_RANGE * ranges + _RUNS_MORE):
+        if len(found) > 1:
+            cluster.daemon(REPLICATOR)
+        cluster.daemon(SHARDER)
+        states = [
+            shards_of(each) for each in databases(cluster, account, container)
+        ]
+        if all(is_done(each, ranges) for each in states):
+            return
+    raise BenchError(
+        f'{account}/{container} is not split into {ranges} ranges by '
+        f'{SHARDER} ({states[0].text}): see {cluster.log_path(SHARDER)}'
+    )
+
+
+def report_usage(cluster: Cluster) -> None:
+    """Have the ranges of all containers tell their roots what they hold.
+
+    :raises SaioError: if the sharder fails
+    """
+    cluster.daemon(SHARDER)
+
+
+def is_done(shards: Shards, ranges: int) -> bool:
+    """Return True if a root is split into active ranges. Pure."""
+    return (
+        shards.is_root_sharded
+        and len(shards.states) == ranges
+        and set(shards.states) == {'active'}
+    )
+
+
+def shard_data(bounds: Sequence[str]) -> list[dict[str, object]]:
+    """Return ranges for ``swift-manage-shard-ranges``. Pure."""
+    lowers, uppers = ['', *bounds], [*bounds, '']
+    return [
+        {'index': index, 'lower': lower, 'upper': upper, 'object_count': 0}
+        for index, (lower, upper) in enumerate(
+            zip(lowers, uppers, strict=True)
+        )
+    ]
+
+
+def _inject(database: Path, ranges: Sequence[dict[str, object]]) -> None:
+    with tempfile.NamedTemporaryFile('w', suffix='.json') as file:
+        json.dump(ranges, file)
+        file.flush()
+        _manage(database, 'replace', file.name)
+    # on its own: replace knows --enable, and fails with it
+    _manage(database, 'enable')
+
+
+def _manage(database: Path, *arguments: str) -> None:
+    ran = subprocess.run(
+        [*_MANAGE, str(database), *arguments],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+    if ran.returncode:
+        said = (ran.stdout + ran.stderr).strip().splitlines()
+        raise BenchError(
+            f'{database} cannot be split: {said[-1] if said else "?"}'
+        )
