@@ -369,6 +369,7 @@ class Resharder(Daemon):
         What accounts list may be older than the last change, so the databases
         themselves decide.
         """
+        name = f'{account}/{container}'
         try:
             paths = self.changes.with_versions(account, container)
             measured = [survey.measured(*path[1:3]) for path in paths]
@@ -376,20 +377,17 @@ class Resharder(Daemon):
             if any(each.shards != suitable for each in measured):
                 self.changes.begin(account, container, suitable)
                 self.logger.info(
-                    '%s/%s: begins to change from %d to %d shards',
-                    account,
-                    container,
+                    '%s: begins to change from %d to %d shards',
+                    name,
                     measured[0].shards,
                     suitable,
                 )
         except AdminError as err:
             self.logger.warning('%s', err)
         except (BackendError, LayoutError) as err:
-            self.logger.warning('%s/%s: %s', account, container, err)
+            self.logger.warning('%s: %s', name, err)
         except (Exception, Timeout):
-            self.logger.exception(
-                '%s/%s: unexpected error', account, container
-            )
+            self.logger.exception('%s: unexpected error', name)
 
 
 def _own_options(conf_file: str) -> dict[str, str]:
