@@ -199,7 +199,12 @@ KNOWN_REASONS = [
 
 def origin_of(line: str) -> Format | None:
     """Return the call that a line comes from: the one with most letters."""
-    found = [each for each in FORMATS if each.matches(line)]
+    is_daemons = not line.startswith('shardmw')
+    found = [
+        each
+        for each in FORMATS
+        if each.matches(line) and is_daemons == (each.module == RESHARDER)
+    ]
     return max(found, key=lambda each: each.letters, default=None)
 
 
