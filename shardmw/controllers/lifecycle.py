@@ -689,8 +689,8 @@ class Lifecycle:
                 AT_A_TIME,
             )
             self.logger.warning(
-                'shardmw: %s %s: %d of %d shards are left, such as shard %d, '
-                'which answered %d; they are deleted later',
+                'shardmw: %s %s: %d of %d shards could not be deleted, such '
+                'as shard %d, which answered %d; they are deleted later',
                 req.method,
                 wsgi_quote(req.path_info),
                 len(left),

@@ -33,8 +33,8 @@ from shardmw.stats.sums import ContainerStats, total
 SUMS_KEY = 'shardmw/head/{account}/{container}'
 MARK_KEY = 'shardmw/written/{account}/{container}'
 
-#: A memcached server has the first key forever once it has had the second
-#: one, which stands for all marks that the server may lack.
+#: A memcached server has the first key forever after it has had the second
+#: key, which stands for all marks that the server may have lost.
 HAS_MARKS_KEY = 'shardmw/has-marks'
 LACKS_MARKS_KEY = 'shardmw/lacks-marks'
 FOREVER = 0
@@ -119,13 +119,13 @@ class HeadCache:
     def _mark_seconds(self, cache: SharedCache) -> int:
         """Return how long marks last.
 
-        Sums may reach memcached as late as it may take to answer.
+        Sums may reach memcached late by as long as it may take to answer.
         """
         late = math.ceil(cache.timeout_seconds)
         return 2 * (self.seconds + ROUNDING_SECONDS) + late
 
     def _may_be_kept(self, env: dict, target: LogicalContainer) -> bool:
-        """Return False also while rows move between the root and shards."""
+        """Return True if sums may be cached: not while rows move."""
         is_changing = target.layout.is_changing
         is_newest = 'HTTP_X_NEWEST' in env
         return self.seconds > 0 and not (is_newest or is_changing)

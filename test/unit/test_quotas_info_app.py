@@ -225,7 +225,10 @@ class TestAccountQuota:
         filter_app._info_app.logger = logger = Logger()
         swift.register('HEAD', f'/v1/{HIDDEN}', 503)
         assert upload(swift, app, 10)[0] == 201
-        assert 'quotas of /AUTH_test/ go by the root alone' in logger.lines[0]
+        assert (
+            'quotas of /AUTH_test/ lack the counts of shards'
+            in logger.lines[0]
+        )
 
 
 class TestInfo:
