@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One pass over places, which moves the rows that belong elsewhere.
+"""One pass over places, which moves the rows that are in a wrong place.
 
 A page is read from all replicas. A row that not all of them have may be that
 of an object whose deletion one of them has missed, so the object is asked for
@@ -42,22 +42,22 @@ from shardmw.record import MICROSECONDS, RETURNING, time_of_id
 SOURCES_AT_A_TIME = 4
 
 #: The least rows to read from each of many places that are read side by side.
-#: Of fewer, too few come before the first place's last one.
+#: With fewer, too few rows come before the last row of the first place.
 LEAST_ROWS = 50
 
 #: How old the last look at the record may be when rows are written.
 CHECK_SECONDS = 1
 
-#: The most rows to write with one request. A container server's process does
-#: nothing else meanwhile, for about 50 ms.
+#: The most rows to write with one request. It keeps a container server's
+#: process busy for about 50 ms.
 ROWS_AT_A_TIME = 1000
 
-#: At a bounded rate: for how many seconds' rows to read at once, and to write
-#: with one request.
+#: With a limit on rows a second: the rows of how many seconds to read at once,
+#: and to write with one request.
 PAGE_SECONDS = 1
 WRITE_SECONDS = 0.1
 
-#: For how many seconds the mover may catch up on its bounded rate.
+#: How many seconds of unused rate the mover may use later.
 CATCH_UP_SECONDS = 0.2
 
 #: How often a row that moves is written: where it belongs, and as a tombstone.
@@ -65,9 +65,9 @@ WRITES_A_ROW = 2
 
 
 class Pace:
-    """Bounds how many rows are moved a second.
+    """Limits how many rows are moved a second.
 
-    :param rate: rows a second; 0 for no bound
+    :param rate: rows a second; 0 for no limit
     :ivar page: how many rows to read at once
     :ivar part: how many rows to write with one request
     """
