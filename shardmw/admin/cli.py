@@ -232,9 +232,9 @@ def check(
     Looks through ACCOUNT, or all accounts that have had a sharded container.
     Lists plain and sharded containers with more than 80 % of --rows-per-shard
     in one database, and advises the shard count that would leave room for
-    twice the objects. If the depth of a container puts far more rows into one shard
-    than into the others, it advises another depth (reshard --depth): more
-    shards would not help. The counts are those that container-updater has
+    twice the objects. If the depth of a container puts far more rows into one
+    shard than into the others, it advises another depth (reshard --depth):
+    more shards would not help. The counts are those that container-updater has
     reported. Exits with 1 if it lists a container.
     """
     survey = _survey(context.obj)
