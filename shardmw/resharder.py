@@ -179,7 +179,7 @@ class Resharder(Daemon):
             sleep(self.interval)
 
     def _start_changes(self, started: Collection = ()) -> None:
-        """Start to work on the changes that nobody here works on.
+        """Start to work on the changes that this process does not work on yet.
 
         :param started: those that were worked on already
         """
@@ -326,7 +326,7 @@ class Resharder(Daemon):
                 self._begin_suitable(survey, account, container)
 
     def _unsuitable(self, account: str, listed: Iterator[Listed]) -> list[str]:
-        """Return the containers that seem to have a wrong count.
+        """Return the containers that seem to need another count.
 
         A container changes together with that of its old versions.
         """
@@ -345,7 +345,7 @@ class Resharder(Daemon):
         ]
 
     def _suitable(self, container: Listed) -> int:
-        """Return the count that a container should have, its own if it suits.
+        """Return the count that a container should have, or its own count.
 
         That is its own, too, if the daemon may not make such a change.
         """
@@ -366,8 +366,8 @@ class Resharder(Daemon):
     ) -> None:
         """Give a container the count that suits it.
 
-        What accounts list may be older than the last change, so the databases
-        themselves decide.
+        The listings of accounts may be older than the last change, so the
+        counts are read from the databases.
         """
         name = f'{account}/{container}'
         try:

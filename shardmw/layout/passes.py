@@ -79,7 +79,7 @@ class Pace:
         self.part = _bounded(rate * WRITE_SECONDS, ROWS_AT_A_TIME)
 
     def pay(self, rows: int) -> None:
-        """Wait until so many rows more may be written."""
+        """Wait until this number of further rows may be written."""
         if not self._rate:
             return
         now = time.monotonic()
@@ -89,7 +89,7 @@ class Pace:
 
 
 def _bounded(rows: float, most: int) -> int:
-    """Return a number of rows from 1 to the most; of 0 rows, the most."""
+    """Return a number of rows from 1 to the most; for 0, the most."""
     return max(1, min(int(rows), most)) if rows else most
 
 
@@ -128,7 +128,7 @@ class RowPass:
         self.mover = RowMover(backend, env, target.path, moved_at)
 
     def run(self, sources: list[int | None]) -> int:
-        """Move the rows that do not belong where they are.
+        """Move the rows that are in a wrong place.
 
         :param sources: the shards to look through, None for the root
         :returns: how many rows it has found
@@ -144,7 +144,7 @@ class RowPass:
         return sum(found)
 
     def _move_out_of(self, shards: tuple[int | None, ...]) -> int:
-        """Move all rows that do not belong to some shards.
+        """Move all rows out of some shards that belong elsewhere.
 
         The rows of a page are removed while those of the next are copied.
 
@@ -254,9 +254,10 @@ class RowPass:
     ) -> bool:
         """Copy rows to a place that they may have been removed from.
 
-        They keep their timestamps if they show then. Others are hidden by the
-        tombstones of rows that were moved out of the place, or by those of
-        clients. They get an offset, by which they are newer than the former.
+        Rows that are listed then keep their timestamps. The others are hidden
+        by tombstones, of moves out of the place or of clients. They get an
+        offset on their timestamps, which makes them newer than the tombstones
+        of moves.
 
         :param start: a name that all of them come after
         :returns: True if every replica has them
