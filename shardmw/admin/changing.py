@@ -19,7 +19,7 @@ from shardmw.record import DEPTH_LIMIT, MOVING, Sharding
 #: elsewhere.
 REPORT_SECONDS = 1, 30
 
-DETACHED = 'announced; shardmw-resharder continues it'
+DETACHED = 'announced; shardmw-resharder goes on with it'
 CANCELLED = 'cancelled; shardmw-resharder moves its rows back'
 
 
@@ -29,7 +29,7 @@ def _move_options(command: Callable) -> Callable:
         click.option(
             '--detach',
             is_flag=True,
-            help='Only announce the change; shardmw-resharder makes it.',
+            help='Announce only, and leave the rest to shardmw-resharder.',
         ),
         click.option(
             '--info-cache-seconds',
@@ -43,7 +43,7 @@ def _move_options(command: Callable) -> Callable:
             default=86400,
             show_default=True,
             help='How long the old place must stay empty before the change '
-            'ends.',
+            'is over.',
         ),
         click.option(
             '--rows-per-second',
@@ -56,13 +56,13 @@ def _move_options(command: Callable) -> Callable:
             type=click.FloatRange(min=0),
             default=360,
             show_default=True,
-            help='How long a pass of container-sync takes to reach a '
-            'container: its interval plus its container_time.',
+            help='How long it takes until container-sync has passed by a '
+            'container: its interval and its container_time.',
         ),
         click.option(
             '--ask-for-objects',
             is_flag=True,
-            help='Ask for the object of each row before it moves. Slow; for '
+            help='Ask for the object of each row before it moves: slow, for '
             'clusters in which deletions may wait on object servers.',
         ),
         AS_JSON,
@@ -79,7 +79,7 @@ def _move_options(command: Callable) -> Callable:
     metavar='K',
     type=click.IntRange(0, DEPTH_LIMIT),
     help='Shard by the first K components of a name, 0: by the whole name. '
-    'Default: its present depth.',
+    'Default: the depth that it has.',
 )
 @click.option('--dry-run', is_flag=True, help='Only print what would be done.')
 @_move_options
@@ -94,9 +94,9 @@ def reshard(
 ) -> None:
     """Give A/C N shards, or make it a plain container with N = 0.
 
-    Clients can read and write meanwhile. The container of old versions
-    changes with it. If the command is killed, run it again: it continues the
-    change. The progress is printed on stderr, with --json as a JSON object a
+    Clients go on reading and writing meanwhile. The container of old versions
+    changes with it. The command may be killed: repeated, it goes on where it
+    was. The progress is printed on stderr, with --json as a JSON object a
     line.
     """
     if depth and not shards:
@@ -129,7 +129,7 @@ def reshard(
 def cancel(
     context: click.Context, container: tuple[str, str], **options
 ) -> None:
-    """Cancel the change of A/C, at any point, and move the rows back."""
+    """Turn the change of A/C around, at any point, and move the rows back."""
     changes, reporter = _changes(context, options)
     with _naming(container):
         paths = changes.cancel(*container)

@@ -69,10 +69,10 @@ class _Commands(click.Group):
 )
 @click.pass_context
 def main(context: click.Context, swift_dir: Path, conf: Path | None) -> None:
-    """Show and change the sharded containers of a Swift cluster.
+    """Look into the sharded containers of a Swift cluster, and change them.
 
     Runs on any machine that has the rings and an internal-client.conf with
-    shardmw. Names (ACCOUNT, ACCOUNT/CONTAINER) may be quoted as in a URL.
+    shardmw. A name is ACCOUNT/CONTAINER, quoted as in a URL or not.
 
     Exit codes: 0 for success, 1 if something was found or has failed, 2 for
     wrong usage.
@@ -89,7 +89,7 @@ def list_(
 ) -> None:
     """List the sharded containers of ACCOUNT, or of all accounts.
 
-    The counts are those that container-updater has reported. Exits with 1 if
+    The figures are those that container-updater has reported. Exits with 1 if
     the layout of a container cannot be read.
     """
     survey = _survey(context.obj)
@@ -137,10 +137,10 @@ def list_(
 def stat(
     context: click.Context, container: tuple[str, str], as_json: bool
 ) -> None:
-    """Show the layout of A/C, and the rows, bytes and servers of each shard.
+    """Show the layout of A/C, and what each shard holds and where.
 
-    The counts are read from the databases. Exits with 1 if a shard does not
-    answer.
+    The figures are those of the databases now. Exits with 1 if a shard does
+    not answer.
     """
     state = _survey(context.obj).state(*container)
     if as_json:
@@ -227,15 +227,14 @@ def check(
     rows_per_shard: int,
     as_json: bool,
 ) -> None:
-    """List the containers with a database that is too large, or nearly.
+    """List the containers that have too many rows in one database, or nearly.
 
-    Looks through ACCOUNT, or all accounts that have had a sharded container.
-    Lists plain and sharded containers with more than 80 % of --rows-per-shard
-    in one database, and advises the shard count that would leave room for
-    twice the objects. If the depth of a container puts far more rows into one
-    shard than into the others, it advises another depth (reshard --depth):
-    more shards would not help. The counts are those that container-updater has
-    reported. Exits with 1 if it lists a container.
+    Those of ACCOUNT, or of all accounts that have had a sharded container,
+    plain and sharded ones, from 80 % of --rows-per-shard on, with the shard
+    count that would leave room for as many objects again. Where the depth of a
+    container puts far more rows into one shard than into the others, another
+    depth helps, and more shards do not (reshard --depth). Exits with 1 if
+    there is one. The figures are those that container-updater has reported.
     """
     survey = _survey(context.obj)
     listed = [
@@ -280,10 +279,10 @@ def export_(
     is_null: bool,
     as_json: bool,
 ) -> None:
-    """Print the names of all objects of A/C, sorted.
+    """Print the names of all objects of A/C, in their order.
 
-    The command reads the databases, so it also works after the filter was
-    removed. If names may contain line breaks, use -0 or --json.
+    They are read from the databases, without the filter: for a cluster that
+    no longer has it. A name may contain line breaks: use -0 or --json then.
     """
     cluster = connect()
     from shardmw.admin.export import export
@@ -304,9 +303,9 @@ def export_(
 @click.option(
     '--objects',
     is_flag=True,
-    help='Ask for the object of each row. Slow.',
+    help='Ask for the object of each row, which takes long.',
 )
-@click.option('--repair', is_flag=True, help='Repair what is found.')
+@click.option('--repair', is_flag=True, help='Mend what is found.')
 @AS_JSON
 @click.pass_context
 def audit(
@@ -317,13 +316,13 @@ def audit(
     repair: bool,
     as_json: bool,
 ) -> None:
-    """Find rows and backing containers in a wrong place, and missing shards.
+    """Look for rows and backing containers that are not as they should be.
 
-    Looks through A/C, or all containers of an account, for missing shards,
-    rows in the wrong shard, strays, objects that are listed twice, and backing
-    containers of earlier layouts or of no container; with --objects also for
-    rows of objects that do not exist. A container whose layout is changing is
-    only named. Exits with 1 if something was found and not repaired.
+    In A/C, or in all containers of an account: missing shards, rows in the
+    wrong shard, strays, objects that are listed twice, backing containers of
+    earlier layouts or of no container; with --objects also rows of objects
+    that do not exist. A container whose layout is changing is only named.
+    Exits with 1 if something was found, and was not or could not be mended.
     """
     if (container is None) == (account is None):
         raise click.UsageError('Name a container, or an account: --account.')

@@ -34,13 +34,19 @@ SHELLS = {
 #: The account of the examples.
 ACCOUNT = 'AUTH_ci'
 
-#: On an embedded Swift, nobody waits for a day until an old place is empty.
-ADMIN = f"""#!/bin/sh
+#: Commands that have to be told of an embedded Swift. There, nobody waits for a
+#: day until an old place is empty.
+COMMANDS = {
+    'shardmw-admin': f"""#!/bin/sh
 case $1 in
 reshard | cancel) set -- "$@" --settle-seconds {SETTLE_SECONDS} ;;
 esac
 exec shardmw-saio admin "$@"
-"""
+""",
+    'swift-get-nodes': """#!/bin/sh
+exec {commands}/swift-get-nodes --swift-dir {swift_dir} "$@"
+""",
+}
 
 
 class Block(NamedTuple):
@@ -78,11 +84,16 @@ class Reader:
             '/etc/swift': str(cluster.swift_dir),
         }
         (folder / 'README.md').write_text('a file to upload\n')
-        (folder / 'bin').mkdir()
-        admin = folder / 'bin' / 'shardmw-admin'
-        admin.write_text(ADMIN)
-        admin.chmod(0o755)
-        path = [str(folder / 'bin'), str(Path(sys.executable).parent)]
+        commands = Path(sys.executable).parent
+        own_commands = folder / 'bin'
+        own_commands.mkdir()
+        for name, text in COMMANDS.items():
+            command = own_commands / name
+            command.write_text(
+                text.format(commands=commands, swift_dir=cluster.swift_dir)
+            )
+            command.chmod(0o755)
+        path = [str(own_commands), str(commands)]
         own = {
             name: value
             for name, value in os.environ.items()

@@ -207,7 +207,7 @@ class TestOutput:
         fill(client, 'c', 5)
         name = path_of(client, 'c')
         ran = admin('reshard', name, '4', '--detach')
-        detached = 'announced; shardmw-resharder continues it'
+        detached = 'announced; shardmw-resharder goes on with it'
         assert ran.stdout == f'{name}: {detached}\n'
         state = admin.changes(client)['c']
         assert (state['phase'], state['rows_left']) == ('announced', 5)
