@@ -34,7 +34,7 @@ SHELLS = {
 #: The account of the examples.
 ACCOUNT = 'AUTH_ci'
 
-#: Commands that have to be told of an embedded Swift. There, nobody waits for a
+#: Commands that have to be told of an embedded Swift, where nobody waits for a
 #: day until an old place is empty.
 COMMANDS = {
     'shardmw-admin': f"""#!/bin/sh
