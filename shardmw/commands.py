@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands. Python may lack packages that only the commands need."""
+"""The commands, in a Python that may have no more than the filter needs."""
 
 import sys
 from collections.abc import Collection
@@ -33,7 +33,7 @@ def saio() -> None:
 def _run(
     module: str, name: str, packages: Collection[str], extra: str
 ) -> None:
-    """Run a command; print one line if a package that it needs is missing.
+    """Run a command; what it lacks, then or later, is told in a line.
 
     :param packages: what it may lack, which an extra of the package brings
     """

@@ -29,10 +29,10 @@ object
 
 ``GET container?allow_unordered=true`` lists a sharded container shard after
 shard (:mod:`shardmw.listing.unordered`): each page reads one or two shards, or
-as many as it takes to fill it, and the last name of a page is the marker of
-the next page, as usual. ``delimiter``, ``path`` and ``reverse`` need an order,
-so they are refused with 400. A list of versions (``?versions``) keeps its
-order. The counts in the headers may be ``stats_cache_seconds`` old.
+as many as it takes to fill it, and the last name of a page is the next one's
+marker, as usual. ``delimiter``, ``path`` and ``reverse`` need an order, so
+they are refused with 400. A list of versions (``?versions``) keeps its order.
+The figures in the headers may be ``stats_cache_seconds`` old.
 
 What an operator sets
 ---------------------

@@ -128,7 +128,7 @@ class Lifecycle:
     def post(self, req: Request, path: Path) -> Callable:
         """Change the metadata of a container, which is in its root."""
         if authorize(req):
-            return self.app  # the app denies it
+            return self.app  # the app's denial is the answer
         refusal = container_rate.take_header(req)
         if refusal:
             return refusal
