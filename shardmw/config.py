@@ -39,6 +39,7 @@ OPTION_NAMES = (
     'ratelimit_proxies',
     'shard_rules',
     'stats_cache_seconds',
+    'walk_cache_seconds',
 )
 OPTION_PREFIXES = (RATELIMIT_PREFIX, LISTING_RATELIMIT_PREFIX)
 
@@ -181,6 +182,9 @@ class Options:
     :param head_cache_seconds: how old the sums may be that a HEAD of a
                                container shows, if no proxy has written to the
                                container since
+    :param walk_cache_seconds: how long pages that were read ahead for a walk
+                               are kept, if no proxy has written to the
+                               container since; 0: none are read ahead
     :param rate_limits: the rates of containers
     :param account_ratelimit: container creations and deletions a second that
                               Swift's ratelimit filter allows an account; 0
@@ -203,6 +207,7 @@ class Options:
     idle_connections: int
     stats_cache_seconds: int
     head_cache_seconds: int
+    walk_cache_seconds: int
     rate_limits: RateLimits
     account_ratelimit: float = 0
     account_ratelimit_clock_accuracy: int = 1000
@@ -273,6 +278,7 @@ def parse_options(conf: Mapping[str, str]) -> Options:
         idle_connections=_integer(conf, 'idle_connections', 4, 0, 1024),
         stats_cache_seconds=stats_cache_seconds,
         head_cache_seconds=_integer(conf, 'head_cache_seconds', 5, 0, 60),
+        walk_cache_seconds=_integer(conf, 'walk_cache_seconds', 0, 0, 60),
         rate_limits=_rate_limits(conf, stats_cache_seconds),
     )
 

@@ -99,6 +99,7 @@ from swift.common.utils import get_logger
 from shardmw.backend.crypto import move_keys
 from shardmw.backend.requests import Backend
 from shardmw.backend.turns import Turns
+from shardmw.backend.write_marks import WriteMarks
 from shardmw.config import Options, check_option_names, parse_options
 from shardmw.controllers.account import AccountController
 from shardmw.controllers.container import ContainerController
@@ -108,6 +109,7 @@ from shardmw.layout.adoption import Adoption
 from shardmw.layout.lookup import Layouts
 from shardmw.layout.row_targets import RowTargets
 from shardmw.layout.syncing import logical_path
+from shardmw.listing.walks import Walks
 from shardmw.paths import Path, parse_path
 from shardmw.pipeline import check_pipeline
 from shardmw.placement import (
@@ -149,7 +151,10 @@ class ShardMiddleware:
         )
         stats = SummedStats(backend, options.stats_cache_seconds)
         account_stats = AccountStats(backend, options.head_cache_seconds)
-        head_cache = HeadCache(options.head_cache_seconds)
+        marks = WriteMarks(
+            max(options.head_cache_seconds, options.walk_cache_seconds)
+        )
+        head_cache = HeadCache(marks, options.head_cache_seconds)
         limiter = RateLimiter(backend, options.rate_limits, logger)
         accounting = Accounting(backend, stats, limiter)
         layouts = Layouts(backend)
@@ -158,7 +163,7 @@ class ShardMiddleware:
             backend,
             layouts,
             row_targets,
-            head_cache,
+            marks,
             options.stats_cache_seconds,
             logger,
         )
@@ -193,6 +198,7 @@ class ShardMiddleware:
             lifecycle,
             stats,
             head_cache,
+            Walks(marks, options.walk_cache_seconds),
             accounting,
             logger,
         )
@@ -201,7 +207,7 @@ class ShardMiddleware:
             backend,
             layouts,
             row_targets,
-            head_cache,
+            marks,
             accounting,
             logger,
         )

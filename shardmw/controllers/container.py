@@ -37,6 +37,7 @@ from shardmw.layout.lookup import Layouts
 from shardmw.listing.params import ListingParams
 from shardmw.listing.request import ListingRequest
 from shardmw.listing.rows import Rows, to_json
+from shardmw.listing.walks import KeptPage, Walks
 from shardmw.listing_bypass import divert
 from shardmw.paths import Path
 from shardmw.quotas.info_app import share_info
@@ -61,6 +62,7 @@ class ContainerController:
         lifecycle: Lifecycle,
         stats: SummedStats,
         head_cache: HeadCache,
+        walks: Walks,
         accounting: Accounting,
         logger,
     ) -> None:
@@ -70,6 +72,7 @@ class ContainerController:
         self.adoption = adoption
         self.stats = stats
         self.head_cache = head_cache
+        self.walks = walks
         self.accounting = accounting
         self.logger = logger
         self._handlers = {
@@ -196,9 +199,41 @@ class ContainerController:
                 'path or reverse',
             )
         self.logger.increment('container.GET')
+        kept = self.walks.kept(req.environ, target, params)
+        if kept and kept.rows is not None:
+            answer = self._kept(req, path, target, kept)
+            if answer is not None:
+                return answer
+        ahead = kept.ahead if kept else 1
         listing = ListingRequest(self.backend, req, target)
         with self.backend.turn(req.environ, path.account):
-            return self._listed(req, path, listing, params)
+            return self._listed(req, path, listing, params, ahead)
+
+    def _kept(
+        self,
+        req: Request,
+        path: Path,
+        target: LogicalContainer,
+        kept: KeptPage,
+    ) -> Callable | None:
+        """Return the answer with a page that is kept.
+
+        :returns: None if the root says that the shards have to be read
+        """
+        listing = ListingRequest(self.backend, req, target)
+        with self._without_memcached(req):
+            root = listing.read_root()
+        if not root.is_success:
+            return self._refused_by_root(req, path, root)
+        if listing.root_has_rows:
+            return None
+        present = self._target_of(req, path, root)
+        if present is None or present.layout != target.layout:
+            return None
+        self.logger.increment('listing.kept')
+        container_rate.show(req, root.headers)
+        body = divert(req, to_json(kept.rows.texts))
+        return self._summed(req, target, root, kept.stats, body)
 
     def _listed(
         self,
@@ -206,6 +241,7 @@ class ContainerController:
         path: Path,
         listing: ListingRequest,
         params: ListingParams,
+        ahead: int,
     ) -> Callable:
         target = listing.target
         started = time.monotonic()
@@ -213,7 +249,7 @@ class ContainerController:
             root = (
                 listing.read_root()
                 if listing.is_unordered(params)
-                else listing.read_root_and_shards(params)
+                else listing.read_root_and_shards(params, ahead)
             )
         if not root.is_success:
             return self._refused_by_root(req, path, root)
@@ -244,7 +280,17 @@ class ContainerController:
             )
         else:
             stats = total(listing.answers.values())
-        body = divert(req, to_json(rows.texts))
+            if not listing.root_has_rows:
+                self.walks.keep(
+                    req.environ,
+                    target,
+                    params,
+                    rows,
+                    stats,
+                    listing.ahead,
+                    started,
+                )
+        body = divert(req, to_json(rows.texts[: params.limit]))
         return self._summed(req, target, root, stats, body)
 
     def _refused_by_root(

@@ -23,18 +23,15 @@ from shardmw.backend.containers import (
 from shardmw.backend.infocache import INFOCACHE_ENV, redirected
 from shardmw.backend.requests import Backend, to_environ
 from shardmw.backend.rows import deletion, merge_rows
+from shardmw.backend.write_marks import WriteMarks
 from shardmw.layout.lookup import CONFIRMED_SECONDS, DOUBT_SECONDS, Layouts
 from shardmw.layout.row_targets import RowTargets
 from shardmw.paths import Path
 from shardmw.placement import is_reserved
 from shardmw.ratelimit.accounting import Accounting
 from shardmw.record import LayoutError
-from shardmw.stats.head_cache import HeadCache
 
 WRITES = ('PUT', 'POST', 'DELETE')
-
-#: Writes that change the figures of a container.
-COUNTED_WRITES = ('PUT', 'DELETE')
 
 TIMESTAMP_ENV = 'HTTP_X_TIMESTAMP'
 
@@ -55,7 +52,7 @@ class ObjectController:
         backend: Backend,
         layouts: Layouts,
         row_targets: RowTargets,
-        head_cache: HeadCache,
+        marks: WriteMarks,
         accounting: Accounting,
         logger,
     ) -> None:
@@ -63,7 +60,7 @@ class ObjectController:
         self.backend = backend
         self.layouts = layouts
         self.row_targets = row_targets
-        self.head_cache = head_cache
+        self.marks = marks
         self.accounting = accounting
         self.logger = logger
 
@@ -118,8 +115,7 @@ class ObjectController:
                 return self.app(env, start_response)
             finally:
                 env[INFOCACHE_ENV] = infocache
-                if env['REQUEST_METHOD'] in COUNTED_WRITES:
-                    self.head_cache.mark_write(env, target)
+                self.marks.mark(env, target)
 
         if req.method == 'DELETE':
             places = target.places_of(path.name)

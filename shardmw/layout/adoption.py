@@ -42,6 +42,7 @@ from shardmw.backend.rows import (
     all_replicas_answer,
     listed_at,
 )
+from shardmw.backend.write_marks import WriteMarks
 from shardmw.layout.lookup import Layouts
 from shardmw.layout.moving import (
     AT_A_TIME,
@@ -63,7 +64,6 @@ from shardmw.placement import (
 )
 from shardmw.record import MICROSECONDS, Layout, id_of_time, time_of_id
 from shardmw.stats.accounts import AFTER_ALL, account_rows
-from shardmw.stats.head_cache import HeadCache
 
 #: How many rows one client request moves at most. The next request continues.
 ROWS_AT_A_TIME = CONTAINER_LISTING_LIMIT
@@ -124,7 +124,7 @@ def adopt_all(backend: Backend, env: dict, path: Path) -> None:
         backend,
         Layouts(backend),
         RowTargets(backend),
-        HeadCache(0),
+        WriteMarks(0),
         0,
         backend.logger,
     )
@@ -144,14 +144,14 @@ class Adoption:
         backend: Backend,
         layouts: Layouts,
         row_targets: RowTargets,
-        head_cache: HeadCache,
+        marks: WriteMarks,
         seconds: int,
         logger,
     ) -> None:
         self.backend = backend
         self.layouts = layouts
         self.row_targets = row_targets
-        self.head_cache = head_cache
+        self.marks = marks
         self.seconds = seconds
         self.logger = logger
         self._looked = LRU(LOOKED)
@@ -285,9 +285,7 @@ class Adoption:
             self.logger.update_stats('adopted', run.moved)
         self.backend.forget_info(env, path)
         if root.layout:
-            self.head_cache.mark_write(
-                env, _target(path, root.answer, root.layout)
-            )
+            self.marks.mark(env, _target(path, root.answer, root.layout))
 
 
 class _Run:

@@ -17,6 +17,7 @@ If a shard cannot be read, the listing fails. There is never a partial listing.
 
 import time
 from collections import Counter
+from dataclasses import replace
 from urllib.parse import quote
 
 from swift.common.constraints import MAX_HEADER_SIZE
@@ -70,6 +71,8 @@ class ListingRequest:
         #: The first answer of each source, by ROOT and the shards' indices.
         #: Their headers have the counts.
         self.answers: dict[int, Answer] = {}
+        #: How many pages the rows of the shards are of.
+        self.ahead = 1
         self._requests: Counter[int] = Counter()
         # The green thread that reads the shards at the same time as the root.
         self._shard_reader = None
@@ -107,39 +110,54 @@ class ListingRequest:
         root = self.answers[ROOT] = self.backend.send_as_client(self.req)
         return root
 
-    def read_root_and_shards(self, params: ListingParams) -> Answer:
+    def read_root_and_shards(
+        self, params: ListingParams, ahead: int = 1
+    ) -> Answer:
         """Send the client's own request to the root, and read the shards.
 
         If what was read of the shards may not be whole, :meth:`rows` reads
         them again.
 
         :param params: those of an ordered listing
+        :param ahead: how many pages to read, if it is done only once
         :returns: the root's answer, whatever it is
         """
         if self.target.layout.is_changing:
             return self.read_root()
         started = time.monotonic()
-        self._shard_reader = spawn(self._read_shards, params, self._reads())
+        self.ahead = ahead
+        pages = replace(params, limit=params.limit * ahead)
+        self._shard_reader = spawn(self._read_shards, pages, self._reads())
         try:
             root = self.read_root()
         except BaseException:
             self.stop()
             raise
         is_late = time.monotonic() - started >= STAY_SECONDS
-        # A stray may have come after the objects were counted.
-        has_strays = root.object_count > 0 or _rows_in(root).names
-        if is_late or has_strays or not root.is_success:
+        if is_late or self.root_has_rows or not root.is_success:
             self.stop()
         return root
+
+    @property
+    def root_has_rows(self) -> bool:
+        """Return True if the root has rows, or had when it was read.
+
+        A stray may come after the objects were counted.
+        """
+        root = self.answers[ROOT]
+        return root.object_count > 0 or bool(_rows_in(root).names)
 
     def stop(self) -> None:
         """End the requests to shards that are under way."""
         if self._shard_reader is not None:
             self._shard_reader.kill()
             self._shard_reader = None
+            self.ahead = 1
 
     def rows(self, params: ListingParams) -> Rows:
         """Return the page of an ordered listing.
+
+        More rows follow it if more pages were read.
 
         :raises BackendError: if the root or a shard cannot be read
         """

@@ -21,6 +21,7 @@ from shardmw.backend.containers import (
     LogicalContainer,
 )
 from shardmw.backend.requests import Backend
+from shardmw.backend.write_marks import WriteMarks
 from shardmw.layout import adoption as adoption_module
 from shardmw.layout import moving
 from shardmw.layout.adoption import (
@@ -41,7 +42,6 @@ from shardmw.placement import (
     versions_container,
 )
 from shardmw.record import Layout, id_of_time
-from shardmw.stats.head_cache import HeadCache
 from test.unit.clocks import Clock
 from test.unit.containers import NEW_ID, OLD_ID, forget_requests
 from test.unit.fakeswift import (
@@ -73,7 +73,7 @@ class Proxy:
             self.backend,
             Layouts(self.backend),
             RowTargets(self.backend),
-            HeadCache(5),
+            WriteMarks(5),
             DUE_SECONDS,
             self.logger,
         )

@@ -4,10 +4,11 @@ import math
 import pytest
 from swift.common.memcached import MemcacheConnectionError
 
+from shardmw.backend import write_marks
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import LogicalContainer
+from shardmw.backend.write_marks import WriteMarks
 from shardmw.record import Layout
-from shardmw.stats import head_cache
 from shardmw.stats.head_cache import HeadCache
 from shardmw.stats.sums import ContainerStats
 from test.unit.clocks import Clock
@@ -35,7 +36,7 @@ class Memcached:
         self.set_count = 0
         self.is_away = False
         # As a server that has been up for long.
-        self.entries = {head_cache.HAS_MARKS_KEY: (True, math.inf)}
+        self.entries = {write_marks.HAS_MARKS_KEY: (True, math.inf)}
 
     def restart(self) -> None:
         self.entries.clear()
@@ -63,7 +64,7 @@ class Memcached:
 @pytest.fixture
 def clock(monkeypatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(head_cache, 'time', clock)
+    monkeypatch.setattr(write_marks, 'time', clock)
     return clock
 
 
@@ -77,6 +78,10 @@ def env(memcached) -> dict:
     return {'swift.cache': memcached}
 
 
+def head_cache(seconds: int) -> HeadCache:
+    return HeadCache(WriteMarks(seconds), seconds)
+
+
 def container(layout_id: str = ID) -> LogicalContainer:
     return LogicalContainer('v1', 'a', 'c', {}, Layout(layout_id, 3))
 
@@ -86,43 +91,43 @@ def keep(sums: HeadCache, env: dict, clock: Clock) -> None:
 
 
 def test_sums_are_kept_for_their_time(clock, env):
-    sums = HeadCache(SECONDS)
+    sums = head_cache(SECONDS)
     keep(sums, env, clock)
     assert sums.kept(env, container()) == SUMS
-    clock.now += SECONDS + head_cache.ROUNDING_SECONDS
+    clock.now += SECONDS + write_marks.ROUNDING_SECONDS
     assert sums.kept(env, container()) is None
 
 
 def test_their_time_counts_from_when_they_were_asked_for(clock, env):
-    sums = HeadCache(SECONDS)
+    sums = head_cache(SECONDS)
     sums.keep(env, container(), SHARDS, asked=clock.now - SECONDS)
     assert sums.kept(env, container()) is None
 
 
 def test_they_are_of_one_layout(clock, env):
-    sums = HeadCache(SECONDS)
+    sums = head_cache(SECONDS)
     keep(sums, env, clock)
     assert sums.kept(env, container(LATER_ID)) is None
 
 
 def test_x_newest_reads_them_anew(clock, env):
-    sums = HeadCache(SECONDS)
+    sums = head_cache(SECONDS)
     keep(sums, env, clock)
     assert sums.kept(dict(env, HTTP_X_NEWEST='true'), container()) is None
 
 
 def test_0_seconds_keep_nothing(clock, env, memcached):
-    sums = HeadCache(0)
+    sums = head_cache(0)
     keep(sums, env, clock)
-    sums.mark_write(env, container())
+    sums.marks.mark(env, container())
     assert sums.kept(env, container()) is None
     assert memcached.set_count == 0
 
 
 def test_without_memcached_nothing_is_kept(clock):
-    sums = HeadCache(SECONDS)
+    sums = head_cache(SECONDS)
     keep(sums, {}, clock)
-    sums.mark_write({}, container())
+    sums.marks.mark({}, container())
     assert sums.kept({}, container()) is None
 
 
@@ -130,12 +135,12 @@ def test_without_memcached_nothing_is_kept(clock):
 @pytest.mark.parametrize('until_write', [0, 0.5, 3, 4.9])
 def test_a_write_by_any_worker_shows(clock, env, since_first, until_write):
     """Sums that were read during the write may lack it."""
-    writer, reader = HeadCache(SECONDS), HeadCache(SECONDS)
-    writer.mark_write(env, container())
+    writer, reader = head_cache(SECONDS), head_cache(SECONDS)
+    writer.marks.mark(env, container())
     clock.now += since_first
     asked = clock.now
     clock.now += until_write
-    writer.mark_write(env, container())
+    writer.marks.mark(env, container())
     reader.keep(env, container(), SHARDS, asked)
     for _tenth in range(300):
         assert reader.kept(env, container()) is None
@@ -143,9 +148,9 @@ def test_a_write_by_any_worker_shows(clock, env, since_first, until_write):
 
 
 def test_a_worker_marks_a_container_once_in_a_while(clock, env, memcached):
-    sums = HeadCache(SECONDS)
+    sums = head_cache(SECONDS)
     for _write in range(100):
-        sums.mark_write(env, container())
+        sums.marks.mark(env, container())
         clock.now += 0.1
     assert memcached.set_count == 2
 
@@ -153,12 +158,12 @@ def test_a_worker_marks_a_container_once_in_a_while(clock, env, memcached):
 def test_a_mark_that_was_not_set_is_set_by_the_next_write(
     clock, env, memcached
 ):
-    writer, reader = HeadCache(SECONDS), HeadCache(SECONDS)
+    writer, reader = head_cache(SECONDS), head_cache(SECONDS)
     memcached.is_away = True
-    writer.mark_write(env, container())
+    writer.marks.mark(env, container())
     memcached.is_away = False
     keep(reader, env, clock)
-    writer.mark_write(env, container())
+    writer.marks.mark(env, container())
     assert reader.kept(env, container()) is None
 
 
@@ -168,15 +173,15 @@ def test_marks_that_memcached_has_lost_count_all_the_same(
     clock, env, memcached, since_mark, since_restart
 ):
     """The worker remembers its mark and does not renew it."""
-    writer, reader = HeadCache(SECONDS), HeadCache(SECONDS)
-    writer.mark_write(env, container())
+    writer, reader = head_cache(SECONDS), head_cache(SECONDS)
+    writer.marks.mark(env, container())
     clock.now += since_mark
     memcached.restart()
     for _head in range(3):
         clock.now += since_restart / 3
         assert reader.kept(env, container()) is None
     keep(reader, env, clock)
-    writer.mark_write(env, container())
+    writer.marks.mark(env, container())
     for _tenth in range(90):
         assert reader.kept(env, container()) is None
         clock.now += 0.1
@@ -185,7 +190,7 @@ def test_marks_that_memcached_has_lost_count_all_the_same(
 def test_sums_are_used_again_when_memcached_is_known_for_some_time(
     clock, env, memcached
 ):
-    sums = HeadCache(SECONDS)
+    sums = head_cache(SECONDS)
     memcached.restart()
     for _second in range(20):
         sums.kept(env, container())
