@@ -3,6 +3,7 @@
 
 import json
 import time
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -136,6 +137,50 @@ class TestWalk:
         answer = swift.send(filter_app, 'GET', CONTAINER, query=query)
         assert answer.status_int == 503
         assert len(swift.calls) == 1
+
+
+#: Names that are each other's prefixes, subdirs and neighbours.
+NEIGHBOURS = [
+    *('a', 'a/', 'a/b', 'a/b/', 'a/b/c', 'a/c', 'a//', 'a//b', 'a0', 'a-'),
+    *('ab', 'ab/c', 'b', 'b/', 'b/b/', 'b//b//c', '/', '//', '/a', '0', 'c/d'),
+    *('c/e', 'c/f/g', 'c0', 'd/', 'd/e', 'e', 'f/g/h', 'f/g/i', 'g', 'h/i'),
+]
+
+
+@pytest.mark.parametrize(
+    'query',
+    [
+        *('', 'delimiter=/', 'delimiter=//', 'reverse=on', 'prefix=a'),
+        *(
+            'delimiter=/&reverse=on',
+            'delimiter=/&prefix=a/',
+            'prefix=c/',
+        ),
+        *('delimiter=b&reverse=on', 'end_marker=c/'),
+    ],
+)
+@pytest.mark.parametrize('limit', [1, 2, 3])
+def test_a_walk_is_the_one_through_a_plain_container(swift, query, limit):
+    filter_app = filtered(swift, walk_cache_seconds=str(SECONDS))
+    swift.memcached.set(HAS_MARKS_KEY, True)
+    create(swift, filter_app, SHARDS)
+    plain = f'{CONTAINER}-plain'
+    swift.send(filter_app, 'PUT', plain)
+    for name in NEIGHBOURS:
+        put_sharded_row(swift, name, size=1)
+        swift.put_row(f'/{ACCOUNT}/c-plain/{name}', size=1)
+
+    def pages(path: str) -> list[list[str]]:
+        marker, found = '', []
+        while not found or found[-1]:
+            text = f'format=json&limit={limit}&marker={quote(marker)}&{query}'
+            answer = swift.send(filter_app, 'GET', path, query=text)
+            rows = json.loads(answer.body)
+            found.append([row.get('name') or row['subdir'] for row in rows])
+            marker = found[-1][-1] if rows else ''
+        return found
+
+    assert pages(CONTAINER) == pages(plain)
 
 
 class Container:
