@@ -35,6 +35,7 @@ OPTION_NAMES = (
     'max_fanouts',
     'max_shards',
     'max_sleep_time_seconds',
+    'metric_containers',
     'rate_buffer_seconds',
     'ratelimit_proxies',
     'shard_rules',
@@ -182,6 +183,8 @@ class Options:
     :param head_cache_seconds: how old the sums may be that a HEAD of a
                                container shows, if no proxy has written to the
                                container since
+    :param metric_containers: for how many containers, the busiest ones, a
+                              process sends metrics of their own
     :param walk_cache_seconds: how long pages that were read ahead for a walk
                                are kept, if no proxy has written to the
                                container since; 0: none are read ahead
@@ -207,6 +210,7 @@ class Options:
     idle_connections: int
     stats_cache_seconds: int
     head_cache_seconds: int
+    metric_containers: int
     walk_cache_seconds: int
     rate_limits: RateLimits
     account_ratelimit: float = 0
@@ -278,6 +282,7 @@ def parse_options(conf: Mapping[str, str]) -> Options:
         idle_connections=_integer(conf, 'idle_connections', 4, 0, 1024),
         stats_cache_seconds=stats_cache_seconds,
         head_cache_seconds=_integer(conf, 'head_cache_seconds', 5, 0, 60),
+        metric_containers=_integer(conf, 'metric_containers', 20, 0, 1000),
         walk_cache_seconds=_integer(conf, 'walk_cache_seconds', 0, 0, 60),
         rate_limits=_rate_limits(conf, stats_cache_seconds),
     )

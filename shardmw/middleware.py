@@ -83,8 +83,9 @@ The packages
 
 ``controllers`` handle one kind of request each. They use ``ratelimit``,
 ``quotas``, ``listing`` and ``layout``; these use ``stats``; all use
-``backend``, the seam to Swift. ``placement``, ``paths``, ``record`` and
-``lru`` are pure. Dependencies point in that order only.
+``backend``, the seam to Swift, and ``metrics``, which names what they tell
+statsd. ``placement``, ``paths``, ``record`` and ``lru`` are pure. Dependencies
+point in that order only.
 """
 
 import math
@@ -110,6 +111,7 @@ from shardmw.layout.lookup import Layouts
 from shardmw.layout.row_targets import RowTargets
 from shardmw.layout.syncing import logical_path
 from shardmw.listing.walks import Walks
+from shardmw.metrics import SILENT, Metrics, open_metrics
 from shardmw.paths import Path, parse_path
 from shardmw.pipeline import check_pipeline
 from shardmw.placement import (
@@ -136,7 +138,13 @@ READS = ('GET', 'HEAD')
 class ShardMiddleware:
     """Hands each request to the controller of its kind."""
 
-    def __init__(self, app: Callable, options: Options, logger) -> None:
+    def __init__(
+        self,
+        app: Callable,
+        options: Options,
+        logger,
+        metrics: Metrics = SILENT,
+    ) -> None:
         backend = Backend(
             app,
             logger,
@@ -148,6 +156,7 @@ class ShardMiddleware:
                 options.fanout_wait_seconds,
             ),
             Turns(math.inf, options.account_fanout_concurrency),
+            metrics,
         )
         stats = SummedStats(backend, options.stats_cache_seconds)
         account_stats = AccountStats(backend, options.head_cache_seconds)
@@ -189,7 +198,7 @@ class ShardMiddleware:
         self._info_app = None
         self._is_installed = False
         self._faces_clients = True
-        self._accounts = AccountController(app, backend, account_stats, logger)
+        self._accounts = AccountController(app, backend, account_stats)
         self._containers = ContainerController(
             app,
             backend,
@@ -200,7 +209,6 @@ class ShardMiddleware:
             head_cache,
             Walks(marks, options.walk_cache_seconds),
             accounting,
-            logger,
         )
         self._objects = ObjectController(
             app,
@@ -209,7 +217,6 @@ class ShardMiddleware:
             row_targets,
             marks,
             accounting,
-            logger,
         )
 
     @property
@@ -310,9 +317,8 @@ def filter_factory(global_conf: dict, **local_conf: str) -> Callable:
     conf = {**global_conf, **local_conf}
     check_option_names(local_conf)
     options = check_pipeline(conf, parse_options(conf))
-    logger = get_logger(
-        conf, log_route='shardmw', statsd_tail_prefix='shardmw'
-    )
+    logger = get_logger(conf, log_route='shardmw')
+    metrics = open_metrics(conf, logger, options.metric_containers)
     limits = options.rate_limits
     register_swift_info(
         'shardmw',
@@ -326,4 +332,4 @@ def filter_factory(global_conf: dict, **local_conf: str) -> Callable:
         container_listing_ratelimits=limits.listings.by_size,
         rate_buffer_seconds=limits.rate_buffer_seconds,
     )
-    return lambda app: ShardMiddleware(app, options, logger)
+    return lambda app: ShardMiddleware(app, options, logger, metrics)

@@ -16,7 +16,7 @@ import configparser
 import fnmatch
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path as FilePath
 
 from swift.common.daemon import Daemon, run_daemon
@@ -28,7 +28,12 @@ from swift.common.utils import (
     parse_options,
 )
 
-from shardmw.admin.advice import ROWS_PER_SHARD, Listed, suitable_shards
+from shardmw.admin.advice import (
+    ROWS_PER_SHARD,
+    Fullest,
+    Listed,
+    suitable_shards,
+)
 from shardmw.admin.changes import RECLAIM_SECONDS, Changes
 from shardmw.admin.cluster import open_cluster
 from shardmw.admin.errors import AdminError
@@ -43,6 +48,18 @@ from shardmw.layout.resharding import (
     Resharding,
 )
 from shardmw.layout.roots import read_root
+from shardmw.metrics import (
+    CHANGES,
+    FULLEST,
+    MOVED,
+    ROWS_LIMIT,
+    SHARDS,
+    SKEW,
+    TO_MOVE,
+    WAITING,
+    container_labels,
+    open_metrics,
+)
 from shardmw.paths import Path
 from shardmw.placement import can_be_sharded, versions_owner
 from shardmw.record import MOVING, Layout, LayoutError, time_of_id
@@ -59,6 +76,7 @@ OPTION_NAMES = (
     'info_cache_seconds',
     'interval',
     'late_rows_interval',
+    'metric_containers',
     'process',
     'processes',
     'reclaim_age',
@@ -122,6 +140,7 @@ class Resharder(Daemon):
         rows_per_second = _count(conf, 'rows_per_second', 0)
         asks_for_objects = _flag(conf, 'ask_for_objects')
         sync_seconds = _number(conf, 'sync_seconds', 360)
+        metric_containers = _count(conf, 'metric_containers', 20)
         swift_dir = FilePath(conf.get('swift_dir', '/etc/swift'))
         self.cluster = open_cluster(FilePath(conf['__file__']), swift_dir)
         if cache_seconds is None:
@@ -139,6 +158,8 @@ class Resharder(Daemon):
                 f'{SECTION}: the pipeline has no filter shardmw: add it'
             )
         self.max_shards = info['max_shards']
+        self.metrics = open_metrics(conf, self.logger, metric_containers)
+        self.cluster.backend.metrics = self.metrics
         self.changes = Changes(self.cluster, self.options)
         # How long a change may take from its registration to its record.
         app = self.cluster.app
@@ -156,6 +177,8 @@ class Resharder(Daemon):
         self._unneeded: dict[tuple[str, str], float] = {}
         # The last progress that was logged, by container.
         self._states: dict[tuple[str, str], tuple[str, str]] = {}
+        # The progress of the changes under way, by container.
+        self._progress: dict[tuple[str, str], Progress] = {}
 
     def run_once(self, *args, **kwargs) -> None:
         """Make all changes that are under way, to their end."""
@@ -194,6 +217,7 @@ class Resharder(Daemon):
                 sleep(LOOK_SECONDS)
             self._looking.add(key)
             self._running[key] = spawn(self._work_on, path)
+        self._note_changes()
 
     def _own_changes(self) -> Iterator[Path]:
         """List the registered changes that are this process's."""
@@ -262,6 +286,9 @@ class Resharder(Daemon):
         finally:
             self._looking.discard(key)
             self._moving.discard(key)
+            progress = self._progress.pop(key, None)
+            if progress:
+                self._note_change(key, progress)
 
     def _take_turn(self, key: tuple[str, str], progress: Progress) -> None:
         """Let a change wait for its turn to move, and log its progress.
@@ -272,6 +299,7 @@ class Resharder(Daemon):
             self._take_slot(key)
         else:
             self._moving.discard(key)
+        self._progress[key] = progress
         self._log(key, progress)
 
     def _take_slot(self, key: tuple[str, str]) -> None:
@@ -314,16 +342,45 @@ class Resharder(Daemon):
                 '%s: %s, %d rows moved', name, progress.phase, progress.moved
             )
 
+    def _note_changes(self) -> None:
+        """Send the metrics of the changes that are under way here."""
+        self.metrics.note(
+            CHANGES, len(self._progress), process=str(self.process)
+        )
+        for key, progress in list(self._progress.items()):
+            self._note_change(key, progress)
+
+    def _note_change(self, key: tuple[str, str], progress: Progress) -> None:
+        metrics, (account, container) = self.metrics, key
+        is_waiting = int(bool(progress.problem))
+        metrics.note_of(account, container, WAITING, is_waiting)
+        metrics.note_of(account, container, MOVED, progress.moved)
+        if progress.total is not None:
+            metrics.note_of(account, container, TO_MOVE, progress.total)
+
     def _begin_changes(self) -> None:
         """Announce the changes that the rows of containers ask for."""
-        if not (self.auto_reshard or self.auto_shrink):
+        is_noted = self.metrics.is_on and self.metrics.containers > 0
+        if not (self.auto_reshard or self.auto_shrink or is_noted):
             return
         survey = Survey(self.cluster)
         known = self._read('accounts', survey.accounts())
+        fullest = Fullest(self.metrics.containers)
         for account in sorted({*known, *self.accounts}):
-            containers = self._read(account, survey.containers(account))
+            listed = self._read(account, survey.containers(account))
+            containers = fullest.among(listed)
             for container in self._unsuitable(account, containers):
                 self._begin_suitable(survey, account, container)
+        self._note_rows(fullest.containers)
+
+    def _note_rows(self, containers: Iterable[Listed]) -> None:
+        """Send the metrics of the containers with the fullest databases."""
+        self.metrics.note(ROWS_LIMIT, self.rows_per_shard)
+        for each in containers:
+            labels = container_labels(each.account, each.container)
+            self.metrics.note(FULLEST, each.fullest, **labels)
+            self.metrics.note(SHARDS, each.shards, **labels)
+            self.metrics.note(SKEW, round(each.skew, 3), **labels)
 
     def _unsuitable(self, account: str, listed: Iterator[Listed]) -> list[str]:
         """Return the containers that seem to need another count.

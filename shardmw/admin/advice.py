@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Advice on the number of shards of a container: pure."""
 
+import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -47,11 +48,51 @@ class Listed:
     depth: int = 0
 
     @property
+    def skew(self) -> float:
+        """Return the rows of the fullest shard by the mean; 1 if plain.
+
+        What accounts list of root and shards may be of different times, and
+        then seem to be less.
+        """
+        if not (self.shards and self.objects):
+            return 1.0
+        return max(1.0, self.fullest * self.shards / self.objects)
+
+    @property
     def is_uneven(self) -> bool:
         """Return True if its depth puts far more rows into one shard."""
         if not self.depth:
             return False
-        return self.fullest * self.shards > UNEVEN * self.objects
+        return self.skew > UNEVEN
+
+
+class Fullest:
+    """Keeps the containers with the fullest databases of many.
+
+    Those whose layout changes are left out: their rows are in two places.
+
+    :param count: how many to keep
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        # A heap of rows, names, and containers; the least one comes first.
+        self._kept: list[tuple[int, str, str, Listed]] = []
+
+    @property
+    def containers(self) -> list[Listed]:
+        """Return the containers that were kept, the fullest first."""
+        return [each for *_, each in sorted(self._kept, reverse=True)]
+
+    def among(self, containers: Iterable[Listed]) -> Iterator[Listed]:
+        """Pass containers on, and keep the fullest."""
+        for each in containers:
+            if not (each.problem or each.phase):
+                entry = (each.fullest, each.account, each.container, each)
+                heapq.heappush(self._kept, entry)
+            if len(self._kept) > self._count:
+                heapq.heappop(self._kept)
+            yield each
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,15 @@ from swift.proxy.controllers.base import headers_to_container_info
 
 from shardmw.backend.containers import BackendError
 from shardmw.backend.turns import NoTurn
+from shardmw.metrics import (
+    OTHER,
+    RECORD,
+    SHARD,
+    TURN,
+    UNAVAILABLE,
+    UNAVAILABLE_OF_CONTAINER,
+)
+from shardmw.paths import Path
 from shardmw.record import LayoutError
 
 #: When a client that got no turn may come back.
@@ -93,21 +102,39 @@ def require_success(answers: Iterable[Answer]) -> None:
             raise BackendError(answer.shard, answer.status)
 
 
-def unavailable(req: Request, logger, reason: Exception) -> Response:
+def unavailable(
+    req: Request, path: Path, backend, reason: Exception
+) -> Response:
     """Log why a request cannot be answered rightly and return a 503.
 
+    :param path: the path of the request
+    :param backend: the filter's :class:`shardmw.backend.requests.Backend`
     :param reason: a BackendError or a LayoutError
     """
     what = 'layout record' if isinstance(reason, LayoutError) else 'backing'
-    logger.error(
+    backend.logger.error(
         'shardmw: 503 for %s %s: %s: %s',
         req.method,
         wsgi_quote(req.path_info),
         what,
         reason,
     )
-    logger.increment('unavailable')
+    cause = _cause(reason)
+    backend.metrics.note(UNAVAILABLE, cause=cause)
+    if path.container:
+        backend.metrics.note_of(
+            path.account, path.container, UNAVAILABLE_OF_CONTAINER, cause=cause
+        )
     headers = {}
     if isinstance(reason, NoTurn):
         headers['Retry-After'] = str(RETRY_SECONDS)
     return HTTPServiceUnavailable(request=req, headers=headers)
+
+
+def _cause(reason: Exception) -> str:
+    """Return the cause of a 503, for metrics."""
+    if isinstance(reason, LayoutError):
+        return RECORD
+    if isinstance(reason, NoTurn):
+        return TURN
+    return OTHER if reason.shard is None else SHARD

@@ -29,6 +29,7 @@ from shardmw.backend.containers import (
 from shardmw.backend.infocache import INFOCACHE_ENV, info_at_hand
 from shardmw.backend.shard_reads import ShardReads
 from shardmw.backend.turns import TURN_ENV, WITHOUT_TURN, Turns
+from shardmw.metrics import SILENT, Metrics
 from shardmw.paths import Path, parse_path
 from shardmw.placement import REGISTER, is_hidden_account, owner_of
 
@@ -57,6 +58,7 @@ class Backend:
     :param turns: of client requests that read or write many backing
                   containers; None does not bound their number
     :param read_turns: of reads of single backing containers for them
+    :param metrics: what sends the metrics
     """
 
     def __init__(
@@ -67,9 +69,11 @@ class Backend:
         idle_connections: int = 0,
         turns: Turns | None = None,
         read_turns: Turns | None = None,
+        metrics: Metrics = SILENT,
     ) -> None:
         self.app = app
         self.logger = logger
+        self.metrics = metrics
         self.concurrency = concurrency
         self._turns = turns
         self._read_turns = read_turns

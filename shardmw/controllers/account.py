@@ -20,6 +20,7 @@ from shardmw.backend.nodes import (
     is_majority,
 )
 from shardmw.backend.requests import Backend
+from shardmw.metrics import ACCOUNT_REQUESTS
 from shardmw.paths import Path
 from shardmw.placement import can_be_sharded, hidden_account, owner_of
 from shardmw.quotas.info_app import share_info
@@ -40,12 +41,11 @@ class AccountController:
     """Handles requests to accounts."""
 
     def __init__(
-        self, app: Callable, backend: Backend, stats: AccountStats, logger
+        self, app: Callable, backend: Backend, stats: AccountStats
     ) -> None:
         self.app = app
         self.backend = backend
         self.stats = stats
-        self.logger = logger
 
     def __call__(self, req: Request, path: Path) -> Callable:
         """Return the WSGI application that answers a request."""
@@ -55,7 +55,7 @@ class AccountController:
             if req.method == 'DELETE':
                 return self._delete(req, path)
         except BackendError as err:
-            return unavailable(req, self.logger, err)
+            return unavailable(req, path, self.backend, err)
         return self.app
 
     def _read(self, req: Request, path: Path) -> Callable:
@@ -63,7 +63,7 @@ class AccountController:
             answer = self.backend.pass_on(req)
         if not answer.is_success or OBJECT_COUNT_HEADER not in answer.headers:
             return Verbatim(answer)
-        self.logger.increment(f'account.{req.method}')
+        self.backend.metrics.note(ACCOUNT_REQUESTS, method=req.method)
         answer = answer._replace(headers=HeaderKeyDict(answer.headers))
         self.stats.add_totals(req.environ, path.account, answer.headers)
         share_info(req.environ, path, answer)

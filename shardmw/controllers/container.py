@@ -39,6 +39,14 @@ from shardmw.listing.request import ListingRequest
 from shardmw.listing.rows import Rows, to_json
 from shardmw.listing.walks import KeptPage, Walks
 from shardmw.listing_bypass import divert
+from shardmw.metrics import (
+    CONTAINER_REQUESTS,
+    FANOUT,
+    FANOUT_REFILLS,
+    FANOUT_REQUESTS,
+    LISTINGS_KEPT,
+    LISTINGS_OF_CONTAINER,
+)
 from shardmw.paths import Path
 from shardmw.quotas.info_app import share_info
 from shardmw.ratelimit import container_rate
@@ -46,8 +54,6 @@ from shardmw.ratelimit.accounting import Accounting
 from shardmw.record import LayoutError
 from shardmw.stats.head_cache import HeadCache
 from shardmw.stats.sums import ContainerStats, SummedStats, total
-
-MILLISECONDS = 1000
 
 
 class ContainerController:
@@ -64,17 +70,16 @@ class ContainerController:
         head_cache: HeadCache,
         walks: Walks,
         accounting: Accounting,
-        logger,
     ) -> None:
         self.app = app
         self.backend = backend
+        self.metrics = backend.metrics
         self.layouts = layouts
         self.adoption = adoption
         self.stats = stats
         self.head_cache = head_cache
         self.walks = walks
         self.accounting = accounting
-        self.logger = logger
         self._handlers = {
             'GET': self._get,
             'HEAD': self._head,
@@ -94,7 +99,7 @@ class ContainerController:
         try:
             return handler(req, path)
         except (BackendError, LayoutError) as err:
-            return unavailable(req, self.logger, err)
+            return unavailable(req, path, self.backend, err)
 
     def _get(self, req: Request, path: Path) -> Callable:
         info = self.backend.container_info(req.environ)
@@ -125,7 +130,7 @@ class ContainerController:
             return Verbatim(root)
         if root.object_count and self._adopt_strays(req, target):
             root = self._read_root(req)
-        self.logger.increment('container.HEAD')
+        self.metrics.note(CONTAINER_REQUESTS, method='HEAD')
         sums = self.head_cache.kept(req.environ, target)
         if sums is None:
             refusal = self.accounting.listing(req, path, target.info, target)
@@ -198,7 +203,7 @@ class ContainerController:
                 body='allow_unordered cannot be combined with delimiter, '
                 'path or reverse',
             )
-        self.logger.increment('container.GET')
+        self.metrics.note(CONTAINER_REQUESTS, method='GET')
         kept = self.walks.kept(req.environ, target, params)
         if kept and kept.rows is not None:
             answer = self._kept(req, path, target, kept)
@@ -230,7 +235,7 @@ class ContainerController:
         present = self._target_of(req, path, root)
         if present is None or present.layout != target.layout:
             return None
-        self.logger.increment('listing.kept')
+        self.metrics.note(LISTINGS_KEPT)
         container_rate.show(req, root.headers)
         body = divert(req, to_json(kept.rows.texts))
         return self._summed(req, target, root, kept.stats, body)
@@ -321,12 +326,14 @@ class ContainerController:
 
     def _note_costs(self, listing: ListingRequest, started: float) -> None:
         """Count what a listing has cost, in metrics and against its rate."""
-        self.logger.timing(
-            'fanout.time', (time.monotonic() - started) * MILLISECONDS
+        target, seconds = listing.target, time.monotonic() - started
+        self.metrics.note(FANOUT, seconds)
+        self.metrics.note(FANOUT_REQUESTS, listing.request_count)
+        self.metrics.note(FANOUT_REFILLS, listing.refills)
+        self.metrics.note_of(
+            target.account, target.container, LISTINGS_OF_CONTAINER, seconds
         )
-        self.logger.update_stats('fanout.requests', listing.request_count)
-        self.logger.update_stats('fanout.refills', listing.refills)
-        self.accounting.more_of_listing(listing.target, listing.rounds - 1)
+        self.accounting.more_of_listing(target, listing.rounds - 1)
 
     def _sum_shards(
         self, req: Request, target: LogicalContainer
@@ -334,7 +341,7 @@ class ContainerController:
         asked = time.monotonic()
         answers = self.backend.head_shards(req.environ, target)
         require_success(answers)
-        self.logger.update_stats('fanout.requests', len(answers) + 1)
+        self.metrics.note(FANOUT_REQUESTS, len(answers) + 1)
         self.head_cache.keep(req.environ, target, answers, asked)
         return total(answers)
 

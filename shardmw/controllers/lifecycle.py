@@ -59,6 +59,7 @@ from shardmw.layout.syncing import (
     shard_headers,
     synced_shards,
 )
+from shardmw.metrics import CONTAINER_REQUESTS
 from shardmw.paths import Path
 from shardmw.placement import (
     is_reserved,
@@ -193,7 +194,7 @@ class Lifecycle:
             deleted = self.backend.send_as_client(req)
             self._forget(req, target)
         if deleted.is_success:
-            self.logger.increment('container.DELETE')
+            self.backend.metrics.note(CONTAINER_REQUESTS, method='DELETE')
             self._delete_shards(req, target)
         return Verbatim(deleted)
 
@@ -419,7 +420,7 @@ class Lifecycle:
         :param sharding: with at least 1 shard
         :param former: what is left of a container of this name
         """
-        self.logger.increment('container.create')
+        self.backend.metrics.note(CONTAINER_REQUESTS, method='create')
         self.account_rate.charge_create(
             req.environ, path.account, sharding.shards
         )

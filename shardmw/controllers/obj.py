@@ -26,6 +26,7 @@ from shardmw.backend.rows import deletion, merge_rows
 from shardmw.backend.write_marks import WriteMarks
 from shardmw.layout.lookup import CONFIRMED_SECONDS, DOUBT_SECONDS, Layouts
 from shardmw.layout.row_targets import RowTargets
+from shardmw.metrics import OBJECT_REQUESTS, WRITES_OF_CONTAINER
 from shardmw.paths import Path
 from shardmw.placement import is_reserved
 from shardmw.ratelimit.accounting import Accounting
@@ -54,7 +55,6 @@ class ObjectController:
         row_targets: RowTargets,
         marks: WriteMarks,
         accounting: Accounting,
-        logger,
     ) -> None:
         self.app = app
         self.backend = backend
@@ -62,7 +62,6 @@ class ObjectController:
         self.row_targets = row_targets
         self.marks = marks
         self.accounting = accounting
-        self.logger = logger
 
     def __call__(self, req: Request, path: Path) -> Callable:
         """Return the WSGI application that answers a request.
@@ -90,7 +89,7 @@ class ObjectController:
         except BackendError:
             return self.app  # as for a plain container
         except LayoutError as err:
-            return unavailable(req, self.logger, err)
+            return unavailable(req, path, self.backend, err)
         refusal = self.accounting.write(req, path, info, target)
         if refusal or target is None or req.method not in WRITES:
             return refusal or self.app
@@ -102,7 +101,9 @@ class ObjectController:
         self, req: Request, path: Path, target: LogicalContainer
     ) -> Callable:
         """Return the app, called so that Swift sends the row to the shard."""
-        self.logger.increment(f'object.{req.method}')
+        metrics = self.backend.metrics
+        metrics.note(OBJECT_REQUESTS, method=req.method)
+        metrics.note_of(path.account, path.container, WRITES_OF_CONTAINER)
         row_target = self.row_targets.of(req.environ, target, path.name)
 
         def answer(env: dict, start_response: Callable):
@@ -162,7 +163,7 @@ class ObjectController:
                         needs_all=False,
                     )
             except BackendError as err:
-                return unavailable(req, self.logger, err)
+                return unavailable(req, path, self.backend, err)
         return resp
 
 

@@ -54,6 +54,7 @@ from shardmw.layout.moving import (
 from shardmw.layout.roots import RootState, read_root
 from shardmw.layout.row_targets import RowTargets
 from shardmw.lru import LRU
+from shardmw.metrics import ADOPTED, LATE, STRAY
 from shardmw.paths import Path
 from shardmw.placement import (
     BackingName,
@@ -282,7 +283,9 @@ class Adoption:
                 quote_path(path.to_wsgi()),
                 run.moved,
             )
-            self.logger.update_stats('adopted', run.moved)
+            for kind, rows in ((STRAY, run.strays), (LATE, run.late)):
+                if rows:
+                    self.backend.metrics.note(ADOPTED, rows, kind=kind)
         self.backend.forget_info(env, path)
         if root.layout:
             self.marks.mark(env, _target(path, root.answer, root.layout))
@@ -297,7 +300,8 @@ class _Run:
     :ivar left: how many more rows it may read, each that needs a request of
                 its own counting as ASKED_ROW_COST
     :ivar read: how many rows it has read that do not belong where they are
-    :ivar moved: how many rows are at their new place only
+    :ivar strays: how many rows of the root are at their new place only
+    :ivar late: how many rows of backing containers are at their new place only
     :ivar removed: how many rows of deleted objects are gone
     """
 
@@ -321,7 +325,7 @@ class _Run:
             _target(path, root.answer, root.layout) if root.layout else None
         )
         self.left = ROWS_AT_A_TIME
-        self.read = self.moved = self.removed = 0
+        self.read = self.strays = self.late = self.removed = 0
         self._copied = copied
         self._whole = whole
         self._sources: list[Path] = []
@@ -330,6 +334,11 @@ class _Run:
         self._copied_rows: list[tuple[list[dict], int]] = []
         moved_at = int(time.time() * MICROSECONDS)
         self.mover = RowMover(backend, env, path, moved_at)
+
+    @property
+    def moved(self) -> int:
+        """Return how many rows are at their new place only."""
+        return self.strays + self.late
 
     def move_all(self, abandoned: list[Listed]) -> None:
         """Move late rows and strays.
@@ -443,7 +452,10 @@ class _Run:
         try:
             for rows, policy_index in copied:
                 self.mover.remove(rows, policy_index, place_in_source)
-                self.moved += len(rows)
+                if source == self.path:
+                    self.strays += len(rows)
+                else:
+                    self.late += len(rows)
         except BackendError:
             self._copied.pop(source, None)  # to look at these rows again
             raise

@@ -46,6 +46,7 @@ from shardmw.layout.syncing import (
     direct_sync,
     shard_headers,
 )
+from shardmw.metrics import ADOPTED, LATE, RESHARDED_ROWS
 from shardmw.paths import Path
 from shardmw.record import (
     ANNOUNCED,
@@ -392,7 +393,8 @@ class Resharding:
             self._sleep(
                 self.options.settle_seconds / PASSES_TO_SETTLE, target.layout
             )
-            if self._look_through(target, sources):
+            if late := self._look_through(target, sources):
+                self.backend.metrics.note(ADOPTED, late, kind=LATE)
                 quiet_since = time.monotonic()
 
     def _sleep(self, seconds: float, layout: Layout) -> None:
@@ -444,6 +446,7 @@ class Resharding:
 
     def _note_moved(self, rows: int) -> None:
         self.progress.moved += rows
+        self.backend.metrics.note(RESHARDED_ROWS, rows)
         self._note()
 
     def _put_shards(self, target: LogicalContainer) -> None:

@@ -17,6 +17,14 @@ from shardmw.backend.memcached import SharedCache
 from shardmw.backend.requests import Backend
 from shardmw.config import RateLimits
 from shardmw.lru import LRU
+from shardmw.metrics import (
+    DELAYED,
+    DELAYED_OF_CONTAINER,
+    LISTING_KIND,
+    REFUSED,
+    REFUSED_OF_CONTAINER,
+    WRITE_KIND,
+)
 from shardmw.paths import Path
 from shardmw.ratelimit.gcra import MICROSECONDS, Limit
 from shardmw.ratelimit.slots import SlotAllocator
@@ -24,8 +32,6 @@ from shardmw.ratelimit.worker_state import MaxWaitExceededError
 
 WRITES_KEY = 'shardmw/ratelimit/{account}/{container}'
 LISTINGS_KEY = 'shardmw/ratelimit_listing/{account}/{container}'
-
-MILLISECONDS = 1000
 
 #: In an account's sysmeta, as for Swift's ratelimit filter.
 ACCOUNT_FLAG = 'global-write-ratelimit'
@@ -52,7 +58,7 @@ class RateLimiter:
         self.backend = backend
         self.limits = limits
         self.logger = logger
-        self._slots = SlotAllocator(logger)
+        self._slots = SlotAllocator(logger, backend.metrics)
         self._growth = GrowthEstimate(limits.workers, limits.size_seconds)
         # The flags of accounts, each with the time when it expires.
         self._flags = LRU(FLAG_COUNT)
@@ -141,9 +147,9 @@ class RateLimiter:
             if not can_refuse:
                 self._slots.add_backlog(key, 1)
                 return None
-            return self._refuse(req, err, limit)
+            return self._refuse(req, path, err, limit)
         if wait > 0:
-            self._sleep(req, wait / MICROSECONDS)
+            self._sleep(req, path, wait / MICROSECONDS)
         return None
 
     def _limit(self, rate: float) -> Limit:
@@ -168,9 +174,13 @@ class RateLimiter:
         return flag
 
     def _refuse(
-        self, req: Request, err: MaxWaitExceededError, limit: Limit
+        self, req: Request, path: Path, err: MaxWaitExceededError, limit: Limit
     ) -> Response:
-        self.logger.increment('ratelimit.refused')
+        metrics, kind = self.backend.metrics, _kind(path)
+        metrics.note(REFUSED, kind=kind)
+        metrics.note_of(
+            path.account, path.container, REFUSED_OF_CONTAINER, kind=kind
+        )
         self.logger.error(
             'shardmw: 498 for %s %s: would wait %s, max_sleep_time_seconds '
             'is %s',
@@ -187,8 +197,16 @@ class RateLimiter:
             request=req,
         )
 
-    def _sleep(self, req: Request, wait: float) -> None:
-        self.logger.timing('ratelimit.sleep', wait * MILLISECONDS)
+    def _sleep(self, req: Request, path: Path, wait: float) -> None:
+        metrics, kind = self.backend.metrics, _kind(path)
+        metrics.note(DELAYED, wait, kind=kind)
+        metrics.note_of(
+            path.account,
+            path.container,
+            DELAYED_OF_CONTAINER,
+            wait,
+            kind=kind,
+        )
         longest_unlogged = self.limits.log_sleep_time_seconds
         if longest_unlogged and wait > longest_unlogged:
             self.logger.warning(
@@ -198,6 +216,14 @@ class RateLimiter:
                 wait,
             )
         sleep(wait)
+
+
+def _kind(path: Path) -> str:
+    """Return the kind of a request, for metrics.
+
+    :param path: its path: that of an object for a write
+    """
+    return WRITE_KIND if path.name else LISTING_KIND
 
 
 def write_key(account: str, container: str) -> str:

@@ -16,6 +16,14 @@ import time
 from shardmw.backend.concurrency import Event, sleep, spawn
 from shardmw.backend.memcached import SharedCache
 from shardmw.lru import LRU
+from shardmw.metrics import (
+    ALONE,
+    BOOKINGS,
+    FALLBACK,
+    PERMITS,
+    SILENT,
+    Metrics,
+)
 from shardmw.ratelimit.clock import SharedClock
 from shardmw.ratelimit.gcra import (
     Counter,
@@ -63,12 +71,18 @@ class SlotAllocator:
     """Allocates a slot to every write.
 
     :param logger: the filter's logger
+    :param metrics: what sends the metrics
     """
 
-    def __init__(self, logger, clock: SharedClock | None = None) -> None:
-        self.logger = logger
+    def __init__(
+        self,
+        logger,
+        metrics: Metrics = SILENT,
+        clock: SharedClock | None = None,
+    ) -> None:
+        self.metrics = metrics
         self.clock = clock or SharedClock()
-        self._memcached = _MemcachedStatus(logger)
+        self._memcached = _MemcachedStatus(logger, metrics)
         self._states = LRU(STATE_COUNT)
 
     def reserve(self, shared: SharedCache, key: str, limit: Limit) -> int:
@@ -117,7 +131,7 @@ class SlotAllocator:
             if slot is not None:
                 return slot
         slot = state.take_fallback_slot(self.clock.now(), limit)
-        self.logger.increment('ratelimit.alone')
+        self.metrics.note(ALONE)
         return slot
 
     def _serve_waiters(
@@ -175,8 +189,8 @@ class SlotAllocator:
         state.backlog -= backlog
         state.clear_fallback(fallback_end)
         state.known_end = start + duration
-        self.logger.increment('ratelimit.bookings')
-        self.logger.update_stats('ratelimit.permits', count)
+        self.metrics.note(BOOKINGS)
+        self.metrics.note(PERMITS, count)
         return range(start + used, state.known_end, limit.interval)
 
     def _reserve_duration(
@@ -262,10 +276,12 @@ class _MemcachedStatus:
     """Tracks whether memcached answers and logs each change once.
 
     :param logger: the filter's logger
+    :param metrics: what sends the metrics
     """
 
-    def __init__(self, logger) -> None:
+    def __init__(self, logger, metrics: Metrics) -> None:
         self.logger = logger
+        self.metrics = metrics
         self._is_available = True
         self._is_probing = False
         self._probe_at = 0.0
@@ -301,7 +317,7 @@ class _MemcachedStatus:
         else:
             self._double_probe_seconds()
         self._probe_at = now + self._probe_seconds
-        self.logger.increment('ratelimit.fallback')
+        self.metrics.note(FALLBACK)
         self.logger.warning(
             'shardmw: memcached does not answer: this worker limits each '
             'container to its own share of the rate'

@@ -111,16 +111,19 @@ class Reader:
         text = block.text
         for name, value in self._replaced.items():
             text = text.replace(name, value)
-        ran = subprocess.run(
-            [*SHELLS[block.language], text],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            cwd=self._folder,
-            env=self._environment,
-            text=True,
-            timeout=PATIENCE_SECONDS,
-        )
+        try:
+            ran = subprocess.run(
+                [*SHELLS[block.language], text],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd=self._folder,
+                env=self._environment,
+                text=True,
+                timeout=PATIENCE_SECONDS,
+            )
+        except subprocess.TimeoutExpired as err:
+            return f'{err}: {err.output}'
         if ran.returncode == 0:
             return ''
         return f'exit code {ran.returncode}: {ran.stdout}'

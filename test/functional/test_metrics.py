@@ -3,6 +3,7 @@
 
 import socket
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
@@ -24,14 +25,23 @@ class Statsd:
     def counts(self) -> Counter:
         """What came in of the filter's counters since the last call."""
         sums = Counter()
+        for name, value in self._values():
+            sums[name] += value
+        return sums
+
+    def last(self) -> dict[str, float]:
+        """The last values that came in since the last call."""
+        return dict(self._values())
+
+    def _values(self) -> Iterator[tuple[str, float]]:
         while True:
             try:
                 line = self._socket.recv(4096).decode()
             except TimeoutError:
-                return sums
+                return
             name, _, value = line.partition(':')
             if name.startswith(PREFIX):
-                sums[name[len(PREFIX) :]] += float(value.split('|')[0])
+                yield name[len(PREFIX) :], float(value.split('|')[0])
 
     def close(self) -> None:
         self._socket.close()
@@ -69,6 +79,15 @@ def test_writes_of_objects_are_counted_by_method(counted, client, sharded):
     assert counts['object.PUT'] == 1
     assert counts['object.POST'] == 2
     assert counts['object.DELETE'] == 1
+
+
+def test_busy_containers_have_metrics_of_their_own(counted, client, sharded):
+    client.put(sharded, 'o', b'x')
+    client.listing(sharded)
+    of_container = f'{client.account}.{sharded}'
+    counts = counted.counts()
+    assert counts[f'top.writes.{of_container}'] == 1
+    assert counts[f'top.listing.{of_container}'] > 0
 
 
 def test_reads_of_objects_are_not_counted(counted, client, sharded):

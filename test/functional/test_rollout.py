@@ -128,12 +128,9 @@ class Rollout:
         self.before = self.contents()
         self._install()
         self.operator.add_filter()
-        # Changes of layout wait most of the time.
-        with ThreadPoolExecutor() as pool:
-            read = pool.submit(self._read)
-            self._convert()
-            self._use()
-            read.result()
+        self._convert()
+        self._use()
+        self._read()
         self._uninstall()
         self.after = self.contents()
 

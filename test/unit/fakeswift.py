@@ -45,6 +45,7 @@ from swift.container.server import ContainerController
 from swift.proxy.server import Application
 
 from shardmw.config import parse_options
+from shardmw.metrics import COUNTER, Metrics
 from shardmw.middleware import ShardMiddleware
 from shardmw.placement import hidden_account
 
@@ -57,6 +58,9 @@ SHARED_MEMORY = '/dev/shm'
 #: The storage policies by index. The last one takes no new containers.
 POLICY_NAMES = ('gold', 'silver', 'retired')
 RETIRED = 2
+
+#: How many containers have metrics of their own.
+CONTAINERS = 2
 
 OBJECT_STATUSES = {'PUT': 201, 'POST': 202, 'DELETE': 204}
 
@@ -89,29 +93,27 @@ class Call(NamedTuple):
 
 
 class Logger:
-    """The filter's logger.
+    """The filter's logger, and what gets its metrics.
 
     :ivar lines: the warnings and errors
-    :ivar counts: the metrics
+    :ivar counts: the metrics by dotted name: the sum of a counter, otherwise
+                  how many times one was sent
+    :ivar metrics: sends metrics to this
     """
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.counts: Counter[str] = Counter()
+        self.metrics = Metrics(self._note, CONTAINERS, self)
 
     def warning(self, message, *args):
         self.lines.append(message % args)
 
     error = exception = warning
 
-    def increment(self, metric):
-        self.counts[metric] += 1
-
-    def update_stats(self, metric, amount):
-        self.counts[metric] += amount
-
-    def timing(self, metric, _milliseconds):
-        self.counts[metric] += 1
+    def _note(self, metric, value, labels):
+        name = metric.dotted.format(**labels)
+        self.counts[name] += value if metric.kind == COUNTER else 1
 
 
 class Memcached:
@@ -647,7 +649,8 @@ def filtered(swift: FakeSwift, **conf: str) -> ShardMiddleware:
 
     :param conf: options of the filter
     """
-    return ShardMiddleware(swift, parse_options(conf), Logger())
+    logger = Logger()
+    return ShardMiddleware(swift, parse_options(conf), logger, logger.metrics)
 
 
 def loaded(swift: FakeSwift, filters: list[str], **conf: str) -> Callable:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from shardmw.admin.advice import (
     HEADROOM,
+    Fullest,
     Listed,
     advised_shards,
     findings_among,
@@ -101,3 +102,40 @@ def test_the_skew_is_1_if_all_shards_are_alike_and_more_otherwise(counts):
     assert found + 1e-9 >= 1
     assert found <= len(counts) + 1e-9
     assert (found == 1) == (len(set(counts)) == 1) or not any(counts)
+
+
+@given(st.lists(rows, max_size=20), st.integers(0, 5))
+def test_the_fullest_containers_are_kept_and_all_are_passed_on(found, count):
+    containers = [
+        Listed('a', f'c{i}', 0, fullest, 0, fullest)
+        for i, fullest in enumerate(found)
+    ]
+    fullest = Fullest(count)
+    assert list(fullest.among(containers)) == containers
+    kept = [each.fullest for each in fullest.containers]
+    assert kept == sorted(found, reverse=True)[:count]
+
+
+@pytest.mark.parametrize(
+    'state', [{'problem': 'no answer'}, {'phase': 'moving'}]
+)
+def test_a_container_whose_rows_are_unknown_is_not_among_the_fullest(state):
+    fullest = Fullest(2)
+    list(fullest.among([Listed('a', 'c', 0, 9, 0, 9, **state)]))
+    assert fullest.containers == []
+
+
+@pytest.mark.parametrize(
+    ('shards', 'objects', 'full', 'expected'),
+    [
+        (0, 9, 9, 1),
+        (4, 0, 0, 1),
+        (4, 400, 100, 1),
+        (4, 400, 300, 3),
+        (4, 400, 50, 1),
+    ],
+)
+def test_the_skew_is_that_of_the_fullest_shard(
+    shards, objects, full, expected
+):
+    assert listed(shards, objects, full).skew == expected

@@ -10,8 +10,14 @@ from shardmw.backend.answers import (
     unavailable,
 )
 from shardmw.backend.containers import BackendError
+from shardmw.backend.requests import Backend
+from shardmw.backend.turns import NoTurn
+from shardmw.paths import Path
 from shardmw.record import LayoutError
 from test.unit.fakeswift import Logger
+
+REQUEST = Request.blank('/v1/a/%E2%98%83')
+CONTAINER = Path('v1', 'a', '☃')
 
 
 def answer(status: int, shard: int | None = None, **headers: str) -> Answer:
@@ -84,7 +90,34 @@ def test_answers_that_are_all_successes_are_no_error():
 )
 def test_the_log_says_why_a_request_got_a_503(reason, line):
     logger = Logger()
-    resp = unavailable(Request.blank('/v1/a/%E2%98%83'), logger, reason)
+    backend = Backend(None, logger, 1)
+    resp = unavailable(REQUEST, CONTAINER, backend, reason)
     assert resp.status_int == 503
     assert logger.lines == [line]
-    assert logger.counts == {'unavailable': 1}
+
+
+@pytest.mark.parametrize(
+    ('reason', 'cause'),
+    [
+        (BackendError(None, 500), 'other'),
+        (BackendError(3, 503), 'shard'),
+        (LayoutError('version 3'), 'record'),
+        (NoTurn('a', 30), 'turn'),
+    ],
+)
+def test_a_503_is_counted_by_its_cause(reason, cause):
+    logger = Logger()
+    backend = Backend(None, logger, 1, metrics=logger.metrics)
+    unavailable(REQUEST, CONTAINER, backend, reason)
+    assert logger.counts == {
+        f'unavailable.{cause}': 1,
+        f'top.unavailable.a.%E2%98%83.{cause}': 1,
+    }
+
+
+def test_a_503_for_an_account_names_no_container():
+    logger = Logger()
+    backend = Backend(None, logger, 1, metrics=logger.metrics)
+    reason = BackendError(None, 503)
+    unavailable(REQUEST, Path('v1', 'a'), backend, reason)
+    assert logger.counts == {'unavailable.other': 1}

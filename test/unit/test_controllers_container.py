@@ -157,6 +157,8 @@ class TestListing:
         counts = filter_app._logger.counts
         assert counts['container.GET'] == 1
         assert counts['fanout.requests'] == 1 + SHARDS
+        assert counts['fanout.time'] == 1
+        assert counts['top.listing.AUTH_test.c'] == 1
 
     def test_may_take_the_bypass_of_other_filters(self, swift, filter_app):
         bypass = Bypass(CONTAINER)
@@ -482,7 +484,9 @@ class TestShardThatFails:
         send()
         (line,) = filter_app._logger.lines
         assert line.endswith('/v1/AUTH_test/c: backing: shard 2 answered 503')
-        assert filter_app._logger.counts['unavailable'] == 1
+        counts = filter_app._logger.counts
+        assert counts['unavailable.shard'] == 1
+        assert counts['top.unavailable.AUTH_test.c.shard'] == 1
 
     def test_as_it_is_missing_is_a_503(self, swift, send):
         for name in NAMES:

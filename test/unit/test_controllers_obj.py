@@ -496,6 +496,7 @@ def test_writes_are_counted_by_method(swift, filter_app):
         swift.send(filter_app, method, OBJECT)
     counts = filter_app._logger.counts
     assert [counts[f'object.{method}'] for method in WRITES] == [1, 1, 1]
+    assert counts['top.writes.AUTH_test.c'] == 3
 
 
 def test_a_later_write_needs_no_request_of_its_own(swift, filter_app):

@@ -68,7 +68,9 @@ class Proxy:
     def __init__(self, swift: FakeSwift, app=None) -> None:
         self.swift = swift
         self.logger = Logger()
-        self.backend = Backend(app or swift, self.logger, 4)
+        self.backend = Backend(
+            app or swift, self.logger, 4, metrics=self.logger.metrics
+        )
         self.adoption = Adoption(
             self.backend,
             Layouts(self.backend),
@@ -187,6 +189,7 @@ class TestLateRows:
         put_root(swift)
         assert proxy.look() is True
         assert listed(swift) == late
+        assert proxy.logger.counts == {'adopted.late': len(late)}
 
     def test_leave_no_backing_container_behind(self, swift, proxy, late):
         put_root(swift)
@@ -836,7 +839,7 @@ class TestRun:
         upload(swift, 'b', None)
         swift.update_accounts()
         proxy.look()
-        assert proxy.logger.counts['adopted'] == 2
+        assert proxy.logger.counts['adopted.stray'] == 2
         (line,) = proxy.logger.lines
         assert '/v1/AUTH_test/c: 2 rows' in line
 

@@ -282,6 +282,30 @@ def test_the_backing_containers_that_are_not_needed_are_deleted(swift):
         assert not any(swift.exists(HIDDEN, each) for each in shards)
 
 
+def test_rows_that_move_are_counted_and_late_ones_apart(swift, monkeypatch):
+    fill(swift)
+    logger, late = Logger(), [f'{ROOT}/late']
+    options = MoveOptions(cache_seconds=0, settle_seconds=3600)
+    resharder = Resharding(
+        Backend(swift, logger, 4, metrics=logger.metrics),
+        environ(),
+        PATH,
+        options,
+    )
+
+    def settle(*_) -> None:
+        if late:
+            swift.put_row(late.pop())
+        else:
+            resharder.options = OPTIONS
+
+    monkeypatch.setattr(resharder, '_sleep', settle)
+    resharder.begin(4)
+    resharder.run()
+    assert logger.counts['adopted.late'] == 1
+    assert logger.counts['reshard.rows'] == len(NAMES) + 1
+
+
 def test_the_register_lists_what_changes(swift):
     fill(swift)
     resharder = change(swift)

@@ -18,6 +18,7 @@ from shardmw.placement import object_key, shard_key, shard_of
 
 PROJECT = Path(__file__).parents[2]
 ETC = PROJECT / 'etc'
+SAMPLES = [*ETC.glob('*.conf-sample')]
 SAMPLE = ETC / 'proxy-server.conf-sample'
 DESIGN = PROJECT / 'doc' / 'design.md'
 SECTION = 'filter:shardmw'
@@ -72,14 +73,14 @@ def test_the_sample_has_the_defaults():
     assert parse_options(documented) == parse_options({})
 
 
-@pytest.mark.parametrize('path', [*ETC.iterdir()], ids=lambda path: path.name)
+@pytest.mark.parametrize('path', SAMPLES, ids=lambda path: path.name)
 def test_samples_set_no_options_of_the_filter(path):
     parser = configparser.ConfigParser(default_section=None)
     parser.read(path)
     assert dict(parser[SECTION]) == {'use': 'egg:shardmw#shardmw'}
 
 
-@pytest.mark.parametrize('path', [*ETC.iterdir()], ids=lambda path: path.name)
+@pytest.mark.parametrize('path', SAMPLES, ids=lambda path: path.name)
 def test_samples_have_a_pipeline_that_the_filter_accepts(path):
     middleware.filter_factory({'__file__': str(path)})
 

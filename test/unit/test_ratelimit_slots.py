@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardmw.backend.concurrency import sleep, spawn
+from shardmw.metrics import ALONE, FALLBACK, Metric
 from shardmw.ratelimit import slots
 from shardmw.ratelimit.clock import CLOCK_KEY, SharedClock
 from shardmw.ratelimit.gcra import LEASE_DURATION, Counter, Limit, reservation
@@ -69,11 +70,8 @@ class Logger(logging.LoggerAdapter):
         self.counts = {}
         self.lines = []
 
-    def update_stats(self, name: str, count: int) -> None:
-        self.counts[name] = self.counts.get(name, 0) + count
-
-    def increment(self, name: str) -> None:
-        self.update_stats(name, 1)
+    def note(self, metric: Metric, count: int = 1) -> None:
+        self.counts[metric] = self.counts.get(metric, 0) + count
 
     def warning(self, line: str, *args) -> None:
         self.lines.append(line % args)
@@ -92,7 +90,7 @@ class Cluster:
 
     def _worker(self, skew: int) -> SlotAllocator:
         clock = SharedClock(lambda: self.now + skew, lambda: self.now / SECOND)
-        return SlotAllocator(self.logger, clock)
+        return SlotAllocator(self.logger, self.logger, clock)
 
     @property
     def counter(self) -> Counter:
@@ -383,7 +381,7 @@ def test_an_elected_worker_that_dies_delays_no_write():
     cluster = Cluster(limit_of(10))
     cluster.memcached.values[f'{KEY}/reset/0'] = 1
     assert cluster.write(0) == START
-    assert cluster.logger.counts['ratelimit.alone'] == 1
+    assert cluster.logger.counts[ALONE] == 1
 
 
 def test_the_backlog_delays_the_next_write():
@@ -401,7 +399,7 @@ class TestOutage:
         cluster.write_at_once([0] * 5)
         cluster.write_at_once([0] * 5)
         assert len(cluster.logger.lines) == 1
-        assert cluster.logger.counts['ratelimit.fallback'] == 1
+        assert cluster.logger.counts[FALLBACK] == 1
 
     def test_fallback_slots_are_reserved_afterwards(self):
         limit = limit_of(1, burst=0)

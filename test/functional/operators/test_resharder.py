@@ -24,6 +24,7 @@ from test.functional.operating import (
     shards_of,
     wait_until,
 )
+from test.functional.test_metrics import Statsd
 
 #: More rows than this in one database are too many, for a test.
 ROWS_PER_SHARD = 5
@@ -159,6 +160,30 @@ def owner(cluster, client) -> Client:
     fill(client, 'large', 11)
     cluster.daemon('container-updater')
     return client
+
+
+class TestMetrics:
+    def test_tell_of_rows_and_of_the_change(self, owner, admin, resharder):
+        statsd = Statsd()
+        admin.detach(owner, 'less-wide', 2)
+        resharder.once(
+            log_statsd_host='127.0.0.1',
+            log_statsd_port=statsd.port,
+            metric_containers=1000,
+            rows_per_shard=ROWS_PER_SHARD,
+        )
+        counts = statsd.last()
+        statsd.close()
+        of = f'{owner.account}.{{}}'.format
+        assert counts['rows_per_shard'] == ROWS_PER_SHARD
+        assert counts[f'top.rows.{of("large")}'] == 11
+        assert counts[f'top.shards.{of("large")}'] == 0
+        assert counts[f'top.skew.{of("large")}'] == 1
+        assert counts[f'top.shards.{of("wide")}'] == 8
+        assert 8 / 3 <= counts[f'top.skew.{of("wide")}'] + 0.001 <= 8.001
+        assert counts[f'reshard.waiting.{of("less-wide")}'] == 0
+        moved = counts[f'reshard.moved.{of("less-wide")}']
+        assert moved == counts[f'reshard.to_move.{of("less-wide")}'] == 3
 
 
 class TestAutoShrink:

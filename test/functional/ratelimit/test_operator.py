@@ -465,7 +465,7 @@ class TestMetrics:
         seen = counts()
         assert seen['ratelimit.permits'] == 3
         assert seen['ratelimit.bookings'] == 3
-        assert seen['ratelimit.refused'] == 0
+        assert seen['ratelimit.refused.write'] == 0
         assert seen['ratelimit.alone'] == 0
 
     def test_refusal_is_counted(self, client, operator, container, counts):
@@ -474,7 +474,7 @@ class TestMetrics:
             client.put(container, FIRST)
         seen = counts()
         assert seen['ratelimit.permits'] == 1
-        assert seen['ratelimit.refused'] == 2
+        assert seen['ratelimit.refused.write'] == 2
 
     def test_wait_is_measured(
         self, client, other_proxy, operator, container, counts
@@ -484,7 +484,7 @@ class TestMetrics:
         with ThreadPoolExecutor(2) as pool:
             for proxy in (client, other_proxy):
                 pool.submit(proxy.put, container, FIRST)
-        assert 0 < counts()['ratelimit.sleep'] <= 400
+        assert 0 < counts()['ratelimit.sleep.write'] <= 400
 
     def test_container_without_a_limit_counts_nothing(
         self, client, container, counts

@@ -151,7 +151,7 @@ class TestAway:
             client.put(container, FIRST)
         seen = statsd.counts()
         assert seen['ratelimit.alone'] == 1
-        assert seen['ratelimit.refused'] == 2
+        assert seen['ratelimit.refused.write'] == 2
         assert seen['ratelimit.permits'] == 0
 
     def test_is_logged_once(self, outages):
