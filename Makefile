@@ -94,6 +94,5 @@ memcached:
 
 $(INSTALLED): setup.cfg tools/make-venv
 	@tools/make-venv $(VENV) $(PYTHON)
-	@echo "Installing what is needed into $(VENV)"
-	@python -m pip install --quiet --editable '.[$(EXTRAS)]' </dev/null
+	@tools/install-into $(VENV) '.[$(EXTRAS)]'
 	@echo '$(CURDIR)' >$@

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands, in a Python that may have no more than the filter needs."""
+"""The entry points of the commands.
+
+The filter needs fewer packages than the commands do, so a command may be
+installed without the packages that it needs.
+"""
 
 import sys
 from collections.abc import Collection
 from importlib import import_module
 
-# What the extras bring that commands import.
+# The packages of the extras that the commands import.
 _ADMIN = frozenset({'click'})
 _TOOLS = frozenset({'click', 'matplotlib', 'rich'})
 
@@ -30,12 +34,23 @@ def saio() -> None:
     _run('shardmw.saio.cli', 'shardmw-saio', _TOOLS, 'tools')
 
 
+def completion_help(name: str) -> str:
+    """Return how to have a shell complete the arguments of a command."""
+    variable = f'_{name.upper().replace("-", "_")}_COMPLETE'
+    return (
+        # After \\b, click keeps the lines as they are.
+        '\b\nCompletion in bash; for zsh, write zsh_source:\n'
+        f'  eval "$({variable}=bash_source {name})"'
+    )
+
+
 def _run(
     module: str, name: str, packages: Collection[str], extra: str
 ) -> None:
-    """Run a command; what it lacks, then or later, is told in a line.
+    """Run a command, or exit with a line that names the missing package.
 
-    :param packages: what it may lack, which an extra of the package brings
+    :param packages: the packages that may be missing
+    :param extra: the extra of this package that installs them
     """
     try:
         import_module(module).main(prog_name=name)

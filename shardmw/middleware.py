@@ -32,7 +32,13 @@ shard (:mod:`shardmw.listing.unordered`): each page reads one or two shards, or
 as many as it takes to fill it, and the last name of a page is the next one's
 marker, as usual. ``delimiter``, ``path`` and ``reverse`` need an order, so
 they are refused with 400. A list of versions (``?versions``) keeps its order.
-The figures in the headers may be ``stats_cache_seconds`` old.
+The figures in the headers may be ``stats_cache_seconds`` old. The owner of a
+container can make this the default of its listings, for clients of S3 above
+all: ``X-Container-Unordered-Listings``
+(:mod:`shardmw.listing.container_order`).
+
+``GET /info`` has ``shardmw`` with what a client may ask for: the default and
+the largest shard count and depth, ``unordered_listings``, and the rates.
 
 What an operator sets
 ---------------------
@@ -327,6 +333,7 @@ def filter_factory(global_conf: dict, **local_conf: str) -> Callable:
         max_depth=DEPTH_LIMIT,
         max_shards=options.max_shards,
         client_max_shards=options.client_max_shards,
+        unordered_listings=True,
         max_sleep_time_seconds=limits.max_sleep_time_seconds,
         container_ratelimits=limits.writes.by_size,
         container_listing_ratelimits=limits.listings.by_size,

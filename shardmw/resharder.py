@@ -17,6 +17,7 @@ import fnmatch
 import sys
 import time
 from collections.abc import Collection, Iterable, Iterator
+from optparse import OptionParser
 from pathlib import Path as FilePath
 
 from swift.common.daemon import Daemon, run_daemon
@@ -65,6 +66,14 @@ from shardmw.placement import can_be_sharded, versions_owner
 from shardmw.record import MOVING, Layout, LayoutError, time_of_id
 
 SECTION = 'shardmw-resharder'
+
+DESCRIPTION = (
+    'Change the layouts of sharded containers in the background: continue '
+    'changes that were interrupted or announced with "shardmw-admin reshard '
+    '--detach", and, if auto_reshard is set, give more shards to containers '
+    'that have become too large. CONFIG is a file like '
+    'shardmw-resharder.conf-sample, such as /etc/swift/shardmw-resharder.conf.'
+)
 
 OPTION_NAMES = (
     'accounts',
@@ -506,7 +515,8 @@ def _flag(conf: dict, name: str) -> bool:
 
 def main() -> None:
     """``shardmw-resharder CONF``."""
-    conf_file, options = parse_options(once=True)
+    parser = OptionParser('%prog CONFIG [options]', description=DESCRIPTION)
+    conf_file, options = parse_options(parser, once=True)
     try:
         run_daemon(Resharder, conf_file, SECTION, **options)
     except (AdminError, ConfigError) as err:

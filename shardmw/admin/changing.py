@@ -29,41 +29,46 @@ def _move_options(command: Callable) -> Callable:
         click.option(
             '--detach',
             is_flag=True,
-            help='Announce only, and leave the rest to shardmw-resharder.',
+            help='Only announce the change: shardmw-resharder makes it in '
+            'the background.',
         ),
         click.option(
             '--info-cache-seconds',
             type=click.FloatRange(min=0),
-            help='How long proxies may cache container info. Default: '
-            'recheck_container_existence of the configuration.',
+            help='How long proxies cache container info. Default: the larger '
+            'one of recheck_container_existence and '
+            'recheck_account_existence in the configuration.',
         ),
         click.option(
             '--settle-seconds',
             type=click.FloatRange(min=0),
             default=86400,
             show_default=True,
-            help='How long the old place must stay empty before the change '
-            'is over.',
+            help='How long the places that rows are moved from must stay '
+            'empty before the change ends.',
         ),
         click.option(
             '--rows-per-second',
             type=click.IntRange(min=0),
             default=0,
-            help='The most rows to move a second; 0 for no limit.',
+            show_default=True,
+            help='The most rows to move per second. 0: no limit.',
         ),
         click.option(
             '--sync-seconds',
             type=click.FloatRange(min=0),
             default=360,
             show_default=True,
-            help='How long it takes until container-sync has passed by a '
-            'container: its interval and its container_time.',
+            help='How long container-sync may take to visit a container: the '
+            'sum of its options interval and container_time. Only used for '
+            'containers that sync.',
         ),
         click.option(
             '--ask-for-objects',
             is_flag=True,
-            help='Ask for the object of each row before it moves: slow, for '
-            'clusters in which deletions may wait on object servers.',
+            help='Check that the object of each row exists before the row is '
+            'moved. This is slow, and only needed if object servers may hold '
+            'deletions that they have not reported yet.',
         ),
         AS_JSON,
     ):
@@ -78,10 +83,12 @@ def _move_options(command: Callable) -> Callable:
     '--depth',
     metavar='K',
     type=click.IntRange(0, DEPTH_LIMIT),
-    help='Shard by the first K components of a name, 0: by the whole name. '
-    'Default: the depth that it has.',
+    help='Shard by the first K directories of a name; 0: by the whole name. '
+    'Default: the present depth.',
 )
-@click.option('--dry-run', is_flag=True, help='Only print what would be done.')
+@click.option(
+    '--dry-run', is_flag=True, help='Print what would be done, and exit.'
+)
 @_move_options
 @click.pass_context
 def reshard(
@@ -92,12 +99,14 @@ def reshard(
     dry_run: bool,
     **options,
 ) -> None:
-    """Give A/C N shards, or make it a plain container with N = 0.
+    """Change the number of shards of A/C to N. N = 0 makes it plain.
 
-    Clients go on reading and writing meanwhile. The container of old versions
-    changes with it. The command may be killed: repeated, it goes on where it
-    was. The progress is printed on stderr, with --json as a JSON object a
-    line.
+    Clients can read and write during the change. The container with the old
+    versions of its objects is changed, too. If the command is interrupted,
+    run it again: it continues.
+
+    The progress is printed on stderr: as text, or with --json as one JSON
+    object per line.
     """
     if depth and not shards:
         raise click.UsageError('A plain container has no depth: --depth.')
@@ -129,7 +138,7 @@ def reshard(
 def cancel(
     context: click.Context, container: tuple[str, str], **options
 ) -> None:
-    """Turn the change of A/C around, at any point, and move the rows back."""
+    """Cancel the change of A/C that is under way, and move its rows back."""
     changes, reporter = _changes(context, options)
     with _naming(container):
         paths = changes.cancel(*container)
@@ -140,7 +149,7 @@ def cancel(
 @AS_JSON
 @click.pass_context
 def status(context: click.Context, as_json: bool) -> None:
-    """List the changes that are under way, and those of the last week."""
+    """List the changes that are under way or ended within the last week."""
     changes, _ = _changes(context, {})
     states = list(changes.under_way())
     if as_json:

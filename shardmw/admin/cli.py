@@ -30,6 +30,7 @@ from shardmw.admin.printing import (
     print_table,
     printable,
 )
+from shardmw.commands import completion_help
 
 SWIFT_DIR = '/etc/swift'
 CONF_NAME = 'internal-client.conf'
@@ -54,28 +55,31 @@ class _Commands(click.Group):
             raise click.ClickException(text) from err
 
 
-@click.group(cls=_Commands)
+@click.group(cls=_Commands, epilog=completion_help('shardmw-admin'))
 @click.option(
     '--swift-dir',
     type=click.Path(path_type=Path, file_okay=False),
     default=SWIFT_DIR,
     show_default=True,
-    help=f'The folder of swift.conf, the rings and {CONF_NAME}.',
+    help=f'The folder with swift.conf, the rings and {CONF_NAME}.',
 )
 @click.option(
     '--conf',
     type=click.Path(path_type=Path, dir_okay=False),
-    help=f'Another file than {CONF_NAME} there.',
+    help=f'The configuration to use instead of {CONF_NAME} in that folder.',
 )
 @click.pass_context
 def main(context: click.Context, swift_dir: Path, conf: Path | None) -> None:
-    """Look into the sharded containers of a Swift cluster, and change them.
+    """Inspect, check and change the sharded containers of a Swift cluster.
 
-    Runs on any machine that has the rings and an internal-client.conf with
-    shardmw. A name is ACCOUNT/CONTAINER, quoted as in a URL or not.
+    The command runs on any machine that can reach the storage nodes and has
+    swift.conf, the rings, and an internal-client.conf with the filter shardmw.
 
-    Exit codes: 0 for success, 1 if something was found or has failed, 2 for
-    wrong usage.
+    A/C is a container, such as AUTH_ci/logs, and A/C/O an object in it.
+    Account names have their reseller prefix. Names may be quoted as in a URL.
+
+    Exit codes: 0 for success; 1 if a problem was found or the command failed;
+    2 for wrong usage.
     """
     context.obj = lambda: _open(swift_dir, conf)
 
@@ -89,8 +93,8 @@ def list_(
 ) -> None:
     """List the sharded containers of ACCOUNT, or of all accounts.
 
-    The figures are those that container-updater has reported. Exits with 1 if
-    the layout of a container cannot be read.
+    The counts are those of the last report of container-updater. The exit
+    code is 1 if the layout of a container cannot be read.
     """
     survey = _survey(context.obj)
     listed = [
@@ -137,10 +141,19 @@ def list_(
 def stat(
     context: click.Context, container: tuple[str, str], as_json: bool
 ) -> None:
-    """Show the layout of A/C, and what each shard holds and where.
+    """Show the layout of A/C, and the rows and servers of each shard.
 
-    The figures are those of the databases now. Exits with 1 if a shard does
-    not answer.
+    The counts are read from the databases now. Strays are rows that are in
+    the root of a sharded container instead of in a shard.
+
+    The databases are listed last, with their paths below the folder of the
+    device. On a storage node, pass the path of a shard to tools that read one
+    database. The database of the root has no rows of its objects:
+
+    \b
+        swift-container-info /srv/node/DEVICE/DATABASE
+
+    The exit code is 1 if a shard does not answer.
     """
     state = _survey(context.obj).state(*container)
     if as_json:
@@ -157,6 +170,7 @@ def stat(
             ('fullest shard by mean', f'{state.skew:.2f}'),
             ('partition of the root', state.partition),
             ('servers of the root', ' '.join(state.nodes)),
+            ('database of the root', state.database),
         )
     if state.shards and not as_json:
         click.echo()
@@ -173,6 +187,14 @@ def stat(
                 for each in state.shards
             ],
         )
+        click.echo()
+        print_table(
+            ('backing container', 'database'),
+            [
+                (printable(each.container), each.database)
+                for each in state.shards
+            ],
+        )
     context.exit(0 if state.is_whole else FOUND)
 
 
@@ -183,9 +205,9 @@ def stat(
 def locate(
     context: click.Context, name: tuple[str, str, str], as_json: bool
 ) -> None:
-    """Show where the object A/C/O and its row should be, and if they are.
+    """Show which servers should have object A/C/O and its row, and which do.
 
-    Exits with 1 if no server has the object, or none has its row.
+    The exit code is 1 if no server has the object, or no server has the row.
     """
     found = _survey(context.obj).locate(*name)
     if as_json:
@@ -217,7 +239,7 @@ def locate(
     type=click.IntRange(min=1),
     default=ROWS_PER_SHARD,
     show_default=True,
-    help='The rows that one database should have at most.',
+    help='The most rows that one database should have.',
 )
 @AS_JSON
 @click.pass_context
@@ -227,14 +249,18 @@ def check(
     rows_per_shard: int,
     as_json: bool,
 ) -> None:
-    """List the containers that have too many rows in one database, or nearly.
+    """List the containers whose largest database is too large, or nearly.
 
-    Those of ACCOUNT, or of all accounts that have had a sharded container,
-    plain and sharded ones, from 80 % of --rows-per-shard on, with the shard
-    count that would leave room for as many objects again. Where the depth of a
-    container puts far more rows into one shard than into the others, another
-    depth helps, and more shards do not (reshard --depth). Exits with 1 if
-    there is one. The figures are those that container-updater has reported.
+    Without ACCOUNT, the command checks all accounts that have had a sharded
+    container. It checks plain and sharded containers, and lists those of
+    which one database has at least 80 % of --rows-per-shard.
+
+    The advised number of shards leaves room for twice as many objects. If a
+    container is sharded by directory and one shard has far more rows than the
+    others, another depth is advised instead: more shards would not help.
+
+    The counts are those of the last report of container-updater. The exit
+    code is 1 if a container is listed, or if its layout cannot be read.
     """
     survey = _survey(context.obj)
     listed = [
@@ -267,10 +293,14 @@ def check(
 @main.command('export')
 @CONTAINER
 @click.option(
-    '-0', '--null', 'is_null', is_flag=True, help='End names with a zero byte.'
+    '-0',
+    '--null',
+    'is_null',
+    is_flag=True,
+    help='End each name with a zero byte instead of a line break.',
 )
 @click.option(
-    '--json', 'as_json', is_flag=True, help='Print each row as JSON, a line.'
+    '--json', 'as_json', is_flag=True, help='Print a JSON object per row.'
 )
 @click.pass_obj
 def export_(
@@ -279,10 +309,11 @@ def export_(
     is_null: bool,
     as_json: bool,
 ) -> None:
-    """Print the names of all objects of A/C, in their order.
+    """Print the names of all objects in A/C, in order.
 
-    They are read from the databases, without the filter: for a cluster that
-    no longer has it. A name may contain line breaks: use -0 or --json then.
+    The names are read from the databases, so the command also works on a
+    cluster whose proxies no longer have the filter. Names can contain line
+    breaks: to tell them apart, use -0 or --json.
     """
     cluster = connect()
     from shardmw.admin.export import export
@@ -298,14 +329,16 @@ def export_(
 @main.command()
 @click.argument('container', metavar='[A/C]', type=Name(2), required=False)
 @click.option(
-    '--account', type=Name(1), help='All sharded containers of an account.'
+    '--account',
+    type=Name(1),
+    help='Audit all sharded containers of this account.',
 )
 @click.option(
     '--objects',
     is_flag=True,
-    help='Ask for the object of each row, which takes long.',
+    help='Also check that the object of each row exists, which is slow.',
 )
-@click.option('--repair', is_flag=True, help='Mend what is found.')
+@click.option('--repair', is_flag=True, help='Repair what is found.')
 @AS_JSON
 @click.pass_context
 def audit(
@@ -316,13 +349,15 @@ def audit(
     repair: bool,
     as_json: bool,
 ) -> None:
-    """Look for rows and backing containers that are not as they should be.
+    """Find rows and backing containers that do not belong where they are.
 
-    In A/C, or in all containers of an account: missing shards, rows in the
-    wrong shard, strays, objects that are listed twice, backing containers of
-    earlier layouts or of no container; with --objects also rows of objects
-    that do not exist. A container whose layout is changing is only named.
-    Exits with 1 if something was found, and was not or could not be mended.
+    The command looks at A/C, or at all sharded containers of an account. It
+    finds missing shards, rows in the wrong shard or in the root, objects that
+    are listed twice, and backing containers of earlier layouts or of no
+    container. With --objects it also finds rows of objects that do not exist.
+    A container whose layout is changing is named and not audited.
+
+    The exit code is 1 if problems were found and are not all repaired.
     """
     if (container is None) == (account is None):
         raise click.UsageError('Name a container, or an account: --account.')

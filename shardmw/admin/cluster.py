@@ -8,7 +8,12 @@ from swift.common import direct_client
 from swift.common.exceptions import ClientException
 from swift.common.internal_client import InternalClient
 from swift.common.swob import Request
-from swift.common.utils import generate_trans_id, get_logger
+from swift.common.utils import (
+    generate_trans_id,
+    get_logger,
+    hash_path,
+    storage_directory,
+)
 from swift.proxy.server import Application
 
 from shardmw.admin.errors import AdminError
@@ -23,6 +28,13 @@ API_VERSION = 'v1'
 
 #: How many shards to ask at once.
 CONCURRENCY = 8
+
+
+def database_path(partition: int, account: str, container: str) -> str:
+    """Return the path of a container's database, below the device."""
+    name_hash = hash_path(account, container)
+    folder = storage_directory('containers', partition, name_hash)
+    return f'{folder}/{name_hash}.db'
 
 
 class Replica(NamedTuple):

@@ -16,6 +16,7 @@ from shardmw.admin.cluster import (
     API_VERSION,
     Replica,
     SwiftCluster,
+    database_path,
     server_of,
 )
 from shardmw.admin.errors import AdminError
@@ -44,6 +45,7 @@ class ShardState:
 
     :param status: what it answered; 2xx have figures
     :param nodes: server and device of each replica
+    :param database: its path below the folder of the device
     """
 
     shard: int
@@ -53,6 +55,7 @@ class ShardState:
     status: int
     partition: int
     nodes: list[str]
+    database: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ class ContainerState:
     :param strays: the rows of the root of a sharded container
     :param objects: the rows of all databases
     :param skew: the rows of the fullest shard by the mean of all
+    :param database: the path of the root below the folder of the device
     :param depth: how many components of a name select its shard
     """
 
@@ -78,6 +82,7 @@ class ContainerState:
     skew: float
     partition: int
     nodes: list[str]
+    database: str
     shards: list[ShardState] = field(default_factory=list)
     depth: int = 0
 
@@ -196,6 +201,7 @@ class Survey:
             skew(rows) if rows else 1.0,
             partition,
             _places(nodes),
+            database_path(partition, account, container),
             shards,
             root.record.written_sharding.depth if root.record else 0,
         )
@@ -308,6 +314,7 @@ class Survey:
             answer.status,
             partition,
             _places(nodes),
+            database_path(partition, hidden, backing),
         )
 
 

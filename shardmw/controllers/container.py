@@ -4,6 +4,7 @@
 Creation, changes and deletion are in :mod:`shardmw.controllers.lifecycle`.
 """
 
+import dataclasses
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -11,7 +12,7 @@ from contextlib import AbstractContextManager
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.http import is_server_error
 from swift.common.swob import HTTPBadRequest, HTTPException, Request
-from swift.common.utils import drain_and_close
+from swift.common.utils import close_if_possible, drain_and_close
 
 from shardmw.backend.answers import (
     Answer,
@@ -34,6 +35,7 @@ from shardmw.backend.requests import Backend
 from shardmw.controllers.lifecycle import Lifecycle
 from shardmw.layout.adoption import Adoption
 from shardmw.layout.lookup import Layouts
+from shardmw.listing import container_order
 from shardmw.listing.params import ListingParams
 from shardmw.listing.request import ListingRequest
 from shardmw.listing.rows import Rows, to_json
@@ -124,7 +126,7 @@ class ContainerController:
         target = self._target_of(req, path, root)
         if root.is_success:
             self._look_for_rows(req, path, target)
-        container_rate.show(req, root.headers)
+        _show_settings(req, root)
         if target is None:
             share_info(req.environ, path, root)
             return Verbatim(root)
@@ -178,14 +180,16 @@ class ContainerController:
             drain_and_close(body)
             raise
         if target is None and not root.is_missing:
-            container_rate.show(req, root.headers)
+            _show_settings(req, root)
             return Verbatim(root)
-        drain_and_close(body)
         if target is not None:
+            drain_and_close(body)
             return self._list(req, path, target)
+        text = b''.join(body)
+        close_if_possible(body)
         if self._revive(req, path):
             return self.app
-        return Verbatim(root._replace(body=[]))
+        return Verbatim(root._replace(body=[text]))
 
     def _list(
         self, req: Request, path: Path, target: LogicalContainer
@@ -196,6 +200,8 @@ class ContainerController:
             return self.app  # the root refuses them the same way
         if params.has_unlistable_prefix():
             return self.app  # one database fails for it, not all
+        if container_order.allows_unordered(req, params, target.info):
+            params = dataclasses.replace(params, is_unordered=True)
         if params.is_unordered and params.wants_order():
             return HTTPBadRequest(
                 request=req,
@@ -236,7 +242,7 @@ class ContainerController:
         if present is None or present.layout != target.layout:
             return None
         self.metrics.note(LISTINGS_KEPT)
-        container_rate.show(req, root.headers)
+        _show_settings(req, root)
         body = divert(req, to_json(kept.rows.texts))
         return self._summed(req, target, root, kept.stats, body)
 
@@ -276,7 +282,7 @@ class ContainerController:
             require_success([root])
         rows = self._rows(req, listing, params)
         self._note_costs(listing, started)
-        container_rate.show(req, root.headers)
+        _show_settings(req, root)
         if not listing.has_all_figures:
             sums = self.stats.of(req.environ, target)
             stats = ContainerStats(
@@ -413,3 +419,9 @@ class ContainerController:
         answer = root._replace(headers=headers, body=[body or b''])
         share_info(req.environ, target.path, answer)
         return Verbatim(answer)
+
+
+def _show_settings(req: Request, root: Answer) -> None:
+    """Add to a root's answer what this filter stores for its container."""
+    container_rate.show(req, root.headers)
+    container_order.show(root.headers)

@@ -59,6 +59,7 @@ from shardmw.layout.syncing import (
     shard_headers,
     synced_shards,
 )
+from shardmw.listing import container_order
 from shardmw.metrics import CONTAINER_REQUESTS
 from shardmw.paths import Path
 from shardmw.placement import (
@@ -130,7 +131,7 @@ class Lifecycle:
         """Change the metadata of a container, which is in its root."""
         if authorize(req):
             return self.app  # the app's denial is the answer
-        refusal = container_rate.take_header(req)
+        refusal = _take_settings(req)
         if refusal:
             return refusal
         asked_at = Timestamp.now()
@@ -157,7 +158,7 @@ class Lifecycle:
         """Create a container, or change its metadata."""
         if authorize(req) or not _has_allowed_length(path.container):
             return self.app
-        refusal = container_rate.take_header(req)
+        refusal = _take_settings(req)
         if not refusal and INVALID in (_count_asked(req), _depth_asked(req)):
             refusal = self._invalid_sharding(req)
         if refusal:
@@ -764,6 +765,14 @@ def _target(path: Path, info: dict, layout: Layout) -> LogicalContainer:
     return LogicalContainer(
         path.version, path.account, path.container, info, layout
     )
+
+
+def _take_settings(req: Request) -> Response | None:
+    """Replace the headers of this filter's settings by their sysmeta.
+
+    :returns: the error response if one is forbidden or invalid
+    """
+    return container_rate.take_header(req) or container_order.take_header(req)
 
 
 def _count_asked(req: Request) -> int | None:

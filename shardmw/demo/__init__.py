@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The archive of a CI's console logs, in one sharded container.
+"""A demo: the console logs of a CI system in one sharded container.
 
-``python -m shardmw.demo`` brings up a Swift of its own and uses shardmw as a
-log server would.
+``python -m shardmw.demo`` starts a Swift cluster on this machine and uses
+shardmw as a log server would.
 """

@@ -32,7 +32,7 @@ from shardmw.demo.steps import (
 from shardmw.saio import Cluster, ClusterOptions, SaioError
 from shardmw.saio.topology import HOST
 
-# What the shell says of commands that a signal ended.
+# The exit code of a shell for a command that a signal ended, less the signal.
 _ENDED_BY_SIGNAL = 128
 
 _FAILURES = (
@@ -52,36 +52,36 @@ _FAILURES = (
     type=click.IntRange(min=10),
     default=4000,
     show_default=True,
-    help='Console logs to upload.',
+    help='Number of console logs to upload.',
 )
 @click.option(
     '--shards',
     type=click.IntRange(1, 512),
     default=32,
     show_default=True,
-    help='Shards to spread them over.',
+    help='Number of shards of the container.',
 )
 @click.option(
     '--clients',
     type=click.IntRange(1, 256),
     default=16,
     show_default=True,
-    help='Clients that upload at once.',
+    help='Number of clients that upload concurrently.',
 )
 @click.option(
     '--keep',
     is_flag=True,
     envvar='KEEP',
     show_envvar=True,
-    help='Leave the cluster running.',
+    help='Leave the cluster running at the end.',
 )
 def main(objects: int, shards: int, clients: int, keep: bool) -> None:
-    """Archive a CI's console logs in one sharded container.
+    """Store the console logs of a CI system in one sharded container.
 
-    It brings up a Swift of its own, on loopback and in a temporary folder,
-    and takes it down at the end.
+    The demo starts a Swift cluster on this machine, in a temporary folder, and
+    removes it at the end.
     """
-    # ended from outside, clean up as at the end
+    # A demo that a signal ends must clean up, too.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _exit_by_signal)
     _reach_loopback_directly()
@@ -101,12 +101,12 @@ def _play(
     began = time.monotonic()
     screen.heading(
         1,
-        'A Swift of its own',
-        'Real servers on loopback, with shardmw in the proxy; nothing faked.',
+        'A Swift cluster on this machine',
+        'Real servers that listen on 127.0.0.1, with shardmw in the proxy.',
     )
     with _cluster(keep) as cluster:
         screen.line(
-            f'{len(cluster.servers)} servers are up, behind '
+            f'{len(cluster.servers)} servers run. The proxy is at '
             f'{cluster.proxy_urls[0]}'
         )
         stage = Stage(screen, cluster, archive, shards, clients)
@@ -115,22 +115,25 @@ def _play(
             step.play(stage)
     seconds = time.monotonic() - began
     if keep:
-        click.echo(f'\nDone in {seconds:.0f} s. The cluster stays up.\n')
+        click.echo(f'\nDone in {seconds:.0f} s. The cluster keeps running.\n')
         click.echo(_how_to_use(stage))
     else:
         click.echo(
-            f'\nDone in {seconds:.0f} s. The cluster is down again; this '
-            'leaves it up: make demo KEEP=1'
+            f'\nDone in {seconds:.0f} s. The cluster has been removed. '
+            'To keep it: make demo KEEP=1'
         )
 
 
 @contextmanager
 def _cluster(keep: bool) -> Iterator[Cluster]:
-    """A cluster, down and gone at the end unless it's kept and all is well."""
+    """Start a cluster, and remove it at the end.
+
+    :param keep: True to leave it running if the demo succeeds
+    """
     path = tempfile.mkdtemp(prefix='shardmw-demo-')
     limit = str(CONTAINER_WRITES_PER_SECOND)
     settings = {'shardmw.container_ratelimit_0': limit}
-    cluster = Cluster(path, ClusterOptions(settings=settings))
+    cluster = Cluster(path, ClusterOptions(daemons=keep, settings=settings))
     stays_up = False
     try:
         cluster.up()
@@ -138,14 +141,14 @@ def _cluster(keep: bool) -> Iterator[Cluster]:
         stays_up = keep
     finally:
         if not stays_up:
-            # another Ctrl-C must not leave half of it running
+            # A second Ctrl-C must not interrupt the removal.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             cluster.down()
             shutil.rmtree(path, ignore_errors=True)
 
 
 def _how_to_use(stage: Stage) -> str:
-    """What to do with a cluster that stays up, and how to end it."""
+    """Return how to use a cluster that keeps running, and how to remove it."""
     bin_path = Path(sys.executable).parent
     with suppress(ValueError):
         bin_path = bin_path.relative_to(Path.cwd())
@@ -165,8 +168,8 @@ For clients of Swift and of S3:
   {bin_path}/swift stat {SHARDED}
   {bin_path}/swift list {SHARDED} --prefix {build.day_prefix} --delimiter /
 
-To end it:
-  {bin_path}/shardmw-saio down {path} && rm -r {path}"""
+To remove it:
+  {bin_path}/shardmw-saio purge --yes {path}"""
 
 
 def _exit_by_signal(number: int, frame: FrameType | None) -> NoReturn:
@@ -174,7 +177,7 @@ def _exit_by_signal(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _reach_loopback_directly() -> None:
-    """Have no client ask a web proxy for what is on this machine."""
+    """Exclude this machine from the web proxy that the environment sets."""
     for name in 'no_proxy', 'NO_PROXY':
         others = os.environ.get(name)
         os.environ[name] = f'{others},{HOST}' if others else HOST

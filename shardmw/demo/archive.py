@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a CI leaves behind: builds, their names and console logs. Pure.
+"""Generate the builds of a CI system with their console logs. Pure.
 
-The same number of builds is the same archive at every run.
+The same number of builds gives the same archive in each run.
 """
 
 import datetime
@@ -25,7 +25,7 @@ JOBS = (
     'upgrade-from-stable',
 )
 
-#: What a browser needs to show a log that is stored compressed.
+#: The headers with which a browser shows a log that is stored compressed.
 CONTENT_TYPE = 'text/html; charset=utf-8'
 CONTENT_ENCODING = 'gzip'
 
@@ -36,7 +36,7 @@ _TESTS_PER_LOG = 60
 class Build(NamedTuple):
     """One run of one job.
 
-    :param build: its id, as hexadecimal digits
+    :param build: the id of the build, as hexadecimal digits
     """
 
     day: datetime.date
@@ -45,17 +45,17 @@ class Build(NamedTuple):
 
     @property
     def day_prefix(self) -> str:
-        """What the names of the day's logs begin with."""
+        """Return the prefix of the names of all logs of the day."""
         return f'{self.day:%Y/%m/%d}/'
 
     @property
     def name(self) -> str:
-        """The name of the object that holds its console log."""
+        """Return the name of the object with the console log."""
         return f'{self.day_prefix}{self.job}/{self.build}/console.html.gz'
 
 
 def builds(count: int) -> list[Build]:
-    """A week of builds, in the order they ran in."""
+    """Return the builds of a week, in the order in which they ran."""
     chance = random.Random(count)
     return [
         Build(
@@ -68,7 +68,7 @@ def builds(count: int) -> list[Build]:
 
 
 def console_log(build: Build) -> bytes:
-    """The console log of a build: a page of HTML, compressed."""
+    """Return the console log of a build: an HTML page, compressed."""
     page = '\n'.join(_lines(build))
     return gzip.compress(page.encode('utf-8'), mtime=0)
 

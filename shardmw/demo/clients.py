@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log server's clients: python-swiftclient and boto3, as they come."""
+"""The clients of the log server: python-swiftclient and boto3, unchanged."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -22,9 +22,9 @@ RETRIES = 1
 
 
 def swift_client(environment: Mapping[str, str]) -> Connection:
-    """A client of Swift.
+    """Return a client of Swift.
 
-    :param environment: what :meth:`shardmw.saio.Cluster.environment` gives
+    :param environment: what :meth:`shardmw.saio.Cluster.environment` returns
     """
     return Connection(
         environment['ST_AUTH'],
@@ -36,9 +36,9 @@ def swift_client(environment: Mapping[str, str]) -> Connection:
 
 
 def s3_client(environment: Mapping[str, str]) -> BaseClient:
-    """A client of S3, for the same account.
+    """Return a client of S3, for the same account.
 
-    :param environment: what :meth:`shardmw.saio.Cluster.environment` gives
+    :param environment: what :meth:`shardmw.saio.Cluster.environment` returns
     """
     return boto3.client(
         's3',
@@ -53,7 +53,7 @@ def s3_client(environment: Mapping[str, str]) -> BaseClient:
 
 
 def upload_log(swift: Connection, container: str, build: Build) -> None:
-    """Store a build's console log, so that a browser can show it."""
+    """Upload the console log of a build so that a browser can show it."""
     swift.put_object(
         container,
         build.name,
@@ -70,10 +70,11 @@ def upload_all(
     clients: int,
     on_stored: Callable[[], None],
 ) -> None:
-    """Upload console logs from many clients at once.
+    """Upload console logs from many clients concurrently.
 
-    :param connect: makes a client
-    :param on_stored: called for each log that is stored
+    :param connect: returns a new client
+    :param clients: the number of clients
+    :param on_stored: called after each upload
     """
     own = threading.local()
 

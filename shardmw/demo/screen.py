@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the demo prints, and how."""
+"""The output of the demo."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -23,13 +23,13 @@ _BAR_WIDTH = 8
 
 
 class Screen:
-    """The terminal, or the file that the output goes to."""
+    """Prints to the terminal, or to the file that stdout is."""
 
     def __init__(self) -> None:
         self.console = Console(highlight=False, emoji=False, markup=False)
 
     def heading(self, number: int, title: str, why: str) -> None:
-        """Open a step."""
+        """Print the heading of a step."""
         self.console.print()
         self.console.print(Text(f'{number:>2} {title}', style='bold cyan'))
         self._print(Text(why, style='dim'))
@@ -39,20 +39,20 @@ class Screen:
         self._print(Text(text))
 
     def lines(self, texts: Sequence[str]) -> None:
-        """Print the first of some lines, and how many more there are."""
+        """Print the first lines, and how many more there are."""
         for text in texts[:_MOST_LINES]:
             self._print(Text(f'  {text}', no_wrap=True, overflow='ellipsis'))
         if more := len(texts) - len(texts[:_MOST_LINES]):
             self._print(Text(f'  ... and {more:,} more', style='dim'))
 
     def request(self, request: str, *headers: str, answer: str) -> None:
-        """Print what was asked and how it was answered."""
+        """Print a request and its answer."""
         self._print(Text(request, style='bold'))
         self.lines(headers)
         self._print(Text(f'-> {answer}', style='green'))
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence]) -> None:
-        """Print a table: a name, then numbers."""
+        """Print a table whose rows have a name and then numbers."""
         table = Table(box=None, pad_edge=False, header_style='dim')
         for i, column in enumerate(columns):
             table.add_column(column, justify='right' if i else 'left')
@@ -61,7 +61,7 @@ class Screen:
         self._print(Padding.indent(table, 2))
 
     def shards(self, counts: Mapping[int, int]) -> None:
-        """Print a bar for each shard, many on a line."""
+        """Print a bar for each shard, several on a line."""
         longest = max(counts.values()) or 1
         cells = []
         for shard, count in counts.items():
@@ -80,7 +80,7 @@ class Screen:
             self._print(line)
 
     def progress(self) -> Progress:
-        """A progress bar, for a ``with`` block."""
+        """Return a progress bar, for a ``with`` block."""
         return Progress(
             TextColumn(' ' * (_INDENT - 1)),
             BarColumn(bar_width=40),
@@ -94,7 +94,7 @@ class Screen:
 
 
 class _RateColumn(ProgressColumn):
-    """Uploads a second."""
+    """Shows the number of uploads per second."""
 
     def render(self, task: Task) -> Text:
         rate = task.completed / task.elapsed if task.elapsed else 0

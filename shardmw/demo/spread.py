@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many objects each shard really holds.
+"""Count the objects of each shard.
 
-No client may ask for a backing container, so this module looks where Swift
-keeps them: in the container databases of the cluster's devices.
+Clients cannot read backing containers, so this module reads the container
+databases on the devices of the cluster.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ def objects_by_shard(devices: Path, container: str) -> dict[int, int]:
     """Return the number of objects in each shard, from one replica of each.
 
     :param devices: the folder with the data, in ``NODE/DEVICE`` folders
-    :param container: a container whose name is used in one account only
+    :param container: a container; no other account has one of this name
     """
     counts = {}
     for database in devices.glob('*/*/containers/*/*/*/*.db'):

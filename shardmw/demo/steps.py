@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of the demo: each asks for one thing and shows the answer."""
+"""The steps of the demo: each sends a request and shows the answer."""
 
 import gzip
 import re
@@ -30,14 +30,15 @@ from shardmw.saio import Cluster
 SHARDED = 'logs'
 PLAIN = 'plain'
 
-#: What the demo's operator lets one container take: so little that it shows
-#: on a small machine.
+#: The rate limit of a container. It is low, so that even a small machine
+#: exceeds it.
 CONTAINER_WRITES_PER_SECOND = 20
 
-#: So few that what a plain container takes shows within seconds.
+#: The number of uploads into the plain container, which take some seconds at
+#: its rate limit.
 PLAIN_UPLOADS = 100
 
-#: Keys in one answer of S3.
+#: The number of keys in one page of S3.
 S3_PAGE = 1000
 
 COUNT_HEADER = 'X-Container-Object-Count'
@@ -45,17 +46,17 @@ BYTES_HEADER = 'X-Container-Bytes-Used'
 
 
 class DemoError(Exception):
-    """Something is not as the demo says that it is."""
+    """An answer is not what the demo expects."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What the steps play on.
+    """What the steps work with.
 
     :param cluster: a cluster that is up
-    :param builds: whose console logs to archive
-    :param shards: how many shards the archive has
-    :param clients: how many upload at once
+    :param builds: the builds whose console logs are uploaded
+    :param shards: the number of shards of the container
+    :param clients: the number of clients that upload concurrently
     """
 
     screen: Screen
@@ -66,15 +67,15 @@ class Stage:
 
     @property
     def some_build(self) -> Build:
-        """The build that is looked at, of a day in midweek."""
+        """Return the build that the steps show: one in the middle."""
         return self.builds[len(self.builds) // 2]
 
     def connect(self) -> Connection:
-        """A client of Swift."""
+        """Return a client of Swift."""
         return swift_client(self.cluster.environment())
 
     def url(self, name: str) -> str:
-        """Where a browser finds what is in the archive."""
+        """Return the URL of an object or a prefix, for a browser."""
         return f'{self.cluster.storage_url}/{SHARDED}/{quote(name)}'
 
 
@@ -94,14 +95,14 @@ def create_containers(stage: Stage) -> None:
 def upload_into_plain(stage: Stage) -> None:
     swift = stage.connect()
     first, *others = stage.builds[: PLAIN_UPLOADS + 1]
-    # Swift holds an empty container to no rate, and takes it for empty until
-    # the container's info is read anew, as it is after a change.
+    # Swift does not limit an empty container. It caches that the container is
+    # empty until the container is changed, as by this POST.
     upload_log(swift, PLAIN, first)
     swift.post_container(PLAIN, {'X-Container-Meta-Web-Listings': 'false'})
     rate = _upload(stage, PLAIN, others)
     stage.screen.line(
-        f'{rate:.0f} a second. The operator allows a container '
-        f'{CONTAINER_WRITES_PER_SECOND}.'
+        f'{rate:.0f} a second. The limit of a container is '
+        f'{CONTAINER_WRITES_PER_SECOND} a second.'
     )
 
 
@@ -109,11 +110,11 @@ def upload_into_shards(stage: Stage) -> None:
     rate = _upload(stage, SHARDED, stage.builds)
     allowed = stage.shards * CONTAINER_WRITES_PER_SECOND
     stage.screen.line(
-        f'{rate:.0f} a second, of {allowed:,} that {stage.shards} shards are '
-        'allowed together.'
+        f'{rate:.0f} a second. The limit of {stage.shards} shards together is '
+        f'{allowed:,} a second.'
     )
     if _object_count(stage) < len(stage.builds):
-        # what a busy container server did not take at once comes later
+        # A busy container server has not taken all rows at once.
         stage.cluster.daemon('object-updater')
 
 
@@ -155,8 +156,8 @@ def show_spread(stage: Stage) -> None:
     counts = objects_by_shard(stage.cluster.devices_path, SHARDED)
     stage.screen.shards(counts)
     stage.screen.line(
-        f'{min(counts.values()):,} to {max(counts.values()):,} objects a '
-        f'shard, around {len(stage.builds) / stage.shards:,.0f}.'
+        f'{min(counts.values()):,} to {max(counts.values()):,} objects per '
+        f'shard, {len(stage.builds) / stage.shards:,.0f} on average.'
     )
     by_name = Counter(
         shard_of(build.name, stage.shards) for build in stage.builds
@@ -174,17 +175,19 @@ def show_website(stage: Stage) -> None:
     )
     prefix = stage.some_build.day_prefix
     page = _page(stage.url(prefix))
-    # by their texts: releases of Swift write the addresses in other ways
+    # Find the links by their texts: the URLs differ among releases of Swift.
     links = re.findall(r'"item subdir">\s*<td[^>]*><a [^>]*>([^<]+)<', page)
     stage.screen.request(
         f'GET {stage.url(prefix)}',
-        answer=f'a page with {len(links)} links, for anyone',
+        answer=f'a page with {len(links)} links, for everybody',
     )
     expected = {f'{job}/' for job in _jobs_of_the_day(stage)}
     _check('the page', set(links), expected)
     log = _page(stage.url(stage.some_build.name))
     title = re.search('<title>(.*)</title>', log).group(1)
-    stage.screen.line(f'From there a browser opens the log of {title!r}.')
+    stage.screen.line(
+        f'The links lead to the logs, such as that of {title!r}.'
+    )
 
 
 def list_as_bucket(stage: Stage) -> None:
@@ -204,7 +207,7 @@ def list_as_bucket(stage: Stage) -> None:
 
 
 def show_account(stage: Stage) -> None:
-    # Swift's containers report to their account every now and then
+    # The account shows the counts of the last pass of container-updater.
     stage.cluster.daemon('container-updater')
     _headers, rows = stage.connect().get_account()
     stage.screen.request('GET AUTH_test', answer=f'{len(rows)} containers')
@@ -219,8 +222,9 @@ def show_account(stage: Stage) -> None:
 class Step(NamedTuple):
     """One step.
 
-    :param title: what it shows
-    :param why: why that matters, in a line
+    :param title: what the step shows
+    :param why: why that matters, in one line
+    :param play: carries the step out
     """
 
     title: str
@@ -230,62 +234,62 @@ class Step(NamedTuple):
 
 STEPS = (
     Step(
-        'Two containers: one of many shards, and a plain one',
-        'A header of the PUT is all that a client does differently.',
+        'Two containers: one with many shards, and a plain one',
+        'To create a sharded container, a client adds one header to the PUT.',
         create_containers,
     ),
     Step(
         'How fast one container takes logs',
-        'It is one database on one disk, so operators hold it to a rate.',
+        'Its listing is one database on one disk, so it has a rate limit.',
         upload_into_plain,
     ),
     Step(
-        'How fast many shards take them',
-        'Each has the rate of a container: now the machine is the limit.',
+        'How fast many shards take logs',
+        'Each shard has the limit of a container: now the machine limits.',
         upload_into_shards,
     ),
     Step(
         'A day in the archive',
-        'Clients list one container: sorted, with prefixes and delimiters.',
+        'Clients list one container, in order, by prefix and delimiter.',
         list_a_day,
     ),
     Step(
         'A console log',
-        'Objects come back as they went in, with their headers.',
+        'Objects are read as usual, with their headers.',
         fetch_a_log,
     ),
     Step(
         'Statistics',
-        'They are of the whole container, for quotas and for billing.',
+        'They cover the whole container, as quotas and billing need it.',
         show_statistics,
     ),
     Step(
         'Objects in each shard, counted in the container databases',
-        "A hash of the object's name spreads them, whatever the names are.",
+        "A hash of the object's name selects the shard.",
         show_spread,
     ),
     Step(
         'A website',
-        "Swift's other filters work as ever: here staticweb lists the day.",
+        "Swift's other filters work: here staticweb lists the day.",
         show_website,
     ),
     Step(
         'A bucket',
-        'And here s3api, for what speaks S3: this is boto3.',
+        'Clients of S3 see the container as a bucket: this is boto3.',
         list_as_bucket,
     ),
     Step(
         'The account',
-        'It lists no shards, and each row has the sums of all of them.',
+        'The account lists containers, not shards, with their total counts.',
         show_account,
     ),
 )
 
 
 def _upload(stage: Stage, container: str, builds: Sequence[Build]) -> float:
-    """Upload with a progress bar.
+    """Upload the logs of builds, with a progress bar.
 
-    :returns: logs a second
+    :returns: the number of uploads per second
     """
     began = time.monotonic()
     with stage.screen.progress() as progress:
@@ -315,7 +319,7 @@ def _jobs_of_the_day(stage: Stage) -> set[str]:
 
 
 def _page(url: str) -> str:
-    """What a browser that nobody is logged in to shows of an address."""
+    """Return the page that a browser without credentials gets."""
     response = requests.get(url, timeout=TIMEOUT_SECONDS)
     response.raise_for_status()
     return response.text

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Swift on loopback: the embedded all-in-one.
+"""The embedded Swift: a whole cluster on one machine, all in one.
 
-Proxy, account, container and object servers of the installed ``swift``
-package, and memcached: each is a process of its own, all of them have their
-files in one folder and listen on 127.0.0.1 only. Required are Linux, memcached
-on the PATH, and a file system with extended attributes; root, a mount or
-/etc/swift are not.
+A cluster has the proxy, account, container and object servers of the installed
+``swift`` package, and memcached. Each is a process of its own. They listen on
+127.0.0.1 only, and all their files are in one folder. A cluster needs Linux,
+memcached on the PATH, and a file system with extended attributes. It does not
+need root, a mount or /etc/swift.
 
 From a shell::
 
@@ -13,8 +13,10 @@ From a shell::
     eval "$(shardmw-saio env)"
     swift upload pictures cat.jpg        # or anything that uses boto3
     shardmw-saio logs -f proxy-1
-    shardmw-saio daemon container-updater
-    shardmw-saio down
+    shardmw-saio up --set shardmw.default_shards=16
+    shardmw-saio up --unset shardmw.default_shards
+    shardmw-saio down                    # keeps the data
+    shardmw-saio purge                   # deletes it
 
     shardmw-saio run --set shardmw.default_shards=8 -- pytest
 
@@ -28,43 +30,51 @@ From Python::
         cluster.auth_url, cluster.s3_url, cluster.storage_url
         cluster.users['test:tester']      # its key
         cluster.environment()             # what `shardmw-saio env` prints
-        cluster.stop('container-1')       # and start: any server, by its name
-        cluster.pause('container-1')      # and resume: to see time-outs
+        cluster.stop('container-1')       # start() starts it again
+        cluster.pause('container-1')      # resume() ends the pause
         cluster.daemon('container-updater')
         cluster.reconfigure({'shardmw.max_shards': '16'})
         cluster.log_path('proxy-1').read_text()
 
 Servers
     ``proxy-1`` to ``proxy-N``, ``memcached``, and ``account-N``,
-    ``container-N`` and ``object-N`` on each storage node. There is one node a
-    replica. Nodes are zones: each has one replica of everything.
+    ``container-N`` and ``object-N`` on each storage node. There is one node
+    per replica. Each node is a zone, so it has one replica of everything.
 
 Daemons
-    None runs in the background: :meth:`Cluster.daemon` runs one once, on all
-    nodes. Those that write objects have shardmw in the pipelines of their
+    :meth:`Cluster.daemon` runs one pass of a daemon on all nodes and waits for
+    it. With the option ``daemons``, one more process, ``daemons``, runs them
+    in the background: every 5 s they update counts, delete expired objects,
+    replicate and so on (:mod:`shardmw.saio.daemons`). ``shardmw-saio up``
+    makes clusters with this option, ``shardmw-saio run`` and Python without
+    it: tests call a daemon when they need it, and get the same result in each
+    run. Daemons that write objects have shardmw in the pipelines of their
     internal clients, with the settings of the proxies.
 
 The folder
-    ``saio.json`` stores the cluster's options and ports. ``etc`` has the
-    configuration files and the rings, which every start writes anew; ``log``
+    ``saio.json`` stores the options and ports of the cluster. ``etc`` has the
+    configuration files and the rings, which each start writes again; ``log``
     has a log for each server and daemon; ``devices`` has the data, in
-    ``devices/NODE/DEVICE``. Data and options survive ``down`` and ``up``.
+    ``devices/NODE/DEVICE``. ``down`` keeps data and options, ``purge`` deletes
+    them.
 
 Options
-    See :class:`ClusterOptions`. A cluster can be brought up again with other
-    proxies, workers, ports and settings, even while it runs: the servers whose
-    configuration changes are restarted. Replicas, devices, policies and
-    encryption cannot be changed, as the data depends on them.
+    See :class:`ClusterOptions`. Proxies, workers, daemons, ports and settings
+    can be changed when a cluster is brought up again, even while it runs: the
+    servers whose configuration changes are restarted. Replicas, devices,
+    policies and encryption cannot be changed, because the data depends on
+    them. If a server does not start with changed options, the cluster gets its
+    former options back.
 
 Settings
-    ``{'section.option': 'value'}``. A section is ``DEFAULT`` or a filter of
-    the proxies, ``proxy-server``, a storage server (``container-server``), a
-    daemon (``container-sharder``), ``memcache``, ``swift-constraints`` or
-    ``container-sync-realms``.
+    ``{'section.option': 'value'}``. A section is ``DEFAULT``, a filter of the
+    proxies, ``proxy-server``, a storage server such as ``container-server``, a
+    daemon such as ``container-sharder``, ``memcache``, ``swift-constraints``
+    or ``container-sync-realms``.
 
 Container sync
-    All embedded clusters have the realm ``saio`` in common. A cluster is told
-    where another one is, while both run::
+    All embedded clusters are in the realm ``saio``. To sync with another
+    cluster, set its URL while both run::
 
         url = f'{other.proxy_urls[0]}/v1/'
         cluster.reconfigure({'container-sync-realms.cluster_other': url})
@@ -73,14 +83,14 @@ Container sync
     ``cluster.daemon('container-sync')`` runs.
 
 Crashes
-    The processes of a cluster are found by a mark in their environment, and
-    not by a file that could be out of date. ``up`` restarts servers that are
-    dead or have lost a process; ``down`` ends all processes of the cluster and
-    no others.
+    The processes of a cluster are found by a variable in their environment,
+    and not by a file with process ids, which could be out of date. ``up``
+    restarts servers that are dead or have lost a process. ``down`` ends all
+    processes of the cluster, and no others.
 
 Errors
     A :class:`SaioError` says in one line what was wrong and what to do. If a
-    server ends at its start, the line is the reason from the server's log.
+    server ends at its start, the line has the reason from the server's log.
 """
 
 from shardmw.saio.cluster import DAEMON_NAMES, Cluster

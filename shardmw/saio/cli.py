@@ -17,12 +17,14 @@ from typing import NoReturn
 import click
 
 from shardmw.admin.cli import main as admin_main
+from shardmw.commands import completion_help
 from shardmw.saio import logs as log_files
 from shardmw.saio.cluster import DAEMON_NAMES, Cluster
 from shardmw.saio.errors import SaioError
 from shardmw.saio.folder import Folder
 from shardmw.saio.options import (
     ClusterOptions,
+    check_are_set,
     check_same_structure,
     parse_setting,
 )
@@ -52,14 +54,23 @@ class _Commands(click.Group):
             raise click.ClickException(str(err)) from err
 
 
-@click.group(cls=_Commands)
+@click.group(cls=_Commands, epilog=completion_help('shardmw-saio'))
 def main() -> None:
-    """A real Swift on loopback, with shardmw in its proxies and daemons.
+    """Run a real Swift on this machine, with shardmw in proxies and daemons.
 
-    All commands are for the cluster in DIR: the argument or --dir, else
-    $SHARDMW_SAIO_DIR, else a folder in this user's home directory.
+    The cluster listens on 127.0.0.1 only and stores everything in one folder.
+    To try it:
+
+    \b
+        shardmw-saio up
+        eval "$(shardmw-saio env)"
+        swift upload pictures cat.jpg
+        shardmw-saio purge
+
+    The folder is DIR or --dir, or else $SHARDMW_SAIO_DIR, or else
+    ~/.local/state/shardmw-saio.
     """
-    # A signal ends the command through its clean-up, as its end does.
+    # A command that a signal ends must clean up, too.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _exit_by_signal)
 
@@ -98,41 +109,66 @@ def _shape_options(command: Callable) -> Callable:
     """Add the options that a cluster is made with."""
     for option in reversed(
         [
-            click.option('--proxies', type=int, help='Proxy servers. [1]'),
+            click.option(
+                '--proxies', type=int, help='Number of proxy servers. [1]'
+            ),
             click.option(
                 '--replicas',
                 type=int,
-                help='Copies, and storage nodes to keep them. [1]',
+                help='Number of copies of all data, and of storage nodes. '
+                'Fixed when the cluster is made. [1]',
             ),
             click.option(
                 '--devices',
                 type=int,
-                help='Devices over all nodes. [as many as replicas]',
+                help='Number of devices on all nodes together. Fixed when '
+                'the cluster is made. [one per replica]',
             ),
-            click.option('--policies', type=int, help='Storage policies. [1]'),
+            click.option(
+                '--policies',
+                type=int,
+                help='Number of storage policies. Fixed when the cluster is '
+                'made. [1]',
+            ),
             click.option(
                 '--workers',
                 type=int,
-                help='Worker processes per server; 0: it has none. [0]',
+                help='Number of worker processes of each server. 0: the '
+                'server itself answers requests. [0]',
             ),
             click.option(
                 '--encryption/--no-encryption',
                 default=None,
-                help='Encrypt objects at rest. [no]',
+                help='Encrypt objects at rest. Fixed when the cluster is '
+                'made. [no]',
+            ),
+            click.option(
+                '--daemons/--no-daemons',
+                default=None,
+                help="Run Swift's daemons in the background, such as the one "
+                'that updates the counts in account listings. '
+                '[yes; run: no]',
             ),
             click.option(
                 '--port',
                 type=int,
-                help='Port of the first proxy, the other servers follow; '
-                f'0: any free ones. [{DEFAULT_PORT}; of run: 0]',
+                help='Port of the first proxy. The other servers get the '
+                f'next ones. 0: any free ports. [{DEFAULT_PORT}; run: 0]',
             ),
             click.option(
                 '--set',
                 'settings',
                 metavar='SECTION.OPTION=VALUE',
                 multiple=True,
-                help='Set an option of a filter or a server, such as '
-                'shardmw.default_shards=8. Can be repeated.',
+                help='Set an option of a filter, a server or a daemon, such '
+                'as shardmw.default_shards=8. Can be repeated.',
+            ),
+            click.option(
+                '--unset',
+                metavar='SECTION.OPTION',
+                multiple=True,
+                help='Remove a setting that an earlier --set has made. Can '
+                'be repeated.',
             ),
         ]
     ):
@@ -147,13 +183,18 @@ def _shape_options(command: Callable) -> Callable:
 def up(
     dir_argument: Path | None, dir_option: Path | None, **shape: object
 ) -> None:
-    """Start the servers of the cluster that do not run.
+    """Start the cluster, or change its options.
 
-    The cluster remembers its options: they are needed only the first time.
+    The first call makes the cluster. It remembers its options, so later calls
+    need none. A call with other options restarts the servers that they
+    concern. If an option is invalid, or a server does not start with it, the
+    cluster keeps the options that it had.
     """
     began = time.monotonic()
     path = dir_argument or dir_option or _default_dir()
-    cluster = Cluster(path, _shaped(path, shape, DEFAULT_PORT))
+    cluster = Cluster(
+        path, _shaped(path, shape, port=DEFAULT_PORT, daemons=True)
+    )
     started = cluster.up()
     if not started:
         click.echo(f'already up in {cluster.path}')
@@ -168,14 +209,39 @@ def up(
 @_dir_argument
 @_dir_option
 def down(dir_argument: Path | None, dir_option: Path | None) -> None:
-    """Stop the cluster and keep its data."""
+    """Stop the cluster, and keep its data and options."""
     cluster = Cluster(dir_argument or dir_option or _default_dir())
     if cluster.down():
         click.echo(f'down in {cluster.path}')
         return
-    # Raise an error if there is no such cluster: its name may be mistyped.
+    # Raise an error if there is no such cluster: DIR may be mistyped.
     cluster.options  # noqa: B018
     click.echo(f'already down in {cluster.path}')
+
+
+@main.command()
+@_dir_argument
+@_dir_option
+@click.option('--yes', is_flag=True, help='Delete without asking.')
+def purge(
+    dir_argument: Path | None, dir_option: Path | None, yes: bool
+) -> None:
+    """Stop the cluster, and delete it with its data and options.
+
+    Files in the folder that do not belong to the cluster are not deleted.
+    """
+    cluster = Cluster(dir_argument or dir_option or _default_dir())
+    # Raise an error if there is no such cluster, before asking.
+    cluster.options  # noqa: B018
+    if not yes:
+        click.confirm(
+            f'Delete the cluster in {cluster.path} with all its data?',
+            abort=True,
+        )
+    others = cluster.purge()
+    click.echo(f'deleted {cluster.path}')
+    if others:
+        click.echo('  other files are still there: ' + ', '.join(others))
 
 
 @main.command()
@@ -185,7 +251,10 @@ def down(dir_argument: Path | None, dir_option: Path | None) -> None:
 def status(
     context: click.Context, dir_argument: Path | None, dir_option: Path | None
 ) -> None:
-    """Show the state of each server; exit with 3 if one does not run."""
+    """Show the state of each server.
+
+    The exit code is 3 if a server is not running.
+    """
     cluster = Cluster(dir_argument or dir_option or _default_dir())
     all_run = True
     for each in cluster.status():
@@ -201,13 +270,23 @@ def status(
 @click.argument('server', required=False)
 @_dir_option
 @click.option(
-    '-n', '--lines', default=10, show_default=True, help='Lines to show.'
+    '-n',
+    '--lines',
+    default=10,
+    show_default=True,
+    help='Number of lines to show.',
 )
-@click.option('-f', '--follow', is_flag=True, help='Go on with new lines.')
+@click.option(
+    '-f', '--follow', is_flag=True, help='Print new lines as they come.'
+)
 def logs(
     server: str | None, dir_option: Path | None, lines: int, follow: bool
 ) -> None:
-    """Show the last lines of the log of a server or daemon, or of all."""
+    """Show the end of the log of SERVER, or of all servers and daemons.
+
+    SERVER is a name that status shows, such as proxy-1, or the name of a
+    daemon, such as container-updater.
+    """
     cluster = Cluster(dir_option or _default_dir())
     names = [server] if server else [*cluster.servers, *DAEMON_NAMES]
     paths = [cluster.log_path(name) for name in names]
@@ -223,8 +302,11 @@ def logs(
 def env(dir_argument: Path | None, dir_option: Path | None) -> None:
     """Print the environment variables that clients of the cluster need.
 
-    In a shell: eval "$(shardmw-saio env)". Then the command swift of
-    python-swiftclient and programs that use boto3 need no other settings.
+    With these variables set, the swift command and programs that use boto3
+    need no other settings. In a shell:
+
+    \b
+        eval "$(shardmw-saio env)"
     """
     cluster = Cluster(dir_argument or dir_option or _default_dir())
     for name, value in cluster.environment().items():
@@ -242,14 +324,15 @@ def run(
     command: Sequence[str],
     **shape: object,
 ) -> None:
-    """Run COMMAND with a cluster, and exit with its exit code.
+    """Run COMMAND on a cluster, and exit with its exit code.
 
     The cluster is started before the command and stopped after it, unless it
-    was up already. Without a folder it is in a temporary one. The command
-    gets the environment variables that env prints.
+    is up already. Without --dir, the command gets a new cluster in a temporary
+    folder, which is deleted afterwards. COMMAND has the environment variables
+    that env prints.
     """
     with _dir_or_temporary(dir_option) as path:
-        cluster = Cluster(path, _shaped(path, shape, default_port=0))
+        cluster = Cluster(path, _shaped(path, shape))
         with _up_meanwhile(cluster):
             code = _run_command(command, cluster.environment())
     context.exit(code)
@@ -259,14 +342,14 @@ def run(
 @click.argument('name')
 @_dir_option
 def daemon(name: str, dir_option: Path | None) -> None:
-    """Run a background daemon once, on all nodes that have it.
+    """Run one pass of the daemon NAME on all its nodes, and wait for it.
 
-    For example container-updater, which updates the numbers in account
-    listings.
+    For example, a pass of container-updater updates the counts in listings of
+    the account.
     """
     cluster = Cluster(dir_option or _default_dir())
     cluster.daemon(name)
-    click.echo(f'{name} ran: shardmw-saio logs {name} shows what it did')
+    click.echo(f'{name} ran: to see what it did: shardmw-saio logs {name}')
 
 
 @main.command(
@@ -279,9 +362,10 @@ def daemon(name: str, dir_option: Path | None) -> None:
 @_dir_option
 @click.argument('arguments', nargs=-1, type=click.UNPROCESSED)
 def admin(dir_option: Path | None, arguments: Sequence[str]) -> None:
-    """Run shardmw-admin on the cluster, such as: admin list AUTH_test."""
+    """Run shardmw-admin on the cluster, as in: admin list AUTH_test."""
     cluster = Cluster(dir_option or _default_dir())
-    cluster.options  # noqa: B018 (an error if there is no such cluster)
+    if '--help' not in arguments:
+        cluster.options  # noqa: B018 (an error if there is no such cluster)
     admin_main(
         ['--swift-dir', str(cluster.swift_dir), *arguments],
         prog_name='shardmw-saio admin',
@@ -289,21 +373,28 @@ def admin(dir_option: Path | None, arguments: Sequence[str]) -> None:
 
 
 def _shaped(
-    path: Path, shape: Mapping[str, object], default_port: int
+    path: Path, shape: Mapping[str, object], **defaults: object
 ) -> ClusterOptions:
-    """Return the options of a cluster, changed by those of the command."""
+    """Return the options of a cluster, changed by those of the command.
+
+    :param shape: the options of the command; None for those not given
+    :param defaults: of a new cluster
+    """
     given = {
         name: value
         for name, value in shape.items()
-        if name != 'settings' and value is not None
+        if name not in ('settings', 'unset') and value is not None
     }
-    settings = dict(map(parse_setting, shape['settings']))
     stored = Folder(path).load()
     if stored is None:
-        made = ClusterOptions(**{'port': default_port, **given})
-        return made.with_settings(settings)
-    check_same_structure(stored.options, given)
-    return stored.options.changed(**given).with_settings(settings)
+        options = ClusterOptions(**{**defaults, **given})
+    else:
+        check_same_structure(stored.options, given)
+        options = stored.options.changed(**given)
+    check_are_set(options, shape['unset'])
+    changes = dict.fromkeys(shape['unset'])
+    changes.update(map(parse_setting, shape['settings']))
+    return options.with_settings(changes)
 
 
 def _show_logs(paths: Sequence[Path], count: int, follow: bool) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start, stop and change the servers of a cluster.
 
-What has to run is decided in the pure modules; this module does it.
+The pure modules decide what has to run; this module acts on it.
 """
 
 import contextlib
@@ -15,6 +15,7 @@ from pathlib import Path
 from shardmw.saio import logs, processes
 from shardmw.saio.commands import (
     daemon_command,
+    daemons_command,
     memcached_command,
     memcached_path,
     server_command,
@@ -23,9 +24,11 @@ from shardmw.saio.config import (
     CLUSTER_DAEMONS,
     RINGS_JSON,
     STORAGE_DAEMONS,
+    background_daemons,
     check_settings,
     conf_name,
     config_files,
+    daemon_confs,
     servers_to_restart,
     users,
 )
@@ -38,6 +41,7 @@ from shardmw.saio.processes import Process
 from shardmw.saio.rings import write_rings
 from shardmw.saio.status import RUNNING, ServerStatus, status, statuses
 from shardmw.saio.topology import (
+    DAEMONS,
     MEMCACHED,
     PROXY_KIND,
     Server,
@@ -169,11 +173,14 @@ class Cluster:
     # All servers
 
     def up(self) -> list[str]:
-        """Start servers that do not run; restart those with an old file.
+        """Start servers that do not run, and restart those that are outdated.
+
+        A server is outdated if its configuration has changed.
 
         :returns: the names of the servers that were started
-        :raises SaioError: if a server cannot be started. All servers that
-                           this call started are stopped then
+        :raises SaioError: if a server cannot be started. The cluster then has
+                           its former options, and its servers run with them;
+                           a new cluster is not made
         """
         memcached_path()
         if self._wanted_options is not None:
@@ -187,7 +194,8 @@ class Cluster:
             ports = _choose_ports(
                 options, stored.ports if stored else {}, healthy, reservations
             )
-            return self._converge(
+            return self._change(
+                stored,
                 State(options, ports),
                 alive=healthy,
                 wanted=server_names(options),
@@ -205,29 +213,44 @@ class Cluster:
             self._reap()
         return ended
 
+    def purge(self) -> list[str]:
+        """End every process of the cluster and delete all its files.
+
+        :returns: the names of other files in the folder, which stay there
+        :raises SaioError: if the folder has no cluster. Nothing is deleted
+                           then
+        """
+        self._state()  # raises an error if there is no cluster
+        with self._folder.lock():
+            processes.end(self.path, lambda each: True, _PATIENCE_SECONDS)
+            self._reap()
+            return self._folder.remove()
+
     def reconfigure(self, settings: Mapping[str, str | None]) -> list[str]:
         """Change settings, and restart the servers that read them.
 
         :param settings: added to the cluster's settings; None removes one
         :returns: the names of the servers that were restarted
-        :raises SaioError: if a server refuses its settings. That server is
-                           down then
+        :raises SaioError: if a server refuses its settings. The cluster then
+                           has its former settings
         """
         self._state()  # raises an error if there is no folder to lock
         with self._folder.lock(), PortReservations() as reservations:
             state = self._state()
             options = state.options.with_settings(settings)
             check_settings(options)
-            if self._wanted_options is not None:
-                # Otherwise the next up would undo the change.
-                self._wanted_options = options
             alive = {each.server for each in processes.find(self.path)}
-            return self._converge(
+            restarted = self._change(
+                state,
                 State(options, state.ports),
                 alive=alive,
                 wanted=alive,
                 reservations=reservations,
             )
+            if self._wanted_options is not None:
+                # Otherwise the next up would undo the change.
+                self._wanted_options = options
+            return restarted
 
     # One server
 
@@ -272,7 +295,10 @@ class Cluster:
                 + ', '.join(DAEMON_NAMES)
             )
         if not self.has_processes():
-            raise SaioError(f'the cluster in {self.path} is down: up first')
+            raise SaioError(
+                f'the cluster in {self.path} is down: start it: '
+                'shardmw-saio up'
+            )
         log = self._folder.log_path(name)
         start = logs.size(log)
         runs = {
@@ -282,7 +308,7 @@ class Cluster:
                 daemon_command(name, self._folder.etc / conf, log),
                 log,
             )
-            for conf in self._daemon_confs(name)
+            for conf in daemon_confs(name, self.servers)
         }
         try:
             codes = [run.wait() for run in runs.values()]
@@ -292,15 +318,6 @@ class Cluster:
             raise SaioError(
                 f'{name} failed: {logs.reason(logs.lines(log, start))}'
             )
-
-    def _daemon_confs(self, name: str) -> list[str]:
-        if name in CLUSTER_DAEMONS:
-            return [CLUSTER_DAEMONS[name]]
-        return [
-            conf_name(each)
-            for each in self.servers.values()
-            if name in STORAGE_DAEMONS.get(each.kind, ())
-        ]
 
     def _end_daemons(self, runs: Mapping[str, subprocess.Popen]) -> None:
         processes.end(
@@ -314,7 +331,9 @@ class Cluster:
     def _state(self) -> State:
         state = self._folder.load()
         if state is None:
-            raise SaioError(f'no cluster is in {self.path}: up makes one')
+            raise SaioError(
+                f'no cluster is in {self.path}: make one: shardmw-saio up'
+            )
         return state
 
     def _server(self, name: str) -> Server:
@@ -341,6 +360,47 @@ class Cluster:
         return {
             each.server.name for each in self.status() if each.state == RUNNING
         }
+
+    def _change(
+        self,
+        former: State | None,
+        state: State,
+        alive: Collection[str],
+        wanted: Collection[str],
+        reservations: PortReservations,
+    ) -> list[str]:
+        """Do what :meth:`_converge` does, or go back to the former state.
+
+        :param former: the state before; None for a new cluster
+        :raises SaioError: if a server cannot be started
+        """
+        try:
+            return self._converge(state, alive, wanted, reservations)
+        except SaioError as err:
+            if former is None:
+                self._folder.forget()
+                raise
+            if former == state:
+                raise
+            self._go_back(former, alive, reservations, err)
+            raise SaioError(
+                f'{err}: the cluster has its former options again'
+            ) from err
+
+    def _go_back(
+        self,
+        former: State,
+        alive: Collection[str],
+        reservations: PortReservations,
+        reason: SaioError,
+    ) -> None:
+        left = {each.server for each in processes.find(self.path)}
+        try:
+            self._converge(former, left, alive, reservations)
+        except SaioError as err:
+            raise SaioError(
+                f'{reason}: the former options fail, too: {err}'
+            ) from err
 
     def _converge(
         self,
@@ -404,9 +464,12 @@ class Cluster:
     def _command(self, server: Server) -> list[str]:
         if server.kind == MEMCACHED:
             return memcached_command(server.port, self._folder.place().user)
-        conf = self._folder.etc / conf_name(server)
+        etc = self._folder.etc
         log = self._folder.log_path(server.name)
-        return server_command(server.kind, conf, log)
+        if server.kind == DAEMONS:
+            names = background_daemons(self.options, self.servers)
+            return daemons_command(server.port, etc, log, names)
+        return server_command(server.kind, etc / conf_name(server), log)
 
     def _wait_until_ready(
         self, starting: Sequence[Server], log_starts: Mapping[str, int]

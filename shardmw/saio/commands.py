@@ -3,6 +3,7 @@
 
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from shardmw.saio.errors import SaioError
@@ -19,6 +20,18 @@ def server_command(kind: str, conf: Path, log: Path) -> list[str]:
 def daemon_command(name: str, conf: Path, log: Path) -> list[str]:
     """Return the command line of a single run of a daemon."""
     return _launch('daemon', name, conf, log)
+
+
+def daemons_command(
+    port: int, etc: Path, log: Path, names: Sequence[str]
+) -> list[str]:
+    """Return the command line of the process that runs daemons.
+
+    :param names: ``DAEMON@FILE``, with files in `etc`
+    """
+    module = 'shardmw.saio.daemons'
+    places = [str(port), str(etc), str(log)]
+    return [sys.executable, '-m', module, *places, *names]
 
 
 def memcached_command(port: int, user: str) -> list[str]:

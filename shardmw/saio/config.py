@@ -7,6 +7,7 @@ from typing import NamedTuple
 from shardmw.saio.errors import SaioError
 from shardmw.saio.options import ClusterOptions, split_setting
 from shardmw.saio.topology import (
+    DAEMONS,
     HOST,
     MEMCACHED,
     PROXY_KIND,
@@ -92,6 +93,31 @@ CLUSTER_DAEMONS = {
     'shardmw-resharder': RESHARDER_CONF,
 }
 
+#: The daemons that a cluster with daemons runs in the background, in this
+#: order: some need what others have done. There are no auditors among them,
+#: which read all data and find nothing on a cluster that is not damaged.
+BACKGROUND_DAEMONS = (
+    'object-updater',
+    'container-updater',
+    'object-expirer',
+    'container-reconciler',
+    'container-sharder',
+    'container-sync',
+    'account-reaper',
+    'account-replicator',
+    'container-replicator',
+    'object-replicator',
+    'shardmw-resharder',
+)
+
+#: Those that have nothing to do without another replica, or policy.
+_REPLICATORS = (
+    'account-replicator',
+    'container-replicator',
+    'object-replicator',
+)
+_RECONCILER = 'container-reconciler'
+
 #: The users of Swift's functional tests: (account, user, key, groups).
 USERS = (
     ('admin', 'admin', 'admin', '.admin .reseller_admin'),
@@ -141,8 +167,8 @@ _FILTER_OPTIONS: Sections = {
     },
 }
 
-# A daemon runs once while a test waits, so it has no rate limits. What failed
-# once is tried again by the next run.
+# Daemons have no rate limits: tests wait for each pass. The next pass retries
+# what has failed.
 _DAEMON_OPTIONS: Sections = {
     'account-auditor': {'accounts_per_second': '0'},
     'account-replicator': {'databases_per_second': '0'},
@@ -207,7 +233,7 @@ def config_files(
     for server in servers.values():
         if server.kind == PROXY_KIND:
             sections[conf_name(server)] = _proxy_conf(options, server, place)
-        elif server.kind != MEMCACHED:
+        elif server.kind in STORAGE_DAEMONS:
             sections[conf_name(server)] = _storage_conf(options, server, place)
     return {name: _text(conf) for name, conf in sections.items()}
 
@@ -217,19 +243,66 @@ def conf_name(server: Server) -> str:
     return f'{server.name}.conf'
 
 
-def check_settings(options: ClusterOptions) -> None:
-    """Check that every setting has a file that it belongs to.
+def daemon_confs(name: str, servers: Mapping[str, Server]) -> list[str]:
+    """Return the configuration files of a daemon, one for each run."""
+    if name in CLUSTER_DAEMONS:
+        return [CLUSTER_DAEMONS[name]]
+    return [
+        conf_name(each)
+        for each in servers.values()
+        if name in STORAGE_DAEMONS.get(each.kind, ())
+    ]
 
-    :raises SaioError: if a setting's section is unknown
+
+def background_daemons(
+    options: ClusterOptions, servers: Mapping[str, Server]
+) -> list[str]:
+    """Return what to run in the background, as ``DAEMON@FILE``."""
+    idle = set()
+    if options.replicas == 1:
+        idle.update(_REPLICATORS)
+    if options.policies == 1:
+        idle.add(_RECONCILER)
+    return [
+        f'{name}@{conf}'
+        for name in BACKGROUND_DAEMONS
+        if name not in idle
+        for conf in daemon_confs(name, servers)
+    ]
+
+
+def check_settings(options: ClusterOptions) -> None:
+    """Check the settings before anything is changed.
+
+    Every section must be known. The filters of this package check their own
+    options; what the other ones refuse shows when a server starts.
+
+    :raises SaioError: for the first setting that is refused
     """
     known = setting_sections()
     for setting in options.settings:
         section, _ = split_setting(setting)
         if section not in known:
             raise SaioError(
-                f'setting {setting!r} is of no known section: take one of '
-                + ', '.join(known)
+                f'setting {setting!r} has an unknown section: the sections '
+                'are: ' + ', '.join(known)
             )
+    own = _configured(options, 'shardmw')
+    of_listings = _configured(options, 'shardmw-listings')
+    if own or of_listings:
+        _check_own_settings(own, of_listings)
+
+
+def _check_own_settings(own: Section, of_listings: Section) -> None:
+    # Imported here, as it takes a third of a second.
+    from shardmw.config import ConfigError, check_option_names, parse_options
+
+    try:
+        check_option_names(own)
+        parse_options(own)
+        check_option_names(of_listings, 'shardmw-listings', (), ())
+    except ConfigError as err:
+        raise SaioError(str(err)) from err
 
 
 def setting_sections() -> list[str]:
@@ -252,14 +325,15 @@ def servers_to_restart(
     :param changed: the names of the files that changed
     """
     own = {
-        each.name
-        for each in servers.values()
-        if each.kind != MEMCACHED and conf_name(each) in changed
+        each.name for each in servers.values() if conf_name(each) in changed
     }
     if MEMCACHE_CONF in changed:
         own.add(MEMCACHED)
     if changed & SHARED_CONFS:
         own |= servers.keys() - {MEMCACHED}
+    if changed and DAEMONS in servers:
+        # The daemons read nearly all files.
+        own.add(DAEMONS)
     return own
 
 
@@ -295,7 +369,7 @@ def _swift_conf(options: ClusterOptions) -> Sections:
 def _memcache_conf(options: ClusterOptions, memcached: Server) -> Sections:
     defaults = {
         'memcache_servers': f'{HOST}:{memcached.port}',
-        # A memcached that was down is used again at once.
+        # Use a memcached again as soon as it is up.
         'error_suppression_interval': '1',
     }
     return {'memcache': _configured(options, 'memcache', defaults)}
@@ -324,8 +398,8 @@ def _proxy_conf(
     }
 
 
-# A dead server refuses connections at once, so only a busy machine or a paused
-# server needs the time. A server that was down is used again at once.
+# Long timeouts do no harm: a dead server refuses connections at once, so only
+# a busy or a paused one uses them. A server is used again as soon as it is up.
 _BACKEND_TIMINGS = {
     'conn_timeout': '5',
     'recoverable_node_timeout': '5',
@@ -427,7 +501,12 @@ def _reconciler_conf(options: ClusterOptions, place: Place) -> Sections:
 
 def _resharder_conf(options: ClusterOptions, place: Place) -> Sections:
     conf = _client_conf(options, place, RECONCILER_PIPELINE)
-    conf['shardmw-resharder'] = _configured(options, 'shardmw-resharder')
+    # By default, a change takes a day, which is long for a trial.
+    short = {'interval': '5', 'settle_seconds': '60'}
+    defaults = short if options.daemons else {}
+    conf['shardmw-resharder'] = _configured(
+        options, 'shardmw-resharder', defaults
+    )
     return conf
 
 

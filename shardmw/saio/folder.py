@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import pwd
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ class Folder:
         self.devices = self.path / 'devices'
         self.log = self.path / 'log'
         self.cache = self.path / 'cache'
+        self._unfinished_state = self.path / f'{_STATE}.new'
 
     def place(self) -> Place:
         """Return the folders and the user for the configuration files.
@@ -71,10 +73,14 @@ class Folder:
             entries = {entry.name for entry in self.path.iterdir()}
         except OSError as err:
             raise SaioError(
-                f'{self.path} cannot be a folder ({err.strerror}): name '
-                'another one'
+                f'{self.path} cannot be used as a folder ({err.strerror}): '
+                'name another one'
             ) from None
-        if entries - {_LOCK, f'{_STATE}.new'} and _STATE not in entries:
+        known = {_LOCK, self._unfinished_state.name}
+        if _LOCK in entries:
+            # A first start that failed has left its logs.
+            known.add(self.log.name)
+        if entries - known and _STATE not in entries:
             raise SaioError(
                 f'{self.path} is not empty and not a cluster: name another '
                 'folder'
@@ -120,6 +126,30 @@ class Folder:
             indent=2,
         )
         _replace(self.path / _STATE, text + '\n')
+
+    def forget(self) -> None:
+        """Delete a cluster that could not be started, but for its logs."""
+        for each in (self.etc, self.devices, self.cache):
+            shutil.rmtree(each, ignore_errors=True)
+        (self.path / _STATE).unlink(missing_ok=True)
+
+    def remove(self) -> list[str]:
+        """Delete the cluster, and the folder if nothing else is in it.
+
+        The state is deleted last, so that an interrupted removal can be
+        repeated.
+
+        :returns: the names of what else is in the folder
+        """
+        for each in (self.devices, self.cache, self.log, self.etc):
+            if each.exists():
+                shutil.rmtree(each)
+        for name in (_STATE, self._unfinished_state.name, _LOCK):
+            (self.path / name).unlink(missing_ok=True)
+        others = sorted(each.name for each in self.path.iterdir())
+        if not others:
+            self.path.rmdir()
+        return others
 
     def make_rooms(self, devices: list[Device]) -> None:
         """Make the folders that the servers need."""

@@ -69,16 +69,21 @@ def main(arguments: list[str]) -> int:
     """Run a server or a service until it is ended, or a daemon once."""
     what, name, conf, log = arguments
     utils.SWIFT_CONF_FILE = str(Path(conf).with_name('swift.conf'))
-    _log_to(log)
+    log_to(log)
     if what == 'server':
         return _run_server(name, conf)
     return _run_daemon(name, conf, once=what == 'daemon')
 
 
-def _log_to(path: str) -> None:
+def log_to(path: str, level: int = logging.NOTSET) -> None:
+    """Have Swift's loggers append to a file.
+
+    :param level: the lowest level that is logged
+    """
     # Replace the syslog handler. The logger of the access log takes no other
     # handler from the configuration.
     handler = LogFile(path)
+    handler.setLevel(level)
     logs.ThreadSafeSysLogHandler = lambda *args, **kwargs: handler
 
 
@@ -89,13 +94,19 @@ def _run_server(kind: str, conf: str) -> int:
 
 
 def _run_daemon(name: str, conf: str, once: bool) -> int:
-    from swift.common import daemon, db_replicator
+    from swift.common import daemon
+
+    daemon.run_daemon(daemon_class(name), conf, section_name=name, once=once)
+    return 0
+
+
+def daemon_class(name: str) -> type:
+    """Return the class of a daemon, which needs no rsync."""
+    from swift.common import db_replicator
 
     db_replicator.Replicator._rsync_file = _copy_database
     module, _, class_name = DAEMONS[name].partition(':')
-    daemon_class = getattr(importlib.import_module(module), class_name)
-    daemon.run_daemon(daemon_class, conf, section_name=name, once=once)
-    return 0
+    return getattr(importlib.import_module(module), class_name)
 
 
 def _copy_database(

@@ -6,7 +6,7 @@ The sections of configuration files that a setting may name are listed in
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -35,13 +35,16 @@ class ClusterOptions:
     :param replicas: the number of copies of all data, and of storage nodes.
                      Each node has an account, a container and an object
                      server
-    :param devices: the number of devices on all nodes; None for one a replica
+    :param devices: the number of devices on all nodes together; None for one
+                    per replica
     :param policies: the number of storage policies; the first is the default
-    :param workers: worker processes of each server; 0 serves requests from
-                    the server's own process, which suits a small machine
+    :param workers: the number of worker processes of each server; 0: the
+                    server itself answers requests, which suits a small machine
     :param encryption: encrypt objects at rest
-    :param port: the port of the first proxy, the other servers have the next
-                 ones; 0 picks free ports for all
+    :param daemons: run Swift's daemons in the background. Without them, a
+                    daemon runs only when :meth:`Cluster.daemon` is called
+    :param port: the port of the first proxy; the other servers get the next
+                 ones. 0 picks free ports for all
     :param settings: ``{'section.option': value}`` for the servers'
                      configuration files
     """
@@ -52,6 +55,7 @@ class ClusterOptions:
     policies: int = 1
     workers: int = 0
     encryption: bool = False
+    daemons: bool = False
     port: int = 0
     settings: Mapping[str, str] = field(default_factory=dict)
 
@@ -117,8 +121,21 @@ def parse_setting(text: str) -> tuple[str, str]:
         )
     split_setting(setting)
     if '\n' in value:
-        raise SaioError(f'setting {setting!r} spans lines: write it in one')
+        raise SaioError(f'setting {setting!r} has a line break: remove it')
     return setting.strip(), value.strip()
+
+
+def check_are_set(options: ClusterOptions, settings: Iterable[str]) -> None:
+    """Check that a cluster has settings.
+
+    :raises SaioError: for the first one that it does not have
+    """
+    for setting in settings:
+        if setting not in options.settings:
+            present = ', '.join(sorted(options.settings)) or 'none'
+            raise SaioError(
+                f'setting {setting!r} is not set: the settings are: {present}'
+            )
 
 
 def check_same_structure(
@@ -135,9 +152,9 @@ def check_same_structure(
         now = wanted.get(name, was)
         if was != now:
             raise SaioError(
-                f'the cluster was made with {name} {_shown(was)}, which '
-                f'{_shown(now)} would not fit: leave it out, or make a '
-                'cluster in another folder'
+                f'{name} is {_shown(was)} and cannot be changed to '
+                f'{_shown(now)}: leave the option out, or make a cluster in '
+                'another folder'
             )
 
 

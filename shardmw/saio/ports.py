@@ -98,7 +98,7 @@ def _is_free(port: int) -> bool:
         except OSError as err:
             if err.errno == errno.EACCES:
                 raise SaioError(
-                    f'port {port} is not for this user: choose one above 1023'
+                    f'port {port} needs root: choose one above 1023'
                 ) from None
             return False
     return True

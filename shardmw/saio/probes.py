@@ -4,7 +4,7 @@
 import http.client
 import socket
 
-from shardmw.saio.topology import HOST, MEMCACHED, Server
+from shardmw.saio.topology import DAEMONS, HOST, MEMCACHED, Server
 
 
 def answers(server: Server, timeout_seconds: float = 2.0) -> bool:
@@ -12,6 +12,8 @@ def answers(server: Server, timeout_seconds: float = 2.0) -> bool:
     try:
         if server.kind == MEMCACHED:
             return _memcached_answers(server.port, timeout_seconds)
+        if server.kind == DAEMONS:
+            return _accepts(server.port, timeout_seconds)
         return _swift_answers(server.port, timeout_seconds)
     except (OSError, http.client.HTTPException):
         return False
@@ -34,3 +36,10 @@ def _memcached_answers(port: int, timeout_seconds: float) -> bool:
     with socket.create_connection(address, timeout_seconds) as connection:
         connection.sendall(b'version\r\n')
         return connection.recv(64).startswith(b'VERSION')
+
+
+def _accepts(port: int, timeout_seconds: float) -> bool:
+    """Return True if a process accepts a connection and then ends it."""
+    address = (HOST, port)
+    with socket.create_connection(address, timeout_seconds) as connection:
+        return connection.recv(1) == b''

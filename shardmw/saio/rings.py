@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build the rings, again whenever servers move to other ports."""
+"""Build the rings. They are built again when servers get other ports."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

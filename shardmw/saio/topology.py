@@ -9,6 +9,7 @@ from shardmw.saio.options import ClusterOptions
 
 HOST = '127.0.0.1'
 MEMCACHED = 'memcached'
+DAEMONS = 'daemons'
 PROXY_KIND = 'proxy-server'
 STORAGE_KINDS = ('account-server', 'container-server', 'object-server')
 
@@ -46,6 +47,8 @@ def server_names(options: ClusterOptions) -> list[str]:
     names.append(MEMCACHED)
     for node in _nodes(options):
         names += [f'{role}-{node}' for role in _ROLES]
+    if options.daemons:
+        names.append(DAEMONS)
     return names
 
 
@@ -111,6 +114,9 @@ def ring_devices(
     }
 
 
+#: The servers that a cluster has one of, whose names are their kinds.
+_SINGLE = (MEMCACHED, DAEMONS)
+
 _ROLES = tuple(kind.removesuffix('-server') for kind in STORAGE_KINDS)
 
 
@@ -119,10 +125,10 @@ def _nodes(options: ClusterOptions) -> range:
 
 
 def _kind_of(name: str) -> str:
-    if name == MEMCACHED:
-        return MEMCACHED
+    if name in _SINGLE:
+        return name
     return name.rpartition('-')[0] + '-server'
 
 
 def _node_of(name: str) -> int:
-    return 1 if name == MEMCACHED else int(name.rpartition('-')[2])
+    return 1 if name in _SINGLE else int(name.rpartition('-')[2])

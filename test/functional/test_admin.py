@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
+from swift.container.backend import ContainerBroker
 
 from shardmw.placement import hidden_account, shard_of
 from test.functional.backing import name_in_shard, put_rows
@@ -73,12 +74,25 @@ def test_stat_shows_each_shard(admin, owner):
     assert ran.returncode == 0, ran.stderr
     lines = ran.stdout.splitlines()
     assert 'layout                 4 shards' in lines
-    assert sum(line.startswith(f'{SNOWMAN}.') for line in lines) == 4
+    shown = [line for line in lines if line.startswith(f'{SNOWMAN}.')]
+    assert len(shown) == 2 * 4
     state = json.loads(
         admin('stat', f'{owner.account}/{SNOWMAN}', '--json').stdout
     )
     assert sorted(each['rows'] for each in state['shards']) == [1, 3, 3, 3]
     assert state['objects'] == 10
+
+
+def test_stat_shows_the_paths_of_the_databases(admin, owner, cluster):
+    name = f'{owner.account}/{SNOWMAN}'
+    text = admin('stat', name).stdout
+    state = json.loads(admin('stat', name, '--json').stdout)
+    (root,) = state['nodes']
+    device = cluster.devices_path / '1' / root.rpartition('/')[2]
+    for each in (state, *state['shards']):
+        assert each['database'] in text
+        info = ContainerBroker(str(device / each['database'])).get_info()
+        assert info['container'] == each['container']
 
 
 @pytest.mark.parametrize('container', [SNOWMAN, '%E2%98%83%2050%25', 'plain'])

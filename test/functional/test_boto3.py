@@ -14,12 +14,16 @@ import requests
 from boto3.s3.transfer import TransferConfig
 from botocore.exceptions import ClientError
 
+from shardmw.listing.container_order import UNORDERED_HEADER
+from shardmw.placement import shard_of
 from test.functional.alike import TRANSACTION, make_twins
 from test.functional.conftest import (
     MAKERS,
     SHARD_COUNT_HEADER,
+    SHARDS,
     USER,
     Pair,
+    make_sharded,
     unique,
 )
 from test.functional.realclients import (
@@ -107,6 +111,33 @@ class TestPages:
         config = {'PageSize': 2, 'StartingToken': head['NextToken']}
         rest = paginator.paginate(Bucket=filled, PaginationConfig=config)
         assert keys_of(rest.build_full_result()) == NAMES[3:]
+
+
+@pytest.fixture(scope='module')
+def unordered(s3, login) -> str:
+    """A bucket whose owner lets listings have no order."""
+    owner = login(USER)
+    bucket = make_sharded(owner)
+    for name in NAMES:
+        s3.put_object(Bucket=bucket, Key=name, Body=BODY)
+    headers = {UNORDERED_HEADER: 'true'}
+    assert owner.post(bucket, headers=headers).status == 204
+    return bucket
+
+
+class TestUnorderedBucket:
+    BY_SHARD = sorted(NAMES, key=lambda name: (shard_of(name, SHARDS), name))
+
+    @pytest.mark.parametrize('operation', ['list_objects', 'list_objects_v2'])
+    def test_has_pages_that_hold_all_keys_once(self, s3, unordered, operation):
+        pages = pages_of(s3, operation, 3, Bucket=unordered)
+        found = [key for page in pages for key in keys_of(page)]
+        assert found == self.BY_SHARD != NAMES
+
+    def test_lists_levels_in_order(self, s3, unordered):
+        page = s3.list_objects_v2(Bucket=unordered, Delimiter='/')
+        assert keys_of(page) == ['a', 'd', 'e e', 'x+y', 'z']
+        assert prefixes_of(page) == ['b/', 'ü/']
 
 
 class TestResource:

@@ -114,7 +114,7 @@ def test_nothing_is_left(finished):
     assert list(folder.iterdir()) == []
 
 
-def test_a_kept_cluster_is_up_and_can_be_ended_as_it_says(
+def test_a_kept_cluster_is_up_and_can_be_removed_as_it_says(
     tmp_path, environment
 ):
     environment['KEEP'] = '1'
@@ -125,8 +125,8 @@ def test_a_kept_cluster_is_up_and_can_be_ended_as_it_says(
         exported['ST_AUTH'], exported['ST_USER'], exported['ST_KEY']
     )
     assert len(client.listing('logs').names()) == 20
-    end = re.search(r'^To end it:\n(.*)', demo.stdout, re.MULTILINE).group(1)
-    subprocess.run(end, shell=True, check=True, capture_output=True)
+    _text, removal = demo.stdout.split('To remove it:\n')
+    subprocess.run(removal, shell=True, check=True, capture_output=True)
     assert processes_of(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
 

@@ -19,6 +19,7 @@ from test.functional.client import Client
 from test.functional.unfiltered import running_unfiltered_proxy
 
 COMMAND = Path(sys.executable).with_name('shardmw-saio')
+UP = [COMMAND, 'up', '--no-daemons']
 USER = 'test:tester'
 SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
 PATIENCE_SECONDS = 20
@@ -134,7 +135,7 @@ def assert_all_run(cluster):
 def test_up_is_ready_for_requests_in_time(folder):
     port = free_port_run(6)
     began = time.monotonic()
-    done = shardmw_saio('up', folder, '--port', port)
+    done = shardmw_saio('up', folder, '--port', port, '--no-daemons')
     assert time.monotonic() - began < 10
     assert done.returncode == 0, done.stderr
     assert f'http://127.0.0.1:{port}' in done.stdout
@@ -239,8 +240,7 @@ def test_a_folders_name_may_go_on_where_anothers_ends(tmp_path):
 def test_clusters_that_start_at_once_get_ports_of_their_own(tmp_path):
     folders = [tmp_path / name for name in 'ab']
     starts = [
-        subprocess.Popen([COMMAND, 'up', folder, '--port', '0'])
-        for folder in folders
+        subprocess.Popen([*UP, folder, '--port', '0']) for folder in folders
     ]
     assert [start.wait() for start in starts] == [0, 0]
     clusters = [Cluster(folder) for folder in folders]
@@ -273,7 +273,7 @@ def test_data_is_found_after_servers_moved_to_other_ports(folder):
 
 
 def test_down_after_up_was_killed_halfway(folder):
-    starting = subprocess.Popen([COMMAND, 'up', folder, '--port', '0'])
+    starting = subprocess.Popen([*UP, folder, '--port', '0'])
     wait_for(lambda: processes.find(folder))
     starting.kill()
     starting.wait()
@@ -283,7 +283,7 @@ def test_down_after_up_was_killed_halfway(folder):
 
 
 def test_up_after_up_was_killed_halfway(folder):
-    starting = subprocess.Popen([COMMAND, 'up', folder, '--port', '0'])
+    starting = subprocess.Popen([*UP, folder, '--port', '0'])
     wait_for(lambda: processes.find(folder))
     starting.kill()
     starting.wait()
@@ -433,7 +433,8 @@ def test_a_setting_for_nobody(folder, setting):
 
 def test_a_server_that_dies_of_an_exception(folder):
     setting = 'container-server.conn_timeout=soon'
-    done = shardmw_saio('up', folder, '--port', 0, '--set', setting)
+    options = ['--port', 0, '--no-daemons', '--set', setting]
+    done = shardmw_saio('up', folder, *options)
     assert done.returncode == 1
     assert_one_line(done.stderr, 'container-1', 'ValueError', 'soon')
     assert processes.find(folder) == []
@@ -519,12 +520,20 @@ def test_reconfigure_leaves_stopped_servers_stopped(small):
     assert small.up() == ['object-1']
 
 
-def test_reconfigure_with_what_a_server_refuses(small):
-    with pytest.raises(SaioError, match='max_shards'):
+def test_reconfigure_with_what_the_filter_refuses_changes_nothing(small):
+    proxy = main_pid(small, 'proxy-1')
+    with pytest.raises(SaioError, match='max_shards = many: must be'):
         small.reconfigure({'shardmw.max_shards': 'many'})
-    assert states(small)['proxy-1'] == 'down'
-    small.reconfigure({'shardmw.max_shards': None})
-    assert small.up() == ['proxy-1']
+    assert main_pid(small, 'proxy-1') == proxy
+
+
+def test_reconfigure_with_what_a_server_refuses_goes_back(small):
+    before = small.options
+    with pytest.raises(SaioError, match=r'proxy-1 .*soon.*former options'):
+        small.reconfigure({'proxy-server.node_timeout': 'soon'})
+    assert small.options == before
+    assert_all_run(small)
+    assert small.up() == []
     assert login(small).listing().status == 200
 
 
@@ -614,6 +623,16 @@ def test_encryption(large):
 
 
 # Daemons
+
+
+def test_daemons_run_in_the_background(clusters):
+    cluster = clusters(ClusterOptions(daemons=True))
+    assert states(cluster)['daemons'] == 'running'
+    client = login(cluster)
+    client.put('counted', headers={SHARD_COUNT_HEADER: '2'})
+    client.put('counted', 'o', b'12345')
+    wait_for(lambda: client.listing().json()[0]['bytes'] == 5)
+    assert cluster.log_path('daemons').read_text() == ''
 
 
 def test_the_updater_moves_the_counts_of_the_account(small):

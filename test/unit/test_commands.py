@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
+import os
 import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
+
+from shardmw.admin.cli import main as admin_main
+from shardmw.saio.cli import main as saio_main
 
 WITHOUT = 'import sys; sys.modules[{!r}] = None; '
 
@@ -43,3 +48,46 @@ def test_what_is_missing_otherwise_has_a_traceback():
         'shardmw.saio.cli', 'import shardmw.commands as c; c.saio()'
     )
     assert 'Traceback' in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ('command', 'begun', 'offered'),
+    [('admin', 'resh', 'plain,reshard'), ('saio', 'pu', 'plain,purge')],
+)
+def test_a_shell_can_complete_a_command(command, begun, offered):
+    name = f'shardmw-{command}'
+    variables = {
+        f'_SHARDMW_{command.upper()}_COMPLETE': 'bash_complete',
+        'COMP_WORDS': f'{name} {begun}',
+        'COMP_CWORD': '1',
+    }
+    ran = subprocess.run(
+        [sys.executable, '-c', f'import shardmw.commands as c; c.{command}()'],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **variables},
+    )
+    assert ran.stdout.splitlines() == [offered], ran.stderr
+
+
+@pytest.mark.parametrize(
+    ('command', 'line'),
+    [
+        (admin_main, '_SHARDMW_ADMIN_COMPLETE=bash_source shardmw-admin'),
+        (saio_main, '_SHARDMW_SAIO_COMPLETE=bash_source shardmw-saio'),
+    ],
+)
+def test_help_says_how_to_complete_a_command(command, line):
+    shown = CliRunner().invoke(command, ['--help']).output
+    assert f'  eval "$({line})"\n' in shown
+
+
+def test_the_resharder_says_what_it_does():
+    ran = subprocess.run(
+        [sys.executable, '-c', 'import shardmw.commands as c; c.resharder()']
+        + ['--help'],
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0
+    assert 'Change the layouts of sharded containers' in ran.stdout

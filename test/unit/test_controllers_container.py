@@ -7,7 +7,7 @@ How rows are merged into a page is tested in test_listing_*.
 import json
 
 import pytest
-from swift.common.swob import HTTPForbidden
+from swift.common.swob import HTTPForbidden, Request
 from swift.proxy.controllers.base import get_cache_key
 
 from shardmw.backend.containers import (
@@ -16,6 +16,7 @@ from shardmw.backend.containers import (
     BackendError,
 )
 from shardmw.layout import adoption, lookup, moving
+from shardmw.listing.container_order import UNORDERED_HEADER
 from shardmw.listing_bypass import BYPASS_ENV, STAND_IN, Bypass
 from shardmw.placement import backing_container, shard_of, versions_container
 from shardmw.ratelimit.container_rate import RATE_HEADER
@@ -226,6 +227,66 @@ class TestUnorderedListing:
         assert figures_in(resp) == (5, 15)
 
 
+class TestUnorderedByTheOwnersChoice:
+    BY_SHARD = sorted(NAMES, key=lambda name: (shard_of(name, SHARDS), name))
+
+    @pytest.fixture(autouse=True)
+    def choice(self, swift, filter_app):
+        headers = {UNORDERED_HEADER: 'true'}
+        resp = swift.send(filter_app, 'POST', CONTAINER, headers, OWNER)
+        assert resp.status_int == 204
+
+    def test_shows_shard_after_shard(self, swift, filter_app):
+        assert sorted(NAMES) != self.BY_SHARD
+        assert names_in(get(swift, filter_app)) == self.BY_SHARD
+
+    def test_goes_on_after_any_name_of_a_page(self, swift, filter_app):
+        third = self.BY_SHARD[2]
+        resp = get(swift, filter_app, query=f'marker={third}')
+        assert names_in(resp) == self.BY_SHARD[3:]
+
+    def test_holds_for_clients_of_s3(self, swift, filter_app):
+        resp = get(swift, filter_app, env={'swift.source': 'S3'})
+        assert names_in(resp) == self.BY_SHARD
+
+    @pytest.mark.parametrize(
+        ('query', 'env'),
+        [('allow_unordered=false', {}), ('', {'swift.source': 'DLO'})],
+    )
+    def test_leaves_the_order_to_those_who_need_it(
+        self, swift, filter_app, query, env
+    ):
+        assert names_in(get(swift, filter_app, env, query=query)) == NAMES
+
+    def test_leaves_levels_in_order(self, swift, filter_app):
+        resp = get(swift, filter_app, query='delimiter=/')
+        assert names_in(resp) == NAMES
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_is_shown(self, swift, filter_app, method):
+        resp = swift.send(filter_app, method, CONTAINER)
+        assert resp.headers[UNORDERED_HEADER] == 'true'
+
+    def test_can_be_taken_back(self, swift, filter_app):
+        headers = {UNORDERED_HEADER: 'false'}
+        swift.send(filter_app, 'PUT', CONTAINER, headers, OWNER)
+        resp = get(swift, filter_app)
+        assert UNORDERED_HEADER not in resp.headers
+        assert names_in(resp) == NAMES
+
+    def test_is_not_for_others_to_make(self, swift, filter_app):
+        headers = {UNORDERED_HEADER: 'false'}
+        swift.send(filter_app, 'POST', CONTAINER, headers, DENIED)
+        resp = swift.send(filter_app, 'HEAD', CONTAINER)
+        assert resp.headers[UNORDERED_HEADER] == 'true'
+
+    def test_has_to_be_one_that_there_is(self, swift, filter_app):
+        headers = {UNORDERED_HEADER: 'maybe'}
+        resp = swift.send(filter_app, 'POST', CONTAINER, headers, OWNER)
+        assert resp.status_int == 400
+        assert resp.body.startswith(b"Bad value 'maybe': must be true or")
+
+
 class TestPlainContainer:
     @pytest.fixture
     def filter_app(self, swift):
@@ -274,6 +335,13 @@ class TestMissingContainer:
         resp = swift.send(filter_app, method, path)
         assert resp.status_int == 404
         assert (method, path) in swift.sent()
+
+    def test_that_never_was_has_the_body_that_its_headers_tell_of(self, swift):
+        app = filtered(swift)
+        req = Request.blank('/v1/AUTH_test/none')
+        _status, headers, body = req.call_application(app)
+        length = int(dict(headers)['Content-Length'])
+        assert length == len(b''.join(body)) > 0
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
     def test_that_is_cached_is_a_404(self, swift, filter_app, deleted, method):

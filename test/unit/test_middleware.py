@@ -9,6 +9,7 @@ from swift.common.swob import Request
 from shardmw.config import ConfigError
 from shardmw.middleware import filter_factory
 from shardmw.ratelimit import limiter
+from shardmw.record import DEPTH_LIMIT
 from test.unit.containers import CONTAINER, create
 from test.unit.fakeswift import ACCOUNT, HIDDEN, filtered
 
@@ -163,6 +164,9 @@ class TestFactory:
         assert limits['max_shards'] == 128
         assert limits['client_max_shards'] == 64
         assert limits['default_shards'] == 4
+        assert limits['default_depth'] == 0
+        assert limits['max_depth'] == DEPTH_LIMIT
+        assert limits['unordered_listings'] is True
 
     def test_refuses_an_unknown_option(self):
         with pytest.raises(ConfigError, match='defualt_shards'):

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,10 @@ from shardmw.placement import object_key, shard_key, shard_of
 
 PROJECT = Path(__file__).parents[2]
 ETC = PROJECT / 'etc'
-SAMPLES = [*ETC.glob('*.conf-sample')]
+SAMPLES = sorted(ETC.glob('*.conf-sample'))
 SAMPLE = ETC / 'proxy-server.conf-sample'
 DESIGN = PROJECT / 'doc' / 'design.md'
+UNIT = ETC / 'shardmw-resharder.service'
 SECTION = 'filter:shardmw'
 
 #: Each stands for any number of options, none of which is set by default.
@@ -107,6 +109,19 @@ def test_internal_clients_have_one_more_filter_than_swifts(name):
     assert pipeline.is_internal_client
 
 
+def test_the_unit_starts_the_daemon_with_the_configuration_of_its_sample():
+    unit = configparser.RawConfigParser()
+    unit.optionxform = str
+    unit.read(UNIT)
+    service = unit['Service']
+    command, conf = service['ExecStart'].split()
+    assert Path(command).is_absolute()
+    scripts = entry_points(group='console_scripts', name=Path(command).name)
+    assert {each.value for each in scripts} == {'shardmw.commands:resharder'}
+    assert f'as {conf}.' in (ETC / f'{Path(conf).name}-sample').read_text()
+    assert service['User'] == 'swift'
+
+
 #: A row of the table of placements: a name (and how often), its key, shards.
 PROMISE = re.compile(
     r'^\| `([^`]+)`(?: × (\d+))? \| (\w{16}) \| ([\d |]+) \|$', re.MULTILINE
@@ -162,13 +177,18 @@ def test_the_page_promises_eight_placements_by_depth():
     assert len(promised_depths()) == 8
 
 
+TEXTS = ('README.md', 'CHANGELOG.md', 'LICENSE')
+SHARED = 'share/doc/shardmw/'
+
+
 @pytest.fixture(scope='module')
 def wheel(tmp_path_factory):
     """A wheel, built of a copy so that the project stays clean."""
     source = tmp_path_factory.mktemp('source')
-    for name in ('setup.py', 'setup.cfg', 'README.md', 'LICENSE'):
+    for name in ('setup.py', 'setup.cfg', *TEXTS):
         shutil.copy(PROJECT / name, source)
-    shutil.copytree(PROJECT / 'shardmw', source / 'shardmw')
+    for name in ('shardmw', 'etc'):
+        shutil.copytree(PROJECT / name, source / name)
     built = tmp_path_factory.mktemp('built')
     subprocess.run(
         [
@@ -188,19 +208,38 @@ def test_a_wheel_has_all_modules_and_nothing_else(wheel):
         str(path.relative_to(PROJECT))
         for path in (PROJECT / 'shardmw').rglob('*.py')
     }
-    packed = {n for n in wheel.namelist() if '.dist-info/' not in n}
+    packed = {
+        name
+        for name in wheel.namelist()
+        if '.dist-info/' not in name and '.data/' not in name
+    }
     assert packed == modules
 
 
+def test_a_wheel_has_the_samples(wheel):
+    packed = {
+        name.partition(SHARED)[2]: wheel.read(name)
+        for name in wheel.namelist()
+        if f'.data/data/{SHARED}' in name
+    }
+    samples = {
+        str(path.relative_to(ETC)): path.read_bytes()
+        for path in ETC.rglob('*')
+        if path.is_file()
+    }
+    changelog = (PROJECT / 'CHANGELOG.md').read_bytes()
+    assert packed == {**samples, 'CHANGELOG.md': changelog}
+
+
 def test_a_wheel_has_the_filter_and_the_commands(wheel):
-    entry_points = configparser.ConfigParser()
+    packed = configparser.ConfigParser()
     (path,) = (n for n in wheel.namelist() if n.endswith('entry_points.txt'))
-    entry_points.read_string(wheel.read(path).decode('utf-8'))
-    assert dict(entry_points['paste.filter_factory']) == {
+    packed.read_string(wheel.read(path).decode('utf-8'))
+    assert dict(packed['paste.filter_factory']) == {
         'shardmw': 'shardmw.middleware:filter_factory',
         'shardmw_listings': 'shardmw.listing_bypass:filter_factory',
     }
-    assert dict(entry_points['console_scripts']) == {
+    assert dict(packed['console_scripts']) == {
         'shardmw-admin': 'shardmw.commands:admin',
         'shardmw-bench': 'shardmw.commands:bench',
         'shardmw-resharder': 'shardmw.commands:resharder',

@@ -1,10 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 import configparser
+import signal
 
 import pytest
+from click.testing import CliRunner
 
 from shardmw.config import OPTION_PREFIXES
-from shardmw.saio import config, logs, options, topology
+from shardmw.saio import (
+    Cluster,
+    cli,
+    cluster,
+    config,
+    logs,
+    options,
+    processes,
+    topology,
+)
 from shardmw.saio.errors import SaioError
 from shardmw.saio.options import ClusterOptions, check_same_structure
 from shardmw.saio.ports import PortReservations
@@ -112,6 +123,14 @@ def test_each_replica_has_a_node_with_all_kinds_of_servers():
         'container-2',
         'object-2',
     ]
+
+
+def test_daemons_have_the_last_name_and_port():
+    others = topology.server_names(ClusterOptions())
+    names = topology.server_names(ClusterOptions(daemons=True))
+    assert names == [*others, 'daemons']
+    server = all_servers(ClusterOptions(daemons=True))['daemons']
+    assert (server.kind, server.node) == ('daemons', 1)
 
 
 def test_ports_follow_each_other():
@@ -286,6 +305,63 @@ def test_a_setting_of_an_unknown_section_is_refused():
         config.config_files(given, all_servers(given), PLACE)
 
 
+@pytest.mark.parametrize(
+    ('setting', 'value', 'message'),
+    [
+        ('shardmw.default_shards', 'x', 'default_shards = x: must be a whole'),
+        ('shardmw.defualt_shards', '4', 'did you mean default_shards'),
+        ('shardmw.container_ratelimit_10', 'fast', 'must be 0.0001 or more'),
+        ('shardmw-listings.cache', '1', 'unknown option cache'),
+    ],
+)
+def test_a_setting_that_the_filters_refuse_is_refused(setting, value, message):
+    with pytest.raises(SaioError, match=message):
+        config.check_settings(ClusterOptions(settings={setting: value}))
+
+
+def test_settings_that_the_filters_take_are_taken():
+    settings = {
+        'shardmw.default_shards': '8',
+        'shardmw.container_ratelimit_10': '5',
+        'shardmw.log_level': 'DEBUG',
+        'DEFAULT.client_timeout': '9',
+    }
+    config.check_settings(ClusterOptions(settings=settings))
+
+
+def test_background_daemons_leave_out_what_has_nothing_to_do():
+    given = ClusterOptions(daemons=True)
+    assert config.background_daemons(given, all_servers(given)) == [
+        'object-updater@object-1.conf',
+        'container-updater@container-1.conf',
+        'object-expirer@object-expirer.conf',
+        'container-sharder@container-1.conf',
+        'container-sync@container-1.conf',
+        'account-reaper@account-1.conf',
+        'shardmw-resharder@shardmw-resharder.conf',
+    ]
+
+
+def test_background_daemons_run_for_each_node():
+    given = ClusterOptions(replicas=2, policies=2, daemons=True)
+    runs = config.background_daemons(given, all_servers(given))
+    assert 'container-replicator@container-2.conf' in runs
+    assert 'object-replicator@object-1.conf' in runs
+    assert 'container-reconciler@container-reconciler.conf' in runs
+    names = {each.partition('@')[0] for each in runs}
+    assert names == {*config.BACKGROUND_DAEMONS}
+
+
+def test_a_resharder_in_the_background_does_not_wait_for_a_day():
+    section = 'shardmw-resharder'
+    name = f'{section}.conf'
+    settings = {f'{section}.interval': '7'}
+    given = ClusterOptions(daemons=True, settings=settings)
+    conf = parsed(given, name)[section]
+    assert (conf['interval'], conf['settle_seconds']) == ('7', '60')
+    assert 'settle_seconds' not in parsed(ClusterOptions(), name)[section]
+
+
 def test_users_are_those_of_tempauth():
     settings = {
         'tempauth.user_test_tester': 'changed .admin',
@@ -313,6 +389,181 @@ def test_users_are_those_of_tempauth():
 def test_servers_are_restarted_for_what_they_read(changed, restarted):
     servers = all_servers(ClusterOptions())
     assert config.servers_to_restart(servers, changed) == restarted
+
+
+@pytest.mark.parametrize(
+    'changed', [{'proxy-1.conf'}, {'object-expirer.conf'}, {'rings.json'}]
+)
+def test_daemons_are_restarted_for_every_change(changed):
+    servers = all_servers(ClusterOptions(daemons=True))
+    assert 'daemons' in config.servers_to_restart(servers, changed)
+    assert 'daemons' not in config.servers_to_restart(servers, set())
+
+
+# Changes of settings
+
+
+class FakeServers:
+    """Stands for the processes of a cluster.
+
+    :ivar started: the names of the servers that were started
+    :ivar is_broken: True to have servers end at their start
+    """
+
+    def __init__(self, monkeypatch) -> None:
+        self.started = []
+        self.is_broken = False
+        monkeypatch.setattr(cluster, 'memcached_path', str)
+        monkeypatch.setattr(cluster.Cluster, '_start', self._start)
+
+    def _start(self, starting):
+        self.started += [each.name for each in starting]
+        if starting and self.is_broken:
+            raise SaioError('proxy-1 ended at its start: refused')
+
+
+@pytest.fixture
+def fake_servers(monkeypatch):
+    return FakeServers(monkeypatch)
+
+
+@pytest.fixture
+def made(tmp_path, fake_servers):
+    """A cluster that was made and is down, with a setting."""
+    given = ClusterOptions(settings={'shardmw.default_shards': '4'})
+    found = Cluster(tmp_path / 'saio', given)
+    found.up()
+    fake_servers.started.clear()
+    return found
+
+
+def run_saio(*arguments, answer=''):
+    return CliRunner().invoke(cli.main, [*map(str, arguments)], input=answer)
+
+
+def files(path):
+    return {each.name: each.read_text() for each in path.glob('etc/*.conf')}
+
+
+def test_a_setting_that_is_checked_changes_nothing(made, fake_servers):
+    before = files(made.path)
+    done = run_saio('up', made.path, '--set', 'shardmw.default_shards=x')
+    assert done.exit_code == 1
+    assert done.output == (
+        'Error: shardmw: default_shards = x: must be a whole number from 0 to '
+        '1024\n'
+    )
+    assert fake_servers.started == []
+    assert made.options.settings == {'shardmw.default_shards': '4'}
+    assert files(made.path) == before
+
+
+def test_a_setting_that_a_server_refuses_is_taken_back(made, fake_servers):
+    before = files(made.path)
+    fake_servers.is_broken = True
+    done = run_saio('up', made.path, '--set', 'proxy-server.node_timeout=x')
+    assert done.exit_code == 1
+    assert done.output == (
+        'Error: proxy-1 ended at its start: refused: the cluster has its '
+        'former options again\n'
+    )
+    assert made.options.settings == {'shardmw.default_shards': '4'}
+    assert files(made.path) == before
+
+
+def test_a_start_that_fails_without_a_change_is_told_as_it_is(
+    made, fake_servers
+):
+    fake_servers.is_broken = True
+    done = run_saio('up', made.path)
+    assert done.output == 'Error: proxy-1 ended at its start: refused\n'
+
+
+def test_a_first_start_that_fails_is_forgotten(tmp_path, fake_servers):
+    fake_servers.is_broken = True
+    path = tmp_path / 'saio'
+    assert run_saio('up', path, '--replicas', 3).exit_code == 1
+    assert {each.name for each in path.iterdir()} == {'log', 'saio.lock'}
+    fake_servers.is_broken = False
+    assert run_saio('up', path).exit_code == 0
+    assert Cluster(path).options.replicas == 1
+
+
+def test_a_folder_with_other_logs_is_refused(tmp_path, fake_servers):
+    (tmp_path / 'log').mkdir()
+    done = run_saio('up', tmp_path)
+    assert 'is not empty and not a cluster' in done.output
+
+
+def test_a_setting_can_be_unset(made):
+    done = run_saio('up', made.path, '--unset', 'shardmw.default_shards')
+    assert done.exit_code == 0, done.output
+    assert made.options.settings == {}
+
+
+def test_a_setting_that_is_not_set_cannot_be_unset(made):
+    done = run_saio('up', made.path, '--unset', 'shardmw.max_shards')
+    assert done.exit_code == 1
+    assert done.output == (
+        "Error: setting 'shardmw.max_shards' is not set: the settings are: "
+        'shardmw.default_shards\n'
+    )
+
+
+def test_up_makes_a_cluster_with_daemons_unless_told(tmp_path, fake_servers):
+    run_saio('up', tmp_path / 'a')
+    run_saio('up', tmp_path / 'b', '--no-daemons')
+    assert Cluster(tmp_path / 'a').options.daemons
+    assert not Cluster(tmp_path / 'b').options.daemons
+
+
+def test_run_makes_a_cluster_without_daemons(tmp_path, fake_servers):
+    run_saio('run', '--dir', tmp_path / 'a', 'true')
+    assert not Cluster(tmp_path / 'a').options.daemons
+
+
+# Removal
+
+
+def test_purge_deletes_the_cluster(made):
+    done = run_saio('purge', made.path, '--yes')
+    assert done.exit_code == 0, done.output
+    assert done.output == f'deleted {made.path}\n'
+    assert not made.path.exists()
+
+
+@pytest.mark.parametrize(
+    ('answer', 'is_left'), [('y\n', False), ('n\n', True), ('', True)]
+)
+def test_purge_asks_first(made, answer, is_left):
+    done = run_saio('purge', made.path, answer=answer)
+    assert str(made.path) in done.output
+    assert made.path.exists() == is_left
+    assert done.exit_code == int(is_left)
+
+
+def test_purge_leaves_other_files_alone(made):
+    (made.path / 'thesis.txt').write_text('42')
+    done = run_saio('purge', made.path, '--yes')
+    assert 'other files are still there: thesis.txt' in done.output
+    assert [each.name for each in made.path.iterdir()] == ['thesis.txt']
+
+
+def test_purge_of_a_folder_without_a_cluster_is_refused(tmp_path):
+    (tmp_path / 'log').mkdir()
+    done = run_saio('purge', tmp_path, '--yes')
+    assert done.exit_code == 1
+    assert 'no cluster is in' in done.output
+    assert (tmp_path / 'log').is_dir()
+
+
+def test_purge_ends_what_runs(made, tmp_path):
+    sleeper = processes.start(
+        made.path, 'proxy-1', ['sleep', '60'], tmp_path / 'log'
+    )
+    run_saio('purge', made.path, '--yes')
+    assert sleeper.wait() == -signal.SIGTERM
+    assert not made.path.exists()
 
 
 # Logs
