@@ -83,7 +83,7 @@ class ConfigError(ConfigFileError):
 
 @dataclass(frozen=True, slots=True)
 class ShardRule:
-    """How new containers are sharded whose path matches a glob.
+    """The sharding of new containers whose path matches a glob.
 
     :param pattern: a glob over ``account/container``
     :param shards: the number of shards, 0 for a plain container
@@ -222,7 +222,8 @@ class Options:
     def account_max_fanouts(self) -> int:
         """Return how many of max_fanouts one account may have.
 
-        More than it may read shards would only wait and hold memory.
+        It is not more than the shards that the account may read at a time:
+        further requests would only wait, and use memory.
         """
         return min(
             self.account_fanout_concurrency, max(1, self.max_fanouts // 2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carry listings around filters that would decode and encode them in vain.
+"""Carry listings around filters that would decode them and change nothing.
 
 Several of Swift's filters (``listing_formats``, ``s3api``, ``slo``,
 ``versioned_writes``, ``symlink``) decode every listing, search its rows for

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """shardmw spreads the listing of one Swift container over many.
 
-A container's listing is one SQLite database, which takes only so many writes
-a second. Of a *sharded* container, the rows of the listing lie in N hidden
-*backing* containers, chosen by a hash of each object's name. The objects
-themselves lie where Swift puts those of any container.
+A container's listing is one SQLite database, which takes a limited number of
+writes a second. The rows of a *sharded* container are in N hidden *backing*
+containers, which a hash of each object's name selects. The objects are where
+Swift puts the objects of any container.
 
 What a client sends and gets
 ----------------------------
 
 ``X-Container-Shard-Count: 32`` on the PUT that creates a container shards it.
-With ``X-Container-Shard-Depth: 1`` besides, the first component of a name
+With ``X-Container-Shard-Depth: 1`` in addition, the first component of a name
 selects its shard instead of the whole name: a listing of a directory then asks
 one shard, and all writes into the directory go to that shard. GET and HEAD of
-the container show both headers. From then on every request is as on a plain
+the container show both headers. All other requests are the same as for a plain
 container: objects, listings, metadata, ACLs, quotas, large objects, symlinks,
 versions, S3, static web sites.
 
@@ -43,8 +43,8 @@ the largest shard count and depth, ``unordered_listings``, and the rates.
 What an operator sets
 ---------------------
 
-The filter is the last one before the proxy app, and a proxy in which it is
-not does not start::
+The filter is the last one before the proxy app. Otherwise the proxy does not
+start::
 
     ... slo dlo versioned_writes symlink keymaster encryption shardmw
     proxy-logging proxy-server
@@ -69,24 +69,23 @@ The backing containers have both, so Swift's daemon reads their rows
 internal client, in which this filter replaces the path in the hidden account
 by that of the object. For clients the hidden account does not exist.
 
-Where rows lie
+Where rows are
 --------------
 
-The *root*, the ordinary container of the client's name, holds the metadata,
-the ACLs and the layout record (:mod:`shardmw.record`). The row of an object
-``o`` of container ``C`` in account ``A`` lies in container ``C.<id>.<i>`` of
-the hidden account ``.shardmw_A``; ``i`` is :func:`shardmw.placement.shard_of`
-its name, with the count and depth of the layout. The proxy app itself tells
-the object servers where to send a row: the filter only makes it believe that
-Swift's own sharder had split the container (:mod:`shardmw.backend.infocache`).
-Rows that lie elsewhere all the same are moved
-(:mod:`shardmw.layout.adoption`).
+The *root*, the Swift container of the client's name, has the metadata, the
+ACLs and the layout record (:mod:`shardmw.record`). The row of an object ``o``
+of container ``C`` in account ``A`` is in container ``C.<id>.<i>`` of the
+hidden account ``.shardmw_A``; ``i`` is :func:`shardmw.placement.shard_of` its
+name, with the count and depth of the layout. The proxy app tells the object
+servers where to send a row: the filter makes it believe that Swift's own
+sharder has split the container (:mod:`shardmw.backend.infocache`). Rows in
+other places are moved (:mod:`shardmw.layout.adoption`).
 
-What belongs to a container is sharded like it: the container of its old
-versions, and that of the parts of S3 uploads into it (``bucket+segments``).
+The container of old versions, and that of the parts of S3 uploads
+(``bucket+segments``), are sharded like the container that they belong to.
 
-The rooms of this house
------------------------
+The packages
+------------
 
 ``controllers`` handle one kind of request each. They use ``ratelimit``,
 ``quotas``, ``listing`` and ``layout``; these use ``stats``; all use
@@ -233,8 +232,8 @@ class ShardMiddleware:
 
     @_pipeline_final_app.setter
     def _pipeline_final_app(self, final_app: Callable) -> None:
-        # The loader sets the attributes of all filters, from left to right;
-        # this is the last one of this filter.
+        # The loader sets the attributes of all filters, from left to right.
+        # It sets this attribute of a filter last.
         self._final_app = final_app
         self._info_app = InfoApp(
             self._pipeline_request_logging_app, *self._stats, self._logger
@@ -270,7 +269,7 @@ class ShardMiddleware:
     def _controlled(self, env: dict) -> Callable:
         """Return the WSGI application that answers a request.
 
-        What Swift refuses for its path is left to it.
+        A path that Swift refuses goes to the app, which refuses it.
         """
         try:
             path = parse_path(env['PATH_INFO'])

@@ -54,7 +54,7 @@ _UINT64 = (1 << 64) - 1
 
 
 class NameRange(NamedTuple):
-    """The names that a listing is about, '' where it has no bound.
+    """The range of names of a listing; '' where it has no bound.
 
     :param prefix: what the names begin with
     :param after: a name that they all come after
@@ -199,8 +199,8 @@ def backing_base(container: str) -> str:
 def has_digest(container: str) -> bool:
     """Return True if backing names carry the container's digest.
 
-    That is so if its name would become too long for Swift, or looks like what
-    replaces such a name.
+    They do if the name would be too long for Swift, or if the name looks like
+    the text that replaces a name that is too long.
     """
     if len(container) < _LONGEST_BASE:
         return False
@@ -210,7 +210,7 @@ def has_digest(container: str) -> bool:
 
 
 def backing_prefix(container: str) -> str:
-    """Return what the names of all of a container's backing containers share.
+    """Return the common prefix of the names of a container's shards.
 
     Names of other containers may begin with it, too.
     """

@@ -211,7 +211,7 @@ class Resharder(Daemon):
             sleep(self.interval)
 
     def _start_changes(self, started: Collection = ()) -> None:
-        """Start to work on the changes that nobody here works on.
+        """Start to work on the changes that this process does not work on yet.
 
         :param started: those that were worked on already
         """
@@ -392,7 +392,7 @@ class Resharder(Daemon):
             self.metrics.note(SKEW, round(each.skew, 3), **labels)
 
     def _unsuitable(self, account: str, listed: Iterator[Listed]) -> list[str]:
-        """Return the containers that seem to have a wrong count.
+        """Return the containers that seem to need another count.
 
         A container changes together with that of its old versions.
         """
@@ -411,7 +411,7 @@ class Resharder(Daemon):
         ]
 
     def _suitable(self, container: Listed) -> int:
-        """Return the count that a container should have, its own if it suits.
+        """Return the count that a container should have, or its own count.
 
         That is its own, too, if the daemon may not make such a change.
         """
@@ -432,9 +432,10 @@ class Resharder(Daemon):
     ) -> None:
         """Give a container the count that suits it.
 
-        What accounts list may be older than the last change, so the databases
-        themselves decide.
+        The listings of accounts may be older than the last change, so the
+        counts are read from the databases.
         """
+        name = f'{account}/{container}'
         try:
             paths = self.changes.with_versions(account, container)
             measured = [survey.measured(*path[1:3]) for path in paths]
@@ -442,20 +443,17 @@ class Resharder(Daemon):
             if any(each.shards != suitable for each in measured):
                 self.changes.begin(account, container, suitable)
                 self.logger.info(
-                    '%s/%s: begins to change from %d to %d shards',
-                    account,
-                    container,
+                    '%s: begins to change from %d to %d shards',
+                    name,
                     measured[0].shards,
                     suitable,
                 )
         except AdminError as err:
             self.logger.warning('%s', err)
         except (BackendError, LayoutError) as err:
-            self.logger.warning('%s/%s: %s', account, container, err)
+            self.logger.warning('%s: %s', name, err)
         except (Exception, Timeout):
-            self.logger.exception(
-                '%s/%s: unexpected error', account, container
-            )
+            self.logger.exception('%s: unexpected error', name)
 
 
 def _own_options(conf_file: str) -> dict[str, str]:

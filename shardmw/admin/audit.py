@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looking for rows and backing containers that are not as they should be."""
+"""Find rows and backing containers that are not as they should be."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass

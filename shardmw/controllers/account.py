@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Account requests: statistics, listings and deletion.
 
-The account's database knows its containers, but of a sharded one only the
-root. What the backing containers hold comes from the hidden account.
+The account's database has the counts of the roots of sharded containers. The
+counts of their backing containers come from the hidden account.
 """
 
 from collections.abc import Callable
@@ -72,7 +72,7 @@ class AccountController:
         return Verbatim(answer)
 
     def _with_sums(self, req: Request, path: Path, answer: Answer) -> Answer:
-        """Return a listing whose rows have the figures of the shards added."""
+        """Return a listing with the counts of the shards added to its rows."""
         if JSON not in answer.headers.get('Content-Type', ''):
             return answer
         rows = answer.rows()
@@ -94,8 +94,8 @@ class AccountController:
     def _delete(self, req: Request, path: Path) -> Callable:
         """Delete an account, unless its backing containers hold objects.
 
-        Swift's account reaper deletes the objects that it finds listed in the
-        account. It would not find these.
+        Swift's account reaper deletes the objects that the account's
+        containers list. It would not find those that backing containers list.
         """
         hidden = Path(path.version, hidden_account(path.account))
         if authorize(req):
@@ -119,7 +119,7 @@ class AccountController:
     def _holds_objects(self, env: dict, hidden: Path) -> bool:
         """Return True if a backing container holds an object.
 
-        The hidden account's own figures may lag behind.
+        The counts that the hidden account lists may be stale.
 
         :raises BackendError: if a backing container does not answer
         """

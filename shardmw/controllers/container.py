@@ -106,7 +106,7 @@ class ContainerController:
     def _get(self, req: Request, path: Path) -> Callable:
         info = self.backend.container_info(req.environ)
         if authorize(req, info['read_acl']):
-            # It is for the app to deny it, by an ACL that may be newer.
+            # The app denies it, by an ACL that may be newer.
             return self._plain(req, path)
         target = self.layouts.of(req.environ, path, info)
         refusal = self.accounting.listing(req, path, info, target)
@@ -154,14 +154,15 @@ class ContainerController:
         return self._summed(req, target, root, stats, None)
 
     def _read_root(self, req: Request) -> Answer:
-        """HEAD the root as the client asked, in the request's environment."""
+        """Send the client's HEAD to the root."""
         with self._without_memcached(req):
             return self.backend.pass_on(req)
 
     def _without_memcached(self, req: Request) -> AbstractContextManager:
-        """Have the proxy app cache what it learns in the request only.
+        """Keep the proxy app from caching info in memcached.
 
-        The account's info is at hand there, as the proxy app needs it.
+        It then caches in the request only. The account's info is put there
+        first, as the proxy app needs it.
         """
         self.backend.account_info(req.environ)
         return without_memcached(req.environ)
@@ -169,7 +170,7 @@ class ContainerController:
     def _plain(self, req: Request, path: Path) -> Callable:
         """Return the root's own answer, if it has no layout record.
 
-        What is cached of a container may be older than its record.
+        The cached info of a container may be older than its record.
         """
         status, headers, body = req.call_application(self.app)
         root = Answer(None, status, HeaderKeyDict(headers), body)

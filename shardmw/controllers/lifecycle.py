@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """PUT, POST and DELETE of containers.
 
-At every point where a process can die, an acknowledged object can be read and
-listed; a container is plain, or sharded with all its shards, or gone; and the
-same request, repeated, completes what the first one began:
+A process may die at any point. Acknowledged objects can then be read and
+listed; the container is plain, or sharded with all its shards, or does not
+exist; and the client completes the request by repeating it:
 
-- Create: the shards, under a new id, then the root with the record. The root
-  is the commit. A lock around it, and a look at all replicas of the root
-  within the lock, let only one of several creations commit. Shards without a
-  root are invisible; they are deleted after an hour.
-- Delete: the root, if it and all shards are empty, then the shards. A row that
-  comes later than that is adopted (:mod:`shardmw.layout.adoption`).
+- Creation puts the shards, with a new id, and then the root with the record.
+  The PUT of the root is the commit. It is done under a lock and after a read
+  of all replicas of the root, so that only one of several creations commits.
+  Shards without a root are invisible; they are deleted after an hour.
+- Deletion deletes the root, if it and all shards are empty, and then the
+  shards. A row that comes later is adopted (:mod:`shardmw.layout.adoption`).
 """
 
 import dataclasses
@@ -128,7 +128,7 @@ class Lifecycle:
         self.logger = logger
 
     def post(self, req: Request, path: Path) -> Callable:
-        """Change a container's metadata, which all lies in the root."""
+        """Change the metadata of a container, which is in its root."""
         if authorize(req):
             return self.app  # the app's denial is the answer
         refusal = _take_settings(req)
@@ -265,10 +265,10 @@ class Lifecycle:
     def _recommit(
         self, req: Request, path: Path, headers: dict[str, str]
     ) -> Answer:
-        """Put a root again whose record too few replicas have.
+        """Put a root again because too few replicas have its record.
 
         :param headers: to send besides those of the client
-        :raises BackendError: if that is so afterwards
+        :raises BackendError: if too few replicas have it afterwards
         """
         with self._lock(req, path):
             root = read_root(self.backend, req.environ, path)
@@ -283,9 +283,9 @@ class Lifecycle:
     def _check_committed(
         self, req: Request, path: Path, layout: Layout
     ) -> None:
-        """Check that no majority of replicas lacks a layout's record.
+        """Check that enough replicas of the root have a layout's record.
 
-        :raises BackendError: if one does, or another layout counts
+        :raises BackendError: if they do not, or have another layout
         """
         root = read_root(self.backend, req.environ, path)
         if root.layout != layout or not root.is_safe:
@@ -303,7 +303,7 @@ class Lifecycle:
         sharding = self._sharding_for(req, path)
         if not sharding.shards:
             if asked_settings(self.backend, req):
-                # They are where a sharded container has them.
+                # They are stored as those of a sharded container.
                 raise BackendError(None, 503, CHANGED)
             return
         with (
@@ -317,11 +317,11 @@ class Lifecycle:
             raise BackendError(failure.shard, failure.status)
 
     def _invalid_sharding(self, req: Request) -> Response | None:
-        """Return the 400 for what a client may not ask for."""
+        """Return the 400 for an invalid shard count or depth, or None."""
         return self._invalid_count(req) or _invalid_depth(req)
 
     def _invalid_count(self, req: Request) -> Response | None:
-        """Return the 400 for a shard count that a client may not ask for."""
+        """Return the 400 for a shard count that is not allowed, or None."""
         asked = _count_asked(req)
         most = self.options.client_max_shards
         if req.environ.get('reseller_request'):
@@ -339,7 +339,7 @@ class Lifecycle:
     def _refused_change(
         self, req: Request, root: RootState
     ) -> Response | None:
-        """Return the response to a change of a container that is refused."""
+        """Return the error response to another count or depth, or None."""
         if not _asks_for_sharding(req) or not root.exists:
             return None
         present = PLAIN_SHARDING
@@ -347,7 +347,7 @@ class Lifecycle:
             present = root.layout.written_sharding
         count, depth = _count_asked(req), _depth_asked(req)
         is_other_count = count not in (None, present.shards)
-        # What the container has may be above what may be asked for now.
+        # The container's own count may be above the present limit.
         refusal = self._invalid_count(req) if is_other_count else None
         refusal = refusal or _invalid_depth(req)
         if refusal:
@@ -369,10 +369,11 @@ class Lifecycle:
     def _sharding_for(self, req: Request, path: Path) -> Sharding:
         """Return how a new container is sharded.
 
-        What the client does not ask for is for the operator to say.
+        The operator's options give what the client does not ask for.
 
-        :raises BackendError: if nobody can say
-        :raises LayoutError: if a record that counts cannot be read
+        :raises BackendError: if the container of which it is a part cannot be
+                              read
+        :raises LayoutError: if the record of that container cannot be read
         """
         count, depth = _count_asked(req), _depth_asked(req)
         if None not in (count, depth):
@@ -386,8 +387,9 @@ class Lifecycle:
     def _usual_sharding(self, req: Request, path: Path) -> Sharding:
         """Return how a container is sharded if the client does not ask.
 
-        Versions and the parts of S3 uploads take as many writes as what they
-        belong to, so they get the same count and depth.
+        The containers of old versions and of the parts of S3 uploads take as
+        many writes as the container to which they belong, so they get the same
+        count and depth.
         """
         if self.options.max_shards == 0:
             return PLAIN_SHARDING
@@ -691,8 +693,8 @@ class Lifecycle:
                 AT_A_TIME,
             )
             self.logger.warning(
-                'shardmw: %s %s: %d of %d shards are left, such as shard %d, '
-                'which answered %d; they are deleted later',
+                'shardmw: %s %s: %d of %d shards could not be deleted, such '
+                'as shard %d, which answered %d; they are deleted later',
                 req.method,
                 wsgi_quote(req.path_info),
                 len(left),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes of objects: authorize, look up, limit, redirect the row, send.
 
-Reads of objects do not come here. A write goes on to the proxy app at its own
-path; only the row that its container would list goes elsewhere.
+Reads of objects do not come here. A write is sent to the proxy app at its own
+path; only the object's row goes to another container.
 """
 
 from collections.abc import Callable
@@ -137,8 +137,8 @@ class ObjectController:
     ) -> Callable:
         """Delete an object, and its rows in other places than new ones go to.
 
-        Like Swift, leave a tombstone also for an object that does not exist:
-        a repeated DELETE removes a row that has stayed.
+        Like Swift, write tombstones also for an object that does not exist:
+        so a repeated DELETE removes a row that an earlier one has left.
 
         :param delete: the WSGI application that deletes the object
         :param places: the other places, ``account/container``

@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that lie elsewhere than the layout says, and how they get there.
+"""Move rows that are not where the layout says.
 
-Two kinds of rows do. *Strays* lie in the root of a sharded container: a proxy
-without the filter, or with outdated container info, took the upload for one
-into a plain container. *Late rows* lie in a backing container of an earlier
+There are two kinds of such rows. *Strays* are in the root of a sharded
+container: a proxy without the filter, or with stale container info, treated
+the container as plain. *Late rows* are in a backing container of an earlier
 layout: the upload began before its container was deleted, the proxy did not
-know of the deletion, or an object server put the update off. Late rows are
-found in the listing of the hidden account once Swift's updaters have run.
+know of the deletion, or an object server delayed the update. Late rows are
+found in the listing of the hidden account after Swift's updaters have run.
 
-Both are adopted when the container is listed, asked for its statistics, put
-or deleted: they move to the shards of the container's layout, or, if it is
-plain or gone, to the root, which thereby comes back like any Swift container
-that takes a late row.
+Both kinds are *adopted* at a GET, HEAD, PUT or DELETE of the container: they
+move to the shards of its layout. If the container is plain or does not exist,
+they move to the root, which is thereby created again, as Swift does with any
+container that gets a late row.
 
-A row is removed from its old place once every replica of the new one has it,
-strays STAY_SECONDS later. Moving rows is idempotent; it may stop at any point,
-and two movers do no harm.
+A row is removed from its old place when every replica of the new place has
+it; a stray is removed STAY_SECONDS later. Moving rows is idempotent: it may
+stop at any point, and two processes that move the same rows do no harm.
 
-A late row may be of an object that has been deleted: the tombstone went to a
-layout that has been deleted, too. So the object of a row that is older than
-the container's last deletion is asked for before the row is moved, or left in
-a root that late rows have brought back.
+The object of a late row may have been deleted, with a tombstone in a layout
+that was deleted, too. So if a row is older than the container's last deletion,
+its object is asked for before the row is moved, or left in a root that late
+rows have created again.
 """
 
 import math
@@ -66,32 +66,33 @@ from shardmw.placement import (
 from shardmw.record import MICROSECONDS, Layout, id_of_time, time_of_id
 from shardmw.stats.accounts import AFTER_ALL, account_rows
 
-#: How many rows one client request moves at most. The next one goes on.
+#: How many rows one client request moves at most. The next request continues.
 ROWS_AT_A_TIME = CONTAINER_LISTING_LIMIT
 
 #: How many rows are read and moved at once.
 PAGE_ROWS = 1000
 
-#: For how many rows a row counts whose object has to be asked for.
+#: How many rows a row counts as if its object has to be asked for.
 ASKED_ROW_COST = 10
 
 #: How many empty backing containers one client request deletes at most.
 LEFTOVERS_AT_A_TIME = 128
 
-#: How many places that cannot take strays one client request tries.
+#: How many places that fail one client request tries to move rows to.
 FAILURES = 3
 
 #: No id of a layout is from before 2020, or later than the clock by more than
-#: a year. So the containers logs.2026 and logs.a are not taken for shards of
-#: the container logs when these are listed.
+#: a year. So the containers logs.2026 and logs.a are not mistaken for shards
+#: of the container logs.
 EARLIEST_ID_SECONDS = 1_577_836_800
 LATEST_ID_SECONDS = 365 * 24 * 3600
 
 #: How long the creation of a container may take. Empty backing containers of
-#: an id that nobody uses are deleted after this time.
+#: an id that no layout has are deleted after this time.
 CREATION_SECONDS = 3600
 
-#: How many containers a worker remembers the last look for late rows of.
+#: For how many containers a worker remembers when it last looked for late
+#: rows.
 LOOKED = 10_000
 
 #: How long not to try again when rows could not be moved.
@@ -117,8 +118,8 @@ class Listed(NamedTuple):
 def adopt_all(backend: Backend, env: dict, path: Path) -> None:
     """Move all strays and late rows of a container.
 
-    A container that is gone comes back if it has late rows. Rows that cannot
-    be moved yet are logged, and stay.
+    A deleted container is created again if it has late rows. Rows that cannot
+    be moved yet are logged, and stay where they are.
     """
     adoption = Adoption(
         backend,
@@ -172,11 +173,11 @@ class Adoption:
         return looked is None or time.monotonic() - looked >= self.seconds
 
     def check_finished(self, path: Path) -> None:
-        """Check that a listing of a container would be whole.
+        """Check that a listing of a container would be complete.
 
-        Rows of an earlier layout are not listed before they have been moved.
+        Rows of an earlier layout are not listed before they are moved.
 
-        :raises BackendError: if some have yet to be moved
+        :raises BackendError: if some rows have yet to be moved
         """
         if _key(path) in self._unfinished:
             raise BackendError(
@@ -215,7 +216,7 @@ class Adoption:
         except BackendError as err:
             self._paused[key] = time.monotonic() + PAUSE_SECONDS
             self.logger.warning(
-                'shardmw: rows of %s are not adopted yet: %s',
+                'shardmw: late rows of %s could not be moved yet: %s',
                 quote_path(path.to_wsgi()),
                 err,
             )
@@ -543,11 +544,11 @@ def _key(path: Path) -> tuple[str, str]:
 def abandoned(
     listed: Iterable[Listed], layout: Layout | None
 ) -> Iterator[Listed]:
-    """Return the backing containers of earlier layouts to take over.
+    """Return the backing containers of earlier layouts to adopt or delete.
 
-    They have rows, or are left over. An empty one of late may be that of a
-    container which is being created, or still be listed by a proxy that does
-    not know of a change's end.
+    Those with rows are to be adopted, empty ones to be deleted. A young empty
+    one is left alone: its container may be being created, or a proxy that
+    does not know yet that a change has ended may still read it.
     """
     is_settled = _age(layout) > CREATION_SECONDS
     for each in listed:

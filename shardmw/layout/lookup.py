@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The layouts of containers, confirmed by their replicas.
 
-Swift's cached info of a container may come from a replica that was away while
-the container was deleted and created anew. So a worker asks all replicas of a
-root once a minute before it goes by a layout record.
+Swift's cached info of a container may come from a replica that was down while
+the container was deleted and created again. So a worker asks all replicas of a
+root, once a minute, before it uses a layout record.
 """
 
 import time
@@ -25,17 +25,18 @@ from shardmw.paths import Path
 from shardmw.placement import hidden_account
 from shardmw.record import Layout, parse_record
 
-#: How long a confirmed layout counts, as long as Swift caches container info
-#: by default; and how long an unconfirmed one does, while replicas are away.
+#: How long a confirmed layout is valid (the time for which Swift caches
+#: container info by default), and how long an unconfirmed one is valid while
+#: replicas do not answer.
 CONFIRMED_SECONDS = 60
 UNCONFIRMED_SECONDS = 5
 
-#: How long a confirmed layout counts if Swift has no record of the container,
-#: or for the DELETE of an object: rows in an earlier layout are found and
-#: moved, but tombstones are not listed anywhere.
+#: How long a confirmed layout is valid if Swift's info has no record, or for
+#: the DELETE of an object: rows in an earlier layout are found and moved, but
+#: tombstones are not listed anywhere.
 DOUBT_SECONDS = 1
 
-#: How long a confirmed layout counts at least, whatever Swift caches.
+#: The shortest time for which a confirmed layout is valid.
 LEAST_SECONDS = 1
 
 #: How many containers' layouts a worker keeps.
@@ -64,7 +65,7 @@ class _Confirmed(NamedTuple):
     def counts(self, max_age: float) -> bool:
         """Return True if it is at most `max_age` seconds old.
 
-        One that could not be confirmed counts until it expires.
+        An unconfirmed layout is valid until it expires.
         """
         now = time.monotonic()
         return now < self.expires and (
@@ -82,7 +83,7 @@ class Layouts:
 
     @property
     def seconds(self) -> float:
-        """Return how long a confirmed layout counts.
+        """Return how long a confirmed layout is valid.
 
         Changes of layout wait for as long as proxies cache container info.
         """
@@ -102,8 +103,8 @@ class Layouts:
         """Return the sharded container of a path.
 
         :param path: the path of the container, or of an object in it
-        :param info: what Swift knows of it, or what its root answered
-        :param max_age: for how many seconds the replicas' answer counts
+        :param info: Swift's cached info, or the info of the root's answer
+        :param max_age: for how many seconds the replicas' answer is valid
         :returns: None if the container is plain or does not exist
         :raises BackendError: if the info says that the root did not answer
         :raises LayoutError: if the record cannot be read
@@ -124,13 +125,13 @@ class Layouts:
         return described_by(path, info)
 
     def forget(self, path: Path) -> None:
-        """Drop what is kept of a container."""
+        """Drop the layout of a container."""
         self._confirmed.pop(_key(path), None)
 
     def _with_policy(self, path: Path, info: dict) -> dict:
         """Return info that has the storage policy of the confirmed layout.
 
-        Shards take rows of that policy only: an object that was uploaded to
+        Shards take rows of that policy only. An object that is uploaded to
         the policy of an earlier container would never be found.
         """
         known = self._confirmed.get(_key(path))
@@ -154,11 +155,12 @@ class Layouts:
     def _confirm_plain(
         self, env: dict, path: Path, max_age: float
     ) -> Layout | None:
-        """Return the layout of a container that seems to be plain.
+        """Return the layout of a container whose info has no record.
 
-        If it was sharded a moment ago, it was deleted since, or the replica
-        that says so has missed its creation. Rows that go to the wrong one of
-        the two are found and moved, so only a DELETE has to know at once.
+        If it was sharded a moment ago, either it has been deleted since, or
+        the info comes from a replica that missed its creation. Rows that go to
+        the wrong place are found and moved later, so only a DELETE has to find
+        out at once.
         """
         known = self._confirmed.get(_key(path))
         is_for_delete = max_age < CONFIRMED_SECONDS
@@ -172,7 +174,7 @@ class Layouts:
         if layout is None and not is_for_delete:
             return None
         hidden = hidden_account(path.account)
-        # What a long request has learned at its beginning may be outdated.
+        # Info that a long request cached at its beginning may be stale.
         fresh = {**env, INFOCACHE_ENV: {}}
         if layout is None and not self.backend.account_exists(fresh, hidden):
             self._keep(path, None, None, self.seconds, time.monotonic())
@@ -182,7 +184,7 @@ class Layouts:
     def _ask(
         self, env: dict, path: Path, layout: Layout | None
     ) -> Layout | None:
-        """Ask all replicas; go by `layout` while too few of them answer."""
+        """Ask all replicas; use `layout` while too few of them answer."""
         key = _key(path)
         asked = time.monotonic()
         self._being_asked.add(key)

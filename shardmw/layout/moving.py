@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moving rows from one container's database to another's.
+"""Move rows from one container's database to another one.
 
 A container database keeps, for each name, the row with the newest timestamp,
 so a copied row never replaces a newer one, and copying is idempotent. A row is
@@ -88,8 +88,8 @@ class RowMover:
     def _complete(self, rows: list[dict]) -> list[dict]:
         """Return listed rows with the sizes that their database has.
 
-        Of a large object's manifest the listing shows the size of the whole;
-        the database keeps that in the content type.
+        For a manifest, the listing shows the size of the large object, which
+        the database has in the content type.
 
         :raises BackendError: if a manifest does not answer
         """
@@ -149,7 +149,7 @@ def heads_of_objects(
 
 
 def deleted_at(answer: Answer) -> Timestamp:
-    """Return when a missing object was deleted, 0 if nobody says so."""
+    """Return when a missing object was deleted, 0 if no replica says so."""
     return Timestamp(answer.headers.get('X-Backend-Timestamp', 0))
 
 

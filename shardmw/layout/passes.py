@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One pass over places, which moves the rows that belong elsewhere.
+"""One pass over places, which moves the rows that are in a wrong place.
 
 A page is read from all replicas. A row that not all of them have may be that
 of an object whose deletion one of them has missed, so the object is asked for
@@ -42,22 +42,22 @@ from shardmw.record import MICROSECONDS, RETURNING, time_of_id
 SOURCES_AT_A_TIME = 4
 
 #: The least rows to read from each of many places that are read side by side.
-#: Of fewer, too few come before the first place's last one.
+#: With fewer, too few rows come before the last row of the first place.
 LEAST_ROWS = 50
 
 #: How old the last look at the record may be when rows are written.
 CHECK_SECONDS = 1
 
-#: The most rows to write with one request. A container server's process does
-#: nothing else meanwhile, for about 50 ms.
+#: The most rows to write with one request. It keeps a container server's
+#: process busy for about 50 ms.
 ROWS_AT_A_TIME = 1000
 
-#: At a bounded rate: for how many seconds' rows to read at once, and to write
-#: with one request.
+#: With a limit on rows a second: the rows of how many seconds to read at once,
+#: and to write with one request.
 PAGE_SECONDS = 1
 WRITE_SECONDS = 0.1
 
-#: For how many seconds the mover may catch up on its bounded rate.
+#: How many seconds of unused rate the mover may use later.
 CATCH_UP_SECONDS = 0.2
 
 #: How often a row that moves is written: where it belongs, and as a tombstone.
@@ -65,9 +65,9 @@ WRITES_A_ROW = 2
 
 
 class Pace:
-    """Bounds how many rows are moved a second.
+    """Limits how many rows are moved a second.
 
-    :param rate: rows a second; 0 for no bound
+    :param rate: rows a second; 0 for no limit
     :ivar page: how many rows to read at once
     :ivar part: how many rows to write with one request
     """
@@ -79,7 +79,7 @@ class Pace:
         self.part = _bounded(rate * WRITE_SECONDS, ROWS_AT_A_TIME)
 
     def pay(self, rows: int) -> None:
-        """Wait until so many rows more may be written."""
+        """Wait until this number of further rows may be written."""
         if not self._rate:
             return
         now = time.monotonic()
@@ -89,7 +89,7 @@ class Pace:
 
 
 def _bounded(rows: float, most: int) -> int:
-    """Return a number of rows from 1 to the most; of 0 rows, the most."""
+    """Return a number of rows from 1 to the most; for 0, the most."""
     return max(1, min(int(rows), most)) if rows else most
 
 
@@ -128,7 +128,7 @@ class RowPass:
         self.mover = RowMover(backend, env, target.path, moved_at)
 
     def run(self, sources: list[int | None]) -> int:
-        """Move the rows that do not belong where they are.
+        """Move the rows that are in a wrong place.
 
         :param sources: the shards to look through, None for the root
         :returns: how many rows it has found
@@ -144,7 +144,7 @@ class RowPass:
         return sum(found)
 
     def _move_out_of(self, shards: tuple[int | None, ...]) -> int:
-        """Move all rows that do not belong to some shards.
+        """Move all rows out of some shards that belong elsewhere.
 
         The rows of a page are removed while those of the next are copied.
 
@@ -254,9 +254,10 @@ class RowPass:
     ) -> bool:
         """Copy rows to a place that they may have been removed from.
 
-        They keep their timestamps if they show then. Others are hidden by the
-        tombstones of rows that were moved out of the place, or by those of
-        clients. They get an offset, by which they are newer than the former.
+        Rows that are listed then keep their timestamps. The others are hidden
+        by tombstones, of moves out of the place or of clients. They get an
+        offset on their timestamps, which makes them newer than the tombstones
+        of moves.
 
         :param start: a name that all of them come after
         :returns: True if every replica has them

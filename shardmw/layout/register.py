@@ -51,12 +51,12 @@ class Register:
             marker = rows[-1]['name']
 
     def note(self, path: Path) -> None:
-        """List a container."""
+        """Add a container."""
         row = deletion(path.container, Timestamp.now().internal, 0)
         self._merge(path, {**row, 'content_type': 'text/plain', 'deleted': 0})
 
     def remove(self, path: Path) -> None:
-        """List a container no more."""
+        """Remove a container."""
         row = deletion(path.container, Timestamp.now().internal, 0)
         self._merge(path, row)
 

@@ -73,7 +73,7 @@ PASSES_TO_SETTLE = 3
 
 
 class ChangeRefusedError(Exception):
-    """A change of layout that cannot be begun, and why."""
+    """A change of layout cannot begin. The text says why."""
 
 
 class _RecordChangedError(BackendError):
@@ -89,7 +89,7 @@ class MoveOptions:
 
     :param cache_seconds: for how long proxies may cache container info
     :param settle_seconds: for how long the old place has to stay empty
-    :param rows_per_second: the most rows to move a second; 0 for no bound
+    :param rows_per_second: the most rows to move a second; 0 for no limit
     :param asks_for_objects: True to ask for the object of each row before it
                              moves, and not only of rows in doubt
     :param sync_seconds: the longest time until container-sync comes back to a
@@ -107,10 +107,10 @@ class MoveOptions:
 class Progress:
     """The progress of a change.
 
-    :ivar phase: what it does
+    :ivar phase: the phase or the wait that it is in
     :ivar moved: how many rows it has moved
     :ivar total: about how many rows it has to move; None if not known yet
-    :ivar problem: why it does not go on for now, '' if it does
+    :ivar problem: why it waits, '' if it does not
     """
 
     phase: str = ''
@@ -149,7 +149,7 @@ class Resharding:
         self.pace = Pace(options.rows_per_second)
 
     def begin(self, shards: int, depth: int = 0) -> None:
-        """Announce a change, or leave one to the same as it is.
+        """Announce a change, unless the same change is under way.
 
         :param shards: the number of shards, 0 for a plain container
         :raises ChangeRefusedError: if it cannot be made
@@ -167,8 +167,8 @@ class Resharding:
         self.backend.create_hidden_account(self.env, hidden)
         self._put_shards(target)
         self._write(changed, root.record)
-        # The daemon may have taken it off the list before it saw the record,
-        # and a process that cleaned up may have deleted some shards.
+        # The daemon may have removed it from the register before it saw the
+        # record, and a process that cleaned up may have deleted some shards.
         self.register.note(self.path)
         self._put_shards(target)
 
@@ -225,9 +225,9 @@ class Resharding:
             ) from err
 
     def run(self) -> None:
-        """Go on with a change until it is done.
+        """Continue a change until it is done.
 
-        What fails is tried again for as long as it takes.
+        A step that fails is repeated until it succeeds.
 
         :raises LayoutError: if the record cannot be read
         """
@@ -242,11 +242,12 @@ class Resharding:
                 sleep(RETRY_SECONDS)
 
     def sweep(self) -> int:
-        """Move the rows that do not belong where they are, once.
+        """Move rows that are in a wrong place, once.
 
-        For a container whose layout does not change: strays, and what a fault
-        has left. If the container syncs, rows in wrong shards stay there:
-        container-sync would send their tombstones to the other container.
+        This is for a container whose layout does not change: it moves strays,
+        and rows that a fault has left. If the container syncs, rows in wrong
+        shards stay there: container-sync would send their tombstones to the
+        other container.
 
         :returns: how many it has found
         :raises BackendError: if a server does not answer
@@ -263,7 +264,7 @@ class Resharding:
         return self._look_through(target, [*shards, None])
 
     def complete(self) -> None:
-        """Do what follows the last record of a change, unless that is done.
+        """Finish a change whose last record is written, unless that is done.
 
         :raises BackendError: if a server does not answer
         """
@@ -282,11 +283,11 @@ class Resharding:
             return  # another change has begun, and will clean up
 
     def _clean_up(self, root: RootState, now: float) -> None:
-        """Do what follows the last record of a change.
+        """Finish a change: switch container sync and delete old shards.
 
         :param now: a time before the root was read
         """
-        # Also where the phases before have kept it from syncing.
+        # Sync is switched on in places where earlier phases switched it off.
         target = self._target(root, root.record)
         direct_sync(self.backend, self.env, target, now)
         self._wait_until_known(root.record)
@@ -354,10 +355,10 @@ class Resharding:
         self._wait_for_sync(layout, is_synced)
 
     def _wait_for_sync(self, layout: Layout, is_synced: bool) -> None:
-        """Wait until container-sync has passed by.
+        """Wait for a pass of container-sync.
 
-        :param is_synced: True if the container has settings now; the daemon
-                          may still use some that have been removed
+        :param is_synced: True if the container has sync settings now. The
+                          daemon may still use settings that were removed
         """
         self._has_synced = self._has_synced or is_synced
         if self._has_synced:
@@ -397,7 +398,7 @@ class Resharding:
                 quiet_since = time.monotonic()
 
     def _sleep(self, seconds: float, layout: Layout) -> None:
-        """Wait as long as a record stays.
+        """Wait, and check now and then that the record is the same.
 
         :raises _RecordChangedError: when it is replaced
         """
@@ -427,10 +428,10 @@ class Resharding:
     def _look_through(
         self, target: LogicalContainer, sources: list[int | None]
     ) -> int:
-        """Move the rows that do not belong where they are.
+        """Move the rows that are in a wrong place.
 
         :param sources: the shards to look through, None for the root
-        :returns: how many it has found
+        :returns: how many rows it has found
         """
         row_pass = RowPass(
             self.backend,
@@ -455,8 +456,8 @@ class Resharding:
     def put_shard(self, target: LogicalContainer, shard: int) -> None:
         """Create a backing container if it does not exist.
 
-        Its policy may have been deprecated since the root was created: the
-        proxy would refuse that.
+        The root's policy may have been deprecated since: the proxy refuses to
+        create containers of such a policy.
 
         :raises BackendError: if it cannot be created
         """
@@ -487,10 +488,11 @@ class Resharding:
         )
 
     def _dropped(self, layout: Layout) -> Iterator[Path]:
-        """List the backing containers that a layout has no more.
+        """List the backing containers of earlier layouts.
 
-        One that has got a row meanwhile cannot be deleted, and is adopted.
-        Those of a later id are of a change that is about to begin.
+        One that has got a row meanwhile cannot be deleted, and its rows are
+        adopted. One with a later id belongs to a change that is about to
+        begin.
         """
         for each in listed_backing(self.backend, self.base, self.path):
             if each.name.layout_id < layout.serial and not layout.has(
@@ -501,8 +503,8 @@ class Resharding:
     def _write(self, layout: Layout, former: Layout | None) -> None:
         """Write the record, at all replicas of the root.
 
-        The record's own time is the timestamp, so of several records the same
-        one counts by Swift's rules as by ours.
+        The record's own time is the timestamp, so Swift keeps the newest
+        record, which is also the one that this filter uses.
 
         :param former: the record that it replaces
         :raises BackendError: if a majority has not taken it
@@ -556,7 +558,7 @@ class Resharding:
 
 
 def change_text(layout: Layout) -> str:
-    """Return what a change that is under way changes, in words."""
+    """Return a text that describes a change that is under way."""
     former, new = layout.former_sharding, layout.sharding
     counts = f'from {former.shards} to {new.shards} shards'
     if former.depth == new.depth == 0:

@@ -217,7 +217,7 @@ class SyncChange:
 
 
 def synced_shards(target: LogicalContainer) -> range:
-    """Return the backing containers that sync, if the container does."""
+    """Return the backing containers that sync if the container syncs."""
     layout = target.layout
     first = layout.shards if layout.phase == ANNOUNCED else 0
     return range(first, first + (layout.synced or 0))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quotas of sharded containers, held by Swift's own filters."""
+"""Quotas of sharded containers, enforced by Swift's own filters."""

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Container and account info with the sums that quotas are held against.
+"""Container and account info with the counts of shards, for quotas.
 
-Swift's filters for quotas go by ``get_container_info`` and
-``get_account_info``. These ask the proxy app past all filters, and would see
-the figures of roots only. But they ask it by way of an attribute that Swift
-gives every filter of a pipeline, ``_pipeline_request_logging_app``. This room
-puts an app there that adds the figures of the shards, so that Swift's own
-filters hold the quotas, with their own answers.
+Swift's quota filters use ``get_container_info`` and ``get_account_info``.
+These send a HEAD to the proxy app past all filters, so they would see the
+counts of roots only. Swift gives every filter of a pipeline the app to which
+these requests go, in the attribute ``_pipeline_request_logging_app``. This
+module puts an app there that adds the counts of the shards, so that Swift's
+own filters enforce the quotas, with their own answers.
 
-The sums are read only if there is a quota, and for the containers of old
-versions, whose bytes Swift counts against the quota of their owners.
+The counts of shards are read only if there is a quota, and for the containers
+of old versions, whose bytes Swift counts against the quota of their owners.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,7 @@ BYTES_USED_HEADER = 'X-Container-Bytes-Used'
 class InfoApp:
     """Answers the info requests of a pipeline's filters.
 
-    :param app: what Swift has answer them
+    :param app: the app to which Swift sends these requests
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class InfoApp:
             return self.app(env, start_response)
         if path.name or is_hidden_account(path.account):
             return self.app(env, start_response)
-        # Not even while the sums are read may others go by the root alone.
+        # The info in memcached must never have the counts of the root alone.
         with without_memcached(env):
             resp = Request(env).get_response(self.app)
         if resp.is_success and _needs_sums(path, resp.headers):
@@ -95,7 +95,7 @@ class InfoApp:
                 self._add_shards(env, path, resp)
         except (BackendError, LayoutError) as err:
             self.logger.warning(
-                'shardmw: quotas of /%s/%s go by the root alone: %s',
+                'shardmw: quotas of /%s/%s lack the counts of shards: %s',
                 path.account,
                 path.container or '',
                 err,
@@ -122,12 +122,12 @@ class InfoApp:
 
 
 def share_info(env: dict, path: Path, answer: Answer) -> None:
-    """Put the info that a request has learned into memcached.
+    """Put the info that an answer has into memcached.
 
     The proxy app does so whenever it answers a GET or HEAD, but with the
-    figures of the root, so these requests are sent without memcached.
+    counts of the root, so these requests are sent without memcached.
 
-    :param answer: the answer to the client, sums included
+    :param answer: the answer to the client, with the counts of the shards
     """
     if not answer.is_success:
         return
@@ -143,12 +143,12 @@ def install(pipeline: list, info_app: InfoApp) -> None:
 
 
 def _add_figures(env: dict, path: Path, headers: HeaderKeyDict) -> None:
-    """Put the figures of an answer into the info of the request.
+    """Put the counts of an answer into the request's cached info.
 
-    The proxy app cached the whole info; its answer lacks what the client may
-    not see, such as ACLs.
+    The rest of the info comes from the proxy app: the answer lacks headers
+    that the client may not see, such as ACLs.
 
-    :param headers: of an answer to a GET or HEAD, sums included
+    :param headers: of an answer to a GET or HEAD, with the counts of shards
     """
     infocache = env.get(INFOCACHE_ENV) or {}
     key = info_key(path.account, path.container)
@@ -181,7 +181,7 @@ def _set_info(env: dict, path: Path, headers: HeaderKeyDict) -> None:
 
 
 def _figures(path: Path, headers: HeaderKeyDict) -> dict:
-    """Return the part of Swift's info that has the figures."""
+    """Return the counts of an answer, with the names of Swift's info."""
     if path.container:
         return {
             'object_count': headers[OBJECT_COUNT_HEADER],

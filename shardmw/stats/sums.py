@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sums over the shards of a container, cached for quotas and rate limits.
 
-HEADs and listings of containers do not use them: they read the shards anew.
-Quotas and rates go by sums about as old as Swift's own cached container info.
-The sums are kept in memcached and, in case it is unavailable, in each worker.
+HEADs and listings of containers do not use them: they read the shards.
+Quotas and rates use sums that are about as old as Swift's cached container
+info. The sums are cached in memcached and, in case it is unavailable, in each
+worker.
 """
 
 import time
@@ -20,8 +21,8 @@ from shardmw.lru import LRU
 
 CACHE_KEY = 'shardmw/stats/{account}/{container}'
 
-#: How many times longer than they are fresh sums are kept, to be used while
-#: one request reads them anew.
+#: Sums are kept for this many times the time for which they are fresh. The
+#: expired ones are used while one request reads new ones.
 STALE_FACTOR = 2
 
 #: How old sums may be while the layout of the container changes.
@@ -39,10 +40,10 @@ class ContainerStats(NamedTuple):
 
 
 class _CachedSums(NamedTuple):
-    """Sums as memcached keeps them, a list there.
+    """Cached sums; in memcached they are a list.
 
     :param expires: until when they are fresh, in seconds since 1970
-    :param serial: that of the layout that they were read by
+    :param serial: the serial of the layout with which they were read
     """
 
     object_count: int
@@ -82,9 +83,10 @@ def estimated_total(answers: list[Answer]) -> ContainerStats:
 class SummedStats:
     """Sums that are at most about `seconds` old.
 
-    When they expire, one request reads them anew and the others go on with
-    the expired ones. If there are none, all wait for the same read. Within
-    one client request the sums stay the same, as Swift's container info does.
+    When they expire, one request reads new ones, and the other requests use
+    the expired ones. If there are none, all requests wait for the same read.
+    Within one client request the sums do not change, like Swift's container
+    info.
 
     :param seconds: how old the sums may be
     """
@@ -135,7 +137,7 @@ class SummedStats:
     def _may_refresh(
         self, shared: SharedCache, key: str, sums: _CachedSums
     ) -> bool:
-        """Return True if this request is the one that reads the sums anew."""
+        """Return True if this request is the one that reads new sums."""
         # While memcached is asked, the other requests of this worker use the
         # expired sums.
         expires = time.time() + self.seconds
@@ -148,9 +150,9 @@ class SummedStats:
         return is_elected
 
     def _read_once(self, env: dict, target: LogicalContainer) -> _CachedSums:
-        """Read sums that are cached nowhere, once for all who wait.
+        """Read sums that are not cached, once for all waiting requests.
 
-        The first writers of a new container all want them at the same time.
+        The first writes to a new container all need them at the same time.
         """
         key = _key(target)
         while key in self._reads:
@@ -174,7 +176,7 @@ class SummedStats:
     ) -> _CachedSums:
         """Read the sums and keep them.
 
-        If no shard can be read, keep the expired ones for once more.
+        If no shard can be read, the expired sums are kept as fresh ones.
         """
         answers = self.backend.head_shards(env, target)
         stats = estimated_total(answers)
@@ -199,7 +201,7 @@ def _key(target: LogicalContainer) -> str:
 def _of_layout(
     sums: _CachedSums | None, target: LogicalContainer
 ) -> _CachedSums | None:
-    """Return sums unless they are of another container of the same name."""
+    """Return sums, or None if they are those of another layout."""
     if sums is None or sums.serial != target.layout.serial:
         return None
     return sums

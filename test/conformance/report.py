@@ -41,13 +41,13 @@ on the second; no test is exempt. It wrote this page on {date}, with Swift
 {variants}
 
 *Passed*, *failed* and *skipped* are tests that did so on both clusters.
-*Worse* are those that failed or were skipped on the sharded one only, *better*
-those that passed there only. *Containers* is how many the tests made on the
-sharded cluster, those for versions of objects included; *sharded*, how many of
-them had all their backing containers, and *backing*, how many of these there
-were. It is told by the databases that the tests have left on the devices.
-*Minutes* are what the tests took on the sharded cluster, beside others that
-ran at the same time.
+*Worse* are tests that failed or were skipped on the sharded cluster only,
+*better* are tests that passed there only. *Containers* is the number of
+containers that the tests made on the sharded cluster, including those for old
+versions of objects. *Sharded* is the number of them that had all their backing
+containers, and *backing* the number of backing containers. The databases on
+the devices were counted after the tests. *Minutes* is the time of the tests on
+the sharded cluster, beside others that ran at the same time.
 
 ## Worse on the sharded cluster
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The filter comes to a cluster that is in use, and goes again.
 
-The steps are those of the README and of doc/resharding.md.
+The steps are those of doc/operating.md. While the filter is there, somebody
+types what the pages say, too.
 """
 
 import configparser
@@ -9,12 +10,19 @@ import functools
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from shardmw.saio import Cluster, ClusterOptions
 from test.functional.client import Client
-from test.functional.conftest import SHARD_COUNT_HEADER, USER, logins
+from test.functional.conftest import (
+    OTHER_OWNER,
+    SHARD_COUNT_HEADER,
+    USER,
+    logins,
+)
+from test.functional.documents import Reader, blocks
 from test.functional.operating import (
     SETTINGS,
     Admin,
@@ -32,6 +40,9 @@ DAEMON_CONFS = (
 VERSIONED = 'pictures'
 BUCKET = 'bucket'
 PART = b'p' * (5 << 20)
+
+#: The pages whose commands are tried, one after the other.
+PAGES = ('README.md', 'doc/operating.md', 'doc/clients.md', 'doc/design.md')
 
 #: The containers that exist when the filter comes, and their new counts.
 COUNTS = {'logs': 4, VERSIONED: 3, BUCKET: 4, f'{BUCKET}+segments': 2}
@@ -93,29 +104,47 @@ class Rollout:
     :ivar counts: the numbers of shards by container, after the conversions
     :ivar converted: what was in the account after them
     :ivar used: the same after clients had worked on
+    :ivar failed: what was printed by blocks of the pages that failed
+    :ivar bucket_shards: the shards of the bucket that the README makes
     :ivar listed: the names that ``list`` showed then
     :ivar audited: what ``audit`` found after all was taken back
     :ivar left: what ``list`` showed after that, and ``status``
     :ivar after: what was in the account without the filter again
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
         self.cluster = cluster
-        self.client = logins(cluster)(USER)
+        self.client = logins(cluster)(OTHER_OWNER)
         self.account = self.client.account
         self.admin = Admin(cluster)
         self.operator = Operator(cluster)
-        self.s3 = s3_client(cluster)
+        self.s3 = s3_client(cluster, OTHER_OWNER)
+        self.reading = logins(cluster)(USER)
+        self._folder = folder
 
     def run(self) -> None:
         self.operator.remove_filter()
         self._fill()
         self.before = self.contents()
         self._install()
+        self.operator.add_filter()
         self._convert()
         self._use()
+        self._read()
         self._uninstall()
         self.after = self.contents()
+
+    def _read(self) -> None:
+        """Run the blocks of the pages in an account of their own."""
+        fill(self.reading, 'archive', 3)
+        reader = Reader(self.cluster, self.reading.account, self._folder)
+        self.failed = {
+            f'{block.page}:{block.line}': printed
+            for page in PAGES
+            for block in blocks(page)
+            if (printed := reader.run(block))
+        }
+        self.bucket_shards = shards_of(self.reading, 'photos')
 
     def _fill(self) -> None:
         fill(self.client, 'logs', 20)
@@ -157,7 +186,6 @@ class Rollout:
         self.plain = shards_of(self.client, 'plain')
 
     def _convert(self) -> None:
-        self.operator.add_filter()
         before = self.contents()
         self._reshard(COUNTS)
         self.counts = {
@@ -233,7 +261,7 @@ class Rollout:
 def rollout(tmp_path_factory) -> Iterator[Rollout]:
     options = ClusterOptions(settings=SETTINGS)
     with Cluster(tmp_path_factory.mktemp('rollout'), options) as cluster:
-        rollout = Rollout(cluster)
+        rollout = Rollout(cluster, tmp_path_factory.mktemp('reader'))
         rollout.run()
         yield rollout
 
@@ -265,6 +293,14 @@ class TestConversion:
 
     def test_shows_clients_the_same(self, rollout):
         assert rollout.is_same
+
+
+class TestPages:
+    def test_have_commands_that_succeed(self, rollout):
+        assert rollout.failed == {}
+
+    def test_shard_a_bucket_by_boto3(self, rollout):
+        assert rollout.bucket_shards == 32
 
 
 class TestUse:

@@ -917,7 +917,7 @@ class TestDelete:
         assert self.delete(swift, filter_app).status_int == 204
         assert shards_in(swift) == [shard]
         (line,) = filter_app._logger.lines
-        assert '1 of 3 shards are left, such as shard 1' in line
+        assert '1 of 3 shards could not be deleted, such as shard 1' in line
 
     def test_of_the_plain_successor_removes_what_was_left(
         self, swift, filter_app, monkeypatch

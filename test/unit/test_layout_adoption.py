@@ -270,7 +270,7 @@ class TestLateRows:
         backing = backing_container('c', OLD_ID, 0)
         swift.register('GET', f'/v1/{HIDDEN}/{backing}', 503)
         assert proxy.look() is False
-        assert 'are not adopted yet' in proxy.logger.lines[0]
+        assert 'could not be moved yet' in proxy.logger.lines[0]
 
     def test_are_removed_from_where_swifts_own_sharder_has_them(
         self, swift, proxy
@@ -561,7 +561,7 @@ class TestReplicaAway:
         replicated.servers.away = {'d1', 'd2'}
         assert proxy.look() is False
         (line,) = proxy.logger.lines
-        assert 'rows of /v1/AUTH_test/c are not adopted yet' in line
+        assert 'late rows of /v1/AUTH_test/c could not be moved yet' in line
 
     def test_that_brings_old_rows_back_does_no_harm(self, replicated, proxy):
         proxy.look()
@@ -900,7 +900,7 @@ class TestRun:
         swift.update_accounts()
         swift.register('GET', f'/v1/{HIDDEN}', 503)
         assert proxy.run() is False
-        assert 'are not adopted yet' in proxy.logger.lines[0]
+        assert 'could not be moved yet' in proxy.logger.lines[0]
 
     def test_of_a_known_container_reads_no_root_in_vain(self, swift, proxy):
         put_root(swift)

@@ -122,8 +122,8 @@ def container(tmp_path_factory) -> Container:
 @given(names=st.lists(names, unique=True, max_size=20), params=listings)
 def test_a_page_is_that_of_a_plain_container(container, layout, names, params):
     # By path, a container server omits the name right behind those of a
-    # pseudo-directory, if both are in one database: see the README. In reverse
-    # that is the name of the pseudo-directory itself.
+    # pseudo-directory, if both are in one database: see doc/clients.md. In
+    # reverse that is the name of the pseudo-directory itself.
     if params.path is not None:
         names = [n for n in names if '0' not in n and not n.endswith('/')]
     container.fill(layout, names)

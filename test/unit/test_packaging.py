@@ -21,6 +21,7 @@ PROJECT = Path(__file__).parents[2]
 ETC = PROJECT / 'etc'
 SAMPLES = sorted(ETC.glob('*.conf-sample'))
 SAMPLE = ETC / 'proxy-server.conf-sample'
+DESIGN = PROJECT / 'doc' / 'design.md'
 UNIT = ETC / 'shardmw-resharder.service'
 SECTION = 'filter:shardmw'
 
@@ -121,7 +122,7 @@ def test_the_unit_starts_the_daemon_with_the_configuration_of_its_sample():
     assert service['User'] == 'swift'
 
 
-#: A row of the README's table: a name (and how often), its key, its shards.
+#: A row of the table of placements: a name (and how often), its key, shards.
 PROMISE = re.compile(
     r'^\| `([^`]+)`(?: × (\d+))? \| (\w{16}) \| ([\d |]+) \|$', re.MULTILINE
 )
@@ -136,8 +137,8 @@ DEPTH_COUNTS = (8, 32, 512)
 
 
 def promised_placements() -> list[tuple[str, str, list[int]]]:
-    """``(name, key, shards by PROMISED_COUNTS)``, from the README."""
-    text = (PROJECT / 'README.md').read_text(encoding='utf-8')
+    """Return ``(name, key, shards by PROMISED_COUNTS)`` of the page."""
+    text = DESIGN.read_text(encoding='utf-8')
     return [
         (name * int(times or 1), key, [*map(int, shards.split('|'))])
         for name, times, key, shards in PROMISE.findall(text)
@@ -145,25 +146,25 @@ def promised_placements() -> list[tuple[str, str, list[int]]]:
 
 
 @pytest.mark.parametrize(('name', 'key', 'shards'), promised_placements())
-def test_placement_keeps_the_promise_of_the_readme(name, key, shards):
+def test_placement_keeps_the_promise_of_the_page(name, key, shards):
     assert object_key(name) == int(key, 16)
     assert [shard_of(name, count) for count in PROMISED_COUNTS] == shards
 
 
-def test_the_readme_promises_five_placements():
+def test_the_page_promises_five_placements():
     assert len(promised_placements()) == 5
 
 
 def promised_depths() -> list[tuple[str, ...]]:
-    """Return the rows of the README's table of depths."""
-    text = (PROJECT / 'README.md').read_text(encoding='utf-8')
+    """Return the rows of the page's table of depths."""
+    text = DESIGN.read_text(encoding='utf-8')
     return DEPTH_PROMISE.findall(text)
 
 
 @pytest.mark.parametrize(
     ('name', 'depth', 'directory', 'key', 'shards'), promised_depths()
 )
-def test_placement_by_depth_keeps_the_promise_of_the_readme(
+def test_placement_by_depth_keeps_the_promise_of_the_page(
     name, depth, directory, key, shards
 ):
     assert shard_key(name, int(depth)) == directory
@@ -172,7 +173,7 @@ def test_placement_by_depth_keeps_the_promise_of_the_readme(
     assert found == [*map(int, shards.split('|'))]
 
 
-def test_the_readme_promises_eight_placements_by_depth():
+def test_the_page_promises_eight_placements_by_depth():
     assert len(promised_depths()) == 8
 
 

@@ -225,7 +225,10 @@ class TestAccountQuota:
         filter_app._info_app.logger = logger = Logger()
         swift.register('HEAD', f'/v1/{HIDDEN}', 503)
         assert upload(swift, app, 10)[0] == 201
-        assert 'quotas of /AUTH_test/ go by the root alone' in logger.lines[0]
+        assert (
+            'quotas of /AUTH_test/ lack the counts of shards'
+            in logger.lines[0]
+        )
 
 
 class TestInfo:
@@ -287,7 +290,10 @@ class TestInfo:
         swift.memcached.values.clear()
         info = get_container_info(self.env(swift, CONTAINER), app)
         assert info['object_count'] == 0
-        assert 'quotas of /AUTH_test/c go by the root' in logger.lines[0]
+        assert (
+            'quotas of /AUTH_test/c lack the counts of shards'
+            in logger.lines[0]
+        )
 
     @pytest.mark.parametrize('account', ['AUTH_new', ACCOUNT])
     def test_of_an_account_is_cached_like_swift_caches_it(
