@@ -232,8 +232,9 @@ def means_each_second(
     :param times: when the values were found
     :returns: as long as what :func:`per_second` gives; None for no values
     """
-    times, values = _array(times), _array(values)
-    sums, _ = np.histogram(times, _seconds(began, seconds), weights=values)
+    times = _array(times)
+    inside, second, length = _seconds(times, began, seconds)
+    sums = np.bincount(second, _array(values)[inside], length)
     counts = per_second(times, began, seconds)
     return [
         float(total / count) if count else None
@@ -249,14 +250,22 @@ def per_second(
     :param seconds: the length of the time; of its last second, only what
                     belongs to it counts
     """
-    counts, _ = np.histogram(_array(times), _seconds(began, seconds))
-    return counts.tolist()
+    _, second, length = _seconds(_array(times), began, seconds)
+    return np.bincount(second, minlength=length).tolist()
 
 
-def _seconds(began: float, seconds: float) -> list[float]:
-    """Return where each second of a time begins, and its last moment."""
-    last = np.nextafter(began + seconds, -math.inf)
-    return [*(began + np.arange(math.ceil(seconds))), last]
+def _seconds(
+    times: np.ndarray, began: float, seconds: float
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return which times are inside, the second of each, and how many there are.
+
+    A time right before the end may be in no second after rounding; it belongs
+    to the last one.
+    """
+    length = math.ceil(seconds)
+    inside = (began <= times) & (times < began + seconds)
+    second = (times[inside] - began).astype(int)
+    return inside, np.minimum(second, length - 1), length
 
 
 def count_between(times: Iterable[float], begin: float, end: float) -> int:
