@@ -257,7 +257,7 @@ def per_second(
 def _seconds(
     times: np.ndarray, began: float, seconds: float
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return which times are inside, the second of each, and how many there are.
+    """Return which times are inside, the second of each, and the seconds.
 
     A time right before the end may be in no second after rounding; it belongs
     to the last one.
