@@ -287,10 +287,16 @@ def check_settings(options: ClusterOptions) -> None:
                 f'setting {setting!r} has an unknown section: the sections '
                 'are: ' + ', '.join(known)
             )
-    own = _configured(options, 'shardmw')
-    of_listings = _configured(options, 'shardmw-listings')
+    own = _own_settings(options, 'shardmw')
+    of_listings = _own_settings(options, 'shardmw-listings')
     if own or of_listings:
         _check_own_settings(own, of_listings)
+
+
+def _own_settings(options: ClusterOptions, section: str) -> Section:
+    """Return the settings of a filter, none if another filter is used."""
+    settings = _configured(options, section)
+    return {} if 'use' in settings else settings
 
 
 def _check_own_settings(own: Section, of_listings: Section) -> None:

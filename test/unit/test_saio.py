@@ -155,6 +155,11 @@ def test_a_reserved_port_is_not_to_be_had_by_others():
         assert later.reserve(port)
 
 
+def test_another_filter_may_take_the_place_of_shardmw():
+    settings = {'shardmw.use': 'egg:swift#ratelimit', 'shardmw.other': '1'}
+    config.check_settings(ClusterOptions(settings=settings))
+
+
 def test_devices_are_dealt_out_to_the_nodes():
     given = ClusterOptions(replicas=2, devices=5)
     nodes = [device.node for device in topology.devices(given)]
