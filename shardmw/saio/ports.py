@@ -50,12 +50,12 @@ class PortReservations(contextlib.ExitStack):
         return True
 
     def pick(self) -> int:
-        """Reserve any free port and return it.
+        """Reserve a free port that is not reserved yet, and return it.
 
         :raises SaioError: if no free port was found
         """
         for port in _candidates():
-            if self._hold(port):
+            if port not in self._held and self._hold(port):
                 return port
         raise SaioError(
             f'found no free port in {_ATTEMPTS} attempts: end some of the '

@@ -27,8 +27,8 @@ HOT = tuple(f'o{number:02}' for number in range(12))
 
 #: What a client does, by how often.
 WORK = {
-    'GET': 14,
-    'HEAD': 8,
+    'GET': 50,
+    'HEAD': 20,
     'PUT': 6,
     'POST': 2,
     'DELETE': 2,

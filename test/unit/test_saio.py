@@ -155,6 +155,14 @@ def test_a_reserved_port_is_not_to_be_had_by_others():
         assert later.reserve(port)
 
 
+def test_no_port_is_picked_twice(monkeypatch):
+    with PortReservations() as known:
+        free = [known.pick(), known.pick()]
+    monkeypatch.setattr('shardmw.saio.ports._candidates', lambda: iter(free))
+    with PortReservations() as reservations:
+        assert [reservations.pick(), reservations.pick()] == free
+
+
 def test_another_filter_may_take_the_place_of_shardmw():
     settings = {'shardmw.use': 'egg:swift#ratelimit', 'shardmw.other': '1'}
     config.check_settings(ClusterOptions(settings=settings))

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plays requests on a plain and on a sharded container of the same contents.
+
+The containers have the same name in two accounts. A sequence of requests
+begins with new containers. It ends with the first difference, since the
+containers may differ from then on.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from shardmw.saio import Cluster
+from test.functional.alike import masked
+from test.functional.client import Answer
+from test.functional.conftest import (
+    SHARD_COUNT_HEADER,
+    SHARD_DEPTH_HEADER,
+    logins,
+    unique,
+)
+from test.hostile.making import NOBODY, OWNER, S3, STORED, STRANGER, Hostile
+from test.hostile.wire import CLOSED, Sender, s3_authorization
+
+#: How many requests are played on the same containers at most.
+SEQUENCE = 200
+
+SHARD_COUNT = SHARD_COUNT_HEADER.lower()
+SHARD_DEPTH = SHARD_DEPTH_HEADER.lower()
+SYNC_TO = 'x-container-sync-to'
+
+PLAIN, SHARDED = 'plain00', 'sharded'
+KEY = 'testing'
+
+#: A cluster for a :class:`Player` has these settings.
+SETTINGS = {
+    f'tempauth.user_{account}_{user}': f'{KEY} {groups}'
+    for account in (PLAIN, SHARDED)
+    for user, groups in ((OWNER, '.admin'), (STRANGER, ''))
+}
+
+_TRANSACTION = re.compile(r'tx[0-9a-f]{21}-[0-9a-f]{10}')
+
+#: Transactions, upload ids of S3, checksums of what has the account in it, and
+#: times.
+_VARYING = re.compile(
+    rf'{_TRANSACTION.pattern}[\w-]*'
+    r'|<UploadId>[^<]*|<StringToSign(Bytes)?>[^<]*|<CanonicalRequest[^<]*'
+    r'|<SignatureProvided>[^<]*|[0-9a-f]{32}'
+    r'|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z?|\d{10}\.\d{5}'
+)
+#: The sums of an account, which container-updaters report.
+_ACCOUNT_SUMS = re.compile(rb'"(count|bytes)": \d+|<(count|bytes)>\d+')
+_VARYING_BYTES = re.compile(_VARYING.pattern.encode())
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A request that the two containers answered differently."""
+
+    request: Hostile
+    plain: Answer
+    sharded: Answer
+
+    def __str__(self) -> str:
+        lines = [self.request.line()]
+        for name, answer in (('plain', self.plain), ('sharded', self.sharded)):
+            lines.append(
+                f'  {name}: {answer.status} {answer.headers}'
+                f' {answer.body[:300]!r}'
+            )
+        return '\n'.join(lines)
+
+
+class Player:
+    """Sends requests to a plain and to a sharded container.
+
+    :param statuses: counts the answers
+    :ivar sent: how many requests were sent
+    :ivar played: how many of the last sequence, which may end early
+    :ivar transactions: of the requests to the sharded container, and those of
+                        the same requests to the plain one
+    """
+
+    def __init__(self, cluster: Cluster, statuses: Counter[int]) -> None:
+        self._twins = [
+            _Twin(cluster, PLAIN, {}),
+            _Twin(cluster, SHARDED, {SHARD_COUNT_HEADER: '4'}),
+        ]
+        self._statuses = statuses
+        self.sent = self.played = 0
+        self.transactions: dict[str, str] = {}
+
+    def play(self, requests: Iterable[Hostile]) -> Difference | None:
+        """Play a sequence of requests; return the first difference."""
+        container = unique('hostile')
+        for twin in self._twins:
+            twin.make(container)
+        for self.played, request in enumerate(requests, 1):
+            plain, sharded = (
+                twin.send(request, container) for twin in self._twins
+            )
+            self.sent += 2
+            self._statuses.update((plain.status, sharded.status))
+            self.transactions[_transaction(sharded)] = _transaction(plain)
+            if _masked(plain, PLAIN) == _masked(sharded, SHARDED):
+                continue
+            is_error = sharded.status <= CLOSED or sharded.status >= 500
+            if is_error or not is_documented(request):
+                return Difference(request, plain, sharded)
+            # The containers may differ from now on.
+            return None
+        return None
+
+
+class _Twin:
+    """An account, and a connection."""
+
+    def __init__(self, cluster: Cluster, account: str, headers: dict) -> None:
+        self._url = cluster.proxy_urls[0]
+        self._account = account
+        self._headers = headers
+        login = logins(cluster)
+        self._owner = login(f'{account}:{OWNER}')
+        self._tokens = {
+            OWNER: self._owner.token,
+            STRANGER: login(f'{account}:{STRANGER}').token,
+            NOBODY: None,
+        }
+        self._sender = Sender(self._url)
+
+    def make(self, container: str) -> None:
+        """Create a container with some objects."""
+        answer = self._owner.put(container, headers=self._headers)
+        assert answer.status == 201, answer
+        for name in STORED:
+            answer = self._owner.put(container, name, b'0123456789')
+            assert answer.status == 201, answer
+
+    def send(self, request: Hostile, container: str) -> Answer:
+        request = request.on(f'AUTH_{self._account}', container)
+        if request.who == S3:
+            user = f'{self._account}:{OWNER}'
+            headers = s3_authorization(request, self._url, user, KEY)
+        else:
+            token = self._tokens[request.who]
+            headers = {'X-Auth-Token': token} if token else {}
+        return self._sender.send(request, headers)
+
+
+def is_documented(request: Hostile) -> bool:
+    """Return True if the documentation says that the answers may differ."""
+    names = {name.lower() for name, _ in request.headers}
+    return (
+        # If there are two errors, the other one may be told.
+        bool(names & {SHARD_COUNT, SHARD_DEPTH, SYNC_TO})
+        or 'allow_unordered' in request.target
+    )
+
+
+def failures_in_logs(folder: Path, transactions: dict[str, str]) -> list[str]:
+    """Return the errors in logs that only a sharded container caused.
+
+    Some requests make Swift's own filters fail, with a plain container, too.
+
+    :param transactions: those of :class:`Player`
+    """
+    found: dict[str, str] = {}
+    for log in sorted(folder.glob('proxy*.log')):
+        for line in log.read_text(errors='replace').splitlines():
+            if 'Traceback' in line or 'request to shard failed' in line:
+                named = _TRANSACTION.search(line)
+                found[named[0] if named else line] = line
+    plain = set(transactions.values())
+    return [
+        line
+        for transaction, line in found.items()
+        if transaction not in plain
+        and transactions.get(transaction) not in found
+    ]
+
+
+def _transaction(answer: Answer) -> str:
+    found = _TRANSACTION.search(answer.headers.get('x-trans-id', ''))
+    return found[0] if found else ''
+
+
+def _masked(answer: Answer, account: str) -> Answer:
+    """Return an answer without what differs between any two accounts."""
+    answer = masked(answer, account)
+    headers = {
+        name: '*' if _is_of_account(name) else _VARYING.sub('*', value)
+        for name, value in answer.headers.items()
+    }
+    body = _VARYING_BYTES.sub(b'*', answer.body)
+    if 'x-account-object-count' in headers:
+        body = _ACCOUNT_SUMS.sub(b'*', body)
+        # The length of the figures.
+        headers.pop('content-length', None)
+    return Answer(answer.status, headers, body)
+
+
+def _is_of_account(header: str) -> bool:
+    return header.startswith('x-account-') and header.endswith(
+        ('-object-count', '-bytes-used')
+    )
