@@ -5,7 +5,6 @@
 """
 
 import itertools
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -28,7 +27,7 @@ def cluster(tmp_path_factory):
 
 def check(cluster: Cluster, requests) -> None:
     """Play requests; fail if a sharded container answers differently."""
-    player = Player(cluster, Counter())
+    player = Player(cluster)
     while requests:
         difference = player.play(requests)
         assert difference is None, str(difference)

@@ -429,7 +429,7 @@ class Maker:
     :param seed: of the same seed come the same requests
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int | str) -> None:
         self._random = random.Random(seed)
 
     def request(self) -> Hostile:
