@@ -47,7 +47,7 @@ SETTINGS = {
     for user, groups in ((OWNER, '.admin'), (STRANGER, ''))
 }
 # Some requests make a storage server fail. The proxy goes on asking it.
-SETTINGS['proxy-server.error_suppression_limit'] = '1000000'
+SETTINGS['proxy-server.error_suppression_interval'] = '0'
 
 _TRANSACTION = re.compile(r'tx[0-9a-f]{21}-[0-9a-f]{10}')
 
