@@ -7,7 +7,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -21,11 +20,11 @@ _ADMIN = 'from shardmw.commands import admin; admin()'
 
 
 class Moment(NamedTuple):
-    """A report of the command.
+    """A progress report of the command.
 
     :param seconds: since the command was started
-    :param moved: rows so far
-    :param problem: why the change does not go on, '' if it does
+    :param moved: the rows moved so far
+    :param problem: why the change waits; '' if it does not
     """
 
     seconds: float
@@ -46,11 +45,11 @@ class Phase(NamedTuple):
         return self.end - self.begin
 
 
-@dataclass(frozen=True)
-class Change:
-    """A change of a layout, from the start of the command to its end.
+class Change(NamedTuple):
+    """A change of a layout.
 
     :param began_at: when the command was started, in seconds since 1970
+    :param seconds: how long the command ran
     """
 
     began_at: float
@@ -59,21 +58,20 @@ class Change:
 
     @property
     def phases(self) -> list[Phase]:
-        """Return the phases in their order, each once."""
+        """Return the phases in their order."""
         begins = {STARTING: 0.0}
         for moment in self.moments:
             begins.setdefault(moment.phase, moment.seconds)
-        ends = [*list(begins.values())[1:], self.seconds]
+        times = pairwise([*begins.values(), self.seconds])
         return [
-            Phase(name, begin, end)
-            for (name, begin), end in zip(begins.items(), ends, strict=True)
+            Phase(name, *span)
+            for name, span in zip(begins, times, strict=True)
         ]
 
     @property
     def moving(self) -> Phase | None:
-        """Return the phase in which rows move; None if there was none."""
-        found = [each for each in self.phases if each.name == MOVING]
-        return found[0] if found else None
+        """Return the phase in which rows move, if there was one."""
+        return next((x for x in self.phases if x.name == MOVING), None)
 
     @property
     def rows_moved(self) -> int:
@@ -81,7 +79,7 @@ class Change:
 
     @property
     def rows_per_second(self) -> float | None:
-        """Return the rate while rows moved; None if none did."""
+        """Return the rate while rows moved; None if no rows moved."""
         if not self.rows_moved or self.moving is None:
             return None
         return self.rows_moved / self.moving.seconds
@@ -89,14 +87,14 @@ class Change:
     def rates(self, step: float) -> list[tuple[float, float]]:
         """Return ``(seconds, rows a second)`` while rows moved.
 
-        :param step: the least seconds from one point to the next
+        :param step: the least time between two points, in seconds
         """
-        if self.moving is None:
-            return []
+        moving = self.moving or Phase(MOVING, 0, 0)
         kept: list[Moment] = []
         for each in self.moments:
-            if self.moving.begin <= each.seconds <= self.moving.end and (
-                not kept or each.seconds - kept[-1].seconds >= step
+            is_moving = moving.begin <= each.seconds <= moving.end
+            if is_moving and not (
+                kept and each.seconds - kept[-1].seconds < step
             ):
                 kept.append(each)
         return [
@@ -105,16 +103,12 @@ class Change:
         ]
 
     def as_json(self) -> dict[str, object]:
-        """Return what :meth:`from_json` takes."""
-        return {
-            'began_at': self.began_at,
-            'seconds': self.seconds,
-            'moments': [each._asdict() for each in self.moments],
-        }
+        moments = [each._asdict() for each in self.moments]
+        return {**self._asdict(), 'moments': moments}
 
     @classmethod
     def from_json(cls, values: Mapping) -> 'Change':
-        """Return the change that :meth:`as_json` gave."""
+        """Return the change of :meth:`as_json`."""
         moments = tuple(Moment(**each) for each in values['moments'])
         return cls(values['began_at'], values['seconds'], moments)
 
@@ -125,23 +119,19 @@ def change_layout(
     """Change the layout of a container, and wait until that is done.
 
     :param path: such as ``AUTH_test/logs``
-    :param options: of the command ``shardmw-admin reshard``
+    :param options: of ``shardmw-admin reshard``
     :raises BenchError: if the command fails
     """
     command = [sys.executable, '-c', _ADMIN]
     command += ['--swift-dir', str(cluster.swift_dir), 'reshard', '--json']
     with tempfile.TemporaryFile('w+') as progress:
         began_at = time.time()
-        process = subprocess.Popen(
+        # run() kills the command if this process is interrupted
+        code = subprocess.run(
             [*command, *options, path, str(shards)],
             stdout=subprocess.DEVNULL,
             stderr=progress,
-        )
-        try:
-            code = process.wait()
-        finally:
-            process.kill()
-            process.wait()
+        ).returncode
         seconds = time.time() - began_at
         progress.seek(0)
         lines = progress.read().splitlines()
@@ -152,14 +142,12 @@ def change_layout(
 
 
 def moments_of(lines: Iterable[str], began_at: float) -> list[Moment]:
-    """Return the moments that the command has printed. Pure."""
+    """Return the moments of the command's reports. Pure."""
     reports = [json.loads(line) for line in lines if line.startswith('{')]
     return [
         Moment(
             round(each['time'] - began_at, 3),
-            each['phase'],
-            each['rows_moved'],
-            each['problem'],
+            *(each['phase'], each['rows_moved'], each['problem']),
         )
         for each in reports
     ]

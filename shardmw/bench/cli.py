@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: ``shardmw-bench``.
-
-A command is imported when it is asked for, which may take a second: whoever
-ends it by then is understood, too.
-"""
+"""The command line: ``shardmw-bench``."""
 
 import signal
 from importlib import import_module
@@ -15,18 +11,14 @@ import click
 from shardmw.bench import signals
 from shardmw.bench.errors import Interrupted, failure_text
 
-# What the shell says of commands that a signal ended.
+# Shells add this to the number of the signal that ended a command.
 _ENDED_BY_SIGNAL = 128
 
-# In which module each command is, in the order of the help.
+_WORKS = ('write', 'read', 'head', 'delete', 'list', 'head-container', 'mixed')
+
+# The module of each command, in the order of the help.
 _MODULES = {
-    **dict.fromkeys(
-        (
-            *('write', 'read', 'head', 'delete'),
-            *('list', 'head-container', 'mixed'),
-        ),
-        'workloads.command',
-    ),
+    **dict.fromkeys(_WORKS, 'workloads.command'),
     'compare': 'compare.command',
     'scenario': 'scenarios.command',
     'ratelimit': 'ratelimit.command',
@@ -36,7 +28,7 @@ _MODULES = {
 
 
 class _Commands(click.Group):
-    """Commands that fail with one line on stderr."""
+    """Commands that report a failure in one line on stderr."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_MODULES)
@@ -44,17 +36,19 @@ class _Commands(click.Group):
     def get_command(
         self, ctx: click.Context, cmd_name: str
     ) -> click.Command | None:
-        module = _MODULES.get(cmd_name)
-        if module is None:
+        if cmd_name not in _MODULES:
             return None
-        found = import_module(f'shardmw.bench.{module}')
-        return found.COMMANDS[cmd_name]
+        # imported only when needed: some imports take a second
+        module = import_module(f'shardmw.bench.{_MODULES[cmd_name]}')
+        return module.COMMANDS[cmd_name]
 
     def invoke(self, ctx: click.Context) -> object:
+        ignores_hangup = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
         try:
-            # ended from outside, clean up as at the end of a command
-            for number in _ending():
-                signal.signal(number, _interrupt)
+            for number in signals.ENDING:
+                # nohup ignores SIGHUP
+                if number != signal.SIGHUP or not ignores_hangup:
+                    signal.signal(number, _interrupt)
             return super().invoke(ctx)
         except Exception as err:
             text = failure_text(err)
@@ -69,27 +63,16 @@ class _Commands(click.Group):
 
 @click.group(cls=_Commands)
 def main() -> None:
-    """Measure what sharded containers bring, and what they cost.
+    """Measure the benefit and the cost of sharded containers.
 
-    Commands work on a Swift cluster of the benchmark's own, which runs on
-    loopback and in a temporary folder and is taken down at the end; clients
-    and servers share the machine then, so leave it to them. Kinds of work
-    and comparisons can be measured on any cluster, too.
+    By default, a command starts a temporary Swift cluster on loopback and
+    removes it at the end. Clients and servers share the machine then: run
+    nothing else on it. write, read, head, delete, list, head-container,
+    mixed and compare can also measure an existing cluster. plan only
+    calculates and needs no cluster.
 
-    Only plan needs none of it: it reckons.
-
-    One that is interrupted keeps what it has measured, and cleans up.
+    A command that is interrupted keeps what it has measured, and cleans up.
     """
-
-
-def _ending() -> list[signal.Signals]:
-    """Signals that end a command; nohup sees to it that SIGHUP does not."""
-    ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
-    return [
-        each
-        for each in signals.ENDING
-        if not (ignored and each == signal.SIGHUP)
-    ]
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all commands share: options of parameters, and doing experiments."""
+"""Options made of parameters, and the run of experiments."""
 
 import contextlib
 import dataclasses
@@ -16,7 +16,8 @@ from shardmw.bench.load.clients import Clients
 from shardmw.bench.load.stage import Stage
 from shardmw.bench.options import REPLACING, Parsed
 from shardmw.bench.parameters import Option, Parameters
-from shardmw.bench.results import csvfiles, folder
+from shardmw.bench.results import folder
+from shardmw.bench.results.csvfiles import csv_text, entries_of
 from shardmw.bench.results.folder import Result
 from shardmw.bench.results.provenance import Provenance, provenance
 from shardmw.bench.screen import Screen
@@ -25,20 +26,19 @@ from shardmw.bench.words import about_text, duration_text
 Figures = Mapping[str, object]
 Keep = Callable[[Figures], None]
 
-#: Client processes of an experiment whose parameters don't say.
+# Client processes, if the parameters have no such option.
 _PROCESSES = 2
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Something to do, and to keep.
+    """A measurement whose result is kept.
 
-    :param command: what the result is kept as, with ``name``
+    :param command: with ``name``, the name of the result
     :param measure: see :mod:`shardmw.bench.scenarios`
-    :param word: tells its result from others of the same experiment
-    :param seconds: about how long it takes; None if that is not known
-    :param check: raises a BenchError if what it came to, which is kept and
-                  shown, is a failure
+    :param word: appended to the name of the result
+    :param check: raises BenchError if the figures, once kept, are a failure
+    :param seconds: the expected duration; None if it is not known
     """
 
     command: str
@@ -51,7 +51,7 @@ class Experiment:
 
 
 class InOrder(click.Group):
-    """Commands in the order in which they were added."""
+    """A group whose help lists the commands as they were added."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(self.commands)
@@ -60,16 +60,16 @@ class InOrder(click.Group):
 def parameter_options(
     parameters: type[Parameters], **defaults: object
 ) -> Callable[[Callable], Callable]:
-    """A decorator: the options that the fields of parameters are.
+    """Return a decorator that adds the options of parameters.
 
-    :param defaults: by name, in the place of those of the fields
+    :param defaults: by name; they override the defaults of the fields
     """
 
     def decorate(command: Callable) -> Callable:
         options = parameters.options()
-        for name, (default, chosen) in reversed(options.items()):
+        for name, (default, option) in reversed(options.items()):
             default = defaults.get(name, default)
-            command = _option(name, default, chosen)(command)
+            command = _option(name, default, option)(command)
         return command
 
     return decorate
@@ -78,28 +78,24 @@ def parameter_options(
 def chosen_parameters(
     parameters: type[Parameters], values: Mapping[str, object]
 ) -> Parameters:
-    """The parameters that somebody chose, by what click read.
+    """Return the parameters of parsed options.
 
-    :raises UsageError: if they make no sense
+    :raises UsageError: if values contradict each other
     """
-    options = parameters.options()
-    chosen = parameters(
-        **{
-            name: dict(value)
-            if isinstance(options[name][0], Mapping)
-            else value
-            for name, value in values.items()
-            if name in options
-        }
-    )
+    chosen = {}
+    for name, (default, _) in parameters.options().items():
+        if name in values:
+            value = values[name]
+            chosen[name] = dict(value) if isinstance(default, dict) else value
+    found = parameters(**chosen)
     with usage_errors():
-        chosen.check()
-    return chosen
+        found.check()
+    return found
 
 
 @contextlib.contextmanager
 def usage_errors() -> Iterator[None]:
-    """What a function refuses (ValueError) is told as bad usage."""
+    """Turn a ValueError into a UsageError."""
     try:
         yield
     except ValueError as err:
@@ -109,26 +105,25 @@ def usage_errors() -> Iterator[None]:
 def perform(
     experiments: Sequence[Experiment], output: Path, screen: Screen
 ) -> list[Path]:
-    """Do experiments one after the other, show and keep what comes of them.
+    """Measure experiments in turn; show and keep their results.
 
-    What one has when it's broken off, by whatever, is shown and kept, too.
-    Where one fails, others go on.
+    The figures of an interrupted or failed experiment are kept, too. The
+    others are measured even if one fails.
 
-    :param output: the folder for results
+    :param output: the folder of results
     :returns: the files of results
-    :raises BenchError: at the end, if some failed; if there's only one, what
-                        it raised
-    :raises Interrupted: if somebody ended it
+    :raises BenchError: at the end, if an experiment failed
+    :raises Interrupted: if a signal ended the command
     """
     origin = provenance()
     if origin.is_machine_busy:
         screen.warning(
-            f'other work takes {origin.busy_cores:.1f} of {origin.cores} '
+            f'other processes use {origin.busy_cores:.1f} of {origin.cores} '
             'cores: the figures will be those of a busy machine'
         )
     times = [each.seconds for each in experiments]
     if len(times) > 1 and None not in times:
-        screen.line(f'all of it takes {about_text(sum(times))}')
+        screen.line(f'all experiments together take {about_text(sum(times))}')
     if len(experiments) == 1:
         return [_perform(experiments[0], origin, output, screen)]
     files, failed = [], []
@@ -149,11 +144,7 @@ def perform(
 def _perform(
     experiment: Experiment, origin: Provenance, output: Path, screen: Screen
 ) -> Path:
-    kept: dict[str, Figures] = {}
-
-    def keep(figures: Figures) -> None:
-        kept['figures'] = figures
-
+    kept: list[Figures] = []
     result = Result(
         experiment.command,
         experiment.name,
@@ -169,23 +160,23 @@ def _perform(
     try:
         with Clients(processes) as clients:
             stage = Stage(experiment.parameters, clients, screen)
-            figures = experiment.measure(stage, keep)
+            figures = experiment.measure(stage, kept.append)
     except BaseException:
         if kept:
-            part = _with_figures(result, kept['figures'])
-            part = dataclasses.replace(part, complete=False)
+            part = _with_figures(result, kept[-1], complete=False)
             _publish(part, output, screen)
         raise
-    result = dataclasses.replace(result, seconds=time.monotonic() - began)
-    path = _publish(_with_figures(result, figures), output, screen)
+    seconds = time.monotonic() - began
+    result = _with_figures(result, figures, seconds=seconds)
+    path = _publish(result, output, screen)
     experiment.check(figures)
     return path
 
 
 def _expected_text(experiment: Experiment, output: Path) -> str:
-    """Return how long an experiment takes: measured earlier, or estimated."""
+    """Return the measured duration of an earlier run, or the estimate."""
     earlier: list[Result] = []
-    # a damaged one is no reason to measure nothing
+    # a damaged result must not prevent the measurement
     with contextlib.suppress(BenchError):
         earlier = folder.load(output, experiment.command, [experiment.name])
     parameters = experiment.parameters
@@ -198,64 +189,58 @@ def _expected_text(experiment: Experiment, output: Path) -> str:
     return f'takes {about_text(experiment.seconds)}'
 
 
-def _with_figures(result: Result, figures: Figures) -> Result:
-    """A result, once it's known what came of it, and where."""
-    cluster = figures.get('cluster')
+def _with_figures(
+    result: Result, figures: Figures, **fields: object
+) -> Result:
+    """Return a result with its figures and the cluster of these."""
     origin = result.provenance
-    if cluster is not None:
+    if cluster := figures.get('cluster'):
         origin = dataclasses.replace(
             origin, cluster=cluster['url'], swift=cluster['swift']
         )
-    return dataclasses.replace(result, figures=figures, provenance=origin)
+    return dataclasses.replace(
+        result, figures=figures, provenance=origin, **fields
+    )
 
 
 def _publish(result: Result, output: Path, screen: Screen) -> Path:
-    """Keep a result, and show it, also if it can't be kept."""
+    """Keep a result, and show it even if it cannot be kept."""
+    context = click.get_current_context(silent=True)
+    replaces = context is not None and context.meta.get(REPLACING, False)
     try:
-        path = folder.save(output, result, _is_replacing())
+        path = folder.save(output, result, replaces)
     finally:
         for table in describe(result).tables:
             screen.table(table)
     if not result.complete:
-        screen.warning('broken off: these are the figures of what was done')
+        screen.warning('interrupted: the figures are incomplete')
     files = [path]
-    entries = csvfiles.entries_of(result.figures)
-    if entries:
+    if entries := entries_of(result.figures):
         files.append(path.with_suffix('.csv'))
-        folder.write(files[-1], csvfiles.csv_text(entries))
+        folder.write(files[-1], csv_text(entries))
     screen.line(f'kept in {" and ".join(map(str, files))}')
     return path
-
-
-def _is_replacing() -> bool:
-    """Return True if the command was told to replace earlier results."""
-    context = click.get_current_context(silent=True)
-    return context is not None and context.meta.get(REPLACING, False)
 
 
 def _option(
     name: str, default: object, option: Option
 ) -> Callable[[Callable], Callable]:
-    flag = name.replace('_', '-')
-    if option.kind is bool:
-        names = (name, *option.flags, f'--{flag}/--no-{flag}')
-    else:
-        names = (name, *option.flags, f'--{flag}')
-    if any(each.startswith('--') for each in option.flags):
-        names = (name, *option.flags)
+    is_flag = option.kind is bool
+    flags = option.flags
+    if not any(flag.startswith('--') for flag in flags):
+        flag = name.replace('_', '-')
+        own = f'--{flag}/--no-{flag}' if is_flag else f'--{flag}'
+        flags = (*flags, own)
+    if option.multiple:
+        default = None
+    elif default is not None and isinstance(option.kind, Parsed):
+        # for the help
+        default = option.kind.typed(default)
     return click.option(
-        *names,
-        type=None if option.kind is bool else option.kind,
-        default=None if option.multiple else _typed(option.kind, default),
-        show_default=default not in (None, '', ()) and not option.multiple,
+        *(name, *flags),
+        type=None if is_flag else option.kind,
+        default=default,
+        show_default=default not in (None, ''),
         multiple=option.multiple,
-        envvar=option.environment,
         help=option.text,
     )
-
-
-def _typed(kind: object, default: object) -> object:
-    """A default as one would type it."""
-    if default is not None and isinstance(kind, Parsed):
-        return kind.typed(default)
-    return default

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs that are shown together, and how their conditions are said. Pure."""
+"""Runs that share a plot, and the words for their conditions. Pure."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -34,9 +34,8 @@ _MOST = 4
 class Cut:
     """Runs that share a plot.
 
-    :param work: that they all do
-    :param is_only_work: whether no other runs do another
-    :param conditions: what tells them from those of other plots
+    :param is_only_work: True if there are no runs of other work
+    :param conditions: those that differ from other plots
     """
 
     work: str
@@ -50,22 +49,22 @@ class Cut:
         return _NOUNS.get(self.work, self.work)
 
     def name(self, prefix: str, what: str) -> str:
-        """Return a word for files."""
+        """Return the name of a plot."""
         work = '' if self.is_only_work else self.work
         text = f'{prefix} {work} {what} {said(self.conditions)}'.lower()
         return '-'.join(re.findall('[a-z0-9]+', text.replace(',', '')))
 
     def title(self, what: str) -> str:
-        """Return what the plot shows, and of which runs."""
+        """Return the title of a plot."""
         noun = self.noun[:1].upper() + self.noun[1:]
         also = said(self.conditions)
         return f'{noun}: {what} ({also})' if also else f'{noun}: {what}'
 
 
 def cuts(runs: Sequence[Run], but: Iterable[str] = ()) -> list[Cut]:
-    """Runs of the same work and conditions.
+    """Return groups of runs of the same work and conditions.
 
-    :param but: names of conditions that may differ
+    :param but: conditions that may differ within a group
     """
     works = dict.fromkeys(run.work for run in runs)
     found = []
@@ -101,7 +100,7 @@ def kinds_of(runs: Iterable[Run]) -> list[Kind]:
 
 
 def by_kind(runs: Sequence[Run]) -> dict[Kind, list[Run]]:
-    """Runs of each kind, in that order."""
+    """Return the runs of each kind, plain ones first."""
     return {
         kind: [run for run in runs if run.kind == kind]
         for kind in kinds_of(runs)
@@ -111,7 +110,7 @@ def by_kind(runs: Sequence[Run]) -> dict[Kind, list[Run]]:
 def by_conditions(
     runs: Iterable[Run], names: Sequence[str]
 ) -> dict[Conditions, list[Run]]:
-    """Runs of the same values of these conditions, the least ones first."""
+    """Return the runs by the values of some conditions, in their order."""
     found: dict[Conditions, list[Run]] = {}
     for run in runs:
         key = tuple((name, run.conditions.get(name)) for name in names)
@@ -131,7 +130,7 @@ def is_number(value: object) -> bool:
 
 
 def said(conditions: Conditions) -> str:
-    """Return conditions in words: ``16 clients, 4K objects``."""
+    """Return conditions as text: ``16 clients, 4K objects``."""
     return ', '.join(_said(name, value) for name, value in conditions)
 
 

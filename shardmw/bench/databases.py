@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the container databases on the disks of an own cluster."""
+"""Read the container databases on the disks of the temporary cluster."""
 
 import contextlib
 import json
@@ -23,25 +23,21 @@ from shardmw.record import Layout, LayoutError, parse_record
 from shardmw.saio import Cluster
 from shardmw.saio.rings import PART_POWER
 
-# Another connection may lock a database for so long.
 _LOCK_TIMEOUT_SECONDS = 60
 
 # As Swift's container server writes it.
 _RECORD = 'X-Container-Sysmeta-Shardmw-Layout'
 
-_METADATA = 'SELECT metadata FROM container_info'
 _CONTENT = (
     'SELECT (SELECT SUM(object_count) FROM policy_stat), hash, '
-    'storage_policy_index FROM container_info'
+    'storage_policy_index, metadata FROM container_info'
 )
 
 
 class Part(NamedTuple):
-    """One of the containers that the rows of a container lie in.
+    """A container that holds some of the rows of a container.
 
-    :param account: that of the container, or the hidden one of the shards
-    :param upper: the last name that a range of a native container may have;
-                  empty for all others
+    :param upper: the upper bound of a native range; '' for other parts
     """
 
     account: str
@@ -50,19 +46,16 @@ class Part(NamedTuple):
 
 
 class Content(NamedTuple):
-    """What a database holds, by its own statistics.
-
-    :param checksum: the same for two databases that hold the same rows
-    """
+    """The row count of a database and a checksum of its rows."""
 
     rows: int
     checksum: str
 
 
 class Shards(NamedTuple):
-    """How far Swift's sharder has split a container, by its root.
+    """The progress of Swift's sharder with a container.
 
-    :param states: the states of the ranges
+    :param states: the states of the shard ranges
     """
 
     is_root_sharded: bool
@@ -70,7 +63,6 @@ class Shards(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return a description for people."""
         root = 'sharded' if self.is_root_sharded else 'not sharded'
         return ', '.join([f'root {root}', *self.states])
 
@@ -78,10 +70,10 @@ class Shards(NamedTuple):
 def databases(cluster: Cluster, account: str, container: str) -> list[Path]:
     """Return all replicas of a container's database, sorted by device.
 
-    A container that Swift's sharder has split has two of them on each device;
-    the one in use is returned.
+    A natively sharded container has two databases on each device; the one in
+    use is returned.
     """
-    # Swift's hash has a prefix and a suffix from swift.conf
+    # the hash depends on swift.conf
     set_swift_dir(str(cluster.swift_dir))
     digest = hash_path(account, container)
     partition = int(digest[:8], 16) >> (32 - PART_POWER)
@@ -94,27 +86,18 @@ def databases(cluster: Cluster, account: str, container: str) -> list[Path]:
 
 
 def content(database: Path) -> Content:
-    """Return what a database holds.
-
-    :raises BenchError: if it cannot be read
-    """
-    rows, checksum, _ = _read(database, _CONTENT)
+    """Return the row count and the checksum of a database."""
+    rows, checksum, *_ = _read(database)
     return Content(rows or 0, checksum)
 
 
 def policy_index(database: Path) -> int:
-    """Return the index of a container's storage policy.
-
-    :raises BenchError: if its database cannot be read
-    """
-    return _read(database, _CONTENT)[2]
+    """Return the index of a container's storage policy."""
+    return _read(database)[2]
 
 
 def shards_of(root: Path) -> Shards:
-    """Return how far Swift's sharder has split a container.
-
-    :param root: its database
-    """
+    """Return the progress of Swift's sharder, by the root's database."""
     broker = ContainerBroker(str(root))
     states = [each.state_text for each in broker.get_shard_ranges()]
     return Shards(broker.get_db_state() == SHARDED, tuple(states))
@@ -123,10 +106,10 @@ def shards_of(root: Path) -> Shards:
 def parts(
     cluster: Cluster, account: str, container: str, kind: Kind
 ) -> list[Part]:
-    """Return the containers that the rows of a container lie in.
+    """Return the containers that hold the rows of a container.
 
-    Those of a sharded container are its shards, in their order, and then its
-    root, which has no rows. Those of a native container are its ranges.
+    These are the shards of a sharded container in their order, followed by
+    its root, which has no rows; or the ranges of a native container.
 
     :raises BenchError: if the container is not of this kind
     """
@@ -142,63 +125,52 @@ def parts(
             f'{kind.shards}'
         )
     hidden = hidden_account(account)
-    return [
-        *(
-            Part(hidden, backing_container(container, layout.id, shard))
-            for shard in range(layout.shards)
-        ),
-        root,
-    ]
+    shards = range(layout.shards)
+    names = [backing_container(container, layout.id, i) for i in shards]
+    return [*(Part(hidden, name) for name in names), root]
 
 
 def layout_of(cluster: Cluster, account: str, container: str) -> Layout:
-    """Return the layout that the root of a sharded container records.
+    """Return the layout in the record of a sharded container's root.
 
     :raises BenchError: if there is no such container, or no layout
     """
     record = None
     for root in databases(cluster, account, container)[:1]:
-        (text,) = _read(root, _METADATA)
-        record, _ = json.loads(text or '{}').get(_RECORD, (None, None))
+        metadata = json.loads(_read(root)[3] or '{}')
+        record, _ = metadata.get(_RECORD, (None, None))
     if not record:
         raise BenchError(f'{account}/{container} is not sharded')
     try:
         return parse_record(record)
     except LayoutError as err:
         raise BenchError(
-            f'{account}/{container} has a layout record that cannot be '
-            f'read: {err}'
+            f'{account}/{container} has an invalid layout record: {err}'
         ) from err
 
 
 @contextlib.contextmanager
-def connected(
-    database: Path, writes: bool = False
-) -> Iterator[sqlite3.Connection]:
-    """Give a connection to a database, without implicit transactions.
+def connected(database: Path) -> Iterator[sqlite3.Connection]:
+    """Open a database for reading.
 
     Swift's brokers would merge pending rows, or quarantine a database that is
     being replicated.
 
-    :raises BenchError: if the database cannot be read or written
+    :raises BenchError: if the database cannot be read
     """
-    uri = f'{database.as_uri()}?mode={"rw" if writes else "ro"}'
+    uri = f'{database.as_uri()}?mode=ro'
     try:
         with contextlib.closing(
-            sqlite3.connect(
-                *(uri, _LOCK_TIMEOUT_SECONDS),
-                uri=True,
-                isolation_level=None,
-            )
+            sqlite3.connect(uri, _LOCK_TIMEOUT_SECONDS, uri=True)
         ) as connection:
             yield connection
     except sqlite3.Error as err:
         raise BenchError(f'{database} cannot be used: {err}') from err
 
 
-def _read(database: Path, query: str) -> tuple:
+def _read(database: Path) -> tuple:
     with connected(database) as connection:
-        return connection.execute(query).fetchone()
+        return connection.execute(_CONTENT).fetchone()
 
 
 def _ranges(cluster: Cluster, account: str, container: str) -> list[Part]:

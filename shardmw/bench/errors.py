@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong, said in one line."""
+"""Errors of the benchmark, and their texts."""
 
 import sqlite3
 
 
 class BenchError(Exception):
-    """What was wrong and what to do, in one line for the user's eyes."""
+    """A failure that a user can act on, described in one line."""
 
 
 class Interrupted(BaseException):
-    """The command was told to end; what it has is kept, then it does.
+    """A signal ended the command.
 
-    Not an :class:`Exception`, so that nothing takes it for a failure.
+    This is not an :class:`Exception`, so that ``except Exception`` does not
+    treat it as a failure.
 
-    :param signal_number: what told it; SIGINT if None
-    :param outcome: of the load that it broke off, if there was one: see
-                    :class:`shardmw.bench.load.outcome.Outcome`
+    :param signal_number: None for SIGINT
+    :param outcome: the :class:`~shardmw.bench.load.outcome.Outcome` of the
+                    interrupted load, if there was one
     """
 
     def __init__(
@@ -27,21 +28,17 @@ class Interrupted(BaseException):
 
 
 def failure_text(err: Exception) -> str | None:
-    """What is said of a failure that people can do something about.
-
-    :returns: a line; None of any other, which has a traceback
-    """
-    # who raises it has imported it; others need not wait for that
+    """Return one line about a failure; None if it deserves a traceback."""
+    # imported late, since it is slow
     from shardmw.saio.errors import SaioError
 
     if isinstance(err, BenchError | SaioError):
         return str(err)
+    # the reader of the output has gone
     if isinstance(err, BrokenPipeError):
-        # whoever read the output doesn't any more
         return None
     if isinstance(err, OSError):
         place = f'{err.filename}: ' if err.filename else ''
-        # some say nothing but what they are
         return f'{place}{err.strerror or str(err) or type(err).__name__}'
     if isinstance(err, sqlite3.OperationalError):
         return f'a database failed: {err}'

@@ -22,13 +22,12 @@ from shardmw.bench.workloads.works import WORKS
 
 @dataclass(frozen=True)
 class Description:
-    """A result, for people.
+    """A result as text, tables and plots.
 
     :param title: such as ``compare write``
-    :param brief: the tables that a page for operators has
-    :param summary: what was done, in a line
-    :param published: what others published of it; may be empty
-    :param parameters: what it was made with, as ``(name, value)`` for people
+    :param published: figures that others published
+    :param parameters: ``(name, value)``
+    :param brief: the tables of a page for operators
     """
 
     title: str
@@ -41,15 +40,15 @@ class Description:
 
 
 def describe(result: Result) -> Description:
-    """Return tables, plots and words of a result.
+    """Return the description of a result.
 
     :raises BenchError: if this version knows no such command or experiment
     """
     known = _KNOWN.get(result.command)
     if known is None or result.experiment not in known[0]():
         raise BenchError(
-            f'a result of {result.command} {result.experiment} is none that '
-            'this version knows: remove it'
+            f'this version does not know the result {result.command} '
+            f'{result.experiment}: remove it'
         )
     return known[1](result)
 
@@ -82,7 +81,7 @@ def in_order(results: Iterable[Result]) -> list[Result]:
 
 
 def parameter_texts(parameters: Parameters) -> list[tuple[str, str]]:
-    """Return parameters as typed, without those that are off or empty."""
+    """Return parameters as typed, without unset ones."""
     texts = []
     for name, (_, option) in type(parameters).options().items():
         value = getattr(parameters, name)
@@ -138,7 +137,7 @@ def _rates(result: Result) -> Description:
     return replace(described, brief=described.tables)
 
 
-#: Of each command: its experiments, and who describes them.
+#: By command: its experiments, and the function that describes a result.
 _KNOWN = {
     scenarios.COMMAND: (lambda: scenarios.NAMES, _scenario),
     compare.COMMAND: (lambda: tuple(WORKS), _of_work),

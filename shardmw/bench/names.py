@@ -1,57 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of the objects that a container holds, without keeping them. Pure.
+"""Object names that are computed and not stored. Pure.
 
-Names are picklable and small, however many they stand for, so that client
-processes can make them where they are needed.
+Names are pickled and sent to client processes, so they are small.
 """
 
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
 
 from shardmw.bench.load.chance import shuffling_step
 from shardmw.placement import shard_of
 
-_DIGITS = 10
-_TREE_DIGITS = (4, 6)
-
 # More than a load can upload.
 _ENDLESS = 10**9
 
-# As many as an experiment has kinds of containers.
-_ORDERS = 8
+# More than the kinds of containers of an experiment.
+_CACHED = 8
 
-
-class Names(Protocol):
-    """So many names, each once, in ascending order as Swift compares them.
-
-    An index from 0 on gives a name; one that there is none of raises
-    IndexError, so that they can be iterated over.
-    """
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, index: int) -> str: ...
-
-    def __iter__(self) -> Iterator[str]: ...
+#: Different names, in ascending order as Swift compares them.
+Names = Sequence[str]
 
 
 @dataclass(frozen=True)
-class FlatNames:
-    """``o0000000000``, ``o0000000001`` and so on.
-
-    As :class:`shardmw.bench.load.sources.Uploads` gives them.
-
-    :param prefix: what all begin with
-    """
+class FlatNames(Sequence):
+    """The names ``o0000000000``, ``o0000000001`` and so on."""
 
     count: int
     prefix: str = 'o'
 
     def __post_init__(self) -> None:
-        _check_fits(self.count, _DIGITS)
+        _check_fits(self.count, 10)
 
     def __len__(self) -> int:
         return self.count
@@ -61,23 +40,20 @@ class FlatNames:
         return f'{self.prefix}{index:010d}'
 
     def __iter__(self) -> Iterator[str]:
+        # faster than by index
         return map(f'{self.prefix}%010d'.__mod__, range(self.count))
 
 
 @dataclass(frozen=True)
-class TreeNames:
-    """``d0000/o000000``, ``d0000/o000001``, …, ``d0001/o000000`` and so on.
-
-    :param directories: how many, of which each has
-    :param per_directory: so many
-    """
+class TreeNames(Sequence):
+    """The names ``d0000/o000000``, ``d0000/o000001``, …, ``d0001/o000000``."""
 
     directories: int
     per_directory: int
 
     def __post_init__(self) -> None:
-        _check_fits(self.directories, _TREE_DIGITS[0])
-        _check_fits(self.per_directory, _TREE_DIGITS[1])
+        _check_fits(self.directories, 4)
+        _check_fits(self.per_directory, 6)
 
     def __len__(self) -> int:
         return self.directories * self.per_directory
@@ -87,41 +63,13 @@ class TreeNames:
         directory, number = divmod(index, self.per_directory)
         return f'd{directory:04d}/o{number:06d}'
 
-    def __iter__(self) -> Iterator[str]:
-        for directory in range(self.directories):
-            for number in range(self.per_directory):
-                yield f'd{directory:04d}/o{number:06d}'
-
 
 @dataclass(frozen=True)
-class ListedNames:
-    """Names that were told one by one.
+class ScatteredNames(Sequence):
+    """Endless new names between existing ones, in no order.
 
-    :param names: in ascending order
-    """
-
-    names: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def __getitem__(self, index: int) -> str:
-        _check_index(index, len(self.names))
-        return self.names[index]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
-
-
-@dataclass(frozen=True)
-class ScatteredNames:
-    """Names that fall between those of others, anywhere and without end.
-
-    They're not in ascending order, as what is uploaded to a container is
-    not, either.
-
-    :param others: those that are there, at least one
-    :param tag: what tells them from those of another tag
+    :param others: the existing names, at least one
+    :param tag: different for each load
     """
 
     others: Names
@@ -135,19 +83,16 @@ class ScatteredNames:
         between = self.others[index * shuffling_step(total) % total]
         return f'{between}-{self.tag}-{index}'
 
-    def __iter__(self) -> Iterator[str]:
-        return map(self.__getitem__, range(len(self)))
 
-
-@lru_cache(_ORDERS)
+@lru_cache(_CACHED)
 def in_turns(
     names: Names, within: range, shards: int, depth: int = 0
 ) -> Sequence[int]:
-    """Return indexes of names shard after shard, as an unordered listing.
+    """Return indexes of names, shard by shard, as in an unordered listing.
 
-    Takes seconds for a million, and so it is remembered.
+    This takes seconds for a million names, so the result is cached.
 
-    :param within: the indexes that are wanted
+    :param within: the indexes of the names to take
     """
     turns = [array('Q') for _ in range(shards)]
     for index in within:
@@ -158,12 +103,9 @@ def in_turns(
     return order
 
 
-@lru_cache(_ORDERS)
+@lru_cache(_CACHED)
 def one_name_each(shards: int, prefix: str) -> list[str]:
-    """Return names of objects, one for each shard in its order.
-
-    :param prefix: what all begin with
-    """
+    """Return one name for each shard, in the order of the shards."""
     names: dict[int, str] = {}
     number = 0
     while len(names) < shards:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """``shardmw-bench plan``: how many shards to choose."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import click
 from rich.text import Text
 
-from shardmw.bench.options import COUNT, RATE
+from shardmw.bench.options import COUNT, POSITIVE, RATE
 from shardmw.bench.planning import (
     NATIVE,
     NATIVE_RATIOS,
@@ -26,8 +26,12 @@ from shardmw.bench.tables import Table, figure, number, plain
 
 _BOUNDS = Bounds()
 _SERVERS = Servers()
-_POSITIVE = click.IntRange(min=1)
 _HOUR = 3600
+_DIRECTORIES = (
+    'Directories that the objects are spread over, to see if there are enough '
+    'to shard by directory.'
+)
+_LIMIT = 'Writes/s that one shard may take: container_ratelimit_SIZE.'
 _BYTE_STEPS = ('B', 'KB', 'MB', 'GB', 'TB', 'PB', 'EB')
 
 _NOTES = (
@@ -42,66 +46,41 @@ _NOTES = (
 )
 
 
-def _option(name: str, kind: object, text: str, default: object = None):
-    return click.option(
-        f'--{name}',
-        type=kind,
-        default=default,
-        show_default=default is not None,
-        help=text,
-    )
+def _options(*options: tuple) -> Callable[[Callable], Callable]:
+    """Return a decorator that adds options; a default of ... is required."""
+
+    def decorate(command: Callable) -> Callable:
+        for name, kind, default, text in reversed(options):
+            shown = {}
+            if default not in (None, ...):
+                shown = {'default': default, 'show_default': True}
+            command = click.option(
+                f'--{name}',
+                type=kind,
+                required=default is ...,
+                help=text,
+                **shown,
+            )(command)
+        return command
+
+    return decorate
 
 
 @click.command()
-@click.option(
-    '--objects',
-    type=COUNT,
-    required=True,
-    help='Objects that are to be stored in the end, such as 10e9.',
+@_options(
+    ('objects', COUNT, ..., 'Objects to store in the end, such as 10e9.'),
+    ('puts', RATE, ..., 'The highest rate of writes, in writes/s.'),
+    ('directories', COUNT, None, _DIRECTORIES),
+    ('limit', RATE, plain(_BOUNDS.puts_per_second), _LIMIT),
+    ('rows', COUNT, str(_BOUNDS.advised_rows), 'Objects of each shard.'),
+    ('max-shards', POSITIVE, _BOUNDS.most_shards, 'The option max_shards.'),
+    ('fanout', POSITIVE, _SERVERS.fanout, 'The option fanout_concurrency.'),
+    ('replicas', POSITIVE, _SERVERS.replicas, 'Replicas of all data.'),
+    ('proxy-cores', POSITIVE, None, 'Processor cores of all proxies.'),
+    ('object-cores', POSITIVE, None, 'Cores of all object servers.'),
+    ('container-cores', POSITIVE, None, 'Cores of all container servers.'),
+    ('container-disks', POSITIVE, None, 'Disks with container databases.'),
 )
-@click.option(
-    '--puts', type=RATE, required=True, help='The highest rate of writes/s.'
-)
-@_option(
-    'directories',
-    COUNT,
-    'Directories that the objects are spread over: says if there are enough '
-    'to shard by directory.',
-)
-@_option(
-    'limit',
-    RATE,
-    'Writes/s that one shard may take: container_ratelimit_SIZE.',
-    f'{_BOUNDS.puts_per_second:g}',
-)
-@_option(
-    'rows',
-    COUNT,
-    'Objects that one shard should hold.',
-    str(_BOUNDS.advised_rows),
-)
-@_option(
-    'max-shards',
-    _POSITIVE,
-    "The filter's option max_shards.",
-    _BOUNDS.most_shards,
-)
-@_option(
-    'fanout',
-    _POSITIVE,
-    "The filter's option fanout_concurrency.",
-    _SERVERS.fanout,
-)
-@_option(
-    'replicas',
-    _POSITIVE,
-    'Of objects and of container databases.',
-    _SERVERS.replicas,
-)
-@_option('proxy-cores', _POSITIVE, 'Processor cores of all proxies together.')
-@_option('object-cores', _POSITIVE, 'Those of all object servers.')
-@_option('container-cores', _POSITIVE, 'Those of all container servers.')
-@_option('container-disks', _POSITIVE, 'Disks with container databases.')
 def plan(
     objects: int,
     puts: float,
@@ -111,12 +90,12 @@ def plan(
     max_shards: int,
     **servers: int | None,
 ) -> None:
-    """Compute how many shards a container should have; at once.
+    """Compute how many shards a container should have.
 
     \b
     shardmw-bench plan --objects 10e9 --puts 20000
 
-    Servers that are not given limit nothing.
+    Cores and disks that are not given limit nothing. Nothing is measured.
     """
     bounds = Bounds(
         puts_per_second=limit,

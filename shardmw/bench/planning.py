@@ -37,11 +37,11 @@ PLAIN, NATIVE, SHARDED = 'plain', 'native', 'sharded'
 class Costs(NamedTuple):
     """Processor time of Swift's processes, in microseconds.
 
-    Measured on the embedded Swift on one machine of two cores, as the
-    scheduler's own count of each process; the least of some rounds. The
-    scenario ``listing-cost`` fits those of listings, with
+    Measured on the embedded Swift on one machine of two cores, by the
+    scheduler's count of each process; the minimum of several rounds. The
+    scenario ``listing-cost`` fits the costs of listings, with
     ``shardmw-listings`` in the pipeline: containers of 1,000,000 rows, plain
-    and of 4, 32 and 128 shards, in pages of 10,000, 1,000 and 100.
+    and of 4, 32 and 128 shards, in pages of 10,000, 1,000 and 100 rows.
     """
 
     #: a PUT of 1 byte with one replica, by 16 clients: of the proxy, of the
@@ -73,10 +73,9 @@ class Costs(NamedTuple):
 class Needs(NamedTuple):
     """What is to be stored.
 
-    :param objects: how many in the end
     :param puts_per_second: the highest rate of writes
-    :param directories: how many directories both are spread over evenly, to
-                        check sharding by directory; None to leave that out
+    :param directories: the directories that both are spread over evenly, to
+                        check sharding by directory
     """
 
     objects: int
@@ -96,15 +95,13 @@ class Needs(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Bounds of one backing container, and of the number of them.
+    """Bounds of one backing container, and of the number of shards.
 
     :param puts_per_second: the option ``container_ratelimit_SIZE``
-    :param headroom: the shards take the wanted rate so many times
-    :param advised_rows: Swift's own sharder splits a database with more rows
-    :param most_rows: the most rows that the costs were measured with: such a
-                      row costs about as much to put, and twice as much to
-                      list
-    :param most_shards: the filter's option ``max_shards``
+    :param headroom: the factor between the wanted rate and the capacity
+    :param advised_rows: Swift's sharder splits larger databases
+    :param most_rows: the largest database that was measured: a row costs
+                      about as much to put, and twice as much to list
     """
 
     puts_per_second: float = 100
@@ -115,16 +112,7 @@ class Bounds(NamedTuple):
 
 
 class Servers(NamedTuple):
-    """A cluster; None is unknown and limits nothing.
-
-    :param replicas: of objects and of container databases alike
-    :param proxy_cores: processor cores of all proxies together
-    :param object_cores: of all object servers
-    :param container_cores: of all container servers
-    :param container_disks: that databases are spread over
-    :param fanout: the filter's option ``fanout_concurrency``: concurrent
-                   requests to shards
-    """
+    """The servers of a cluster; None is unknown and limits nothing."""
 
     replicas: int = 3
     proxy_cores: int | None = None
@@ -144,12 +132,10 @@ class Servers(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What a page of a listing takes.
+    """The work for a page of a listing.
 
     :param requests: to container servers
-    :param rows: that they return
-    :param proxy_us: processor time of the proxy
-    :param container_us: of the container servers together
+    :param container_us: of all container servers together
     :param is_fanned_out: True if they work at the same time
     """
 
@@ -161,16 +147,16 @@ class Work(NamedTuple):
 
 
 class Outlook(NamedTuple):
-    """What to expect of a container of so many shards.
+    """The expected figures of a container with so many shards.
 
-    :param rows_of_fullest: in the shard that got most by chance
+    :param rows_of_fullest: in the shard with most rows by chance
     :param database_bytes: of one shard
-    :param all_bytes: of all databases, with their replicas
-    :param puts_per_second: what all shards together may take
-    :param used_share: the share of that which is wanted
-    :param rows_per_second: of one client's listing, by the rows of a page
-    :param ratios: the same divided by that of a plain container
-    :param disks_in_use: how many disks have at least one of the databases
+    :param all_bytes: of all replicas of all databases
+    :param puts_per_second: the capacity of all shards together
+    :param used_share: the wanted rate, as a share of the capacity
+    :param rows_per_second: of one client's listing, by page size
+    :param ratios: the same, divided by the rate of a plain container
+    :param disks_in_use: disks with at least one of the databases
     """
 
     shards: int
@@ -188,19 +174,16 @@ class Plan(NamedTuple):
     """The recommendation.
 
     :param kind: :data:`PLAIN`, :data:`NATIVE` or :data:`SHARDED`
-    :param containers: how many containers; several if one may not have as
-                       many shards as are needed
+    :param containers: more than one if one cannot have enough shards
     :param needs: of each container
-    :param shards: of each container; if it is not sharded, how many the
-                   table of outlooks has as an alternative
-    :param for_puts: how many shards the writes need, with headroom
-    :param for_rows: how many shards the objects need
+    :param shards: of each container; an alternative unless ``kind`` is
+                   :data:`SHARDED`
+    :param for_puts: the shards that the writes need, with headroom
+    :param for_rows: the shards that the objects need
     :param least: the fewest shards that suffice: without headroom, and with
                   ``most_rows`` each
-    :param cores: that all writes keep busy, by the kind of server
-    :param outlooks: of one container with this and other numbers of shards
-    :param plain_rows_per_second: one client's listing of a plain container
-    :param warnings: a sentence each
+    :param cores: the cores that all writes keep busy, by kind of server
+    :param outlooks: of this and other numbers of shards
     """
 
     kind: str
@@ -222,7 +205,7 @@ class Plan(NamedTuple):
 
 
 def shards_for_puts(puts_per_second: float, bounds: Bounds) -> int:
-    """Return how many shards take so many writes, without headroom."""
+    """Return the shards that writes need, without headroom."""
     return max(1, math.ceil(puts_per_second / bounds.puts_per_second))
 
 
@@ -235,7 +218,7 @@ def least_shards(needs: Needs, bounds: Bounds) -> int:
 
 
 def wanted_shards(needs: Needs, bounds: Bounds) -> tuple[int, int]:
-    """Return how many shards the writes and how many the objects need."""
+    """Return the shards that the writes and that the objects need."""
     return (
         shards_for_puts(needs.puts_per_second * bounds.headroom, bounds),
         shards_for_rows(needs.objects, bounds.advised_rows),
@@ -251,10 +234,10 @@ def containers_for(needs: Needs, bounds: Bounds) -> int:
 
 
 def advised_shards(needs: Needs, bounds: Bounds) -> int:
-    """Return how many shards one container should have.
+    """Return the recommended number of shards of one container.
 
-    That is a power of two with headroom for the writes, in which no database
-    is larger than advised; or as many as a container may have.
+    It is a power of two with headroom for the writes and no database larger
+    than advised, up to the most shards that a container may have.
     """
     wanted = power_of_two(max(wanted_shards(needs, bounds)))
     return min(wanted, bounds.most_shards)
@@ -316,8 +299,8 @@ def sharded_page(page: int, shards: int, costs: Costs) -> Work:
 def page_seconds(work: Work, servers: Servers) -> float:
     """Return how long one client waits for a page on an idle cluster.
 
-    A proxy process has one core. It may take less: the proxy merges the first
-    answers while it waits for others.
+    A proxy process has one core. The real time may be shorter: the proxy
+    merges the first responses while it waits for others.
     """
     at_a_time = 1
     if work.is_fanned_out:
@@ -408,7 +391,7 @@ def share_of_fullest(directories: int, shards: int) -> float:
 
 
 def _about_directories(plan: Plan, bounds: Bounds) -> list[str]:
-    """Say if there are enough directories to shard by them."""
+    """Return advice on sharding by directory."""
     objects, puts, directories = plan.needs
     if not directories:
         return []

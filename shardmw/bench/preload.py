@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Put rows straight into the container databases of an own cluster.
+"""Put rows into the container databases of the temporary cluster.
 
-A million rows take seconds; uploads would take an hour. The databases are as
-Swift's own container server leaves them, and its replicator, auditor and
-sharder accept them. There are no objects behind the rows.
+Swift's own broker merges them, as the container server does: tens of
+thousands of rows in a second, where uploads would take a minute. The rows
+have no objects.
 """
 
 import bisect
@@ -12,87 +12,49 @@ import hashlib
 import mimetypes
 import multiprocessing
 import os
-import sqlite3
 import time
+from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from swift.common.db import chexor
+from swift.container.backend import ContainerBroker
 
 from shardmw.bench import signals
-from shardmw.bench.databases import (
-    connected,
-    databases,
-    parts,
-    policy_index,
-)
+from shardmw.bench.databases import databases, parts, policy_index
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
 from shardmw.bench.names import Names
 from shardmw.placement import shard_of
 from shardmw.saio import Cluster
 
-# Swift's timestamps have so many digits after the point.
-_TICKS_PER_SECOND = 100_000
+# The unit of Swift's timestamps.
+_TICK_SECONDS = 1e-5
 
-# Rows that are made before they go to their databases.
 _BATCH_ROWS = 50_000
 
-# A further process takes as long to start as so many rows take.
-_ROWS_WORTH_A_PROCESS = 100_000
-
-_CACHE_KIBIBYTES = 65_536
-
-_INSERT = (
-    'INSERT INTO object (name, created_at, size, content_type, etag, '
-    'deleted, storage_policy_index) VALUES (?, ?, ?, ?, ?, 0, ?)'
-)
-_TRIGGER = (
-    "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' "
-    "AND name = 'object_insert_policy_stat'"
-)
-_EXISTS = 'SELECT 1 FROM object WHERE deleted IN (0, 1) AND name = ? LIMIT 1'
+# Another process takes as long to start as this number of rows takes.
+_ROWS_WORTH_A_PROCESS = 50_000
 
 
-class Row(NamedTuple):
-    """The row of an object, in the order of the columns."""
-
-    name: str
-    created_at: str
-    size: int
-    content_type: str
-    etag: str
-
-
-class _Target(NamedTuple):
-    """A database, and which part of the container it is a replica of."""
-
-    part: int
-    database: Path
-    policy: int
-
-
-@dataclass(frozen=True)
-class _Job:
+class _Job(NamedTuple):
     """The rows that one process writes.
 
     :param uppers: see :func:`placer`
     :param first: the index of the first name that gets a row
-    :param first_tick: the timestamp of the name 0
+    :param began: the timestamp of name 0
+    :param targets: the index of a part, and the path of its database
     """
 
     kind: Kind
-    uppers: tuple[str, ...]
+    uppers: Sequence[str]
     names: Names
     first: int
     size: int
-    first_tick: int
-    targets: tuple[_Target, ...]
+    began: float
+    targets: Sequence[tuple[int, Path]]
 
 
 def preload(
@@ -104,65 +66,60 @@ def preload(
     first: int = 0,
     size: int = 1,
 ) -> None:
-    """Put a row for each name into a container, on all replicas.
-
-    A database gets all of its rows in one transaction.
+    """Put a row for each name into all replicas of a container.
 
     :param account: such as ``AUTH_test``
-    :param container: one that the cluster has, of this kind
+    :param kind: the kind of the container
     :param first: the index of the first name that has no row yet
-    :param size: bytes of each object
-    :raises BenchError: if a database is missing, or has some of the names
+    :param size: the bytes of each object
+    :raises BenchError: if a database is missing
     """
     found = parts(cluster, account, container, kind)
     targets = [
-        _Target(index, each, policy_index(each))
+        (index, database)
         for index, part in enumerate(found)
-        for each in databases(cluster, part.account, part.container)
+        for database in databases(cluster, part.account, part.container)
     ]
-    if {target.part for target in targets} != set(range(len(found))):
+    if len({index for index, _ in targets}) != len(found):
         raise BenchError(f'{account}/{container} lacks a database')
-    uppers = tuple(part.upper for part in found[:-1])
-    first_tick = int(time.time() * _TICKS_PER_SECOND) - len(names)
+    uppers = [part.upper for part in found[:-1]]
+    began = time.time() - len(names) * _TICK_SECONDS
     worth = max(1, (len(names) - first) // _ROWS_WORTH_A_PROCESS)
-    processes = min(len(os.sched_getaffinity(0)), worth)
+    count = min(len(os.sched_getaffinity(0)), worth, len(targets))
     jobs = [
-        _Job(kind, uppers, names, first, size, first_tick, each)
-        for each in shares(targets, processes)
+        _Job(kind, uppers, names, first, size, began, targets[i::count])
+        for i in range(count)
     ]
-    if len(jobs) == 1:
+    if count == 1:
         _put(jobs[0])
     else:
-        _put_at_once(jobs)
+        _put_in_parallel(jobs)
 
 
-def shares(
-    targets: Sequence[_Target], processes: int
-) -> list[tuple[_Target, ...]]:
-    """Return the databases of each process, neighbours together. Pure."""
-    count = min(processes, len(targets))
-    cuts = [len(targets) * i // count for i in range(count + 1)]
-    return [
-        tuple(targets[begin:end])
-        for begin, end in zip(cuts, cuts[1:], strict=False)
-    ]
-
-
-def row_maker(size: int, first_tick: int) -> Callable[[int, str], Row]:
+def row_maker(
+    size: int, began: float, policy: int = 0
+) -> Callable[[int, str], dict[str, object]]:
     """Return a function that makes rows: ``make(number, name)``. Pure.
 
-    :param size: of each object, whose bytes are all ``x``
-    :param first_tick: the timestamp of the object 0, in units of 10
-                       microseconds since 1970; that of each other one is a
-                       unit later
+    :param size: the bytes of each object, all of them ``x``
+    :param began: the timestamp of object 0, in seconds; each following object
+                  is 10 microseconds later
     """
+    # whole ticks: sums of them are not rounded to the same timestamp
+    began = round(began, 5)
     etag = hashlib.md5(b'x' * size, usedforsecurity=False).hexdigest()
 
-    def make(number: int, name: str) -> Row:
-        seconds, ticks = divmod(first_tick + number, _TICKS_PER_SECOND)
-        stamp = f'{seconds:010d}.{ticks:05d}'
+    def make(number: int, name: str) -> dict[str, object]:
         ending = name[name.rfind('.') :] if '.' in name else ''
-        return Row(name, stamp, size, _type_of_ending(ending), etag)
+        return {
+            'name': name,
+            'created_at': f'{began + number * _TICK_SECONDS:016.5f}',
+            'size': size,
+            'content_type': _type_of_ending(ending),
+            'etag': etag,
+            'deleted': 0,
+            'storage_policy_index': policy,
+        }
 
     return make
 
@@ -175,12 +132,13 @@ def _type_of_ending(ending: str) -> str:
 
 
 def placer(kind: Kind, uppers: Sequence[str]) -> Callable[[str], int]:
-    """Return a function that tells in which part the row of a name lies.
+    """Return a function that returns the part of a name. Pure.
 
-    A part is an index of what :func:`shardmw.bench.databases.parts` returns.
+    A part is an index into what :func:`shardmw.bench.databases.parts`
+    returns.
 
-    :param uppers: the upper ends of a native container's ranges, without the
-                   last one
+    :param uppers: the upper bounds of a native container's ranges, without
+                   the last one
     """
     if kind.is_native:
         return lambda name: bisect.bisect_left(uppers, name)
@@ -189,18 +147,17 @@ def placer(kind: Kind, uppers: Sequence[str]) -> Callable[[str], int]:
     return lambda name: shard_of(name, kind.parts, kind.depth)
 
 
-def _put_at_once(jobs: Sequence[_Job]) -> None:
-    # spawned: a fork would inherit connections of this process
+def _put_in_parallel(jobs: Sequence[_Job]) -> None:
+    # spawned: a fork would inherit the connections of this process
     context = multiprocessing.get_context('spawn')
     others = set(multiprocessing.active_children())
     with ProcessPoolExecutor(len(jobs), context) as pool:
         try:
             with signals.kept_from_children():
                 done = pool.map(_put, jobs)
-            for _ in done:
-                pass
+            list(done)
         except BaseException:
-            # the pool would wait for rows that are no longer needed
+            # SIGTERM, which a pool would send, is blocked in its processes
             for process in set(multiprocessing.active_children()) - others:
                 process.kill()
             raise
@@ -208,93 +165,14 @@ def _put_at_once(jobs: Sequence[_Job]) -> None:
 
 def _put(job: _Job) -> None:
     """Put the rows of a job into its databases."""
-    with ExitStack() as stack:
-        cache = _CACHE_KIBIBYTES // len(job.targets)
-        writers = [
-            (
-                target.part,
-                _Writer(
-                    stack.enter_context(connected(target.database, True)),
-                    target.policy,
-                    cache,
-                ),
-            )
-            for target in job.targets
-        ]
-        for rows_by_part in _batches(job):
-            for part, writer in writers:
-                writer.add(rows_by_part.get(part, ()))
-        for _, writer in writers:
-            writer.finish()
-    for target in job.targets:
-        # synced now, so that nothing that is measured later waits for it
-        with target.database.open('rb') as file:
-            os.fsync(file.fileno())
-
-
-def _batches(job: _Job) -> Iterator[dict[int, list[Row]]]:
-    """Yield the rows of some names at a time, by their part."""
     place = placer(job.kind, job.uppers)
-    make = row_maker(job.size, job.first_tick)
-    wanted = {target.part for target in job.targets}
-    for begin in range(job.first, len(job.names), _BATCH_ROWS):
-        by_part = defaultdict(list)
-        end = min(begin + _BATCH_ROWS, len(job.names))
-        for number in range(begin, end):
-            name = job.names[number]
-            part = place(name)
-            if part in wanted:
-                by_part[part].append(make(number, name))
-        yield by_part
-
-
-class _Writer:
-    """Adds rows to one database, in one transaction.
-
-    Swift's trigger would update the statistics row by row, in Python. It is
-    dropped meanwhile, and they are updated at the end.
-    """
-
-    def __init__(
-        self, connection: sqlite3.Connection, policy: int, cache: int
-    ) -> None:
-        self._connection = connection
-        self._policy = policy
-        self._count = self._bytes = 0
-        # it is synced at the end; if the machine fails, the cluster is lost
-        connection.execute('PRAGMA synchronous = OFF')
-        connection.execute(f'PRAGMA cache_size = -{cache}')
-        connection.execute('BEGIN IMMEDIATE')
-        name, self._trigger = connection.execute(_TRIGGER).fetchone()
-        connection.execute(f'DROP TRIGGER {name}')
-        (self._checksum,) = connection.execute(
-            'SELECT hash FROM container_info'
-        ).fetchone()
-
-    def add(self, rows: Sequence[Row]) -> None:
-        """Insert rows.
-
-        :raises BenchError: if the first or last of them exists already
-        """
-        for row in {*rows[:1], *rows[-1:]}:
-            if self._connection.execute(_EXISTS, (row.name,)).fetchone():
-                raise BenchError(f'there is a row {row.name!r} already')
-        self._connection.executemany(
-            _INSERT, ((*row, self._policy) for row in rows)
-        )
-        for row in rows:
-            self._checksum = chexor(self._checksum, row.name, row.created_at)
-        self._count += len(rows)
-        self._bytes += sum(row.size for row in rows)
-
-    def finish(self) -> None:
-        """Update the statistics, restore the trigger, and commit."""
-        execute = self._connection.execute
-        execute(
-            'UPDATE policy_stat SET object_count = object_count + ?, '
-            'bytes_used = bytes_used + ? WHERE storage_policy_index = ?',
-            (self._count, self._bytes, self._policy),
-        )
-        execute('UPDATE container_info SET hash = ?', (self._checksum,))
-        execute(self._trigger)
-        execute('COMMIT')
+    numbers = defaultdict(lambda: array('Q'))
+    for number in range(job.first, len(job.names)):
+        numbers[place(job.names[number])].append(number)
+    for part, database in job.targets:
+        broker = ContainerBroker(str(database))
+        make = row_maker(job.size, job.began, policy_index(database))
+        own = numbers[part]
+        for begin in range(0, len(own), _BATCH_ROWS):
+            batch = own[begin : begin + _BATCH_ROWS]
+            broker.merge_items([make(n, job.names[n]) for n in batch])

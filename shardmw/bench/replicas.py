@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Empty a device, and replicate with Swift's own container-replicator."""
+"""Empty a device, and replicate with Swift's container-replicator."""
 
 import contextlib
 import shutil
@@ -18,20 +18,17 @@ REPLICATOR = 'container-replicator'
 
 # One pass is enough, unless the machine is too busy.
 _MOST_PASSES = 20
-
 _POLL_SECONDS = 0.1
 
-_SERVERS = ('account', 'container', 'object')
-
-#: What each database holds, by its path.
+#: The content of each database, by its path.
 Contents = Mapping[Path, Content]
 
 
 class Moment(NamedTuple):
-    """What a device had at a time.
+    """Records what was on a device at a time.
 
     :param seconds: since the replicator was started
-    :param databases: that were complete
+    :param databases: the number of complete databases
     """
 
     seconds: float
@@ -42,9 +39,7 @@ class Moment(NamedTuple):
 class Convergence(NamedTuple):
     """How a device became complete again.
 
-    :param seconds: since the replicator was started
-    :param passes: how often it was started
-    :param moments: what the device had on the way, and at the end
+    :param passes: the number of runs of the replicator
     """
 
     seconds: float
@@ -55,9 +50,9 @@ class Convergence(NamedTuple):
 def contents(
     cluster: Cluster, account: str, container: str, kind: Kind
 ) -> dict[Path, Content]:
-    """Return what every replica of every database of a container holds.
+    """Return the content of all replicas of a container's databases.
 
-    :raises BenchError: if one cannot be read, or differs from its replicas
+    :raises BenchError: if one cannot be read, or replicas differ
     """
     found: dict[Path, Content] = {}
     for part in parts(cluster, account, container, kind):
@@ -74,13 +69,12 @@ def contents(
 
 
 def empty_device(cluster: Cluster, node: int) -> Path:
-    """Replace a node's device by an empty one; its servers are restarted.
+    """Empty the only device of a node, and return its folder.
 
-    :param node: one that has a single device
-    :returns: the device's folder
+    The servers of the node are stopped meanwhile.
     """
     (device,) = (cluster.devices_path / str(node)).iterdir()
-    names = [f'{kind}-{node}' for kind in _SERVERS]
+    names = [f'{kind}-{node}' for kind in ('account', 'container', 'object')]
     for name in names:
         cluster.stop(name)
     for entry in device.iterdir():
@@ -91,10 +85,10 @@ def empty_device(cluster: Cluster, node: int) -> Path:
 
 
 def converge(cluster: Cluster, device: Path, before: Contents) -> Convergence:
-    """Run the replicator until a device has all that it had.
+    """Run the replicator until a device is complete again.
 
-    :param before: what all devices had
-    :raises BenchError: if it is not complete after many passes
+    :param before: the content of all devices before the loss
+    :raises BenchError: if the device is incomplete after many passes
     :raises SaioError: if the replicator fails
     """
     lost = {
@@ -109,7 +103,7 @@ def converge(cluster: Cluster, device: Path, before: Contents) -> Convergence:
             run = pool.submit(cluster.daemon, REPLICATOR)
             is_last = False
             while not is_last:
-                # once more after its end
+                # look once more after the end of the pass
                 is_last = run.done()
                 found = _found(lost)
                 seconds = time.monotonic() - began

@@ -3,18 +3,21 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 
+import numpy as np
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import Progress as Bar
 from rich.status import Status
 from rich.text import Text
 
-from shardmw.bench.load.progress import Progress
+from shardmw.bench.load.samples import Samples, is_admitted, is_refused
+from shardmw.bench.results.figures import latency
 from shardmw.bench.tables import Table, figure, number
 
-# A file has room for all columns.
+# The width of a file, in characters.
 _FILE_WIDTH = 160
 
 _MEGABYTE = 1_000_000
@@ -31,30 +34,26 @@ class Screen:
 
     @property
     def is_live(self) -> bool:
-        """Return True if somebody sees the output change."""
+        """Return True if the output goes to a terminal."""
         return self.console.is_terminal
 
     def heading(self, text: str) -> None:
-        """Open an experiment."""
         self.console.print()
         self.console.print(Text(text, style='bold cyan'))
 
     def line(self, text: str) -> None:
-        """Print a line about what is under way."""
         self.console.print(Text(f'  {text}'))
 
     def warning(self, text: str) -> None:
-        """Print what makes figures doubtful."""
         self.console.print(Text(f'! {text}', style='yellow'))
 
     def table(self, table: Table) -> None:
-        """Print a table."""
         self.console.print()
         self.console.print(table)
 
     @contextlib.contextmanager
     def status(self, text: str) -> Iterator[None]:
-        """Show, on a terminal, what is under way inside a ``with``."""
+        """Show a text on a terminal during a ``with`` block."""
         if not self.is_live:
             yield
             return
@@ -68,26 +67,28 @@ class Screen:
     @contextlib.contextmanager
     def live(
         self, label: str, seconds: float | None, count: int | None
-    ) -> Iterator[Callable[[Progress], None]]:
-        """Show a load on a terminal inside a ``with``, instead of a status.
+    ) -> Iterator[Callable[[Samples], None]]:
+        """Show a running load on a terminal, instead of a status.
 
-        Gives the function that is called with each further part of the load.
-
-        :param seconds: the load's length; None if only a count ends it
-        :param count: the load's operations; None if only the time ends it
+        :param seconds: the length of the load; None if ``count`` ends it
+        :returns: a function that takes the samples since its last call
         """
         bar = Bar(console=self.console, auto_refresh=False)
         task = bar.add_task(label, total=seconds or count)
         began = shown = time.monotonic()
-        total = Progress()
+        totals = Counter()
 
-        def show(part: Progress) -> None:
-            nonlocal shown, total
+        def show(samples: Samples) -> None:
+            nonlocal shown
             now = time.monotonic()
-            total += part
-            done = now - began if seconds else total.operations
+            table = samples.table()
+            refused = int(is_refused(table['status']).sum())
+            admitted = table[is_admitted(table['status'])]
+            failed = len(table) - len(admitted) - refused
+            totals.update(ops=len(table), refused=refused, errors=failed)
+            done = now - began if seconds else totals['ops']
             bar.update(task, completed=done)
-            text = load_text(total, part, now - shown)
+            text = load_text(totals, admitted, len(table), now - shown)
             live.update(Group(bar, Text(text)), refresh=True)
             shown = now
 
@@ -95,30 +96,30 @@ class Screen:
             if self._status is not None:
                 self._status.stop()
                 stack.callback(self._status.start)
-            live = stack.enter_context(
-                Live(
-                    bar,
-                    console=self.console,
-                    auto_refresh=False,
-                    transient=True,
-                )
-            )
+            options = {'auto_refresh': False, 'transient': True}
+            live = Live(bar, console=self.console, **options)
+            stack.enter_context(live)
             yield show
 
 
-def load_text(total: Progress, recent: Progress, seconds: float) -> str:
-    """Return the figures of a load under way. Pure.
+def load_text(
+    totals: Mapping[str, int],
+    admitted: np.ndarray,
+    operations: int,
+    seconds: float,
+) -> str:
+    """Return the figures of a running load. Pure.
 
-    :param recent: the last part, which rates and latencies are of
-    :param seconds: the length of the last part
+    :param admitted: samples of the last seconds
+    :param operations: the number of all samples of the last seconds
     """
     seconds = max(seconds, 1e-3)
-    carried = (recent.bytes_sent + recent.bytes_received) / _MEGABYTE
-    p50, p95, p99 = map(recent.histogram.percentile, (0.5, 0.95, 0.99))
+    sizes = admitted['sent_bytes'] + admitted['body_bytes']
+    _, p50, p95, p99 = latency(admitted['end'] - admitted['start'])
     return (
-        f'{number(total.operations)} ops, '
-        f'{figure(recent.operations / seconds)} ops/s, '
-        f'{number(carried / seconds, 2)} MB/s, '
+        f'{number(totals["ops"])} ops, {figure(operations / seconds)} ops/s, '
+        f'{number(sizes.sum() / _MEGABYTE / seconds, 2)} MB/s, '
         f'p50 {figure(p50)} p95 {figure(p95)} p99 {figure(p99)} ms, '
-        f'{number(total.refused)} refused, {number(total.failed)} errors'
+        f'{number(totals["refused"])} refused, '
+        f'{number(totals["errors"])} errors'
     )

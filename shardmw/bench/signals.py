@@ -1,33 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C and the like, at moments when they may come."""
+"""Delay or ignore the signals that end a command."""
 
 import contextlib
 import signal
 import threading
 from collections.abc import Iterator
 from multiprocessing import resource_tracker
-from types import FrameType
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """Hold back signals that end a command until a ``with`` block is left.
+    """Delay these signals until the end of the ``with`` block.
 
-    A message that is read or written in part would spoil those after it.
+    For example, so that no message in a pipe is read only in part.
     """
     if threading.current_thread() is not threading.main_thread():
-        # no signal is handled here
+        # only the main thread handles signals
         yield
         return
-    came: list[tuple[int, FrameType | None]] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        came.append((number, frame))
-
+    came: list[tuple] = []
     handlers = {
-        number: signal.signal(number, note)
+        number: signal.signal(number, lambda *signal: came.append(signal))
         for number in ENDING
         if callable(signal.getsignal(number))
     }
@@ -42,12 +37,12 @@ def held_back() -> Iterator[None]:
 
 @contextlib.contextmanager
 def kept_from_children() -> Iterator[None]:
-    """Hold them back, and from the processes that are started inside, too.
+    """Delay these signals, and block them in processes started inside.
 
-    A terminal sends Ctrl-C to all at once: one that has not come to
-    :func:`ignore` yet would end with a traceback. These never get them.
+    A terminal sends Ctrl-C to all processes. A new process that has not yet
+    called :func:`ignore` would end with a traceback.
     """
-    # the first of its processes would unblock what it starts with
+    # it would unblock the signals if it started inside
     resource_tracker.ensure_running()
     with held_back():
         before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
@@ -58,6 +53,6 @@ def kept_from_children() -> Iterator[None]:
 
 
 def ignore() -> None:
-    """Leave these signals to the process that started this one."""
+    """Ignore these signals: the parent process handles them."""
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster to measure, and the containers made for it.
+"""A cluster to measure, and the containers made on it.
 
-A site is the benchmark's own cluster (:func:`embedded_site`) or one that an
-operator runs (:func:`remote_site`). What it made, it takes away again, and
-it touches nothing else.
+A site is a temporary cluster (:func:`embedded_site`) or an existing one
+(:func:`remote_site`). It removes what it made, and nothing else.
 """
 
 import contextlib
@@ -20,7 +19,7 @@ from shardmw.bench.load.clients import Clients
 from shardmw.bench.load.definition import Load
 from shardmw.bench.load.outcome import Outcome
 from shardmw.bench.load.sources import Deletes, NamedUploads, Source
-from shardmw.bench.names import ListedNames, Names, one_name_each
+from shardmw.bench.names import Names, one_name_each
 from shardmw.bench.parameters import MOST_SHARDS
 from shardmw.bench.preload import preload
 from shardmw.bench.results.summary import errors, errors_text
@@ -46,40 +45,35 @@ Runner = Callable[[Load, str], Outcome]
 
 DEFAULT_PREFIX = 'shardmw-bench'
 
-_FEATURE = 'shardmw'
-
-# Swift's default, if a cluster doesn't tell.
+# Swift's default, for clusters that do not show it.
 _LISTING_LIMIT = 10_000
 
-#: Clients that fill and empty containers.
+# Clients that fill and empty containers.
 _CLIENTS = 16
-
-# How often what failed is tried again.
 _ATTEMPTS = 3
 
-# A container that was just emptied may not know it yet.
+# A container may be refused as not empty until its servers agree.
 _DELETE_PAUSES_SECONDS = (0, 0.5, 1, 2, 5, 10)
 
-#: What the names of objects begin with that do not exist.
+# The prefix of names of objects that do not exist.
 _MISSING = 'shardmw-bench-misses-this'
 
-#: Time for a proxy to begin to work, after its start.
+# Until a proxy has done what it does once.
 _SETTLE_SECONDS = 0.5
-_FIRST_CONTAINER = 'first'
 
 _SETTINGS = {
     # containers of any number of shards are compared
     'shardmw.client_max_shards': str(MOST_SHARDS),
     # one run of the sharder splits a container, and not two ranges of it
     'container-sharder.cleave_batch_size': '100000',
-    # no server is dead here: one that many large objects keep waiting is to
-    # be measured as slow, and not to fail
+    # no server is dead: a server that is busy with large objects is measured
+    # as slow, and does not fail
     'proxy-server.node_timeout': '60',
     'proxy-server.recoverable_node_timeout': '60',
-    # nor is memcached: a proxy that does not get to it in time answers 401
+    # a proxy that does not reach memcached in time answers 401
     'memcache.connect_timeout': '60',
     'memcache.pool_timeout': '60',
-    # marks of writes last by so much longer: sums of HEADs are not kept before
+    # the marks of writes last longer by this; sums of HEADs are cached after
     'memcache.io_timeout': '10',
 }
 
@@ -87,7 +81,7 @@ _SETTINGS = {
 class _Made(NamedTuple):
     """A container that was made here.
 
-    :param has_names: True if the names that it is going to hold were given
+    :param has_names: True if it was made for names that were given
     """
 
     kind: Kind
@@ -95,12 +89,12 @@ class _Made(NamedTuple):
 
 
 class Site:
-    """A cluster to measure on; made by the two functions below.
+    """A cluster to measure.
 
-    :param cluster: None if it is not the benchmark's own
-    :param prefix: what the names of containers begin with
-    :param run: how loads are run that fill and empty containers
-    :param auth: how to log in again; None if that is never needed
+    :param run: runs the loads that fill and empty containers
+    :param prefix: of the names of containers
+    :param cluster: None if the cluster is not temporary
+    :param auth: to log in again; None if that is never needed
     """
 
     def __init__(
@@ -118,27 +112,17 @@ class Site:
         self._prefix = prefix
         self._made: dict[str, _Made] = {}
         self._count = 0
-        self._most_shards: int | None = None
+        self._features: Mapping[str, Mapping] | None = None
 
     @property
     def is_own(self) -> bool:
-        """Return True if the cluster is the benchmark's own."""
+        """Return True if the cluster is temporary."""
         return self.cluster is not None
 
     @property
     def urls(self) -> tuple[str, ...]:
         """Return the URLs of the proxies."""
         return self.account.proxy_urls
-
-    @property
-    def token(self) -> str:
-        """Return the token of all requests."""
-        return self.account.token
-
-    @property
-    def is_insecure(self) -> bool:
-        """Return True if certificates are not checked."""
-        return self.account.is_insecure
 
     @property
     def containers(self) -> tuple[str, ...]:
@@ -148,13 +132,12 @@ class Site:
     @property
     def swift_version(self) -> str:
         """Return the version of Swift, or '' if the cluster hides it."""
-        features = self.account.features()
-        return str(features.get('swift', {}).get('version', ''))
+        return str(self._feature('swift').get('version', ''))
 
     @property
     def longest_page(self) -> int:
         """Return the largest limit of a listing."""
-        swift = self.account.features().get('swift', {})
+        swift = self._feature('swift')
         return int(swift.get('container_listing_limit', _LISTING_LIMIT))
 
     def container_path(self, container: str) -> str:
@@ -162,13 +145,10 @@ class Site:
         return self.account.container_path(container)
 
     def load(self, source: Source, clients: int, **fields: object) -> Load:
-        """Return a load for this site; fields are those of a load."""
+        """Return a load for this site; ``fields`` are fields of ``Load``."""
         return Load(
-            self.urls,
-            self.token,
-            source,
-            clients,
-            insecure=self.is_insecure,
+            *(self.urls, self.account.token, source, clients),
+            insecure=self.account.is_insecure,
             **fields,
         )
 
@@ -179,20 +159,19 @@ class Site:
         policy: str | None = None,
         name: str | None = None,
     ) -> str:
-        """Make an empty container, ready for loads; returns its name.
+        """Make an empty container, and return its name.
 
-        :param names: what it is going to hold: a native container is split
-                      so that they fall evenly; without them so that uploads
-                      of spread names do. Other kinds need none.
-        :param policy: a storage policy; the cluster's default if None
-        :param name: the very name; one that's not taken if None
-        :raises BenchError: if it can't be made, is there already, or the
-                            cluster can't have its kind
+        :param names: the names that it is going to hold, to split a native
+                      container evenly. Without them, it is split for uploads
+                      of spread names
+        :param policy: a storage policy; None for the default
+        :param name: None for a free one
+        :raises BenchError: if the container exists, or cannot be made
         """
         self._check(kind)
         name = name or self._next_name(kind)
         self._check_is_free(name)
-        # a container that comes when nobody waits any more is never removed
+        # an interrupted PUT could make a container that is never removed
         with signals.held_back():
             self._made[name] = _Made(kind, names is not None)
             self.account.put(name, _headers(kind, policy))
@@ -200,7 +179,7 @@ class Site:
         if kind.is_native:
             bounds = _bounds(kind.parts, names)
             shard_natively(self.cluster, self.account.name, name, bounds)
-            # it was unsharded for the proxies, and they remember
+            # the proxies cached that it was not sharded
             self.account.refresh(name)
         return name
 
@@ -209,13 +188,13 @@ class Site:
     ) -> None:
         """Put rows for names into the databases, without objects.
 
-        :param first: the names before this one are there already
-        :raises BenchError: if the cluster is not the benchmark's own
+        :param first: the index of the first name that has no row yet
+        :raises BenchError: if the cluster is not temporary
         """
         if not self.is_own:
             raise BenchError(
-                'rows can be put into databases of the own cluster only: '
-                'upload objects, or leave the URL of the other one out'
+                'rows can only be put into databases of the temporary '
+                'cluster: upload objects, or leave the URL out'
             )
         self._check_knew_names(container)
         preload(self.cluster, self.account.name, container, kind, names, first)
@@ -230,8 +209,8 @@ class Site:
     ) -> None:
         """Upload objects of these names.
 
-        :param clients: that upload at once
-        :raises BenchError: if some can't be uploaded
+        :param clients: that upload at the same time
+        :raises BenchError: if some uploads fail
         """
         self._check_knew_names(container)
         path = self.container_path(container)
@@ -244,20 +223,20 @@ class Site:
         self._settle_usage(container)
 
     def reconfigure(self, settings: Mapping[str, str | None]) -> None:
-        """Change settings of the own cluster; None removes one."""
+        """Change settings of the temporary cluster; None removes one."""
         if self.cluster.reconfigure(settings):
             _settle(self.account)
 
     def prepare(self, container: str, writes: bool, phase: float) -> None:
-        """Make a container like one in use, before a load.
+        """Prepare a container for a load, as if it had been in use.
 
-        The proxies look up what they look up once a minute: before writes,
-        that is something of each shard. On an own cluster, rows wait beside
-        the databases: see :mod:`shardmw.bench.targets.pending`.
+        The proxies look up what they look up once a minute. On a temporary
+        cluster, rows are put beside the databases before writes: see
+        :mod:`shardmw.bench.targets.pending`.
 
         :param writes: True if the load writes
-        :param phase: how far the databases are, from 0 to below 1; best
-                      another one each time
+        :param phase: how full the files beside the databases are, from 0 to
+                      below 1; different for each round
         """
         kind = self._made[container].kind
         shards = (kind.shards if writes else None) or 1
@@ -268,10 +247,7 @@ class Site:
     def remove(self, container: str) -> None:
         """Empty a container that this site made, and delete it.
 
-        What it was filled with, and not with objects, stays with the
-        cluster, which is the benchmark's own then.
-
-        :raises BenchError: if it can't be emptied
+        :raises BenchError: if it cannot be emptied
         """
         if container not in self._made:
             raise ValueError(f'{container} was not made here')
@@ -279,12 +255,11 @@ class Site:
         del self._made[container]
 
     def cleanup(self) -> None:
-        """Remove all containers that this site made and that are there.
+        """Remove all containers that this site made.
 
-        A cluster of the benchmark's own goes as a whole.
+        Those of a temporary cluster go with the cluster.
 
-        :raises BenchError: if one can't be emptied; the others are; or if
-                            none is, for the token has expired
+        :raises BenchError: if the token expired, or some cannot be emptied
         """
         if self.is_own:
             self._made.clear()
@@ -300,7 +275,7 @@ class Site:
             raise BenchError('; '.join(failures))
 
     def _renew_token(self) -> None:
-        """Log in again if the token has expired meanwhile."""
+        """Log in again if the token has expired."""
         if self._auth is None:
             return
         try:
@@ -316,11 +291,11 @@ class Site:
         return f'{self._prefix}-{self._count:03d}-{_word(kind)}'
 
     def _check(self, kind: Kind) -> None:
-        """See that the cluster can have such containers."""
+        """Raise BenchError if the cluster cannot have such containers."""
         if kind.is_native and not self.is_own:
             raise BenchError(
-                'native sharding takes the own cluster, for its '
-                'container-sharder is run: leave it out, with --native 0'
+                'native sharding needs the temporary cluster, whose '
+                'container-sharder it runs: add --native 0'
             )
         if kind.shards is None:
             return
@@ -332,29 +307,29 @@ class Site:
             )
         if kind.shards > most:
             raise BenchError(
-                f'{self.urls[0]} takes up to {most} shards, and not '
+                f'{self.urls[0]} allows up to {most} shards, and not '
                 f'{kind.shards}: raise client_max_shards there, or ask for '
                 'fewer'
             )
 
     def _most(self) -> int:
-        """Return the most shards that a client may ask for.
+        """Return the most shards of a container; 0 without the filter."""
+        feature = self._feature('shardmw')
+        most = feature.get('client_max_shards', feature.get('max_shards'))
+        return int(most or 0)
 
-        :returns: 0 without the filter
-        """
-        if self._most_shards is None:
-            feature = self.account.features().get(_FEATURE, {})
-            most = feature.get('client_max_shards', feature.get('max_shards'))
-            self._most_shards = int(most or 0)
-        return self._most_shards
+    def _feature(self, name: str) -> Mapping[str, object]:
+        if self._features is None:
+            self._features = self.account.features()
+        return self._features.get(name, {})
 
     def _check_is_free(self, container: str) -> None:
         head = self.account.head(container)
         if head is not None:
             raise BenchError(
                 f'container {container} is in use, with {head.objects} '
-                'objects: choose another name, since only containers that '
-                'the benchmark made are written to'
+                'objects: choose another name, because the benchmark writes '
+                'only to containers that it made'
             )
 
     def _check_is_of(self, container: str, kind: Kind) -> None:
@@ -363,7 +338,7 @@ class Site:
         if shards != kind.shards:
             raise BenchError(
                 f'container {container} has {shards or "no"} shards and not '
-                f'{kind.shards or "none"}: look at default_shards and '
+                f'{kind.shards or "none"}: check default_shards and '
                 'shard_rules of the cluster'
             )
 
@@ -375,7 +350,7 @@ class Site:
             )
 
     def _settle_usage(self, container: str) -> None:
-        """Have the container and the proxies know what it holds."""
+        """Update the usage that the container and the proxies know."""
         if self._made[container].kind.is_native:
             report_usage(self.cluster)
         self.account.refresh(container)
@@ -385,10 +360,10 @@ class Site:
         marker = ''
         while names := self.account.page(container, marker):
             self._do_all(
-                ListedNames(tuple(names)),
+                names,
                 lambda left: Deletes(path, left),
                 f'empty {container}',
-                also_good=(404,),
+                also_good=404,
             )
             marker = names[-1]
 
@@ -397,14 +372,14 @@ class Site:
             time.sleep(pause)
             if self.account.head(container) is None:
                 return
-            # each time: what a load was broken off at may still come
+            # each time: requests of an interrupted load may still come
             self._empty(container)
             self._settle_usage(container)
             status = self.account.delete(container)
             if status in (204, 404):
                 return
         raise BenchError(
-            f'container {container} cannot be deleted: it was answered '
+            f'container {container} cannot be deleted: the response was '
             f'{status}'
         )
 
@@ -414,12 +389,12 @@ class Site:
         source_of: Callable[[Names], Source],
         label: str,
         clients: int = _CLIENTS,
-        also_good: tuple[int, ...] = (),
+        also_good: int = 0,
     ) -> None:
         """Send a request for each name, and repeat those that fail.
 
-        :param also_good: statuses that are no failures
-        :raises BenchError: if some fail again and again
+        :param also_good: another status that is no failure
+        :raises BenchError: if some fail repeatedly
         """
         left = names
         for _ in range(_ATTEMPTS):
@@ -441,7 +416,7 @@ def embedded_site(
 ) -> Iterator[Site]:
     """Start a cluster in a temporary folder for a ``with`` block.
 
-    :param run: in the place of ``clients.run``, to show progress
+    :param run: replaces ``clients.run``, to show progress
     """
     options = options.with_settings({**_SETTINGS, **options.settings})
     with (
@@ -462,17 +437,15 @@ def remote_site(
     container_prefix: str = DEFAULT_PREFIX,
     run: Runner | None = None,
 ) -> Iterator[Site]:
-    """Give the site of a cluster that somebody runs.
+    """Give the site of an existing cluster, which the caller cleans up.
 
-    It does not clean up by itself: see :meth:`Site.cleanup`.
-
-    :param container_prefix: what the names of containers begin with
-    :param run: in the place of ``clients.run``, to show progress
-    :raises BenchError: if the login fails, or the cluster is away
+    :param container_prefix: of the names of containers
+    :param run: replaces ``clients.run``, to show progress
+    :raises BenchError: if the login fails, or the cluster does not answer
     """
     account = Account.of(auth.login())
     account.check()
-    # others may measure there, or have left something
+    # unlike the names of other runs
     prefix = f'{container_prefix}-{secrets.token_hex(3)}'
     yield Site(account, run or _runner(clients), prefix, auth=auth)
 
@@ -506,27 +479,21 @@ def _word(kind: Kind) -> str:
     return str(kind.shards or 'plain')
 
 
-def _not_done(
-    outcome: Outcome, names: Names, also_good: tuple[int, ...]
-) -> Names:
+def _not_done(outcome: Outcome, names: Names, also_good: int) -> Names:
     """Return the names whose requests failed."""
-    return ListedNames(
-        tuple(
-            sorted(
-                names[sample.number]
-                for sample in outcome.samples
-                if not sample.is_admitted and sample.status not in also_good
-            )
-        )
+    return sorted(
+        names[sample.number]
+        for sample in outcome.samples
+        if not sample.is_admitted and sample.status != also_good
     )
 
 
 def _settle(account: Account) -> None:
-    """Have each proxy do what it does only once."""
+    """Make each proxy do what it does only once."""
     for url in account.proxy_urls:
         own = Account((url,), account.path, account.token)
-        own.put(_FIRST_CONTAINER, {})
-        own.store(_FIRST_CONTAINER, 'first')
+        own.put('first', {})
+        own.store('first', 'first')
     time.sleep(_SETTLE_SECONDS)
 
 

@@ -13,10 +13,10 @@ from rich.text import Text
 
 _MISSING = '—'
 
-# Heads of columns that belong to the column at their left.
+# Columns that belong to the column at their left.
 _FOLLOWERS = ('95 % interval', 'trimmed')
 
-# On a terminal, between two columns.
+# Characters between two columns of a terminal.
 _GAP = 3
 
 # Emphasis and code in Markdown.
@@ -25,12 +25,11 @@ _MARKED = re.compile(r'(\*|`)(\S|\S[^*`\n]*\S)\1')
 
 @dataclass(frozen=True)
 class Table:
-    """Figures in rows.
+    """A table of text.
 
-    :param columns: their heads
-    :param rows: a cell of text for each column
-    :param notes: what the figures don't tell, a paragraph each
-    :param names: so many columns at the left are words, the others numbers
+    :param columns: the heads
+    :param notes: paragraphs below the table
+    :param names: the number of columns of words; those of figures follow
     """
 
     title: str
@@ -55,31 +54,28 @@ class Table:
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> Iterator[RichTable | Text]:
-        """Yield the table for a terminal, in parts that fit into it."""
+        """Yield the table in parts that fit into the terminal."""
         for part in self.within(options.max_width):
             yield part._rich(options.max_width)
         if self.notes:
-            # as wide as the terminal, though the last part may be narrow
             yield Text(_MARKED.sub(r'\2', '\n'.join(self.notes)), style='dim')
 
     def within(self, width: int) -> list['Table']:
-        """Return the table in parts that are no wider, to cut no figure.
+        """Return the table in parts of a width, so that no figure is cut.
 
-        Each has the columns of words, and as many others as there is room
-        for; the first has the title.
-
-        :param width: of a terminal, in letters
+        Each part has all columns of words. The first one has the title.
         """
         least = self._widths(str.split)
         names = list(range(self.names))
         parts: list[list[int]] = []
-        for i, head in enumerate(self.columns[self.names :], self.names):
-            # with the column that follows it, if that belongs to it
-            following = self.columns[i + 1 : i + 2]
-            ahead = 2 if {*following} & {*_FOLLOWERS} else 1
+        for i in range(self.names, len(self.columns)):
+            if self.columns[i] in _FOLLOWERS and parts:
+                parts[-1].append(i)
+                continue
+            follows = self.columns[i + 1 : i + 2]
+            ahead = 2 if {*follows} & {*_FOLLOWERS} else 1
             wanted = [*(parts[-1] if parts else ()), *range(i, i + ahead)]
-            is_wide = _total(least[i] for i in wanted) > width
-            if not parts or (is_wide and head not in _FOLLOWERS):
+            if not parts or _total(least[j] for j in wanted) > width:
                 parts.append([*names])
             parts[-1].append(i)
         return [
@@ -107,25 +103,25 @@ class Table:
             table.add_column(
                 Text(column),
                 justify='right' if is_figure else 'left',
-                # words can be broken, and figures cannot
+                # words may be wrapped, figures may not
                 width=least[i] if is_figure and is_narrow else None,
             )
         for row in self.rows:
             table.add_row(*map(Text, row))
         return table
 
-    def _widths(self, broken: Callable[[str], list[str]]) -> list[int]:
-        """Return the widths of the columns, with their heads broken."""
+    def _widths(self, wrapped: Callable[[str], list[str]]) -> list[int]:
+        """Return the widths of the columns if their heads are wrapped so."""
         columns = zip(self.columns, *self.rows, strict=True)
         return [
-            max(map(len, (*broken(head), *cells))) for head, *cells in columns
+            max(map(len, (*wrapped(head), *cells))) for head, *cells in columns
         ]
 
 
 def joined(tables: Iterable[Table]) -> list[Table]:
-    """Return tables without titles, those with the same columns as one.
+    """Return tables with the same columns as one.
 
-    A note has the titles.
+    The titles become notes.
     """
     groups: dict[tuple[str, ...], list[Table]] = {}
     for table in tables:
@@ -146,7 +142,7 @@ def joined(tables: Iterable[Table]) -> list[Table]:
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """Return a figure with its thousands apart; a dash where there is none."""
+    """Return a figure with thousands separators; a dash for None."""
     if value is None or math.isnan(value):
         return _MISSING
     return f'{value:,.{digits}f}'
@@ -161,19 +157,18 @@ def figure(value: float | None) -> str:
 
 
 def ratio(value: float | None, base: float | None) -> str:
-    """Return one figure by another, with two digits after the point."""
+    """Return a quotient with two decimals; a dash without a base."""
     if value is None or not base:
         return _MISSING
     return number(value / base, 2)
 
 
 def plain(value: float) -> str:
-    """Return a number as a person would type it: 5, 0.5."""
+    """Return a number as a user types it: 5, 0.5."""
     return f'{value:g}'
 
 
 def _total(widths: Iterable[int]) -> int:
-    """Return the width of a table on a terminal."""
     return sum(each + _GAP for each in widths)
 
 

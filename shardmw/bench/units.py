@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes, durations, lists and mixes, as they are typed. Pure.
+"""Sizes, durations, counts, rates and mixes as text. Pure.
 
-All functions that parse raise ValueError for what they do not understand.
+Functions that parse raise ValueError for text that they do not understand.
 """
 
 import math
@@ -20,7 +20,7 @@ _DURATION = re.compile(r'(\d+(?:\.\d+)?)(ms|s|m|h|)')
 _UNIT_SECONDS = {'ms': 0.001, 's': 1, '': 1, 'm': 60, 'h': 3600}
 _COUNT = re.compile(r'(\d+(?:\.\d+)?(?:e\d+)?)([KM]?)', re.IGNORECASE)
 _COUNT_STEPS = {'': 1, 'K': 1_000, 'M': 1_000_000}
-_MOST_COUNT = 10**18  #: more than anybody has, and figures of it still fit
+_MOST_COUNT = 10**18
 _THOUSANDS = re.compile(r'\d{1,3}(?:,\d{3})+')
 _SHARE = re.compile(r'\d+(?:\.\d+)?')
 
@@ -29,11 +29,9 @@ WRITE, READ, HEAD, DELETE, OVERWRITE, LIST = OPERATIONS = (
     *('write', 'read', 'head', 'delete', 'overwrite', 'list'),
 )
 
-_FOR_SIZES = b'size'
-
 
 def parse_size(text: str) -> int:
-    """Bytes of a size such as ``1``, ``4K`` or ``1MiB``; K is 1,024."""
+    """Return the bytes of ``1``, ``4K`` or ``1MiB``; K is 1,024 bytes."""
     match = _SIZE.fullmatch(text.strip())
     if not match:
         raise ValueError(f'{text!r} is no size: write bytes, or 4K, 1M, 1G')
@@ -42,10 +40,7 @@ def parse_size(text: str) -> int:
 
 
 def size_text(size: int) -> str:
-    """A size as a person would type it: ``4K``, ``64M``; 1,500 is ``1500``.
-
-    :func:`parse_size` reads it.
-    """
+    """Return the shortest text for a size: ``4K``, ``64M`` or ``1500``."""
     for step in reversed(range(1, len(_SIZE_STEPS))):
         if size and size % (1 << 10 * step) == 0:
             return f'{size >> 10 * step}{_SIZE_STEPS[step]}'
@@ -53,7 +48,7 @@ def size_text(size: int) -> str:
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
-    """Bytes of sizes such as ``4K,32K,4M``, in their order."""
+    """Return the bytes of sizes such as ``4K,32K,4M``."""
     sizes = tuple(map(parse_size, text.split(',')))
     if len(set(sizes)) < len(sizes):
         raise ValueError(f'{text!r} has a size twice: write each once')
@@ -63,7 +58,7 @@ def parse_sizes(text: str) -> tuple[int, ...]:
 class SizeStep(NamedTuple):
     """Sizes from ``low`` to ``high`` bytes, evenly by their logarithm.
 
-    :param share: how many of all have them, by the sum of all shares
+    :param share: relative to the shares of other steps
     """
 
     low: int
@@ -78,57 +73,50 @@ class SizeStep(NamedTuple):
 
     @property
     def label(self) -> str:
-        if self.low == self.high:
-            return size_text(self.low)
-        return f'{size_text(self.low)}-{size_text(self.high)}'
+        return '-'.join(map(size_text, dict.fromkeys((self.low, self.high))))
 
 
 @dataclass(frozen=True)
 class SizeMix:
-    """Sizes of many objects; see :func:`parse_size_mix`.
-
-    :param steps: at least one, whose shares aren't all 0
-    """
+    """Sizes of objects: see :func:`parse_size_mix`."""
 
     steps: tuple[SizeStep, ...]
 
     @property
     def label(self) -> str:
-        """As it's typed."""
+        """Return the mix as it is typed."""
         if len(self.steps) == 1:
             return self.steps[0].label
         return ','.join(f'{s.label}:{s.share:g}' for s in self.steps)
 
     @property
     def mean(self) -> float:
-        """Bytes of an object, in the long run."""
+        """Return the mean bytes of an object."""
         shares = sum(step.share for step in self.steps)
         return sum(step.mean * step.share for step in self.steps) / shares
 
     @property
     def largest(self) -> int:
-        """The most bytes of an object."""
+        """Return the most bytes of an object."""
         return max(step.high for step in self.steps)
 
     def size_of(self, number: int) -> int:
-        """The size of an object, always the same by its number."""
-        first = self.steps[0]
-        if len(self.steps) == 1 and first.low == first.high:
-            return first.low
+        """Return the size of an object, always the same for its number."""
+        if self.steps[0].low == self.largest:
+            return self.largest
         step, rest = _chosen(
-            [step.share for step in self.steps],
-            fraction(number, _FOR_SIZES),
+            [step.share for step in self.steps], fraction(number, b'size')
         )
         low, high, _ = self.steps[step]
         return low if low == high else round(low * (high / low) ** rest)
 
 
 def parse_size_mix(text: str) -> SizeMix:
-    """Sizes of many objects.
+    """Return the sizes of objects.
 
-    ``4K`` is one size for all, ``4K-64K`` are those between, evenly by their
-    logarithm; ``1K:80,64K:15,1M:5`` are some of each, in the proportions of
-    the numbers behind the colons.
+    ``4K`` is one size; ``4K-64K`` is a range, evenly by the logarithm;
+    ``1K:80,64K:15,1M:5`` has each size or range in proportion to the number
+    behind its colon.
     """
     parts = [part.partition(':') for part in text.split(',')]
     steps = []
@@ -155,11 +143,7 @@ def parse_size_mix(text: str) -> SizeMix:
 
 @dataclass(frozen=True)
 class Mix:
-    """Shares of operations, by the sum of all.
-
-    :raises ValueError: if there's nothing to do, or more to delete than is
-                        written
-    """
+    """Relative shares of operations."""
 
     write: float = 0
     read: float = 0
@@ -170,27 +154,26 @@ class Mix:
 
     def __post_init__(self) -> None:
         if not any(astuple(self)):
-            raise ValueError('a mix has to have something above 0 in it')
+            raise ValueError('a mix needs at least one share above 0')
         if self.delete > self.write:
             raise ValueError(
-                f'{self.label!r} deletes more than it writes: only what was '
-                'written is deleted'
+                f'{self.label!r} deletes more than it writes: only objects '
+                'that the load wrote are deleted'
             )
 
     @property
     def label(self) -> str:
-        """As it's typed."""
+        """Return the mix as it is typed."""
         shares = zip(OPERATIONS, astuple(self), strict=True)
         return ','.join(f'{name}={share:g}' for name, share in shares if share)
 
     def operation_of(self, number: int) -> str:
-        """One of :data:`OPERATIONS`, always the same by a number."""
-        part = even_fraction(number)
-        return OPERATIONS[_chosen(astuple(self), part)[0]]
+        """Return the operation of a request, always the same."""
+        return OPERATIONS[_chosen(astuple(self), even_fraction(number))[0]]
 
 
 def parse_mix(text: str) -> Mix:
-    """Shares of operations, such as ``write=20,read=70,head=5,delete=5``."""
+    """Return the mix of ``write=20,read=70,head=5,delete=5``."""
     shares: dict[str, float] = {}
     for part in text.split(','):
         name, _, share = (each.strip() for each in part.partition('='))
@@ -206,10 +189,7 @@ def parse_mix(text: str) -> Mix:
 
 
 def parse_count(text: str) -> int:
-    """A number from 1 on, such as ``1000``, ``1,000,000``, ``10e6``, ``1M``.
-
-    K and M are a thousand and a million.
-    """
+    """Return the integer of ``1000``, ``1,000,000``, ``10e6`` or ``1M``."""
     typed = text.strip()
     if _THOUSANDS.fullmatch(typed):
         typed = typed.replace(',', '')
@@ -223,21 +203,8 @@ def parse_count(text: str) -> int:
     return int(exact)
 
 
-def _chosen(shares: Sequence[float], part: float) -> tuple[int, float]:
-    """``(index, rest)``: where a part of all shares lies.
-
-    :param part: from 0 on and below 1
-    :returns: ``rest`` is how far into that share it lies, from 0 to 1
-    """
-    ends = list(accumulate(shares))
-    # the product may be rounded up to the end
-    place = min(part * ends[-1], math.nextafter(ends[-1], 0))
-    index = bisect_right(ends, place)
-    return index, 1 - (ends[index] - place) / shares[index]
-
-
 def parse_duration(text: str) -> float:
-    """Seconds of a duration such as ``10``, ``1.5s``, ``200ms`` or ``2m``."""
+    """Return the seconds of ``10``, ``1.5s``, ``200ms`` or ``2m``."""
     match = _DURATION.fullmatch(text.strip())
     seconds = match and float(match[1]) * _UNIT_SECONDS[match[2]]
     if not seconds:
@@ -248,42 +215,28 @@ def parse_duration(text: str) -> float:
 
 
 def parse_counts(text: str) -> tuple[int, ...]:
-    """Numbers from 1 on, such as ``1,8,32``, in their order."""
-    return _listed(
-        *(text, int, 1, 'list: write whole numbers from 1 on, each once'),
-        'such as 1,8,32',
-    )
+    """Return integers from 1 on, such as ``1,8,32``."""
+    what = 'list: write whole numbers from 1 on, each once, such as 1,8,32'
+    return _listed(text, int, 1, what)
 
 
 def parse_shards(text: str) -> tuple[int, ...]:
-    """Shard counts such as ``0,1,32``, in their order; 0 is none at all."""
+    """Return shard counts such as ``0,1,32``; 0 is a plain container."""
     return _listed(
-        *(text, int, 0, 'list of shard counts: write whole numbers'),
-        'each once, 0 for a plain container, such as 0,1,32',
+        *(text, int, 0),
+        'list of shard counts: write whole numbers, each once, 0 for a plain '
+        'container, such as 0,1,32',
     )
 
 
 def parse_rates(text: str) -> tuple[float, ...]:
-    """Rates above 0, such as ``5,20,0.5``, in their order."""
-    return _listed(
-        *(text, float, math.ulp(0), 'list: write rates above 0, each once'),
-        'such as 5,20,100',
-    )
-
-
-def parse_choices(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    """Some of the words that are known, in the order of these."""
-    words = [word.strip() for word in text.split(',')]
-    unknown = [word for word in words if word not in known]
-    if unknown:
-        raise ValueError(
-            f'{unknown[0]!r} is unknown: take some of {",".join(known)}'
-        )
-    return tuple(word for word in known if word in words)
+    """Return rates above 0, such as ``5,20,0.5``."""
+    what = 'list: write rates above 0, each once, such as 5,20,100'
+    return _listed(text, float, math.ulp(0), what)
 
 
 def parse_rate(text: str) -> float:
-    """A single rate above 0."""
+    """Return one rate above 0."""
     try:
         (rate,) = parse_rates(text)
     except ValueError:
@@ -293,15 +246,39 @@ def parse_rate(text: str) -> float:
     return rate
 
 
+def parse_choices(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the chosen words, in the order of the known ones."""
+    words = [word.strip() for word in text.split(',')]
+    unknown = [word for word in words if word not in known]
+    if unknown:
+        raise ValueError(
+            f'{unknown[0]!r} is unknown: take some of {",".join(known)}'
+        )
+    return tuple(word for word in known if word in words)
+
+
+def _chosen(shares: Sequence[float], part: float) -> tuple[int, float]:
+    """Return the index of the share in which a part of the sum lies.
+
+    :param part: at least 0 and below 1
+    :returns: the index, and the position within that share, from 0 to 1
+    """
+    ends = list(accumulate(shares))
+    # the product may be rounded up to the sum
+    place = min(part * ends[-1], math.nextafter(ends[-1], 0))
+    index = bisect_right(ends, place)
+    return index, 1 - (ends[index] - place) / shares[index]
+
+
 def _listed(
-    text: str, kind: Callable[[str], float], least: float, what: str, such: str
+    text: str, kind: Callable[[str], float], least: float, what: str
 ) -> tuple:
-    """Return the numbers of a list, each of which is there once."""
+    """Return the different numbers of a list."""
     try:
         found = tuple(map(kind, text.split(',')))
         good = all(least <= each < math.inf for each in found)
     except ValueError:
         good = False
     if not good or len(set(found)) < len(found):
-        raise ValueError(f'{text!r} is no {what}, {such}')
+        raise ValueError(f'{text!r} is no {what}')
     return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tables and lines call the conditions of runs. Pure."""
+"""Conditions of runs and durations as text. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,9 +9,8 @@ from shardmw.bench.results.runs import Run
 from shardmw.bench.tables import number, plain
 from shardmw.bench.units import size_text
 
-#: How each condition is called, as a column's head.
+# The heads of columns of conditions whose names are not clear.
 _HEADS = {
-    'clients': 'clients',
     'size': 'object size',
     'rows': 'rows in it',
     'page': 'rows a page',
@@ -21,12 +20,12 @@ _HEADS = {
 
 
 def head(condition: str) -> str:
-    """Return a condition as the head of a column."""
+    """Return the column head of a condition."""
     return _HEADS.get(condition, condition)
 
 
 def value_text(condition: str, value: object) -> str:
-    """Return a condition's value as a cell."""
+    """Return the value of a condition as a cell."""
     if value is None:
         return 'none'
     if condition == 'size' and isinstance(value, int):
@@ -37,22 +36,17 @@ def value_text(condition: str, value: object) -> str:
 
 
 def objects_text(size: int) -> str:
-    """Return objects in words: ``1-byte objects``, ``4K objects``."""
+    """Return ``1-byte objects`` or ``4K objects``."""
     text = size_text(size)
     return f'{text}-byte objects' if text.isdecimal() else f'{text} objects'
 
 
 def conditions_text(conditions: Mapping[str, object]) -> str:
-    """Return conditions in a line, such as ``clients 16, size 4K``."""
+    """Return conditions in one line, such as ``clients 16, size 4K``."""
     return ', '.join(
         f'{name} {value_text(name, value)}'
         for name, value in conditions.items()
     )
-
-
-def duration_text(seconds: float) -> str:
-    """Return a time as ``0:07:30``: hours, minutes and seconds."""
-    return str(timedelta(seconds=round(seconds)))
 
 
 def varying(runs: Sequence[Run]) -> list[str]:
@@ -65,8 +59,13 @@ def varying(runs: Sequence[Run]) -> list[str]:
     ]
 
 
+def duration_text(seconds: float) -> str:
+    """Return hours, minutes and seconds as ``0:07:30``."""
+    return str(timedelta(seconds=round(seconds)))
+
+
 def about_text(seconds: float) -> str:
-    """Return a rounded time: ``about 5 minutes``."""
+    """Return a rounded duration such as ``about 5 minutes``."""
     if seconds < 90:
         return f'about {max(5, 5 * round(seconds / 5))} s'
     minutes = math.ceil(seconds / 60)

@@ -22,8 +22,12 @@ from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.load import clients as module
 from shardmw.bench.load.clients import Clients
 from shardmw.bench.load.definition import AT_ONCE, BACK_OFF, Load
-from shardmw.bench.load.progress import Progress
-from shardmw.bench.load.samples import LOST, TIMED_OUT, UNANSWERED
+from shardmw.bench.load.samples import (
+    LOST,
+    TIMED_OUT,
+    UNANSWERED,
+    Samples,
+)
 from shardmw.bench.load.sources import Deletes, Mixed, Reads, Uploads
 from shardmw.bench.names import FlatNames
 from shardmw.bench.results.summary import summarize
@@ -93,7 +97,7 @@ def run(pool, answers, **changes):
 def raising(what):
     """What to do when progress is told: interrupt the load."""
 
-    def interrupt(part: Progress) -> None:
+    def interrupt(part: Samples) -> None:
         raise what()
 
     return interrupt
@@ -247,6 +251,14 @@ def test_a_load_without_an_end_ends_when_told(clients):
         assert statuses(again) == [201] * 20
 
 
+def test_a_load_that_is_not_watched_does_not_fill_the_pipes(clients):
+    with answering(lambda n: CREATED) as server:
+        running = clients.begin(made_load(server, count=None))
+        running.sleep_until(0.5)
+        assert not any(pipe.poll() for pipe in clients._pipes)
+        running.stop()
+
+
 def test_waiting_for_the_last_answers_is_no_part_of_its_time(clients):
     with answering(lambda n: None) as server:
         load = made_load(server, count=None, drain_seconds=1)
@@ -273,10 +285,8 @@ class TestProgress:
         with answering(lambda n: answers[n % 3]) as server:
             load = made_load(server, count=30, on_refusal=AT_ONCE)
             clients.run(load, parts.append)
-        told = sum(parts, Progress())
-        assert (told.operations, told.admitted, told.refused) == (30, 10, 10)
-        assert told.errors == {'503': 10}
-        assert (told.histogram.total, told.bytes_sent) == (10, 30)
+        told = [each for part in parts for each in part]
+        assert sorted(each.number for each in told) == [*range(30)]
 
     def test_is_told_while_a_load_goes_on(self, clients):
         moments = []

@@ -4,6 +4,7 @@
 import signal
 import time
 from functools import reduce
+from typing import NamedTuple
 
 import pytest
 from swift.common.db import chexor
@@ -12,7 +13,7 @@ from shardmw.bench import preload as module
 from shardmw.bench.databases import connected, content, databases, parts
 from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.kinds import PLAIN, native, sharded
-from shardmw.bench.names import FlatNames, ListedNames, TreeNames
+from shardmw.bench.names import FlatNames, TreeNames
 from shardmw.bench.preload import preload
 from shardmw.bench.targets.account import Account
 from shardmw.bench.targets.native import (
@@ -26,7 +27,7 @@ from test.functional.conftest import SHARDS, USER, make_plain, make_sharded
 
 SIZE = 3
 BODY = b'x' * SIZE
-NAMES = ListedNames(('a.jpg', 'd/1', 'd/2', 'e', 'f'))
+NAMES = ('a.jpg', 'd/1', 'd/2', 'e', 'f')
 
 KINDS = {
     'plain': (PLAIN, make_plain),
@@ -104,7 +105,6 @@ class TestPreloaded:
         client.put(container, 'uploaded', BODY)
         names = client.get(container).text.split()
         assert names == [*FlatNames(50), 'uploaded']
-        # Swift's own trigger is back, and counts
         head = client.head(container)
         assert head.headers['x-container-object-count'] == '51'
         assert head.headers['x-container-bytes-used'] == str(50 + SIZE)
@@ -149,20 +149,6 @@ class TestPreloaded:
             counts = connection.execute('SELECT * FROM policy_stat').fetchall()
         assert policies == [(1,)]
         assert counts == [(1, len(NAMES), len(NAMES))]
-
-    def test_names_that_are_there_are_refused_and_nothing_changes(
-        self, client, cluster
-    ):
-        container = make_plain(client)
-        preload(cluster, client.account, container, PLAIN, FlatNames(5))
-        (database,) = databases(cluster, client.account, container)
-        before = content(database), rows_of(database)
-        with pytest.raises(BenchError, match='is a row .* already'):
-            preload(cluster, client.account, container, PLAIN, FlatNames(9))
-        assert (content(database), rows_of(database)) == before
-        client.put(container, 'p', BODY)
-        head = client.head(container)
-        assert head.headers['x-container-object-count'] == '6'
 
     def test_a_container_that_is_not_there_is_told(self, client, cluster):
         with pytest.raises(BenchError, match='lacks a database'):
@@ -265,13 +251,12 @@ def test_the_benchmarks_own_account_is_that_of_the_default_user(cluster):
     assert Account.login(cluster).name == 'AUTH_test'
 
 
-class Endless:
-    """A job for a process, whose end nobody lives to see."""
+class Endless(NamedTuple):
+    """A job that keeps a process busy."""
 
     @property
-    def targets(self) -> tuple:
+    def kind(self):
         time.sleep(300)
-        return ()
 
 
 @pytest.fixture
@@ -291,5 +276,5 @@ def soon_interrupted():
 def test_nobody_waits_for_rows_after_an_interruption(soon_interrupted):
     began = time.monotonic()
     with pytest.raises(Interrupted):
-        module._put_at_once([Endless(), Endless()])
+        module._put_in_parallel([Endless(), Endless()])
     assert time.monotonic() - began < 60

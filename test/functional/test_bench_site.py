@@ -18,7 +18,7 @@ from shardmw.bench.names import FlatNames, TreeNames
 from shardmw.bench.site import embedded_site, remote_site
 from shardmw.bench.targets.account import ContainerHead
 from shardmw.bench.targets.asking import ask
-from shardmw.bench.targets.auth import PasswordAuth, TokenAuth
+from shardmw.bench.targets.auth import Access, PasswordAuth
 from shardmw.saio import ClusterOptions
 from test.functional.conftest import USER, make_plain, unique
 
@@ -84,7 +84,7 @@ def marker_of(request) -> str:
 def listed(site, request) -> list[str]:
     """The names that a request for a listing is answered."""
     url = f'{site.urls[0]}{request.target.decode()}'
-    answer = ask('GET', url, {'X-Auth-Token': site.token})
+    answer = ask('GET', url, {'X-Auth-Token': site.account.token})
     return [row['name'] for row in json.loads(answer.body)]
 
 
@@ -172,7 +172,7 @@ class TestRemote:
 
     def test_a_token_does_as_well(self, cluster, clients):
         access = auth_of(cluster).login()
-        auth = TokenAuth(access.storage_url, access.token)
+        auth = Access(access.storage_url, access.token)
         with remote_site(auth, clients, unique('bench')) as site:
             site.make(PLAIN)
             site.cleanup()
@@ -206,12 +206,12 @@ class TestRemote:
             remote.make(sharded(2000))
 
     def test_no_native_sharding(self, remote):
-        with told_in_a_line('native sharding takes the own cluster'):
+        with told_in_a_line('native sharding needs the temporary cluster'):
             remote.make(native(2))
 
     def test_no_rows(self, remote):
         container = remote.make(PLAIN)
-        with told_in_a_line('databases of the own cluster only'):
+        with told_in_a_line('databases of the temporary cluster'):
             remote.fill(container, PLAIN, NAMES)
 
     def test_no_policy_that_it_does_not_have(self, remote):
@@ -233,17 +233,17 @@ class TestNoWayIn:
         self.refused(auth, clients, 'gave no token', 'auth v1')
 
     def test_a_wrong_token(self, cluster, clients):
-        auth = TokenAuth(cluster.storage_url, 'wrong')
+        auth = Access(cluster.storage_url, 'wrong')
         self.refused(auth, clients, 'refuses the token', '401')
 
     def test_nobody_there(self, clients):
         with socket.socket() as unused:
             unused.bind(('127.0.0.1', 0))
             url = 'http://{}:{}/v1/AUTH_a'.format(*unused.getsockname())
-            self.refused(TokenAuth(url, 't'), clients, 'Connection refused')
+            self.refused(Access(url, 't'), clients, 'Connection refused')
 
     def test_no_such_host(self, clients):
-        auth = TokenAuth('http://nobody.invalid/v1/AUTH_a', 't')
+        auth = Access('http://nobody.invalid/v1/AUTH_a', 't')
         self.refused(auth, clients, 'nobody.invalid', 'failed')
 
 
@@ -252,7 +252,7 @@ def test_a_proxy_without_the_filter_has_plain_containers_only(
 ):
     access = auth_of(cluster).login()
     url = f'{unfiltered_proxy}/v1/AUTH_test'
-    auth = TokenAuth(url, access.token)
+    auth = Access(url, access.token)
     with remote_site(auth, clients, unique('bench')) as site:
         with told_in_a_line('has no shardmw filter'):
             site.make(sharded(2))

@@ -13,7 +13,7 @@ import pytest
 from shardmw.bench.errors import BenchError
 from shardmw.bench.load.connection import Connection
 from shardmw.bench.load.urls import tls_context
-from shardmw.bench.targets import asking, auth
+from shardmw.bench.targets import asking
 from shardmw.bench.targets.asking import ask
 from shardmw.bench.targets.auth import Access, PasswordAuth
 
@@ -82,7 +82,6 @@ def answering(*statuses: int):
 def _at_once(monkeypatch):
     retries = asking._RETRIES.new(total=2, backoff_factor=0)
     monkeypatch.setattr(asking, '_RETRIES', retries)
-    monkeypatch.setattr(auth, '_PAUSES_SECONDS', (0, 0))
 
 
 @pytest.mark.parametrize(

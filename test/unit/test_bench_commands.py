@@ -57,7 +57,7 @@ def run():
         (('write', '-t', '0'), '0 is not in the range'),
         (('write', '-A', 'http://a/auth/v1.0'), '--auth-url needs --user'),
         (('write', '-A', ''), 'the URL of the cluster is empty'),
-        (('write', '--no-cleanup'), '--no-cleanup is for clusters of yours'),
+        (('write', '--no-cleanup'), '--no-cleanup is for a cluster of yours'),
         (
             ('write', '-A', 'http://a', '--os-storage-url', 'http://a'),
             'two ways to a cluster',
@@ -68,11 +68,11 @@ def run():
         ),
         (
             ('list', '-A', 'http://a', '-U', 'a', '-K', 'b', '--proxies', '2'),
-            "--proxies is for the benchmark's own cluster",
+            '--proxies is for the temporary cluster',
         ),
         (
             ('list', '-A', 'http://a', '-U', 'a', '-K', 'b', '--set', 'a.b=c'),
-            "--set is for the benchmark's own cluster",
+            '--set is for the temporary cluster',
         ),
         (('list', '--name', 'My list'), "'My list' is no word"),
         (('write', '--container', 'a/b'), "'a/b' is no name of a container"),
@@ -290,7 +290,7 @@ class TestPerforming:
         assert result.figures == {'runs': runs}
         assert not result.complete
         assert (tmp_path / 'workload-write.csv').exists()
-        assert 'broken off' in capsys.readouterr().out
+        assert 'interrupted: ' in capsys.readouterr().out
 
     def test_what_cannot_be_kept_is_shown_and_leaves_nothing(
         self, perform_failing, tmp_path, capsys

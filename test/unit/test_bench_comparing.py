@@ -14,7 +14,6 @@ from rich.console import Console
 from shardmw.bench.errors import BenchError
 from shardmw.bench.experiments import describe, in_order
 from shardmw.bench.kinds import PLAIN, native, sharded
-from shardmw.bench.load.progress import progress_of
 from shardmw.bench.load.stage import run_text
 from shardmw.bench.load.turns import rotated
 from shardmw.bench.results.comparing import (
@@ -180,7 +179,7 @@ def test_loads_that_failed_altogether_need_not_be_longer(also):
     some = run_of(1.0)
     none = replace(some, summary=replace(some.summary, admitted=0, **also))
     (told,) = warnings([some, none])
-    assert told.startswith('In 1 of 2 loads nothing was admitted: all was')
+    assert told.startswith('In 1 of 2 loads nothing was admitted: all req')
 
 
 @given(st.lists(st.integers(), max_size=6, unique=True), st.integers(0, 20))
@@ -239,10 +238,11 @@ def test_work_on_one_kind_of_container_has_no_ratios():
 
 class TestLive:
     def test_rates_are_of_the_last_part(self):
-        total = progress_of(samples_of(*[sample(101.0)] * 35))
-        part = progress_of(samples_of(*[sample(101.0)] * 5))
-        text = load_text(total, part, 0.5)
-        assert text.startswith('35 ops, 10.0 ops/s, 0.00 MB/s, p50 ')
+        part = samples_of(*[sample(101.0)] * 5).table()
+        totals = {'ops': 35, 'refused': 0, 'errors': 1}
+        text = load_text(totals, part, 6, 0.5)
+        assert text.startswith('35 ops, 12.0 ops/s, 0.00 MB/s, p50 500 p95 ')
+        assert text.endswith('0 refused, 1 errors')
 
     @pytest.mark.parametrize(('seconds', 'count'), [(9.0, None), (None, 40)])
     def test_a_load_is_shown_on_a_narrow_terminal(self, seconds, count):
@@ -255,7 +255,7 @@ class TestLive:
             screen.status('filling'),
             screen.live(label, seconds, count) as show,
         ):
-            show(progress_of(samples_of(*[sample(101.0, status=503)] * 10)))
+            show(samples_of(*[sample(101.0, status=503)] * 10))
         shown = screen.console.file.getvalue()
         assert label in shown and '10 errors' in shown
         assert ('25%' in shown) == (count == 40)

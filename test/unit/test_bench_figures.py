@@ -17,7 +17,6 @@ from shardmw.bench.results.figures import (
     median_interval,
     most_in_window,
     per_second,
-    percentile,
     ratio_interval,
     rolling_average,
     spread,
@@ -29,13 +28,6 @@ values = st.lists(st.floats(0.001, 1000), min_size=1, max_size=60)
 durations = st.lists(st.floats(0, 10_000), max_size=60)
 series = st.lists(st.none() | st.floats(0, 1000), max_size=40)
 windows = st.integers(1, 160).map(lambda n: n / 16)
-
-
-def test_percentiles_of_a_few():
-    ordered = [10, 20, 30, 40]
-    assert percentile(ordered, 0) == 10
-    assert percentile(ordered, 0.5) == 25
-    assert percentile(ordered, 1) == 40
 
 
 def test_latency_is_in_milliseconds():
@@ -151,24 +143,6 @@ def test_a_histogram_survives_json(durations):
     again = Histogram.from_json(kept)
     assert again == found
     assert again + found == found + found
-
-
-@given(st.lists(st.floats(0.001, 1000), min_size=1), st.floats(0.01, 1))
-def test_a_histogram_knows_percentiles_to_a_step(values, share):
-    ordered = sorted(values)
-    exact = 1000 * ordered[max(0, math.ceil(share * len(ordered)) - 1)]
-    found = histogram(values).percentile(share)
-    assert exact / 1.13 <= found <= exact * 1.13
-
-
-def test_a_histogram_spreads_what_lies_in_a_step_by_its_logarithm():
-    found = Histogram((10.0, 1000.0), (4,))
-    assert found.percentile(0.5) == pytest.approx(100)
-    assert found.percentile(1) == pytest.approx(1000)
-
-
-def test_a_histogram_of_nothing_has_no_percentile():
-    assert histogram([]).percentile(0.5) is None
 
 
 @given(series, st.integers(1, 50))

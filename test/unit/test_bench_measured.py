@@ -19,7 +19,7 @@ from shardmw.bench.scenarios import (
     scenarios,
 )
 from shardmw.bench.targets.asking import Answer, ask
-from shardmw.bench.targets.auth import PasswordAuth, TokenAuth
+from shardmw.bench.targets.auth import Access, PasswordAuth
 from test.unit.test_bench_load import outcome_of, sample
 
 MANY = sharded(4)
@@ -222,7 +222,7 @@ class TestUrls:
     @pytest.mark.parametrize('url', ['http://a', 'http://a/', 'http://a/v1'])
     def test_a_storage_url_names_an_account(self, url):
         with pytest.raises(BenchError, match='names no account'):
-            TokenAuth(url, 't').login()
+            Access(url, 't')
 
     @pytest.mark.parametrize('url', ['http://[', 'http://a:99999/v1/b'])
     def test_no_url_breaks_it(self, url):
@@ -232,7 +232,7 @@ class TestUrls:
     def test_secrets_are_not_shown(self):
         for each in (
             PasswordAuth('u', 'user', 'secret'),
-            TokenAuth('u', 'secret'),
+            Access('http://a/v1/b', 'secret'),
         ):
             assert 'secret' not in repr(each)
 

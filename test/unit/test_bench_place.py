@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from shardmw.bench.errors import BenchError, Interrupted
-from shardmw.bench.targets.auth import Auth, PasswordAuth, TokenAuth
+from shardmw.bench.targets.auth import Access, Auth, PasswordAuth
 from shardmw.bench.workloads.place import (
     Place,
     place_of,
@@ -16,7 +16,7 @@ from shardmw.bench.workloads.place import (
 )
 from shardmw.saio import ClusterOptions
 
-PLACE = Place(TokenAuth('http://a/v1/AUTH_a', 't'), None, cleanup=True)
+PLACE = Place(Access('http://a/v1/AUTH_a', 't'), None, cleanup=True)
 
 
 class Stage:

@@ -81,11 +81,6 @@ class TestDrawing:
         plot = replace(BY_SIZE, series=[Series('a', SIZES, [1, 10, 5e6])])
         assert '1 M' in texts_in(svg(plot))
 
-    def test_colours_can_be_those_of_a_dark_page(self):
-        drawing = svg(BY_KIND)
-        assert 'var(--24292f, #24292f)' in drawing
-        assert not re.search(r'(?<!, )#24292f', drawing)
-
     def test_drawings_of_a_page_share_no_ids(self):
         ids = [
             set(re.findall(r' id="([^"]*)"', svg(plot)))

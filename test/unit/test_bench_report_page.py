@@ -136,10 +136,6 @@ class TestHtml:
         assert '<span class="mark">interrupted</span>' in text
         assert 'This was interrupted' in text
 
-    def test_dark_pages_have_plots_of_other_colours(self, text):
-        dark = text.index('prefers-color-scheme: dark')
-        assert '--24292f: #e6edf3;' in text[dark:]
-
 
 class TestVerdict:
     def test_it_is_on_top_of_the_page(self):

@@ -8,8 +8,7 @@ import pytest
 from shardmw.bench.kinds import PLAIN, sharded
 from shardmw.bench.ratelimit import costs, outage, rates
 from shardmw.bench.ratelimit.experiments import EXPERIMENTS, markdown
-from shardmw.bench.ratelimit.parameters import Parameters
-from shardmw.bench.ratelimit.stage import FRESH
+from shardmw.bench.ratelimit.limits import FRESH, Parameters
 from shardmw.bench.results.folder import Result
 from shardmw.bench.results.runs import Run
 from shardmw.bench.results.summary import Summary, summarize
@@ -204,4 +203,4 @@ def test_results_of_one_origin_name_it_once():
     )
     page = markdown([result, result])
     assert page.count(ORIGIN.sentence()) == 1
-    assert page.count('### memcached operations for a write') == 2
+    assert page.count('### memcached operations of a write') == 2

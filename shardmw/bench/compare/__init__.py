@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same work on containers of several kinds: ``shardmw-bench compare``.
+"""Compares containers of several kinds: ``shardmw-bench compare``."""
 
-It is measured as the workloads are; ``report`` has the ratios.
-"""
-
-#: What results are kept as.
+#: The command in the names of results.
 COMMAND = 'compare'

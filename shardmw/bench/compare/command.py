@@ -10,13 +10,13 @@ from shardmw.bench.workloads.works import WORKS
 
 _NATIVE_RANGES = 8
 
-# As many pairs as an interval of 95 % takes.
+# Fewer have no interval of 95 %.
 _ROUNDS = 6
 _ALIASES = {'listing': 'list'}
 
 
 class _Works(InOrder):
-    """Kinds of work, some by another name, too."""
+    """Kinds of work, with aliases."""
 
     def get_command(
         self, ctx: click.Context, cmd_name: str
@@ -26,11 +26,11 @@ class _Works(InOrder):
 
 @click.group(cls=_Works)
 def compare() -> None:
-    """Do the same work on containers of several kinds, in turns.
+    """Do the same work on a plain, a natively sharded and sharded containers.
 
-    On a plain one, one that Swift's own container-sharder split, if the
-    cluster is the benchmark's own, and sharded ones. Ratios to the plain one
-    come with a confidence interval, from the rounds.
+    The containers take turns in each round. Ratios to the plain container
+    have a confidence interval. On an existing cluster there is no natively
+    sharded container.
     """
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads: what clients ask for, how they do, and what they recorded."""
+"""Loads: what clients ask for, how they ask, and what they record."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client processes: started once, then given one load after another.
+"""Client processes, which run one load after the other.
 
-What they are told, and what they say, is in :mod:`shardmw.bench.load.process`.
+:mod:`shardmw.bench.load.process` has their messages.
 """
 
 import contextlib
@@ -18,59 +18,53 @@ from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.load.definition import Load, Share
 from shardmw.bench.load.outcome import Outcome
 from shardmw.bench.load.process import CONNECTED, Answer, Begin, Stop, serve
-from shardmw.bench.load.progress import Progress, progress_of
 from shardmw.bench.load.samples import Samples
 
-#: Is told what was done since it was told the last time.
-OnProgress = Callable[[Progress], None]
+#: Takes the samples since the last call.
+OnProgress = Callable[[Samples], None]
 
-# Between saying when to begin and that moment.
+# The time between the message to begin and the begin.
 _LEAD_SECONDS = 0.05
 
 _PROGRESS_SECONDS = 0.5
 _CONNECT_SECONDS = 60
 _END_SECONDS = 2
 
-# How long the last answers of a load that is interrupted are waited for.
+# How long an interrupted load waits for its last responses.
 _INTERRUPTED_DRAIN_SECONDS = 3.0
 
-# So that the time of a load that ends by itself has its last answer in it.
+# The last response of a load that ends by itself lies within its time.
 _AFTER_LAST_SECONDS = 1e-6
 
 _INTERRUPTIONS = (KeyboardInterrupt, Interrupted)
 
 
 class RunningLoad:
-    """A load under way; see :meth:`Clients.begin`.
+    """A running load: see :meth:`Clients.begin`.
 
-    ``began`` is when, on the monotonic clock.
+    ``began`` is the time of its begin on the monotonic clock.
     """
 
     def __init__(
         self, load: Load, pipes: list[Pipe], on_progress: OnProgress | None
     ) -> None:
-        self.began = math.inf
-        self._began_at = math.inf
+        self.began = self._began_at = math.inf
         self._load = load
         self._pipes = pipes
         self._on_progress = on_progress
         self._connected: set[Pipe] = set()
-        #: the last that each process said
+        #: the last message of each process
         self._answers: dict[Pipe, object] = {}
         self._samples = Samples()
-        #: what ``on_progress`` has not been told yet
+        #: samples that ``on_progress`` has not been told yet
         self._news = Samples()
 
     def sleep_until(self, seconds: float) -> None:
-        """Wait until so many seconds after its begin."""
+        """Sleep until so many seconds after the begin."""
         time.sleep(max(0, self.began + seconds - time.monotonic()))
 
     def stop(self) -> Outcome:
-        """End a load that has no end of its own, and wait for that.
-
-        :raises BenchError: if a client process failed
-        :raises Interrupted: see :meth:`wait`
-        """
+        """End a load that has no end of its own; exceptions as in wait."""
         if not self._load.ends_when_told:
             raise ValueError('this load ends by itself')
         with self._interruptible():
@@ -80,24 +74,23 @@ class RunningLoad:
         return self._outcome(seconds)
 
     def wait(self) -> Outcome:
-        """Wait for its end.
+        """Wait for the end of the load.
 
         :raises BenchError: if a client process failed
-        :raises Interrupted: with the outcome up to now, if KeyboardInterrupt
-                             or another Interrupted comes in between
+        :raises Interrupted: with the outcome so far, if a signal came
         """
         with self._interruptible():
             self._gather()
         return self._outcome(self._load.seconds)
 
     def end(self) -> None:
-        """End it at once, if it goes on, whatever came of it."""
+        """End the load at once if it is running, and drop its outcome."""
         self._on_progress = None
         self._say(Stop(0))
         self._gather()
 
     def connect_and_begin(self) -> None:
-        """Begin it, when all clients are connected."""
+        """Connect all clients, then begin; exceptions as in :meth:`wait`."""
         with self._interruptible():
             for index, pipe in enumerate(self._pipes):
                 share = Share(index, len(self._pipes))
@@ -113,16 +106,13 @@ class RunningLoad:
 
     @contextlib.contextmanager
     def _interruptible(self) -> Iterator[None]:
-        """Have the load end soon if the block is interrupted.
-
-        :raises Interrupted: then, with what was done of it
-        """
+        """End the load if the block is interrupted; raise Interrupted."""
         try:
             yield
         except _INTERRUPTIONS as err:
             seconds = max(_AFTER_LAST_SECONDS, time.monotonic() - self.began)
             self._on_progress = None
-            # a second interruption does not wait for the last answers
+            # a second signal does not wait for the last responses
             with contextlib.suppress(*_INTERRUPTIONS):
                 self._say(Stop(_INTERRUPTED_DRAIN_SECONDS))
                 self._gather()
@@ -139,13 +129,13 @@ class RunningLoad:
         while missing := self._silent() - self._connected:
             ready = wait(missing, deadline - time.monotonic())
             if not ready:
-                raise BenchError('a client process hangs: look above')
+                raise BenchError('a client process hangs: see above')
             for pipe in ready:
                 self._hear(pipe)
             self._raise_errors()
 
     def _gather(self) -> None:
-        """Hear all that the clients say, until each has answered."""
+        """Receive messages until each process has answered."""
         due = time.monotonic() + _PROGRESS_SECONDS
         while silent := self._silent():
             for pipe in wait(silent, max(0, due - time.monotonic())):
@@ -160,7 +150,7 @@ class RunningLoad:
         news, self._news = self._news, Samples()
         self._samples.extend(news)
         if self._on_progress is not None:
-            self._on_progress(progress_of(news))
+            self._on_progress(news)
 
     def _outcome(self, seconds: float | None) -> Outcome:
         self._raise_errors()
@@ -177,11 +167,8 @@ class RunningLoad:
             elapsed = last - self.began + _AFTER_LAST_SECONDS
             seconds = min(seconds or math.inf, elapsed)
         return Outcome(
-            self._load.source.kinds,
-            self._samples,
-            self.began,
-            self._began_at,
-            seconds,
+            *(self._load.source.kinds, self._samples),
+            *(self.began, self._began_at, seconds),
             tuple(answer.usage for answer in answers),
             self._load.clients,
             is_exhausted,
@@ -193,10 +180,10 @@ class RunningLoad:
                 raise answer
 
     def _silent(self) -> set[Pipe]:
+        """Return the pipes of processes that have not answered."""
         return set(self._pipes) - self._answers.keys()
 
     def _say(self, word: object) -> None:
-        """Say something to all that have not answered."""
         for pipe in self._silent():
             self._send(pipe, word)
 
@@ -224,10 +211,7 @@ class RunningLoad:
 
 
 class Clients:
-    """Client processes, for a ``with`` block.
-
-    :param processes: how many, so that none is at its limit
-    """
+    """Client processes, for a ``with`` block."""
 
     def __init__(self, processes: int) -> None:
         self._count = processes
@@ -255,14 +239,14 @@ class Clients:
     def begin(
         self, load: Load, on_progress: OnProgress | None = None
     ) -> RunningLoad:
-        """Begin a load, when all its clients are connected.
+        """Begin a load once all its clients are connected.
 
-        :param on_progress: is told of it while it's waited for
-        :raises BenchError: if they can't be
-        :raises Interrupted: if that comes, or KeyboardInterrupt
+        :param on_progress: called twice a second during the wait for its end
+        :raises BenchError: if they cannot connect
+        :raises Interrupted: if a signal came
         """
         if self._last is not None:
-            # whoever began it was interrupted
+            # an interrupted caller may not have ended it
             self._last.end()
         pipes = self._pipes[: load.clients]
         self._last = RunningLoad(load, pipes, on_progress)
@@ -272,22 +256,13 @@ class Clients:
     def run(
         self, load: Load, on_progress: OnProgress | None = None
     ) -> Outcome:
-        """Begin a load and wait for its end.
-
-        After an interruption, other loads can be run.
-
-        :param on_progress: is told twice a second what was done since it was
-                            told the last time; what it's told adds up to all
-        :raises BenchError: if a client process failed
-        :raises Interrupted: with the outcome up to then, if that comes, or
-                             KeyboardInterrupt; without, if it had not begun
-        """
+        """Begin a load and wait for its end: see both methods."""
         if load.ends_when_told:
             raise ValueError('this load ends when it is told to')
         return self.begin(load, on_progress).wait()
 
     def _start(self) -> None:
-        # not forked, for nothing of this process is theirs
+        # not forked, so that they share nothing with this process
         context = multiprocessing.get_context('spawn')
         for _ in range(self._count):
             ours, theirs = context.Pipe()
@@ -295,7 +270,7 @@ class Clients:
             process = context.Process(
                 target=serve, args=(theirs,), daemon=True
             )
-            # it can't make sense of half of what it's told at its start
+            # a process cannot start from an incomplete message
             with signals.kept_from_children():
                 process.start()
                 self._processes.append(process)
@@ -303,4 +278,4 @@ class Clients:
 
 
 def _ended() -> BenchError:
-    return BenchError('a client process ended: look above')
+    return BenchError('a client process ended: see above')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client's connection: sends one request, reads its response."""
+"""The connection of a client."""
 
 import asyncio
 import math
@@ -7,14 +7,13 @@ import random
 import ssl
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import httptools
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.load.response import ResponseReader
-from shardmw.bench.load.samples import LOST, TIMED_OUT
+from shardmw.bench.load.samples import LOST, TIMED_OUT, Sample
 from shardmw.bench.load.sources import Request
 from shardmw.bench.load.urls import check_url, tls_problem
 
@@ -24,39 +23,25 @@ _PORTS = {'http': 80, 'https': 443}
 # A body of up to this size is sent together with the head.
 _SMALL_BYTES = 1 << 14
 
-# What bodies are made of: random, so that no disk can compress it.
+# The content of bodies: random, so that no disk can compress it.
 _CONTENT = memoryview(random.Random(0).randbytes(1 << 20))
 
-# All connections of a process receive into this, one at a time: of bodies,
-# only the size is kept.
+# All connections of a process receive into this buffer, one at a time.
 _received = memoryview(bytearray(1 << 18))
 
 
-class Exchange(NamedTuple):
-    """What came of a request: see :mod:`shardmw.bench.load.samples`."""
-
-    start: float
-    sent: float
-    first_byte: float
-    end: float
-    status: int
-    retry_after: float = math.nan
-    body_bytes: int = 0
-
-
-#: Is told what came of a request: ``ended(connection, request, exchange)``.
-Ended = Callable[['Connection', Request, Exchange], None]
+#: Called after each request: ``ended(connection, request, sample)``.
+Ended = Callable[['Connection', Request, Sample], None]
 
 
 class Connection(asyncio.BufferedProtocol):
     """A connection that is kept alive, and opened again once it is closed.
 
-    :param url: of the proxy, of which the path does not matter
+    :param url: of the proxy; its path is ignored
     :param token: sent with each request
-    :param timeout_seconds: after so long a request is given up
-    :param tls: what servers to trust, if the URL is of https
-    :param ended: is told what came of each request
-    :raises BenchError: if it is no URL
+    :param timeout_seconds: the time after which a request is given up
+    :param tls: for https
+    :raises BenchError: if the URL is invalid
     """
 
     def __init__(
@@ -81,7 +66,7 @@ class Connection(asyncio.BufferedProtocol):
         self._opening: asyncio.Future | None = None
         self._is_paused = False
         self._ended = ended
-        #: waits for its response
+        #: the request that waits for its response
         self._request: Request | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._reader = ResponseReader()
@@ -89,7 +74,7 @@ class Connection(asyncio.BufferedProtocol):
         self._start = self._sent = self._first_byte = math.nan
 
     async def connect(self) -> None:
-        """Open the connection ahead of the first request.
+        """Open the connection before the first request.
 
         :raises BenchError: if that fails
         """
@@ -101,11 +86,11 @@ class Connection(asyncio.BufferedProtocol):
                 or f'cannot connect to {self._netloc} '
                 f'({err or "timed out"}): is a proxy there?'
             ) from err
-        # a name is looked up only once
+        # the name need not be resolved again
         self._host = self._transport.get_extra_info('peername')[0]
 
     def send(self, request: Request, now: float) -> None:
-        """Send a request, as much of it as the kernel takes at once."""
+        """Begin to send a request."""
         loop = asyncio.get_running_loop()
         self._request = request
         self._reader = ResponseReader(request.method == b'HEAD')
@@ -120,18 +105,14 @@ class Connection(asyncio.BufferedProtocol):
             self._send(request)
 
     def abort(self, status: int) -> None:
-        """Close the connection.
-
-        :param status: of the request that is under way, if there is one
-        """
+        """Close the connection; end a request, if any, with a status."""
         self._close()
         self._end(status)
 
-    # What the event loop calls.
+    # The event loop calls these.
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        # pause until the kernel has taken all; with 0, one of TLS never
-        # resumes
+        # pause until the kernel has taken all; with 0, TLS never resumes
         transport.set_write_buffer_limits(high=1, low=0)
         self._transport, self._is_paused = transport, False
 
@@ -190,9 +171,9 @@ class Connection(asyncio.BufferedProtocol):
         except OSError:
             self._opening = None
             self._end(LOST)
-            return
-        self._opening = None
-        self._send(request)
+        else:
+            self._opening = None
+            self._send(request)
 
     async def _open(self) -> None:
         await asyncio.get_running_loop().create_connection(
@@ -211,18 +192,21 @@ class Connection(asyncio.BufferedProtocol):
             self._transport = None
 
     def _end_response(self) -> None:
-        """End the request, whose response is whole."""
         reader = self._reader
         if not reader.is_reusable or self._body_left or self._is_paused:
             self._close()
         self._end(reader.status, reader.retry_after, reader.body_bytes)
 
-    def _end(self, status: int, *received: float) -> None:
+    def _end(
+        self, status: int, retry_after: float = math.nan, body_bytes: int = 0
+    ) -> None:
         request, self._request = self._request, None
         if request is not None:
             self._timer.cancel()
-            exchange = Exchange(
+            sample = Sample(
+                *(request.kind, request.number),
                 *(self._start, self._sent, self._first_byte),
-                *(time.monotonic(), status, *received),
+                *(time.monotonic(), status, retry_after, body_bytes),
+                request.body_bytes or 0,
             )
-            self._ended(self, request, exchange)
+            self._ended(self, request, sample)

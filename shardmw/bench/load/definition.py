@@ -6,38 +6,28 @@ from typing import NamedTuple
 
 from shardmw.bench.load.sources import Source
 
-#: What a client does when its write was refused.
+#: What a client does when its write was refused by a rate limit.
 RETRY_AFTER = 'retry-after'  #: wait as long as the response says
 BACK_OFF = 'backoff'  #: wait for a fixed time
-AT_ONCE = 'at-once'
+AT_ONCE = 'at-once'  #: do not wait
 REFUSAL_POLICIES = (RETRY_AFTER, BACK_OFF, AT_ONCE)
 
 
 @dataclass(frozen=True)
 class Load:
-    """Many clients that ask for one thing after the other.
+    """Concurrent clients, each of which sends one request after the other.
 
-    A client is a connection that is kept alive. It asks for the next request
-    of the source when it has its answer; one that was refused, too, is
-    followed by the next one and not repeated. A source that has no more
-    requests ends the load.
+    A client is a connection that is kept alive. A refused request is not
+    repeated. A load ends after ``seconds`` or ``count`` requests, when its
+    source has no more requests, or when :meth:`RunningLoad.stop` is called.
 
-    :param urls: of the proxies; the clients are dealt out to them in turn
-    :param token: what all requests are authorized with
-    :param source: what to ask for
-    :param clients: how many
-    :param seconds: after this time, no more requests are sent
-    :param count: nor after so many, over all clients; without either, a load
-                  goes on until it's told to end
-    :param on_refusal: one of :data:`REFUSAL_POLICIES`
-    :param backoff_seconds: the fixed time, also where a response should say
-                            how long and doesn't
-    :param pace_seconds: the least time between two requests of a client, 0
-                         for no pause; the clients' first ones are spread
-                         over it
-    :param timeout_seconds: an operation that takes longer is given up
-    :param drain_seconds: how long to wait for the last answers
-    :param insecure: don't verify the certificates of ``https://`` URLs
+    :param urls: of the proxies; the clients are spread over them
+    :param backoff_seconds: the fixed time to wait after a refusal, also if a
+                            response has no Retry-After
+    :param pace_seconds: the least time between two requests of a client
+    :param timeout_seconds: the time after which a request is given up
+    :param drain_seconds: how long to wait for the last responses
+    :param insecure: True to accept any certificate
     """
 
     urls: tuple[str, ...]
@@ -59,16 +49,16 @@ class Load:
 
     @property
     def ends_when_told(self) -> bool:
-        """Whether there's neither time nor count that ends it."""
+        """Return True if neither a time nor a count ends the load."""
         return self.seconds is None and self.count is None
 
 
 class Share(NamedTuple):
-    """Which part of a load one process of several has."""
+    """The part of a load that one of several processes has."""
 
     index: int
     processes: int
 
     def of(self, total: int) -> range:
-        """Which of so many are this one's."""
+        """Return the numbers below a total that this process has."""
         return range(self.index, total, self.processes)

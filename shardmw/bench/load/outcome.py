@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What came of a load. Pure."""
+"""The outcome of a load. Pure."""
 
 import functools
 from dataclasses import dataclass, replace
@@ -9,17 +9,14 @@ import numpy as np
 
 from shardmw.bench.load.samples import Samples
 
-#: A client process that ran, or waited to run, for more of the time than
-#: this was what was measured, rather than the servers.
+#: A client process that was busy for more of the time limited the load.
 SATURATED_SHARE = 0.9
 
 
 class Usage(NamedTuple):
-    """What one client process used, in seconds.
+    """The seconds that a client process ran, or waited for a processor.
 
-    :param cpu: that it ran
-    :param queued: that it could have run and another process did
-    :param elapsed: from the load's begin to its last answer
+    :param elapsed: from the begin of the load to its last response
     """
 
     cpu: float
@@ -28,24 +25,21 @@ class Usage(NamedTuple):
 
     @property
     def busy_share(self) -> float:
-        """Of its time, when it could not have taken more."""
         return (self.cpu + self.queued) / max(self.elapsed, 1e-9)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a load.
+    """The outcome of a load.
 
-    :param kinds: of the source; samples have their indexes
+    :param kinds: of the source
     :param samples: all operations, also those that ended after ``seconds``
-    :param began: when the clients started, on the monotonic clock
+    :param began: on the monotonic clock
     :param began_at: the same on the wall clock
-    :param seconds: for how long requests were sent; of a load whose requests
-                    ended before its time, until the last answer
-    :param clients: how many began with it; 0 for a part of a load, which had
-                    begun before
-    :param is_exhausted: whether it ended when there were no more requests,
-                         and all of them had their answers
+    :param seconds: how long requests were sent; until the last response if
+                    the requests ended before their time
+    :param clients: how many began together; 0 for a part of a load
+    :param is_exhausted: True if the requests ended, and all were answered
     """
 
     kinds: tuple[str, ...]
@@ -59,30 +53,30 @@ class Outcome:
 
     @property
     def busy_share(self) -> float:
-        """That of the busiest client process."""
+        """Return the busy share of the busiest client process."""
         return max((usage.busy_share for usage in self.usages), default=0)
 
     @property
     def is_client_bound(self) -> bool:
-        """Whether the clients were at their limit."""
+        """Return True if the clients limited the load."""
         return self.busy_share > SATURATED_SHARE
 
     @functools.cached_property
     def table(self) -> np.ndarray:
-        """The samples as an array with the fields of a sample."""
+        """Return the samples as an array."""
         return self.samples.table()
 
     @property
     def is_in_time(self) -> np.ndarray:
-        """Return which samples were answered while requests were sent."""
+        """Return True for samples answered while requests were sent."""
         return self.table['end'] < self.began + self.seconds
 
     @functools.cached_property
     def steady_from(self) -> float:
-        """When the first answers of all clients were there.
+        """Return when each client has its first response.
 
-        Until then they queue up; so rates are of what came after. But the
-        second half of the time is always left.
+        Until then a queue builds up, so rates are measured from then on, but
+        over at least the second half of the time.
         """
         order = np.argsort(self.table['start'], kind='stable')
         first = self.table['end'][order[: self.clients]]
@@ -91,25 +85,23 @@ class Outcome:
 
     @property
     def steady_seconds(self) -> float:
-        """From then on, for how long requests were sent."""
+        """Return how long requests were sent from then on."""
         return self.began + self.seconds - self.steady_from
 
     @property
     def timed_from(self) -> float:
-        """From when on answers count for how long operations take.
+        """Return when latencies begin to count.
 
-        The first requests of all clients go out at once, to a queue that is
-        empty: where many wait, these wait for less than all others do. Of a
-        load whose requests ended, all answers are there, and count.
+        The first requests find an empty queue, so they wait less than all
+        others. If the requests ended, all of them count.
         """
         return self.began if self.is_exhausted else self.steady_from
 
     @functools.cached_property
     def steady_shares(self) -> np.ndarray:
-        """How much of each sample lay in the steady time.
+        """Return which part of each sample lies in the steady time.
 
-        The sum over all of them is what was done in it, to the part: of slow
-        operations some end in time and the next one does not.
+        The sum counts operations across both ends of that time by part.
         """
         over = self.began + self.seconds
         start, end = self.table['start'], self.table['end']
@@ -123,10 +115,7 @@ class Outcome:
         )
 
     def part(self, begin: float, end: float) -> 'Outcome':
-        """Return what was answered in a part of the time.
-
-        :param begin, end: seconds on the monotonic clock
-        """
+        """Return the responses between two times on the monotonic clock."""
         ends = self.table['end']
         within = self.table[(begin <= ends) & (ends < end)]
         return replace(
@@ -139,5 +128,5 @@ class Outcome:
         )
 
     def wall_time(self, monotonic: float) -> float:
-        """What the clock on the wall showed then."""
+        """Return the wall clock's time of a monotonic time."""
         return self.began_at + monotonic - self.began

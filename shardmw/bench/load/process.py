@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """One client process: many clients in one event loop.
 
-What goes through a process's pipe: a load and the process's share of it; back
-:data:`CONNECTED`; when to begin; back samples now and then, if they are
-wanted; back an :class:`Answer`, or a BenchError, which is the last. A
-:class:`Stop` may come at any time, and leads to that.
+A process receives a load and its share of it through a pipe, and sends
+:data:`CONNECTED`. It receives :class:`Begin`, sends samples from time to time
+if they are wanted, and ends with an :class:`Answer` or a BenchError. A
+:class:`Stop` may come at any time.
 """
 
 import asyncio
@@ -17,29 +17,29 @@ from typing import NamedTuple
 
 from shardmw.bench import signals
 from shardmw.bench.errors import BenchError
-from shardmw.bench.load.connection import Connection, Exchange
+from shardmw.bench.load.connection import Connection
 from shardmw.bench.load.definition import AT_ONCE, RETRY_AFTER, Load, Share
 from shardmw.bench.load.outcome import Usage
-from shardmw.bench.load.samples import LOST, REFUSALS, UNANSWERED, Samples
+from shardmw.bench.load.samples import LOST, UNANSWERED, Sample, Samples
 from shardmw.bench.load.sources import Request
 from shardmw.bench.load.urls import tls_context
 
 CONNECTED = 'connected'
 
-# How often a process tells what was done.
+# The time between two messages with samples.
 _PROGRESS_SECONDS = 0.2
 
-# How long a client waits after its connection failed.
+# The time that a client waits after its connection failed.
 _LOST_SECONDS = 0.5
 
 _SCHEDULE = Path('/proc/self/schedstat')
-_NANOSECONDS = 1_000_000_000
 
 
 class Begin(NamedTuple):
-    """When to begin, on the monotonic clock.
+    """Begin the load at a time on the monotonic clock.
 
-    :param is_watched: whether to tell what was done until the end
+    :param is_watched: True to send samples while the load runs. The pipe has
+                       to be read then, or it becomes full and the load stops.
     """
 
     when: float
@@ -47,19 +47,16 @@ class Begin(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """The word that ends a load.
-
-    :param drain_seconds: how long to wait for the last answers
-    """
+    """End the load, and wait so long for the last responses."""
 
     drain_seconds: float
 
 
 class Answer(NamedTuple):
-    """What came of a process's share of a load.
+    """The result of a process's share of a load.
 
-    :param samples: those that were not told before
-    :param is_exhausted: whether it ended since there were no more requests
+    :param samples: those that were not sent before
+    :param is_exhausted: True if there were no more requests
     """
 
     samples: Samples
@@ -68,12 +65,12 @@ class Answer(NamedTuple):
 
 
 def serve(pipe: Pipe) -> None:
-    """Run loads until nobody sends any."""
+    """Run the loads that come through a pipe, until it is closed."""
     signals.ignore()
     with contextlib.suppress(EOFError, ConnectionError):
         while True:
             word = pipe.recv()
-            # a load may have ended before it was told to
+            # a Stop may come after the end of a load
             if not isinstance(word, Stop):
                 pipe.send(asyncio.run(_answer(pipe, *word)))
 
@@ -86,15 +83,11 @@ async def _answer(pipe: Pipe, load: Load, share: Share) -> object:
         return err
     pipe.send(CONNECTED)
     word = pipe.recv()
-    # a load that did not begin has no answer
     return None if isinstance(word, Stop) else await clients.run(*word)
 
 
 class _Clients:
-    """A process's share of a load.
-
-    :raises BenchError: if the URL of a proxy is none
-    """
+    """The clients of a process."""
 
     def __init__(self, pipe: Pipe, load: Load, share: Share) -> None:
         self._pipe = pipe
@@ -107,9 +100,9 @@ class _Clients:
         if load.count is not None:
             self._left = len(share.of(load.count))
         self._samples = Samples()
-        #: from when on nothing more is sent, on the monotonic clock
+        #: when to send no more requests, on the monotonic clock
         self._stop = math.inf
-        #: set when no more requests are sent, and when all have answers
+        #: set at the last request, and at the last response
         self._over, self._drained = asyncio.Event(), asyncio.Event()
         self._unanswered = 0
         self._failure: BaseException | None = None
@@ -126,15 +119,12 @@ class _Clients:
         }
 
     async def connect(self) -> None:
-        """Connect all clients.
-
-        :raises BenchError: if a proxy does not accept a connection
-        """
+        """Connect all clients; raise BenchError if that fails."""
         for connection in self._connections.values():
             await connection.connect()
 
     async def run(self, begin: float, is_watched: bool) -> Answer:
-        """Do it; the parameters are those of :class:`Begin`."""
+        """Run the load; the parameters are those of :class:`Begin`."""
         loop = asyncio.get_running_loop()
         loop.add_reader(self._pipe.fileno(), self._hear)
         time.sleep(max(0, begin - time.monotonic()))
@@ -176,7 +166,7 @@ class _Clients:
             self._ask(connection)
 
     def _ask(self, connection: Connection) -> None:
-        """Send a client's next request, if there is one."""
+        """Send the next request of a client, if there is one."""
         now = time.monotonic()
         if now < self._stop and self._left > 0:
             request = next(self._source, None)
@@ -188,38 +178,34 @@ class _Clients:
             self._over.set()
 
     def _ended(
-        self, connection: Connection, request: Request, exchange: Exchange
+        self, connection: Connection, request: Request, sample: Sample
     ) -> None:
-        """Record what came of a request, and have the client go on."""
+        """Record a request, and let the client continue."""
         self._unanswered -= 1
-        self._samples.append(
-            *(request.kind, request.number),
-            *exchange,
-            request.body_bytes or 0,
-        )
-        self._note_answer(request, exchange.status)
+        self._samples.append(*sample)
+        self._note_answer(request, sample.status)
         if not self._over.is_set():
             ready = max(
-                exchange.end + self._pause_after(exchange),
-                exchange.start + self._load.pace_seconds,
+                sample.end + self._pause_after(sample),
+                sample.start + self._load.pace_seconds,
             )
             self._ask_at(ready, connection)
         elif not self._unanswered:
             self._drained.set()
 
-    def _pause_after(self, exchange: Exchange) -> float:
+    def _pause_after(self, sample: Sample) -> float:
         load = self._load
-        if exchange.status == LOST:
+        if sample.status == LOST:
             return _LOST_SECONDS
-        if exchange.status not in REFUSALS or load.on_refusal == AT_ONCE:
+        if not sample.is_refused or load.on_refusal == AT_ONCE:
             return 0.0
-        told = not math.isnan(exchange.retry_after)
+        told = not math.isnan(sample.retry_after)
         if load.on_refusal == RETRY_AFTER and told:
-            return exchange.retry_after
+            return sample.retry_after
         return load.backoff_seconds
 
     def _hear(self) -> None:
-        """Stop, as the pipe says; at once if nobody waits for an answer."""
+        """Stop when told to, or when the other end of the pipe is gone."""
         try:
             self._drain_seconds = self._pipe.recv().drain_seconds
         except EOFError:
@@ -228,10 +214,9 @@ class _Clients:
         self._over.set()
 
     def _fail(self, _loop: object, context: dict) -> None:
-        """End, since a request could not be made."""
-        self._failure = context.get('exception') or BenchError(
-            context['message']
-        )
+        """End the load, since a request could not be made."""
+        message = context['message']
+        self._failure = context.get('exception') or BenchError(message)
         self._over.set()
 
     async def _tell_progress(self, is_watched: bool) -> None:
@@ -242,8 +227,8 @@ class _Clients:
 
 
 def _queued_seconds() -> float:
-    """Return how long this process could have run and did not."""
+    """Return how long this process waited for a processor."""
     try:
-        return int(_SCHEDULE.read_text().split()[1]) / _NANOSECONDS
+        return int(_SCHEDULE.read_text().split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
         return 0.0

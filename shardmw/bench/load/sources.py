@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What clients ask for. Pure.
+"""Sources of requests. Pure.
 
-A source is numbered requests, dealt out to the client processes in turn. It
-is pickled and sent to them, so it's small and makes its requests there.
+The requests of a source have numbers, which are spread over the client
+processes. A source is pickled and sent to them, so it is small.
 
-Paths of containers are quoted, such as ``/v1/AUTH_test/logs``. Names come
-from :mod:`shardmw.bench.names`.
+Container paths are quoted, such as ``/v1/AUTH_test/logs``.
 """
 
 from bisect import bisect_left
@@ -17,31 +16,22 @@ from itertools import count
 from typing import ClassVar, NamedTuple, Protocol
 from urllib.parse import quote, urlencode
 
+from shardmw.bench import units
 from shardmw.bench.load.chance import shuffling_step
 from shardmw.bench.names import Names, ScatteredNames, in_turns
-from shardmw.bench.units import (
-    DELETE,
-    HEAD,
-    LIST,
-    OPERATIONS,
-    OVERWRITE,
-    READ,
-    WRITE,
-    Mix,
-    SizeMix,
-)
+from shardmw.bench.units import Mix, SizeMix
 
-# Makes the first numbers that fit into its bits fall far apart, evenly.
+# Multiplied by it, successive numbers lie evenly in 16 bits.
 _SPREAD_FACTOR = 40503
 _SPREAD_MASK = 0xFFFF
 
 
 class Request(NamedTuple):
-    """What to send.
+    """A request to send.
 
-    :param kind: what it does, as an index of the source's ``kinds``
+    :param kind: an index of the source's ``kinds``
     :param target: path and query, quoted
-    :param body_bytes: the size of its body, None for none
+    :param body_bytes: the size of the body; None for no body
     """
 
     kind: int
@@ -52,31 +42,27 @@ class Request(NamedTuple):
 
 
 class Source(Protocol):
-    """Where requests come from.
-
-    ``kinds`` are the names of what its requests do.
-    """
+    """Numbered requests; ``kinds`` are the names of their operations."""
 
     kinds: tuple[str, ...]
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
         """Return the requests numbered ``first``, ``first + step`` and so on.
 
-        An iterator with a method ``answered(request, status)`` is told what
-        came of each.
+        If the iterator has a method ``answered(request, status)``, it is
+        called after each request.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Uploads:
-    """Objects, each of a name of its own, without end.
+    """Uploads of new objects, without end.
 
     :param size: of each object, in bytes
-    :param prefix: what the names begin with
-    :param spread: begin the names with four hexadecimal digits of a hash of
-                   the request's number, so that they fall evenly into ranges
-                   that divide these digits evenly
+    :param prefix: of the names
+    :param spread: True to begin the names with four hexadecimal digits that
+                   lie evenly
     """
 
     container_path: str
@@ -99,73 +85,57 @@ class Uploads:
 
 @dataclass(frozen=True)
 class NamedUploads:
-    """An object of each name; ends with the last one.
-
-    :param size: of each object, in bytes
-    :param first: the index of the first name
-    """
+    """Uploads of an object of each name."""
 
     container_path: str
     names: Names
     size: int | SizeMix
-    first: int = 0
     kinds: ClassVar[tuple[str, ...]] = ('PUT',)
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
-        for number in range(first, len(self.names) - self.first, step):
-            yield _upload(self, number, self.names[self.first + number])
+        for number in range(first, len(self.names), step):
+            yield _upload(self, number, self.names[number])
 
 
 @dataclass(frozen=True)
 class _Existing:
-    """Requests for objects that exist, one after the other, round and round.
+    """Requests for existing objects, in rounds.
 
-    :param count: only the first so many names; None for all
-    :param shuffled: not in the names' order; each comes once a round still
+    :param shuffled: True to request each object once a round, but not in the
+                     order of names
     """
 
     container_path: str
     names: Names
-    count: int | None = None
     shuffled: bool = False
     is_endless: ClassVar[bool] = True
 
-    @property
-    def total(self) -> int:
-        """Return how many objects there are."""
-        return len(self.names) if self.count is None else self.count
-
-    def name(self, number: int) -> str:
-        """Return the name of the object that a request is for."""
-        return self.names[number * self._step % self.total]
-
     def requests(self, first: int, step: int) -> Iterator[Request]:
         method = self.kinds[0].encode()
+        total = len(self.names)
+        jump = shuffling_step(total) if self.shuffled else 1
         for number in count(first, step):
-            if number >= self.total and not self.is_endless:
+            if number >= total and not self.is_endless:
                 return
-            target = _target(self.container_path, self.name(number))
+            name = self.names[number * jump % total]
+            target = _target(self.container_path, name)
             yield Request(0, number, method, target, None)
-
-    @cached_property
-    def _step(self) -> int:
-        return shuffling_step(self.total) if self.shuffled else 1
 
 
 class Reads(_Existing):
-    """GETs of objects that exist."""
+    """GETs of objects."""
 
     kinds = ('GET',)
 
 
 class Heads(_Existing):
-    """HEADs of objects that exist."""
+    """HEADs of objects."""
 
     kinds = ('HEAD',)
 
 
 class Deletes(_Existing):
-    """DELETEs of objects that exist, of each once."""
+    """DELETEs of objects, in one round."""
 
     kinds = ('DELETE',)
     is_endless = False
@@ -173,7 +143,7 @@ class Deletes(_Existing):
 
 @dataclass(frozen=True)
 class ContainerHeads:
-    """HEADs of a container, again and again."""
+    """HEADs of a container, without end."""
 
     container_path: str
     kinds: ClassVar[tuple[str, ...]] = ('HEAD',)
@@ -186,17 +156,16 @@ class ContainerHeads:
 
 @dataclass(frozen=True)
 class Listings:
-    """Pages of a container whose names are known, round and round.
+    """Pages of a listing whose names are known, in rounds.
 
-    They don't depend on each other's answers, so that clients can ask for
-    several at a time.
+    No page depends on the response to another one, so that clients can
+    request several at a time.
 
-    :param names: of all that the container has
-    :param page: rows of a page at most
-    :param format: of Swift, such as ``json``; empty for plain text
-    :param unordered: whether any order will do; not with a delimiter
-    :param shards: that an unordered listing goes through, one after the
-                   other; 1 if it is in the order of names all the same
+    :param names: all names in the container
+    :param page: the limit of a page, in rows
+    :param unordered: True for ``allow_unordered``
+    :param shards: through which an unordered listing goes, one after the
+                   other; 1 if it is in the order of names
     :param depth: of the container
     """
 
@@ -205,7 +174,6 @@ class Listings:
     page: int
     delimiter: str = ''
     prefix: str = ''
-    format: str = 'json'
     unordered: bool = False
     shards: int = 1
     depth: int = 0
@@ -217,16 +185,16 @@ class Listings:
 
     @property
     def pages(self) -> int:
-        """Return how many pages the listing has; an empty one has one."""
+        """Return the number of pages; an empty listing has one."""
         return max(1, -(-self._count // self.page))
 
     def rows_of(self, number: int) -> int:
-        """Return how many rows the page has that a request is for."""
+        """Return the rows of the page of a request."""
         before = number % self.pages * self.page
         return min(self.page, self._count - before)
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
-        # before the first is asked for, which must not wait for it
+        # computed now, so that the first request need not wait for it
         order = self._order
         return (self._request(number, order) for number in count(first, step))
 
@@ -242,7 +210,7 @@ class Listings:
     @cached_property
     def _query(self) -> str:
         query = {
-            'format': self.format,
+            'format': 'json',
             'limit': self.page,
             'prefix': self.prefix,
             'delimiter': self.delimiter,
@@ -252,12 +220,12 @@ class Listings:
 
     @property
     def _count(self) -> int:
-        """Return how many rows all pages have."""
+        """Return the rows of all pages."""
         return len(self._folded if self.delimiter else self._range)
 
     @property
     def _order(self) -> Sequence[int]:
-        """Return the indexes of the names of rows, in the rows' order."""
+        """Return the indexes of the first names of rows, in their order."""
         if self.delimiter:
             return self._folded
         if not self.unordered or self.shards == 1:
@@ -266,13 +234,13 @@ class Listings:
 
     @cached_property
     def _range(self) -> range:
-        """The indexes of the names that begin with the prefix."""
+        """Return the indexes of names with the prefix."""
         first = bisect_left(self.names, self.prefix)
         return range(first, _end_of(self.names, self.prefix, first))
 
     @cached_property
     def _folded(self) -> Sequence[int]:
-        """The indexes of the first names of rows, if some are subdirs."""
+        """Return the indexes of the first names of rows with a delimiter."""
         found = []
         index = self._range.start
         while index < self._range.stop:
@@ -281,7 +249,7 @@ class Listings:
         return found
 
     def _row_at(self, index: int) -> tuple[str, int]:
-        """``(row, index behind it)``: a name, or all that it stands for."""
+        """Return a row, and the index of the first name of the next one."""
         name = self.names[index]
         at = -1
         if self.delimiter:
@@ -294,11 +262,7 @@ class Listings:
 
 @dataclass(frozen=True)
 class SomePages:
-    """Some pages of listings, which lie evenly among all of them.
-
-    :param first: the number of the first page
-    :param stride: how far apart they are
-    """
+    """Every ``stride``-th page of a listing, from ``first`` on."""
 
     listings: Listings
     first: int = 0
@@ -306,7 +270,7 @@ class SomePages:
     kinds: ClassVar[tuple[str, ...]] = Listings.kinds
 
     def rows_of(self, number: int) -> int:
-        """Return how many rows the page has that a request is for."""
+        """Return the rows of the page of a request."""
         return self.listings.rows_of(self.first + number * self.stride)
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
@@ -319,17 +283,16 @@ class SomePages:
 
 @dataclass(frozen=True)
 class Mixed:
-    """Different operations, without end.
+    """A mix of operations, without end.
 
-    Reads, heads and overwrites are of objects that exist. Writes are of new
-    ones, whose names fall between theirs, and deletes of those that were
-    written, once this was answered. Until one is, a write comes in the place
-    of a delete. Pages of listings begin at the names of objects that exist.
+    Existing objects are read and overwritten. New objects are written, with
+    names between the existing ones. Deletes are of these, once their upload
+    was answered; until there is one, a delete is replaced by a write.
 
-    :param names: of objects that exist and are not deleted, at least one
-    :param size: of objects that are written, in bytes
-    :param tag: what tells these from those of another load
-    :param page: rows of a page of a listing
+    :param names: of existing objects, at least one
+    :param size: of written objects, in bytes
+    :param tag: different for each load on a container
+    :param page: the limit of a page of a listing, in rows
     """
 
     container_path: str
@@ -338,7 +301,7 @@ class Mixed:
     size: int | SizeMix
     tag: str = 'new'
     page: int = 100
-    #: as :data:`OPERATIONS` are ordered
+    # in the order of units.OPERATIONS
     kinds: ClassVar[tuple[str, ...]] = (
         *('PUT', 'GET', 'HEAD', 'DELETE', 'overwrite', 'list'),
     )
@@ -348,7 +311,7 @@ class Mixed:
 
 
 class _MixedRequests:
-    """One process's share of a mix; knows what it wrote."""
+    """The share of a mix that one process has."""
 
     def __init__(self, mixed: Mixed, first: int, step: int) -> None:
         self._mixed = mixed
@@ -356,11 +319,11 @@ class _MixedRequests:
         path, names = mixed.container_path, mixed.names
         new = ScatteredNames(names, mixed.tag)
         sources = {
-            WRITE: NamedUploads(path, new, mixed.size),
-            READ: Reads(path, names, shuffled=True),
-            HEAD: Heads(path, names, shuffled=True),
-            OVERWRITE: Reads(path, names, shuffled=True),
-            LIST: Listings(path, names, mixed.page),
+            units.WRITE: NamedUploads(path, new, mixed.size),
+            units.READ: Reads(path, names, shuffled=True),
+            units.HEAD: Heads(path, names, shuffled=True),
+            units.OVERWRITE: Reads(path, names, shuffled=True),
+            units.LIST: Listings(path, names, mixed.page),
         }
         self._requests = {
             operation: source.requests(first, step)
@@ -374,20 +337,20 @@ class _MixedRequests:
     def __next__(self) -> Request:
         number = next(self._numbers)
         operation = self._mixed.mix.operation_of(number)
-        if operation == DELETE and not self._written:
-            operation = WRITE
-        kind = OPERATIONS.index(operation)
-        if operation == DELETE:
+        if operation == units.DELETE and not self._written:
+            operation = units.WRITE
+        kind = units.OPERATIONS.index(operation)
+        if operation == units.DELETE:
             target = self._written.popleft()
             return Request(kind, number, b'DELETE', target, None)
         request = next(self._requests[operation])
-        if operation == OVERWRITE:
+        if operation == units.OVERWRITE:
             size = _size_of(self._mixed.size, number)
             request = request._replace(method=b'PUT', body_bytes=size)
         return request._replace(kind=kind, number=number)
 
     def answered(self, request: Request, status: int) -> None:
-        """Take note of what can be deleted from now on."""
+        """Note an object that can be deleted from now on."""
         if request.kind == 0 and 200 <= status < 300:
             self._written.append(request.target)
 
@@ -408,7 +371,7 @@ def _size_of(size: int | SizeMix, number: int) -> int:
 
 
 def _end_of(names: Names, prefix: str, first: int) -> int:
-    """Return the index behind those that begin with a prefix.
+    """Return the index behind the names with a prefix.
 
     :param first: the index of the first of them
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where experiments are made: the clients, the screen, and the sites."""
+"""Runs the loads of experiments, and records and shows them."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -21,22 +21,13 @@ from shardmw.bench.screen import Screen
 from shardmw.bench.site import Site, embedded_site, remote_site
 from shardmw.bench.tables import figure, number
 from shardmw.bench.targets.auth import Auth
-from shardmw.bench.targets.usage import (
-    Reading,
-    read_processor,
-    seconds_between,
-)
+from shardmw.bench.targets.usage import read_processor, seconds_between
 from shardmw.bench.words import conditions_text
 from shardmw.saio import Cluster, ClusterOptions
 
 
 class Stage:
-    """What an experiment has at hand.
-
-    :param parameters: of the experiment
-    :param clients: the client processes
-    :param screen: where it says what it does
-    """
+    """The parameters, the clients and the screen of an experiment."""
 
     def __init__(
         self, parameters: Parameters, clients: Clients, screen: Screen
@@ -47,7 +38,7 @@ class Stage:
 
     @contextlib.contextmanager
     def site(self, options: ClusterOptions | None = None) -> Iterator[Site]:
-        """A new cluster of the benchmark's own, for a ``with`` block."""
+        """Start a temporary cluster for a ``with`` block."""
         wanted = options or ClusterOptions()
         with contextlib.ExitStack() as stack:
             with self.screen.status('starting a cluster'):
@@ -56,23 +47,15 @@ class Stage:
                 )
             yield site
 
-    @contextlib.contextmanager
-    def remote_site(self, auth: Auth, container_prefix: str) -> Iterator[Site]:
-        """A cluster that somebody runs, for a ``with`` block.
-
-        It's left to the caller to clean up.
-        """
-        with remote_site(
-            auth, self.clients, container_prefix, self.run
-        ) as site:
-            yield site
+    def remote_site(
+        self, auth: Auth, container_prefix: str
+    ) -> contextlib.AbstractContextManager[Site]:
+        """Return an existing cluster, which the caller has to clean up."""
+        return remote_site(auth, self.clients, container_prefix, self.run)
 
     def run(self, load: Load, label: str = '') -> Outcome:
-        """Run a load to its end, and show how it goes.
+        """Run a load to its end, and show its progress.
 
-        Says so, too, if the clients were its limit.
-
-        :param label: what runs, in a few words
         :raises Interrupted: with the part that was measured
         """
         if not self.screen.is_live:
@@ -82,23 +65,22 @@ class Stage:
         return self.checked(outcome)
 
     def checked(self, outcome: Outcome) -> Outcome:
-        """Say it if the clients were what was measured."""
+        """Return an outcome; print a warning if the clients limited it."""
         if outcome.is_client_bound:
             self.screen.warning(
                 f'the clients were busy {outcome.busy_share:.0%} of the '
-                'time: this measured them, or a machine with other work'
+                'time: this measured the clients, or a busy machine'
             )
         return outcome
 
 
 class Ledger:
-    """The runs of an experiment, kept as they come.
+    """The runs of an experiment, which are kept one by one.
 
-    :param keep: told the figures after each run
-    :param runs: how many there will be, for what is shown
-    :param own_cluster: the cluster of the loads, whose processor time is
-                        noted; None if it is not the benchmark's own
-    :param figures: others than ``runs``
+    :param keep: called with all figures after each run
+    :param runs: the number of runs, if known, to show the progress
+    :param own_cluster: a temporary cluster, whose processor time is measured
+    :param figures: other figures than ``runs``
     """
 
     def __init__(
@@ -112,16 +94,16 @@ class Ledger:
         self._stage = stage
         self._cluster = own_cluster
         self._keep = keep
-        self._expected = runs
+        self._expected = runs or 0
         self._began = 0
         self.figures: dict[str, object] = {**figures, 'runs': []}
 
     def expect(self, runs: int) -> None:
-        """Add runs to the number that is shown as the total."""
-        self._expected = (self._expected or 0) + runs
+        """Add to the number of runs that are expected."""
+        self._expected += runs
 
     def use(self, cluster: Cluster) -> None:
-        """Note the processor time of another cluster from now on."""
+        """Measure the processor time of another cluster from now on."""
         self._cluster = cluster
 
     def measure(
@@ -132,24 +114,25 @@ class Ledger:
         turn: int = 0,
         **conditions: object,
     ) -> Run:
-        """Run a load, and note what came of it; fields as of ``Run``.
+        """Run a load, and record its run; the fields are those of ``Run``.
 
-        What came of it until it was interrupted is noted, too.
+        An interrupted load is recorded, too.
         """
         self._began += 1
-        label = f'{self._place()} {_label(work, kind, conditions)}'
+        total = f'/{self._expected}' if self._expected else ''
         run = Run(work, kind, turn, conditions, None)
-        before = self._processor()
+        label = f'{self._began}{total} {_label(run)}'
+        before = self._cluster and read_processor(self._cluster)
         try:
             outcome = self._stage.run(load, label)
-        except Interrupted as broken_off:
-            if broken_off.outcome is not None:
-                self._note(run, load, broken_off.outcome, label)
+        except Interrupted as interrupted:
+            if interrupted.outcome is not None:
+                self._record(run, load, interrupted.outcome, label)
             raise
         if before is not None:
-            used = seconds_between(before, self._processor())
+            used = seconds_between(before, read_processor(self._cluster))
             run = replace(run, processor_seconds=used)
-        return self._note(run, load, outcome, label)
+        return self._record(run, load, outcome, label)
 
     def note(
         self,
@@ -160,37 +143,26 @@ class Ledger:
         turn: int = 0,
         **conditions: object,
     ) -> Run:
-        """Note what came of a load that ran beside the last one."""
-        label = f'meanwhile {_label(work, kind, conditions)}'
+        """Record a load that ran beside the last one."""
         run = Run(work, kind, turn, conditions, None)
-        return self._note(run, load, outcome, label)
+        return self._record(run, load, outcome, f'meanwhile {_label(run)}')
 
-    def _note(
-        self, begun: Run, load: Load, outcome: Outcome, label: str
+    def _record(
+        self, run: Run, load: Load, outcome: Outcome, label: str
     ) -> Run:
         run = replace(
-            begun,
+            run,
             summary=summarize(outcome),
-            rows_listed=rows_listed(load.source, outcome),
+            rows_listed=_rows_listed(load.source, outcome),
         )
         self.figures['runs'].append(run.as_json())
         self._keep(self.figures)
         self._stage.screen.line(f'{label}: {run_text(run)}')
         return run
 
-    def _processor(self) -> Reading | None:
-        if self._cluster is None:
-            return None
-        return read_processor(self._cluster)
 
-    def _place(self) -> str:
-        if not self._expected:
-            return f'{self._began}'
-        return f'{self._began}/{self._expected}'
-
-
-def rows_listed(source: Source, outcome: Outcome) -> float:
-    """Rows of all pages; of those that came late, a part. Pure."""
+def _rows_listed(source: Source, outcome: Outcome) -> float:
+    """Return the rows of all pages, in the steady time. Pure."""
     rows_of = getattr(source, 'rows_of', None)
     if rows_of is None:
         return 0
@@ -200,13 +172,13 @@ def rows_listed(source: Source, outcome: Outcome) -> float:
     return float(rows @ outcome.steady_shares[admitted])
 
 
-def _label(work: str, kind: Kind, conditions: dict[str, object]) -> str:
-    words = [work, kind.label, conditions_text(conditions)]
+def _label(run: Run) -> str:
+    words = run.work, run.kind.label, conditions_text(run.conditions)
     return ', '.join(filter(None, words))
 
 
 def run_text(run: Run) -> str:
-    """A run in a line. Pure."""
+    """Return a run in one line. Pure."""
     summary = run.summary
     took = summary.latency
     unit = 'rows/s' if run.rows_listed else 'ops/s'

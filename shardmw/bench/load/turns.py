@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose turn it is, where several are measured in rounds. Pure."""
+"""The order of measurements in rounds. Pure."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -8,9 +8,10 @@ T = TypeVar('T')
 
 
 def rotated(some: Sequence[T], turn: int) -> list[T]:
-    """Return all of them, beginning with another one each turn.
+    """Return all items; each round begins with another one.
 
-    What comes later in a round finds fuller disks, so nobody always does.
+    The last one in a round finds fuller disks, so it must not always be the
+    same.
     """
     first = turn % len(some) if some else 0
     return [*some[first:], *some[:first]]

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""URLs of proxies: which can be used, and whom to trust with https."""
+"""URLs of proxies, and TLS."""
 
 import ssl
 from urllib.parse import urlsplit
 
 from shardmw.bench.errors import BenchError
 
-# What a server seems to do that answers without TLS.
+# Errors of a client whose server answers without TLS.
 _NO_TLS = frozenset({'WRONG_VERSION_NUMBER', 'RECORD_LAYER_FAILURE'})
 
 
 def tls_context(is_insecure: bool) -> ssl.SSLContext:
-    """What servers to trust, as the system and ``SSL_CERT_FILE`` say.
+    """Return the TLS settings of a client.
 
-    :param is_insecure: trust all
+    :param is_insecure: True to accept any certificate
     """
     context = ssl.create_default_context()
     if is_insecure:
@@ -22,11 +22,8 @@ def tls_context(is_insecure: bool) -> ssl.SSLContext:
     return context
 
 
-def tls_problem(err: Exception, netloc: str) -> str | None:
-    """What was wrong with TLS, and what to do; None if that was not it.
-
-    :param netloc: host and port of the server
-    """
+def tls_problem(err: BaseException, netloc: str) -> str | None:
+    """Return the text of a TLS error; None for other errors."""
     if isinstance(err, ssl.SSLCertVerificationError):
         return (
             f'{netloc} is not trusted ({err.verify_message}): put its CA '
@@ -38,10 +35,7 @@ def tls_problem(err: Exception, netloc: str) -> str | None:
 
 
 def check_url(url: str) -> None:
-    """Refuse what is no URL that requests can be sent to.
-
-    :raises BenchError: if so
-    """
+    """Raise BenchError if no request can be sent to a URL."""
     try:
         parts = urlsplit(url)
         good = parts.scheme in ('http', 'https') and parts.hostname

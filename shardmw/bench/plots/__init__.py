@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plots: what they show (``plot``, ``runs``) and how (``drawing``).
+"""Plots: their content (``plot``, ``runs``) and their look (``drawing``).
 
-``drawing`` imports matplotlib, which takes a second: import it when there is
-something to draw.
+Import ``drawing`` late: it imports matplotlib, which takes a second.
 """

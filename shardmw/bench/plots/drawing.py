@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plots as SVG, drawn by matplotlib in the colours of a page."""
+"""Plots as SVG, drawn by matplotlib."""
 
 import io
 import math
@@ -9,15 +9,10 @@ from collections.abc import Sequence
 
 import matplotlib.style
 from cycler import cycler
+from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis as DrawnAxis
 from matplotlib.figure import Figure
-from matplotlib.ticker import (
-    AutoLocator,
-    FixedLocator,
-    LogLocator,
-    NullLocator,
-)
 
 from shardmw.bench.plots.plot import (
     BARS,
@@ -31,25 +26,20 @@ from shardmw.bench.plots.plot import (
 from shardmw.bench.tables import figure as three_digits
 from shardmw.bench.units import size_text
 
-# Colours on a light page, of the style sheet, too; and on a dark one.
-_INK = ('#24292f', '#e6edf3')
-_GRID = ('#d8dee4', '#343c46')
-_GREY = ('#767676', '#9aa4af')
-# Those of Okabe and Ito, which people with any colour vision can tell apart,
-# dark or light enough for thin lines. The first is for the plain container.
+_INK = '#24292f'
+_GREY = '#767676'
+# Those of Okabe and Ito, for any colour vision, dark enough for thin lines.
+# The first is for the plain container.
 _OF_SERIES = (
-    *(('#37474f', '#c9d4dc'), ('#0072b2', '#58a6e0'), ('#d55e00', '#ff8a3c')),
-    *(('#009e73', '#2fc79b'), ('#aa4499', '#dd88cf'), ('#c78a00', '#f0b429')),
-    ('#3aa0dd', '#9fd4f7'),
+    *('#37474f', '#0072b2', '#d55e00', '#009e73', '#aa4499', '#c78a00'),
+    '#3aa0dd',
 )
-_COLOURS = (_INK, _GRID, _GREY, *_OF_SERIES)
 
-_LOOK = 'shardmw.bench.plots.look'  # a style sheet of this package
+_STYLE_SHEET = 'shardmw.bench.plots.look'
 
-# Looks of fourteen series that can be told apart.
+# The looks of fourteen series.
 _LOOKS = list(
-    cycler(linestyle=['-', (0, (4, 1.5))])
-    * cycler(color=[light for light, _ in _OF_SERIES])
+    cycler(linestyle=['-', (0, (4, 1.5))]) * cycler(color=_OF_SERIES)
 )
 _REFERENCE_DASHES = ((0, (4, 2)), (0, (1.2, 1.6)), (0, (7, 2, 1.5, 2)))
 _REFERENCE_MARKERS = 'Ds^'
@@ -60,12 +50,12 @@ _HEIGHT = 3.3
 _BAR_HEIGHT = 0.21
 _LINE_HEIGHT = 0.17
 
-# Letters that fit into the width, and that a legend's key takes of them.
+# In characters.
 _LETTERS = 64
 _KEY_LETTERS = 6
 _NAME_LETTERS = 28
 
-# Of the distance between two names, what bars take.
+# The width of all bars of a name, relative to the distance of two names.
 _BARS_WIDTH = 0.76
 _WIDEST_BAR = 0.5
 
@@ -79,29 +69,19 @@ _SHEET = re.compile(r'<defs>\s*<style.*?</style>\s*</defs>\s*', re.DOTALL)
 
 
 def svg(plot: Plot) -> str:
-    """Return a plot as an SVG element for an HTML page.
-
-    The same plot gives the same text. :func:`dark_colours` are for the page.
-    """
+    """Return a plot as an SVG element; the same plot gives the same text."""
     text = io.StringIO()
-    # parts of several plots on a page get different ids
+    # different ids for each plot of a page
     salt = {'svg.hashsalt': plot.name}
-    with matplotlib.style.context(['default', _LOOK, salt]):
+    with matplotlib.style.context(['default', _STYLE_SHEET, salt]):
         figure_of(plot).savefig(text, format='svg', metadata=_NO_METADATA)
     drawn = _SHEET.sub('', text.getvalue().partition('<svg ')[2])
     drawn = _ID.sub(lambda m: m[0] if f'#{m[1]}' in drawn else '', drawn)
-    for light, _ in _COLOURS:
-        drawn = drawn.replace(light, f'var(--{light[1:]}, {light})')
     return f'<svg {drawn}'
 
 
-def dark_colours() -> str:
-    """Return the CSS declarations that give plots the colours of the dark."""
-    return ' '.join(f'--{light[1:]}: {dark};' for light, dark in _COLOURS)
-
-
 def figure_of(plot: Plot) -> Figure:
-    """Return the plot, drawn."""
+    """Return the plot as a matplotlib figure."""
     panels = list(dict.fromkeys(each.panel for each in plot.series)) or ['']
     figure = Figure((_WIDTH, _height(plot)), layout='constrained')
     figure.subplots(1, len(panels), sharey=plot.is_horizontal)
@@ -134,7 +114,7 @@ def _labels(series: Sequence[Series], style: str) -> list[str]:
 
 
 def _add_legend(figure: Figure, plot: Plot) -> None:
-    """Add a legend, unless there is one series only, and no band."""
+    """Add a legend, unless there is only one series and no band."""
     keys = {}
     for axes in figure.axes:
         drawn, labels = axes.get_legend_handles_labels()
@@ -150,7 +130,7 @@ def _add_legend(figure: Figure, plot: Plot) -> None:
 
 
 class _Panel:
-    """The axes of a plot, or of one of its panels."""
+    """A plot, or one of its panels."""
 
     def __init__(
         self, axes: Axes, plot: Plot, series: Sequence[Series]
@@ -159,11 +139,17 @@ class _Panel:
         self._plot = plot
         self._series = series
         self._bars = _labels(series, BARS)
+        self._bar_width = _BARS_WIDTH / max(1, len(self._bars))
         self._looks = _looks(plot)
 
     def draw(self) -> None:
         """Draw all series, and set up the axes."""
-        self._set_scales()
+        x, y = self._turned(self._plot.x, self._plot.y)
+        self._axes.set(xlabel=x.label, ylabel=y.label)
+        if x.log:
+            self._axes.set_xscale('log', nonpositive='mask')
+        if y.log:
+            self._axes.set_yscale('log', nonpositive='mask')
         draw = {BARS: self._draw_bars, DOTS: self._draw_dots}
         draw |= {LINE: self._draw_line, REFERENCE: self._draw_reference}
         for series in self._series:
@@ -173,7 +159,7 @@ class _Panel:
             place = -1 - bands.index(band.label) % len(_OF_SERIES)
             self._axes.axvspan(
                 *(band.begin, band.end),
-                color=_OF_SERIES[place][0],
+                color=_OF_SERIES[place],
                 alpha=0.18,
                 linewidth=0,
                 label=band.label,
@@ -182,17 +168,8 @@ class _Panel:
         self._set_limits()
         self._set_ticks()
 
-    def _set_scales(self) -> None:
-        x, y = self._turned(self._plot.x, self._plot.y)
-        self._axes.set_xlabel(x.label)
-        self._axes.set_ylabel(y.label)
-        if x.log:
-            self._axes.set_xscale('log', nonpositive='mask')
-        if y.log:
-            self._axes.set_yscale('log', nonpositive='mask')
-
     def _draw_bars(self, series: Series) -> None:
-        # a bar's length means nothing where there is no 0
+        # a bar's length means nothing without a 0
         if self._plot.y.log:
             self._draw_dots(series)
             return
@@ -201,7 +178,7 @@ class _Panel:
             min(self._bar_width, _WIDEST_BAR) * 0.94,
             color=self._looks[series.label]['color'],
             label=series.label,
-            error_kw={'ecolor': _INK[0], 'elinewidth': 1},
+            error_kw={'ecolor': _INK, 'elinewidth': 1},
             **self._errors(series),
         )
         self._axes.bar_label(drawn, fmt=three_digits, padding=3, fontsize=8)
@@ -209,7 +186,7 @@ class _Panel:
     def _draw_dots(self, series: Series) -> None:
         look = {'color': self._looks[series.label]['color']}
         points = self._turned(self._places(series), _numbers(series.y))
-        # of dots with a line, the line is in the legend
+        # the legend has the line of the same label
         if series.label in _labels(self._series, LINE):
             self._axes.plot(*points, '.', alpha=0.4, **look)
             return
@@ -233,7 +210,7 @@ class _Panel:
     def _draw_reference(self, series: Series) -> None:
         place = _labels(self._series, REFERENCE).index(series.label)
         dashes = _REFERENCE_DASHES[place % len(_REFERENCE_DASHES)]
-        look = {'color': _GREY[0], 'linestyle': dashes, 'label': series.label}
+        look = {'color': _GREY, 'linestyle': dashes, 'label': series.label}
         if len(series.y) > 1 and len(set(series.y)) == 1:
             axes = self._axes
             draw, _ = self._turned(axes.axhline, axes.axvline)
@@ -250,12 +227,8 @@ class _Panel:
             **look,
         )
 
-    @property
-    def _bar_width(self) -> float:
-        return _BARS_WIDTH / max(1, len(self._bars))
-
     def _places(self, series: Series) -> list[float]:
-        """Return positions; bars of the same name are beside each other."""
+        """Return positions; bars of the same name are side by side."""
         if series.label not in self._bars:
             return list(series.x)
         middle = (len(self._bars) - 1) / 2
@@ -263,7 +236,7 @@ class _Panel:
         return [each + offset for each in series.x]
 
     def _turned(self, x: object, y: object) -> tuple:
-        """Return what is from left to right, and what is upwards."""
+        """Return what is horizontal, and what is vertical."""
         return (y, x) if self._plot.is_horizontal else (x, y)
 
     def _errors(self, series: Series) -> dict[str, object]:
@@ -317,19 +290,20 @@ def _looks(plot: Plot) -> dict[str, dict]:
 def _set_ticks(drawn: DrawnAxis, axis: Axis, most: float) -> None:
     """Put round numbers on an axis.
 
-    :param most: the ratio of a logarithmic axis' ends above which it has
-                 fewer labels
+    :param most: a logarithmic axis with a larger ratio of its ends has fewer
+                 labels
     """
     low, high = sorted(drawn.get_view_interval())
-    locator = AutoLocator()
+    locator = ticker.AutoLocator()
     if axis.ticks:
-        locator = FixedLocator(axis.ticks, nbins=8)
-    elif axis.log and high < most * low:
-        locator = LogLocator(subs=(1, 2, 5))
+        locator = ticker.FixedLocator(axis.ticks, nbins=8)
     elif axis.log:
-        locator = LogLocator(subs=(1, 3) if high < 10 * most * low else (1,))
+        few = (1, 3) if high < 10 * most * low else (1,)
+        locator = ticker.LogLocator(
+            subs=(1, 2, 5) if high < most * low else few
+        )
     drawn.set_major_locator(locator)
-    drawn.set_minor_locator(NullLocator())
+    drawn.set_minor_locator(ticker.NullLocator())
     text = _size if axis.sizes else _number
     drawn.set_major_formatter(lambda value, _: text(value))
 
@@ -344,7 +318,7 @@ def _size(value: float) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a number as people write it: 0.001, 0.5, 20, 1,000, 2 M."""
+    """Return a number such as 0.001, 0.5, 20, 1,000 or 2 M."""
     if abs(value) >= _MILLION:
         return f'{value / _MILLION:,.6g} M'
     return f'{value:,.6g}'

@@ -1,26 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The content of a plot; ``drawing`` decides how it looks. Pure."""
+"""The content of a plot. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-LINE = 'line'  #: points, joined
-BARS = 'bars'  #: side by side, one group at each name
-DOTS = 'dots'  #: single points
-REFERENCE = 'reference'  #: a goal, or what others published: dashed, and grey
+LINE = 'line'
+BARS = 'bars'
+DOTS = 'dots'
+REFERENCE = 'reference'  #: a goal or a published value: dashed and grey
 
 
 @dataclass(frozen=True)
 class Series:
-    """Values that belong together, as the legend names them.
+    """Values with one label.
 
-    Series of the same label look the same, and the legend has it once.
+    Series with the same label look the same, with one entry in the legend.
 
     :param x: positions; indexes into the axis' ``names`` if it has some
     :param y: values; None interrupts a line
-    :param low, high: ends of an interval round each y, if there is one
-    :param panel: the title of the part of the plot that shows the series;
-                  each part has a scale of its own for the values
+    :param low, high: the ends of an interval around each y
+    :param panel: the title of a part of the plot with its own scale
     """
 
     label: str
@@ -32,26 +31,22 @@ class Series:
     panel: str = ''
 
     def __post_init__(self) -> None:
-        lengths = {
-            len(each)
-            for each in (self.x, self.y, self.low, self.high)
-            if each is not None
-        }
-        if len(lengths) > 1:
-            raise ValueError(f'{self.label}: as many y as x are needed')
+        for each in (self.y, self.low, self.high):
+            if each is not None and len(each) != len(self.x):
+                raise ValueError(f'{self.label}: as many y as x are needed')
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis.
+    """An axis.
 
     :param label: with its unit, such as ``latency (ms)``
-    :param log: True for a logarithmic axis, which shows values above 0 only
+    :param log: True for a logarithmic axis, without values of 0 and less
     :param names: of the positions 0, 1, 2, …, for categories
-    :param ticks: positions of the labels; chosen by the drawing if empty
-    :param sizes: True for bytes, with labels such as 4K
-    :param from_zero: True to begin at 0; False shows small differences. An
-                      axis of bars always begins at 0.
+    :param ticks: positions of labels; automatic if empty
+    :param sizes: True for labels such as 4K
+    :param from_zero: False to show small differences. An axis of bars always
+                      begins at 0.
     """
 
     label: str
@@ -64,10 +59,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Band:
-    """A range of the x axis that the legend names, drawn behind the series.
-
-    Bands of the same label look the same, and the legend has it once.
-    """
+    """A range of the x axis, drawn behind the series."""
 
     label: str
     begin: float
@@ -78,8 +70,8 @@ class Band:
 class Plot:
     """A plot.
 
-    :param name: a word for files: lower case, digits and hyphens
-    :param note: a sentence or two below the plot
+    :param name: of lower-case letters, digits and hyphens
+    :param note: the text below the plot
     """
 
     name: str
@@ -92,10 +84,9 @@ class Plot:
 
     @property
     def is_horizontal(self) -> bool:
-        """Return True if the x axis is drawn from top to bottom.
+        """Return True to draw the x axis from top to bottom.
 
-        Names, which may be long, are then beside each other's rows. Lines
-        need an x axis from left to right.
+        It has room for long names, but lines go from left to right.
         """
         return bool(self.x.names) and not any(
             each.style == LINE for each in self.series

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plots of any list of runs. Pure.
 
-Each function takes runs of any work, kinds, rounds and conditions, and
-returns the plots that make sense of them, or none if there is too little to
-compare. :func:`rates_by_shards` shows conditions by colour; the others make a
-plot for each set of conditions.
+Each function takes runs of any work, kinds, rounds and conditions. It returns
+the plots that make sense, or none. :func:`rates_by_shards` has a colour for
+each set of conditions; the others have a plot for each.
 
-Plots are named ``{prefix}-...``: lower-case words, digits and hyphens.
+The names of plots begin with ``prefix``.
 """
 
 import math
@@ -36,7 +35,7 @@ from shardmw.bench.results.runs import Run
 from shardmw.bench.results.summary import REQUEST, RESPONSE, TRANSFER
 from shardmw.bench.words import varying
 
-# Conditions that can be an axis: its label, and the words of a title.
+# The label of the axis of a condition, and the words of a title.
 _AXES = {
     'size': ('object size (bytes)', 'by object size'),
     'clients': ('concurrency (clients)', 'by concurrency'),
@@ -44,21 +43,21 @@ _AXES = {
     'rows': ('rows in the container', 'as the container grows'),
 }
 
-# An axis is logarithmic if its greatest value is so many times its least.
+# An axis whose greatest value is so many times its least is logarithmic.
 _WIDE_VALUES = 30
 _WIDE_CONDITIONS = 8
 
-_MOST_COLOURS = 6  # of bars that can be told apart
-_MOST_CLOUDS = 3  # kinds whose single seconds are drawn beside the averages
-_MOST_POINTS = 120  # of a line; several seconds make a point of a longer load
+_MOST_COLOURS = 6  # of bars
+_MOST_CLOUDS = 3  # kinds with a dot for each second
+_MOST_POINTS = 120  # of a line
 _LEAST_POINTS = 3
-_WINDOWS = 10  # rolling windows that fit into a load
+_WINDOWS = 10  # of a rolling average, in a load
 
 _MEANS = {'without outliers': 'trimmed_mean_ms', 'with outliers': 'mean_ms'}
 
 
 def all_of(runs: Sequence[Run], prefix: str) -> list[Plot]:
-    """Return all plots below that make sense of these runs."""
+    """Return all plots below."""
     by_condition = (rates_by_condition(runs, prefix, name) for name in _AXES)
     return [
         *rates_by_shards(runs, prefix),
@@ -72,11 +71,7 @@ def all_of(runs: Sequence[Run], prefix: str) -> list[Plot]:
 
 
 def rates_by_shards(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
-    """Return throughput by the kind of container: plain, native, N = 8, ….
-
-    There is a plot for runs of two kinds or more, unless other conditions
-    have more values than there are colours.
-    """
+    """Return throughput by the kind of container."""
     for cut in cuts(runs, but=varying(runs)):
         axis, place = _kinds_axis(cut.runs)
         groups = by_conditions(cut.runs, varying(cut.runs))
@@ -86,7 +81,7 @@ def rates_by_shards(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
             _series(said(conditions) or cut.noun, group, place, rate, BARS)
             for conditions, group in groups.items()
         ]
-        yield from _plot_of_cut(
+        yield from _plot_of(
             *(cut, prefix, 'rate-by-shards', 'throughput by shard count'),
             axis,
             _value_axis(_rate_label(cut), series),
@@ -98,30 +93,22 @@ def rates_by_shards(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
 def rates_by_condition(
     runs: Sequence[Run], prefix: str, condition: str
 ) -> Iterator[Plot]:
-    """Return throughput by a numeric condition, with a line for each kind.
-
-    :param condition: ``size``, ``clients``, ``page``, ``rows`` or the like
-    """
+    """Return throughput by a numeric condition, with a line for each kind."""
     return _by_condition(
-        *(runs, prefix, condition, 'throughput'),
-        name='rate',
-        measure=rate,
-        label=_rate_label,
+        *(runs, prefix, condition, 'throughput', 'rate', rate, _rate_label),
     )
 
 
 def bandwidth_by_size(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
     """Return megabytes of bodies a second, both ways, by object size."""
     return _by_condition(
-        *(runs, prefix, 'size', 'bandwidth'),
-        name='bandwidth',
-        measure=bandwidth,
-        label=lambda cut: 'bodies (MB/s)',
+        *(runs, prefix, 'size', 'bandwidth', 'bandwidth', bandwidth),
+        lambda cut: 'bodies (MB/s)',
     )
 
 
 def latency_by_rows(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
-    """Return mean and median latency as the container grows."""
+    """Return mean and median latency by the rows in the container."""
     return latency_by_condition(runs, prefix, 'rows')
 
 
@@ -131,10 +118,9 @@ def latency_by_condition(
     """Return mean and median latency by a numeric condition."""
     for what, field in (('mean', 'mean_ms'), ('median', 'p50_ms')):
         yield from _by_condition(
-            *(runs, prefix, condition, f'{what} latency'),
-            name=f'{what}-latency',
-            measure=latency_of(field),
-            label=lambda cut, what=what: f'{what} latency (ms)',
+            *(runs, prefix, condition, f'{what} latency', f'{what}-latency'),
+            latency_of(field),
+            lambda cut, what=what: f'{what} latency (ms)',
             from_zero=False,
         )
 
@@ -164,10 +150,9 @@ def latency_over_time(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
             x = [step * (place + 0.5) for place in range(len(means))]
             if has_dots:
                 series.append(Series(label, x, means, DOTS))
-            # a line does not cross a time in which nothing was answered
             series.append(Series(label, x, rolling_average(means, width)))
         one = 'each second' if step == 1 else f'each {step} s'
-        yield from _plot_of_cut(
+        yield from _plot_of(
             *(cut, prefix, 'latency-over-time', 'latency over time'),
             Axis('time since the load began (s)'),
             _value_axis('mean latency (ms)', series),
@@ -189,12 +174,12 @@ def latency_distributions(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
                 sums = accumulate(found.counts, initial=0)
                 shares = [100 * each / found.total for each in sums]
                 series.append(Series(kind.label, found.edges_ms, shares))
-        yield from _plot_of_cut(
+        yield from _plot_of(
             *(cut, prefix, 'latency-distribution', 'share done within a time'),
             Axis('latency (ms)', log=True),
             Axis('operations (%)'),
             series,
-            'Higher and further left is faster; at 50 % is the median.',
+            'Higher and further left is faster; 50 % is the median.',
             'All rounds together.' if rounds_of(cut.runs) > 1 else '',
             _missing_note(cut.runs, series),
         )
@@ -215,24 +200,18 @@ def phases(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
             for phase in (REQUEST, RESPONSE, TRANSFER)
             for label, field in _MEANS.items()
         ]
-        yield from _plot_of_cut(
+        yield from _plot_of(
             *(cut, prefix, 'phases', 'request, response, transfer'),
             axis,
             Axis('mean (ms)'),
             series,
             'Request: until it was sent; response: from then until its first '
-            'byte; transfer: until its last one. Outliers are beyond 1.5 '
+            'byte; transfer: until its last byte. Outliers are beyond 1.5 '
             'interquartile ranges.',
         )
 
 
-def plot_of(*, series: Sequence[Series], **fields: object) -> list[Plot]:
-    """Return a plot of the series that have points, or none."""
-    shown = [each for each in series if each.x]
-    return [Plot(series=shown, **fields)] if shown else []
-
-
-def _plot_of_cut(
+def _plot_of(
     cut: Cut,
     prefix: str,
     name: str,
@@ -241,15 +220,14 @@ def _plot_of_cut(
     y: Axis,
     series: Sequence[Series],
     *notes: str,
-) -> list[Plot]:
-    return plot_of(
-        name=cut.name(prefix, name),
-        title=cut.title(title),
-        x=x,
-        y=y,
-        series=series,
-        note=' '.join(filter(None, notes)),
-    )
+) -> Iterator[Plot]:
+    """Yield a plot of the series that have points, if there are any."""
+    shown = [each for each in series if each.x]
+    if shown:
+        yield Plot(
+            *(cut.name(prefix, name), cut.title(title), x, y, shown),
+            note=' '.join(filter(None, notes)),
+        )
 
 
 def _by_condition(
@@ -257,13 +235,15 @@ def _by_condition(
     prefix: str,
     condition: str,
     what: str,
-    *,
     name: str,
     measure: Value,
     label: Callable[[Cut], str],
     from_zero: bool = True,
 ) -> Iterator[Plot]:
-    """Return a plot for each set of other conditions, a line for each kind."""
+    """Return a plot for each set of other conditions, a line for each kind.
+
+    :param label: returns the label of the y axis
+    """
     known = [run for run in runs if is_number(run.conditions.get(condition))]
     x_label, words = _AXES.get(condition, (condition, f'by {condition}'))
     for cut in some(cuts(known, but=(condition,))):
@@ -272,14 +252,13 @@ def _by_condition(
             continue
         series = [
             _series(
-                kind.label,
-                own,
+                *(kind.label, own),
                 lambda run: run.conditions[condition],
                 measure,
             )
             for kind, own in by_kind(cut.runs).items()
         ]
-        yield from _plot_of_cut(
+        yield from _plot_of(
             *(cut, prefix, f'{name}-by-{condition}', f'{what} {words}'),
             _condition_axis(condition, x_label, values),
             _value_axis(label(cut), series, from_zero),
@@ -295,7 +274,7 @@ def _series(
     measure: Value,
     style: str = LINE,
 ) -> Series:
-    """Return the median of the rounds at each x, from least to greatest."""
+    """Return the median of the rounds at each x, with their range."""
     found: dict[float, list[float]] = {}
     for run in sorted(runs, key=x_of):
         value = measure(run)
@@ -320,7 +299,7 @@ def _kinds_axis(runs: Iterable[Run]) -> tuple[Axis, Callable[[Run], int]]:
 def _condition_axis(
     condition: str, label: str, values: Sequence[float]
 ) -> Axis:
-    # so many rows are a history, and not one of several choices
+    # rows have a history, and are not some chosen values
     if condition == 'rows':
         return Axis(label)
     is_wide = values[0] > 0 and values[-1] >= _WIDE_CONDITIONS * values[0]
@@ -337,13 +316,12 @@ def _value_axis(
 ) -> Axis:
     """Return an axis, which is logarithmic if the values are far apart."""
     values = [y for each in series for y in each.y if y is not None]
-    # 0 has no place on a logarithmic axis
     is_wide = bool(values) and max(values) > _WIDE_VALUES * min(values) > 0
     return Axis(label, log=is_wide, from_zero=from_zero)
 
 
 def _points(run: Run, step: int) -> list[float | None]:
-    """Return the mean latency of each so many seconds."""
+    """Return the mean latency of every ``step`` seconds."""
     seconds = run.summary.latency_each_second
     parts = (seconds[i : i + step] for i in range(0, len(seconds), step))
     known = ([each for each in part if each is not None] for part in parts)
@@ -354,7 +332,7 @@ def _rounds_note(runs: Iterable[Run]) -> str:
     rounds = rounds_of(runs)
     if rounds < 2:
         return ''
-    return f'Medians of {rounds} rounds, from the least to the greatest.'
+    return f'Medians of {rounds} rounds, with their range.'
 
 
 def _missing_note(runs: Iterable[Run], series: Iterable[Series]) -> str:

@@ -15,7 +15,7 @@ from shardmw.bench.errors import BenchError
 from shardmw.bench.options import Parsed, output_option, page_option
 from shardmw.bench.ratelimit import COMMAND
 from shardmw.bench.ratelimit.experiments import EXPERIMENTS, markdown
-from shardmw.bench.ratelimit.parameters import Parameters
+from shardmw.bench.ratelimit.limits import Parameters
 from shardmw.bench.report.places import with_figures
 from shardmw.bench.results import folder
 from shardmw.bench.scenarios.command import experiment_of
@@ -31,7 +31,7 @@ _SOME = Parsed('names', lambda text: parse_choices(text, tuple(EXPERIMENTS)))
     type=_SOME,
     default=','.join(EXPERIMENTS),
     show_default=True,
-    help='Which experiments to measure.',
+    help='The experiments to measure.',
 )
 @parameter_options(Parameters)
 @output_option
@@ -42,16 +42,16 @@ def ratelimit(
     page: Path | None,
     **chosen: object,
 ) -> None:
-    """Measure what write limits do, and what they cost.
+    """Measure the effect and the cost of write limits.
 
     \b
     rates       compare the admitted writes with the limit
-    seed        many writers, one container: plain, and of many shards
+    seed        many writers to one container, plain and sharded
     outage      stop memcached under load, and start it again
-    operations  count the operations of memcached for a write
-    latency     what a limit costs writes that it does not concern
+    operations  count the memcached operations of a write
+    latency     latency that limits add to writes to unlimited containers
 
-    The results of other experiments stay in the folder and in the page.
+    Results of other experiments are kept in the folder and in the page.
     """
     parameters = chosen_parameters(Parameters, chosen)
     _check(output, page)
@@ -70,7 +70,7 @@ COMMANDS = {'ratelimit': ratelimit}
 
 
 def _check(output: Path, page: Path | None) -> None:
-    """Raise BenchError if the tables cannot be published later."""
+    """Raise BenchError if the tables cannot be written later."""
     folder.make(output)
     folder.load(output, COMMAND, EXPERIMENTS)
     if page is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``seed``, ``operations`` and ``latency``: what limits bring and cost."""
+"""``seed``, ``operations`` and ``latency``: the effect and cost of limits."""
 
 import contextlib
 import random
@@ -9,32 +9,9 @@ from dataclasses import replace
 
 from shardmw.bench.load.stage import Ledger, Stage
 from shardmw.bench.load.turns import rotated
-from shardmw.bench.ratelimit.limits import SHARDMW, STOCK, limit_settings
-from shardmw.bench.ratelimit.parameters import Parameters
-from shardmw.bench.ratelimit.stage import (
-    container_text,
-    filled,
-    kind_with,
-    limited_site,
-    write_load,
-)
-from shardmw.bench.results.comparing import (
-    CONTAINER,
-    ERRORS,
-    MEAN,
-    P50,
-    RATE,
-    RATE_RATIO,
-    REFUSED,
-    Column,
-    Row,
-    condition,
-    latency_of,
-    ratios,
-    rounds_note,
-    rows_of,
-    table,
-)
+from shardmw.bench.ratelimit import limits
+from shardmw.bench.ratelimit.limits import SHARDMW, STOCK, Parameters
+from shardmw.bench.results import comparing as c
 from shardmw.bench.results.runs import runs_of
 from shardmw.bench.results.summary import errors_text, summarize
 from shardmw.bench.scenarios import Figures, Keep
@@ -50,15 +27,15 @@ WRITE = 'write'
 def measure_seed(stage: Stage, keep: Keep) -> Figures:
     """Write to both kinds of container in turns, with a limit and without."""
     parameters = stage.parameters
-    kinds = [kind_with(n) for n in (None, parameters.seed_shards)]
-    limits = (None, parameters.seed_rate)
+    kinds = [limits.kind_with(n) for n in (None, parameters.seed_shards)]
+    rates = (None, parameters.seed_rate)
     ledger = Ledger(stage, keep, 2 * parameters.rounds * len(kinds))
-    with limited_site(stage) as site:
-        for limit in limits:
-            site.reconfigure(limit_settings(SHARDMW, limit))
+    with limits.limited_site(stage) as site:
+        for limit in rates:
+            site.reconfigure(limits.limit_settings(SHARDMW, limit))
             for turn in range(parameters.rounds):
                 for kind in rotated(kinds, turn):
-                    load = write_load(stage, site, site.make(kind))
+                    load = limits.write_load(stage, site, site.make(kind))
                     ledger.measure(load, WRITE, kind, turn, limit=limit)
     return ledger.figures
 
@@ -67,22 +44,22 @@ def seed_tables(parameters: Parameters, figures: Figures) -> list[Table]:
     """Return the rates of both kinds of container, and their ratio."""
     runs = runs_of(figures)
     return [
-        table(
+        c.table(
             f'{parameters.clients} writers, one container',
-            rows_of(runs),
+            c.rows_of(runs),
             [
-                condition('limit'),
-                CONTAINER,
-                RATE,
-                *RATE_RATIO,
-                REFUSED,
-                ERRORS,
+                c.condition('limit'),
+                c.CONTAINER,
+                c.RATE,
+                *c.RATE_RATIO,
+                c.REFUSED,
+                c.ERRORS,
             ],
             [
-                '*Limit*: writes/s that a backing container may take. Each '
+                '*Limit*: in writes/s of each backing container. Each '
                 f'load of {plain(parameters.seconds)} s has a new container; '
                 f'{parameters.size}-byte objects.',
-                rounds_note(runs),
+                c.rounds_note(runs),
             ],
         )
     ]
@@ -102,9 +79,11 @@ def measure_operations(stage: Stage, keep: Keep) -> Figures:
     """Count the operations of memcached, with each filter."""
     parameters = stage.parameters
     figures: dict[str, object] = {'rows': []}
-    with limited_site(stage) as site:
+    with limits.limited_site(stage) as site:
         for limiter in (None, STOCK, SHARDMW):
-            site.reconfigure(limit_settings(limiter, parameters.middle_rate))
+            site.reconfigure(
+                limits.limit_settings(limiter, parameters.middle_rate)
+            )
             for shards in (None, parameters.middle_shards):
                 if limiter == STOCK and shards:
                     continue
@@ -128,7 +107,7 @@ def _counted(
     manner: str,
 ) -> dict[str, object]:
     parameters = stage.parameters
-    load = write_load(stage, site, filled(site, shards))
+    load = limits.write_load(stage, site, limits.filled(site, shards))
     if manner == TRICKLE:
         clients = trickling_clients(parameters.middle_rate, shards)
         load = replace(
@@ -142,7 +121,7 @@ def _counted(
     counts = operations(server).since(before)
     answered = [s for s in outcome.samples if s.is_admitted or s.is_refused]
     stage.screen.line(
-        f'{limiter or "no limit"}, {container_text(shards)}, {manner}: '
+        f'{limiter or "no limit"}, {limits.container_text(shards)}, {manner}: '
         f'{figure(sum(counts) / max(1, len(answered)))} operations a write'
     )
     return {
@@ -161,7 +140,7 @@ def operations_tables(parameters: Parameters, figures: Figures) -> list[Table]:
     """Return the operations for a write, by kind."""
     return [
         Table(
-            'memcached operations for a write',
+            'memcached operations of a write',
             (
                 *('filter that limits', 'container', 'load', 'offered /s'),
                 *('refused', 'admitted', 'get', 'set', 'incr', 'decr'),
@@ -173,8 +152,8 @@ def operations_tables(parameters: Parameters, figures: Figures) -> list[Table]:
                 f'{plain(parameters.seconds)} s, divided by the writes that '
                 'were admitted or refused. The limit of a container is '
                 f'{plain(parameters.middle_rate)} /s. *Saturated*: '
-                f'{parameters.clients} clients; *trickle*: as many clients, '
-                'with a write a second each, as take half of the limit.',
+                f'{parameters.clients} clients; *trickle*: clients with one '
+                'write a second each, which use half of the limit.',
             ),
             names=3,
         )
@@ -189,7 +168,7 @@ def _operations_row(row: Mapping) -> tuple[str, ...]:
         *(counts.delete + counts.touch, sum(counts)),
     )
     return (
-        *(row['filter'] or 'none', container_text(row['shards'])),
+        *(row['filter'] or 'none', limits.container_text(row['shards'])),
         *(row['manner'], figure(row['offered_rate'])),
         *(number(writes - admitted), number(admitted)),
         *(number(each / writes if writes else None, 2) for each in kinds),
@@ -198,7 +177,7 @@ def _operations_row(row: Mapping) -> tuple[str, ...]:
     )
 
 
-#: No container here has so many objects that the limit concerns it.
+#: More objects than any container here has: the limit does not apply.
 LEAST_SIZE = 1_000_000_000
 
 _CLIENT_COUNTS = (1, 16)
@@ -220,14 +199,16 @@ def measure_latency(stage: Stage, keep: Keep) -> Figures:
     with contextlib.ExitStack() as stack:
         sites = {
             limiter: stack.enter_context(
-                limited_site(stage, limiter, _RATE, LEAST_SIZE)
+                limits.limited_site(
+                    stage, limiter=limiter, rate=_RATE, least_size=LEAST_SIZE
+                )
             )
             for limiter in (None, SHARDMW, STOCK)
         }
 
         def load_of(case: tuple, clients: int, requests: int):
-            site, kind = sites[case[0]], kind_with(case[1])
-            return write_load(
+            site, kind = sites[case[0]], limits.kind_with(case[1])
+            return limits.write_load(
                 *(stage, site, site.make(kind)),
                 clients=clients,
                 seconds=None,
@@ -241,7 +222,7 @@ def measure_latency(stage: Stage, keep: Keep) -> Figures:
                 for case in random_order.sample(cases, len(cases)):
                     ledger.measure(
                         load_of(case, clients, parameters.requests),
-                        *(WRITE, kind_with(case[1]), turn),
+                        *(WRITE, limits.kind_with(case[1]), turn),
                         clients=clients,
                         filter=case[0] or _NO_FILTER,
                     )
@@ -263,20 +244,20 @@ def latency_tables(parameters: Parameters, figures: Figures) -> list[Table]:
                 some = by_filter[name]
                 to = () if name == _NO_FILTER else base
                 conditions = {'clients': clients, 'filter': name}
-                rows.append(Row(WRITE, kind, conditions, some, to))
-    with_filter = Column(
+                rows.append(c.Row(WRITE, kind, conditions, some, to))
+    with_filter = c.Column(
         'filter with a limit', lambda row: row.conditions['filter'], True
     )
     return [
-        table(
-            'Writes that no limit concerns',
+        c.table(
+            'Writes to unlimited containers',
             rows,
             [
-                *(with_filter, CONTAINER, condition('clients'), P50),
-                *ratios('p50 ratio', latency_of('p50_ms')),
-                MEAN,
-                *ratios('mean ratio', latency_of('mean_ms')),
-                ERRORS,
+                *(with_filter, c.CONTAINER, c.condition('clients'), c.P50),
+                *c.ratios('p50 ratio', c.latency_of('p50_ms')),
+                c.MEAN,
+                *c.ratios('mean ratio', c.latency_of('mean_ms')),
+                c.ERRORS,
             ],
             (
                 f'{parameters.pairs} rounds, in each of them '

@@ -4,80 +4,70 @@
 from collections.abc import Callable, Sequence
 
 from shardmw.bench.ratelimit import costs, outage, rates
-from shardmw.bench.ratelimit.parameters import Parameters
+from shardmw.bench.ratelimit.limits import Parameters
 from shardmw.bench.results.folder import Result
-from shardmw.bench.scenarios import Scenario
+from shardmw.bench.scenarios import Figures, Scenario
 from shardmw.bench.scenarios.parameters import CLUSTER_SECONDS, LOAD_SECONDS
 
 
-def _seconds(
+def _experiment(
+    name: str,
+    summary: str,
+    measure: Callable,
+    tables: Callable,
     loads: Callable[[Parameters], float],
-    each: Callable[[Parameters], float] = lambda parameters: (
-        parameters.seconds
-    ),
-) -> Callable[[Parameters], float]:
-    """Return a function of about how long so many loads take."""
-
+    load_seconds: Callable[[Parameters], float] = lambda p: p.seconds,
+) -> Scenario:
     def seconds(parameters: Parameters) -> float:
-        one = each(parameters) + LOAD_SECONDS
-        return CLUSTER_SECONDS + loads(parameters) * one
+        each = load_seconds(parameters) + LOAD_SECONDS
+        return CLUSTER_SECONDS + loads(parameters) * each
 
-    return seconds
+    def plots(_parameters: Parameters, _figures: Figures) -> list:
+        return []
 
-
-def _latency_seconds(parameters: Parameters) -> float:
-    # of 5 cases, a write takes 10 ms by one client and 70 ms by one of 16
-    return 0.08 * parameters.requests + LOAD_SECONDS
+    return Scenario(name, summary, Parameters, measure, tables, plots, seconds)
 
 
 _ALL = (
-    Scenario(
+    _experiment(
         'rates',
         'Compare the admitted writes with the limit.',
-        Parameters,
         rates.measure,
         rates.tables,
-        seconds=_seconds(
-            lambda parameters: (
-                (1 + len(parameters.rates)) * len(parameters.shards)
-                + 2 * len(parameters.stock_rates)
-                + 1
-            )
+        lambda p: (
+            (1 + len(p.rates)) * len(p.shards) + 2 * len(p.stock_rates) + 1
         ),
     ),
-    Scenario(
+    _experiment(
         'seed',
-        'Many writers, one container: plain, and of many shards.',
-        Parameters,
+        'Many writers to one container, plain and sharded, with and without '
+        'a limit.',
         costs.measure_seed,
         costs.seed_tables,
-        seconds=_seconds(lambda parameters: 4 * parameters.rounds),
+        lambda p: 4 * p.rounds,
     ),
-    Scenario(
+    _experiment(
         'outage',
         'Stop memcached under load, and start it again.',
-        Parameters,
         outage.measure,
         outage.tables,
-        seconds=_seconds(lambda parameters: 6),
+        lambda p: 6,
     ),
-    Scenario(
+    _experiment(
         'operations',
-        'Count the operations of memcached for a write.',
-        Parameters,
+        'Count the memcached operations of a write.',
         costs.measure_operations,
         costs.operations_tables,
-        seconds=_seconds(lambda parameters: 10),
+        lambda p: 10,
     ),
-    Scenario(
+    _experiment(
         'latency',
-        'What a limit costs writes that it does not concern.',
-        Parameters,
+        'Latency that limits add to writes to unlimited containers.',
         costs.measure_latency,
         costs.latency_tables,
-        seconds=_seconds(
-            lambda parameters: 5 * parameters.pairs, _latency_seconds
-        ),
+        lambda p: 5 * p.pairs,
+        # of 5 cases, a write takes 10 ms by one client and 70 ms by one of 16
+        lambda p: 0.08 * p.requests + LOAD_SECONDS,
     ),
 )
 
@@ -86,17 +76,17 @@ EXPERIMENTS = {each.name: each for each in _ALL}
 
 
 def markdown(results: Sequence[Result]) -> str:
-    """Return all tables, each origin once if it is the same."""
+    """Return all tables; a provenance is repeated only if it differs."""
     parts = []
     told = None
     for result in results:
-        origin = _origin(result)
+        parameters = Parameters.from_json(result.parameters)
+        origin = _origin(result, parameters)
         if origin != told:
             parts.append(origin)
             told = origin
         if not result.complete:
             parts.append(f'**{result.experiment} was interrupted.**')
-        parameters = Parameters.from_json(result.parameters)
         tables = EXPERIMENTS[result.experiment].tables
         parts += [
             table.markdown() for table in tables(parameters, result.figures)
@@ -104,14 +94,13 @@ def markdown(results: Sequence[Result]) -> str:
     return '\n\n'.join(parts) + '\n'
 
 
-def _origin(result: Result) -> str:
-    parameters = Parameters.from_json(result.parameters)
+def _origin(result: Result, parameters: Parameters) -> str:
     chosen = ', '.join(
         f'`{name}={value}`' for name, value in parameters.settings.items()
     )
     also = f' With {chosen}.' if chosen else ''
     return (
-        f'{result.provenance.sentence()} One cluster, with one replica and '
-        f'{parameters.proxies} proxies of one process each, and '
-        f'{parameters.processes} client processes share it.{also}'
+        f'{result.provenance.sentence()} The cluster has one replica and '
+        f'{parameters.proxies} proxies of one process each; '
+        f'{parameters.processes} client processes share the machine.{also}'
     )

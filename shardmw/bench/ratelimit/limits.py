@@ -1,18 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the proxies for a limit, by either filter."""
+"""Parameters of the experiments, clusters with limits, and loads on them."""
 
 import base64
+import contextlib
 import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from shardmw.bench.ratelimit.parameters import Parameters
+import click
+
+from shardmw.bench import options as types
+from shardmw.bench import parameters
+from shardmw.bench.kinds import PLAIN, Kind, sharded
+from shardmw.bench.load.definition import REFUSAL_POLICIES, RETRY_AFTER, Load
+from shardmw.bench.load.sources import Uploads
+from shardmw.bench.load.stage import Stage
+from shardmw.bench.names import one_name_each
+from shardmw.bench.parameters import option
+from shardmw.bench.site import Site
 from shardmw.bench.tables import plain
+from shardmw.saio import ClusterOptions
 
 SHARDMW = 'shardmw'
 #: Swift's own filter.
 STOCK = 'ratelimit'
 FILTERS = (SHARDMW, STOCK)
 
-_SECRET_BYTES = 32
+FRESH = 'new'
+FILLED = 'with an object'
 
 # shardmw does not start next to a ratelimit filter that limits containers. A
 # filter that passes all requests on replaces it then.
@@ -29,8 +44,75 @@ _SWIFTS_TIMEOUTS = {
 }
 
 
+@dataclass(frozen=True)
+class Parameters(parameters.Parameters):
+    """Parameters of all experiments."""
+
+    clients: int = option(
+        128, types.CLIENTS, 'Concurrent clients.', '-t', '--clients'
+    )
+    processes: int = option(2, types.PROCESSES, 'Client processes.')
+    proxies: int = option(2, types.PROCESSES, 'Proxies of the cluster.')
+    seconds: float = option(
+        15.0,
+        types.DURATION,
+        'How long each load lasts; with outage, each of its three phases.',
+    )
+    size: int = option(1, types.SIZE, 'Size of the objects.', '-b', '--size')
+    max_sleep_seconds: float = option(
+        1.0, types.DURATION, 'The longest delay of a write; then 498.'
+    )
+    buffer_seconds: float = option(
+        5.0, types.DURATION, "The filters' option rate_buffer_seconds."
+    )
+    backoff_seconds: float = option(
+        1.0, types.DURATION, 'Pause with --on-refusal backoff.'
+    )
+    rates: tuple[float, ...] = option(
+        (5.0, 20.0, 100.0),
+        types.RATES,
+        'rates: limits of each backing container, in writes/s.',
+    )
+    shards: tuple[int, ...] = option(
+        (1, 8, 32), types.COUNTS, 'rates: shard counts.'
+    )
+    stock_rates: tuple[float, ...] = option(
+        (20.0,), types.RATES, "rates: limits of Swift's ratelimit filter."
+    )
+    seed_rate: float = option(100.0, types.RATE, 'seed: the limit.')
+    seed_shards: int = option(32, types.POSITIVE, 'seed: the shard count.')
+    rounds: int = option(3, types.POSITIVE, 'seed: the number of rounds.')
+    middle_rate: float = option(
+        20.0, types.RATE, 'outage, operations: the limit.'
+    )
+    middle_shards: int = option(
+        8, types.POSITIVE, 'outage, operations, latency: the shard count.'
+    )
+    pairs: int = option(20, types.POSITIVE, 'latency: the number of rounds.')
+    requests: int = option(
+        50, types.POSITIVE, 'latency: writes of each client in a round.'
+    )
+    on_refusal: str = option(
+        RETRY_AFTER,
+        click.Choice(REFUSAL_POLICIES),
+        'What a client does after a refusal: wait for the Retry-After of the '
+        'response, wait for --backoff-seconds, or continue at once.',
+    )
+    settings: Mapping[str, str] = option(
+        {},
+        types.SETTING,
+        'A setting of all clusters, as for shardmw-saio. Can be repeated.',
+        '--set',
+        multiple=True,
+    )
+
+
 def base_settings(parameters: Parameters) -> dict[str, str]:
     """Return the settings that the clusters of all experiments have."""
+    times = {
+        'max_sleep_time_seconds': parameters.max_sleep_seconds,
+        'rate_buffer_seconds': parameters.buffer_seconds,
+    }
     return {
         **_SWIFTS_TIMEOUTS,
         **token_settings(),
@@ -38,10 +120,7 @@ def base_settings(parameters: Parameters) -> dict[str, str]:
         **{
             f'{name}.{option}': plain(value)
             for name in FILTERS
-            for option, value in (
-                ('max_sleep_time_seconds', parameters.max_sleep_seconds),
-                ('rate_buffer_seconds', parameters.buffer_seconds),
-            )
+            for option, value in times.items()
         },
         **parameters.settings,
     }
@@ -50,9 +129,9 @@ def base_settings(parameters: Parameters) -> dict[str, str]:
 def token_settings() -> dict[str, str]:
     """Return settings for tokens that are checked without memcached.
 
-    Tokens survive an outage of memcached, and add no operations to it.
+    Such tokens survive an outage of memcached, and cause no operations of it.
     """
-    key = base64.urlsafe_b64encode(os.urandom(_SECRET_BYTES)).decode()
+    key = base64.urlsafe_b64encode(os.urandom(32)).decode()
     return {
         'tempauth.fernet_key_bench': key,
         'tempauth.active_fernet_key_id': 'bench',
@@ -64,19 +143,18 @@ def limit_settings(
 ) -> dict[str, str | None]:
     """Return the settings of a limit, which replace those of any other.
 
-    The proxies have shardmw, unless Swift's own filter limits containers.
-
-    :param limiter: one of :data:`FILTERS`, None for no limit at all
-    :param rate: writes a second of a container
+    :param limiter: one of :data:`FILTERS`, None for no limit
+    :param rate: the writes/s of a container
     :param least_size: containers with fewer objects are not limited
     """
     own = _EMPTY_FILTER if limiter == STOCK else None
+    option = 'container_ratelimit'
     settings: dict[str, str | None] = {
-        **{_option(name, 0): None for name in FILTERS},
+        **{f'{name}.{option}_0': None for name in FILTERS},
         **{f'{name}.use': own for name in _OWN_FILTERS},
     }
     if limiter is not None and rate is not None:
-        settings[_option(limiter, least_size)] = plain(rate)
+        settings[f'{limiter}.{option}_{least_size}'] = plain(rate)
     return settings
 
 
@@ -93,5 +171,59 @@ def is_machine_bound(total_limit: float, unlimited_rate: float) -> bool:
     return total_limit > 0.9 * unlimited_rate
 
 
-def _option(limiter: str, least_size: int) -> str:
-    return f'{limiter}.container_ratelimit_{least_size}'
+@contextlib.contextmanager
+def limited_site(stage: Stage, **limit: object) -> Iterator[Site]:
+    """Start a cluster for a ``with`` block.
+
+    :param limit: arguments of :func:`limit_settings`, for a limit
+    """
+    options = ClusterOptions(
+        proxies=stage.parameters.proxies,
+        settings=base_settings(stage.parameters),
+    )
+    changed = {'limiter': None, 'rate': None, **limit}
+    with stage.site(options.with_settings(limit_settings(**changed))) as site:
+        yield site
+
+
+def kind_with(shards: int | None) -> Kind:
+    """Return the kind of container with so many shards; None is plain."""
+    return PLAIN if shards is None else sharded(shards)
+
+
+def container_text(shards: int | None, state: str = FRESH) -> str:
+    """Return a container as a cell of a table."""
+    label = kind_with(shards).label
+    return label if state == FRESH else f'{label}, {state}'
+
+
+def filled(site: Site, shards: int | None) -> str:
+    """Return a new container with an object in each shard.
+
+    Swift's filter does not limit a container that seems to be empty.
+    """
+    container = site.make(kind_with(shards))
+    for name in one_name_each(shards or 1, 'first'):
+        site.account.store(container, name)
+    site.account.refresh(container)
+    return container
+
+
+def write_load(
+    stage: Stage, site: Site, container: str, **changes: object
+) -> Load:
+    """Return a load of all clients that write to a container.
+
+    :param changes: fields of the load that differ
+    """
+    parameters = stage.parameters
+    fields = {
+        'clients': parameters.clients,
+        'seconds': parameters.seconds,
+        'on_refusal': parameters.on_refusal,
+        'backoff_seconds': parameters.backoff_seconds,
+        'drain_seconds': parameters.max_sleep_seconds + 10,
+        **changes,
+    }
+    source = Uploads(site.container_path(container), parameters.size)
+    return site.load(source, **fields)

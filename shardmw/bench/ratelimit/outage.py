@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``outage``: memcached stops during a load, and returns."""
+"""``outage``: stop memcached during a load, and start it again."""
 
 import time
 from collections.abc import Mapping
@@ -8,17 +8,8 @@ from typing import NamedTuple
 
 from shardmw.bench.load.outcome import Outcome
 from shardmw.bench.load.stage import Stage
-from shardmw.bench.ratelimit.limits import (
-    SHARDMW,
-    is_machine_bound,
-    limit_settings,
-)
-from shardmw.bench.ratelimit.parameters import Parameters
-from shardmw.bench.ratelimit.stage import (
-    kind_with,
-    limited_site,
-    write_load,
-)
+from shardmw.bench.ratelimit import limits
+from shardmw.bench.ratelimit.limits import SHARDMW, Parameters
 from shardmw.bench.results.figures import count_between, per_second
 from shardmw.bench.results.summary import errors, errors_text, summarize
 from shardmw.bench.scenarios import Figures, Keep
@@ -33,11 +24,11 @@ _REFUSED = ' 498 '
 
 
 class LogLines(NamedTuple):
-    """How many lines of the proxies' logs speak of trouble.
+    """The number of lines of the proxies' logs.
 
-    :param memcached: that name memcached
-    :param shardmw: that are shardmw's, refusals aside
-    :param refusals: that are shardmw's, one for each write refused
+    :param memcached: Swift's lines about memcached
+    :param shardmw: shardmw's lines, except refusals
+    :param refusals: shardmw's lines on refused writes
     """
 
     memcached: int
@@ -49,9 +40,9 @@ def measure(stage: Stage, keep: Keep) -> Figures:
     """Stop memcached during a load, with a limit and without."""
     parameters = stage.parameters
     figures: dict[str, object] = {'runs': []}
-    with limited_site(stage) as site:
+    with limits.limited_site(stage) as site:
         for rate in (None, parameters.middle_rate):
-            site.reconfigure(limit_settings(SHARDMW, rate))
+            site.reconfigure(limits.limit_settings(SHARDMW, rate))
             figures['runs'].append(_write(stage, site, rate))
             keep(figures)
     return figures
@@ -59,9 +50,9 @@ def measure(stage: Stage, keep: Keep) -> Figures:
 
 def _write(stage: Stage, site: Site, rate: float | None) -> dict[str, object]:
     parameters = stage.parameters
-    container = site.make(kind_with(parameters.middle_shards))
+    container = site.make(limits.kind_with(parameters.middle_shards))
     logs = [_log_sizes(site)]
-    load = write_load(stage, site, container, seconds=None)
+    load = limits.write_load(stage, site, container, seconds=None)
     running = stage.clients.begin(load)
     running.sleep_until(parameters.seconds)
     logs.append(_log_sizes(site))
@@ -157,7 +148,7 @@ def tables(parameters: Parameters, figures: Figures) -> list[Table]:
             rows.append(_phase_row(run['rate'], parameters, phase, free))
     return [
         Table(
-            'memcached dies, and comes back',
+            'memcached stops and starts again',
             (
                 *('limit', 'memcached', 'seconds', 'offered /s'),
                 *('admitted /s', 'of limit × N', 'bound by', 'errors'),
@@ -195,7 +186,7 @@ def _phase_row(
 ) -> tuple[str, ...]:
     total = None if rate is None else rate * parameters.middle_shards
     bound = 'machine'
-    if total and not is_machine_bound(total, free['admitted_rate']):
+    if total and not limits.is_machine_bound(total, free['admitted_rate']):
         bound = 'limit'
     lines = phase['log_lines']
     return (

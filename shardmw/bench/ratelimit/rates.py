@@ -8,22 +8,14 @@ from typing import NamedTuple
 from shardmw.bench.load.outcome import Outcome
 from shardmw.bench.load.sources import Uploads
 from shardmw.bench.load.stage import Stage
+from shardmw.bench.ratelimit import limits
 from shardmw.bench.ratelimit.limits import (
-    SHARDMW,
-    STOCK,
-    allowed,
-    is_machine_bound,
-    limit_settings,
-)
-from shardmw.bench.ratelimit.parameters import Parameters
-from shardmw.bench.ratelimit.stage import (
     FILLED,
     FRESH,
+    SHARDMW,
+    STOCK,
+    Parameters,
     container_text,
-    filled,
-    kind_with,
-    limited_site,
-    write_load,
 )
 from shardmw.bench.results.figures import most_in_window
 from shardmw.bench.results.summary import errors_text, summarize
@@ -64,9 +56,9 @@ def measure(stage: Stage, keep: Keep) -> Figures:
     ]
     # admitted writes/s without a limit, by the number of shards
     unlimited: dict[int | None, float] = {}
-    with limited_site(stage) as site:
+    with limits.limited_site(stage) as site:
         for case in cases:
-            site.reconfigure(limit_settings(case.limiter, case.rate))
+            site.reconfigure(limits.limit_settings(case.limiter, case.rate))
             row = _write(stage, site, case)
             free = unlimited.setdefault(case.shards, row['admitted_rate'])
             figures['rows'].append({**row, 'unlimited_rate': free})
@@ -76,10 +68,10 @@ def measure(stage: Stage, keep: Keep) -> Figures:
 
 def _write(stage: Stage, site: Site, case: _Case) -> dict[str, object]:
     if case.state == FILLED:
-        container = filled(site, case.shards)
+        container = limits.filled(site, case.shards)
     else:
-        container = site.make(kind_with(case.shards))
-    load = write_load(stage, site, container)
+        container = site.make(limits.kind_with(case.shards))
+    load = limits.write_load(stage, site, container)
     outcome = stage.run(load)
     stored = {
         name: when
@@ -170,7 +162,7 @@ def bound_by(row: Mapping) -> str:
     if row['rate'] is None:
         return 'machine'
     total = row['rate'] * (row['shards'] or 1)
-    machine = is_machine_bound(total, row['unlimited_rate'])
+    machine = limits.is_machine_bound(total, row['unlimited_rate'])
     return 'machine' if machine else 'limit'
 
 
@@ -193,7 +185,7 @@ def tables(parameters: Parameters, figures: Figures) -> list[Table]:
                 'second of each container on; *first second*: the writes '
                 'admitted in it. *Since the first* leaves out the time until '
                 'the first write, in which a busy machine connects the '
-                'clients. A write that would wait '
+                'clients. A write that would wait longer than '
                 f'{plain(parameters.max_sleep_seconds)} s is refused. '
                 '*Bound by* is the machine where limit × N is more than 0.9 '
                 'of the rate of the same container without a limit.',
@@ -201,7 +193,7 @@ def tables(parameters: Parameters, figures: Figures) -> list[Table]:
             names=2,
         ),
         Table(
-            'The most writes of any backing container in any window',
+            'The most writes to a backing container in any window',
             (
                 *('filter', 'container', 'limit /s', 'window s'),
                 *('rate × T', 'rate × T + burst', 'most', 'held'),
@@ -213,9 +205,9 @@ def tables(parameters: Parameters, figures: Figures) -> list[Table]:
                 for seconds in WINDOWS_SECONDS
             ],
             (
-                'By the timestamps that the proxies give to writes. *Burst*: '
-                'what a container may take in addition after it was written '
-                'to less than its limit allows: '
+                'By the timestamps that proxies give to writes. *Burst*: the '
+                'additional writes that a container may take after it was '
+                'written to more slowly than its limit allows: '
                 f'{plain(parameters.buffer_seconds)} s of its rate.',
             ),
             names=2,
@@ -249,7 +241,7 @@ def _window_row(
 ) -> tuple[str, ...]:
     rate = row['rate']
     most = row['most_by_window'][plain(seconds)]
-    most_allowed = allowed(rate, seconds, buffer_seconds)
+    most_allowed = limits.allowed(rate, seconds, buffer_seconds)
     return (
         row['filter'],
         container_text(row['shards'], row['state']),

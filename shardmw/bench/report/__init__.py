@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report: all results of a folder, as a page to look at.
+"""The report: all results of a folder on one page.
 
-``sections`` decides what is said of a result, ``html`` and ``markdown`` how;
-``command`` is ``shardmw-bench report``.
+``sections`` has the content of a result, ``html`` and ``markdown`` write it.
 """

@@ -1,48 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``shardmw-bench report``: the command."""
+"""``shardmw-bench report``."""
 
 from pathlib import Path
 
 import click
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.options import DEFAULT_OUTPUT
+from shardmw.bench.options import folder_option, html_option, page_option
 from shardmw.bench.report.markdown import missing, with_sections
 from shardmw.bench.report.sections import Section, sections
 from shardmw.bench.results import folder as results
 from shardmw.bench.screen import Screen
 
-_HTML = 'report.html'
-
 
 @click.command()
-@click.option(
-    '--output',
-    type=click.Path(file_okay=False, path_type=Path),
-    default=DEFAULT_OUTPUT,
-    show_default=True,
-    help='The folder that has the results.',
-)
-@click.option(
-    '--html',
-    type=click.Path(dir_okay=False, path_type=Path),
-    help=f'The page to write.  [default: {_HTML} in the folder]',
-)
-@click.option(
-    '--page',
-    type=click.Path(dir_okay=False, path_type=Path),
-    help='A Markdown page, whose figures are replaced by the main tables.',
-)
+@folder_option
+@html_option
+@page_option
 def report(output: Path, html: Path | None, page: Path | None) -> None:
-    """Show all results of a folder on one page, with plots.
+    """Write an HTML page with the tables and plots of all results.
 
-    The page is a single file, which any browser shows and which can be sent
-    to others.
+    The page is a single file without links to other files.
 
-    In a Markdown page, figures stand between <!-- figures: begin --> and
-    <!-- figures: end -->. Results can have a place of their own, which names
-    them: <!-- figures compare-read compare-head: begin -->. It is filled when
-    the folder has all of them.
+    --page also updates a Markdown page: the main tables replace the text
+    between <!-- figures: begin --> and <!-- figures: end -->. A result can
+    have a place of its own, which names it: <!-- figures compare-read
+    compare-head: begin -->. Such a place is filled once the folder has all of
+    its results.
     """
     screen = Screen()
     found = sections(results.load_all(output))
@@ -51,14 +35,14 @@ def report(output: Path, html: Path | None, page: Path | None) -> None:
             f'{output} has no results: measure something first, such as '
             'shardmw-bench compare write'
         )
-    # what is wrong with the page is said before anything is drawn
+    # errors of the page come before the plots, which take some time
     text = None if page is None else _text(page, found)
     plots = sum(len(each.description.plots) for each in found)
     screen.line(f'drawing {plots} plots, which takes some seconds')
-    # matplotlib takes a second, and other commands do not need it
+    # matplotlib takes a second to import
     from shardmw.bench.report.html import page as html_of
 
-    path = html or output / _HTML
+    path = html or output / 'report.html'
     results.write(path, html_of(found))
     screen.line(f'written: {path}')
     if page is not None:
@@ -72,10 +56,7 @@ COMMANDS = {'report': report}
 
 
 def _text(page: Path, found: list[Section]) -> str:
-    """Return the page with its figures.
-
-    :raises BenchError: if it cannot be read, or its markers make no pairs
-    """
+    """Return the page with its figures; raise BenchError if it is bad."""
     try:
         text = page.read_text(encoding='utf-8') if page.exists() else ''
     except (OSError, UnicodeDecodeError) as err:

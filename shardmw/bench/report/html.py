@@ -7,7 +7,7 @@ from jinja2 import Environment, PackageLoader
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from shardmw.bench.plots.drawing import dark_colours, svg
+from shardmw.bench.plots.drawing import svg
 from shardmw.bench.report.sections import Section, alternative, origins
 from shardmw.bench.report.verdict import verdict
 
@@ -35,6 +35,4 @@ _TEMPLATES = Environment(
     lstrip_blocks=True,
 )
 _TEMPLATES.filters['inline'] = inline
-_TEMPLATES.globals.update(
-    alternative=alternative, dark_colours=dark_colours, svg=svg
-)
+_TEMPLATES.globals.update(alternative=alternative, svg=svg)

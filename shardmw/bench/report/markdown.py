@@ -11,12 +11,11 @@ from shardmw.bench.tables import joined
 def with_sections(page: str, found: Sequence[Section]) -> str:
     """Return a page with its figures replaced.
 
-    A place that names results gets their tables, those with the same columns
-    as one, if all of the results are there; otherwise it stays as it is. All
-    other results go to the place without a name, one after the other. A page
-    without any place gets that one at its end.
+    A place that names results gets their tables once all of them are there;
+    tables with the same columns are joined. All other results go to the place
+    without a name, which is added to a page without any place.
 
-    :raises BenchError: if the page's markers make no pairs
+    :raises BenchError: if the page's markers are not in pairs
     """
     by_name = _by_name(found)
     places = names_in(page)
@@ -25,15 +24,16 @@ def with_sections(page: str, found: Sequence[Section]) -> str:
         if by_name.keys() >= set(names):
             body = _body([by_name[name] for name in names])
             page = with_figures(page, '\n\n'.join(body), place)
-    named = {name for place in places for name in place.split()}
     if BEGIN in page or not places:
-        rest = [by_name[name] for name in by_name if name not in named]
-        page = with_figures(page, '\n\n'.join(_sections(rest)))
+        named = {name for place in places for name in place.split()}
+        rest = (by_name[name] for name in by_name if name not in named)
+        paragraphs = [text for each in rest for text in _section(each)]
+        page = with_figures(page, '\n\n'.join(paragraphs))
     return page
 
 
 def missing(page: str, found: Iterable[Section]) -> list[str]:
-    """Return the results that places of a page name and that are not there."""
+    """Return the results that places of a page name and that are missing."""
     names = [name for place in names_in(page) for name in place.split()]
     there = _by_name(found)
     return [name for name in names if name not in there]
@@ -44,12 +44,11 @@ def _by_name(found: Iterable[Section]) -> dict[str, Section]:
     return {section.result.kind_words: section for section in found}
 
 
-def _sections(found: Iterable[Section]) -> Iterator[str]:
-    for section in found:
-        yield f'## {section.title}'
-        if section.description.summary:
-            yield section.description.summary
-        yield from _body([section])
+def _section(section: Section) -> Iterator[str]:
+    yield f'## {section.title}'
+    if section.description.summary:
+        yield section.description.summary
+    yield from _body([section])
 
 
 def _body(found: Sequence[Section]) -> Iterator[str]:

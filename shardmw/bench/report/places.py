@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The places for figures in a Markdown page that people write. Pure.
+"""The places for figures in a Markdown page. Pure.
 
-A place is between two comments. It names one or more results, or none, for
-all results that have no place of their own::
+A place is between two comments. It names one or more results, or none for
+all results without a place of their own::
 
     <!-- figures compare-read compare-write: begin -->
     <!-- figures compare-read compare-write: end -->
@@ -16,12 +16,12 @@ _NAMED = re.compile(r'<!-- figures ([^:\n]+): begin -->')
 
 
 def names_in(page: str) -> list[str]:
-    """Return the names of the page's places that have one."""
+    """Return the names of the places that have one."""
     return list(dict.fromkeys(_NAMED.findall(page)))
 
 
 def markers(name: str = '') -> tuple[str, str]:
-    """Return the comments that a place begins and ends with."""
+    """Return the comments at the begin and the end of a place."""
     what = f'figures {name}'.strip()
     return f'<!-- {what}: begin -->', f'<!-- {what}: end -->'
 
@@ -32,7 +32,7 @@ BEGIN, END = markers()
 def with_figures(page: str, figures: str, name: str = '') -> str:
     """Return a page with the text between two markers replaced.
 
-    A page that lacks the markers gets them at its end.
+    If the page has no such markers, they are added at its end.
 
     :param figures: Markdown
     :param name: of the place, if it has one

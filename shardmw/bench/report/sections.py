@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the report says of each result, and of where all came from. Pure."""
+"""The content of the report: results, and where they come from. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -12,24 +12,21 @@ from shardmw.bench.results.provenance import Provenance
 from shardmw.bench.tables import figure, number
 
 _INCOMPLETE = (
-    'This was interrupted: it is what had been measured until then, and not '
-    'all that was to be.'
+    'This was interrupted: it has what was measured until then, and not all '
+    'that was to be measured.'
 )
 
 
 @dataclass(frozen=True)
 class Section:
-    """A result, for people.
-
-    :param description: whose plots have names that no other section's have
-    """
+    """A result and its description; names of plots are unique."""
 
     result: Result
     description: Description
 
     @property
     def anchor(self) -> str:
-        """Return the id of the section: the name of the result's files."""
+        """Return the id of the section."""
         return self.result.words
 
     @property
@@ -40,22 +37,21 @@ class Section:
 
     @property
     def warnings(self) -> list[str]:
-        """Return what to know before one believes the figures."""
+        """Return what makes the figures doubtful."""
         origin = self.result.provenance
-        busy = (
-            'The machine had other work: it took '
-            f'{number(origin.busy_cores, 1)} of {origin.cores} cores when '
-            'this began.'
-        )
-        return [
-            *([] if self.result.complete else [_INCOMPLETE]),
-            *([busy] if origin.is_machine_busy else []),
-        ]
+        found = [] if self.result.complete else [_INCOMPLETE]
+        if origin.is_machine_busy:
+            found.append(
+                'The machine was busy: other processes used '
+                f'{number(origin.busy_cores, 1)} of {origin.cores} cores when '
+                'this began.'
+            )
+        return found
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where figures of some sections come from.
+    """Tells where the figures of some sections come from.
 
     :param facts: ``(what, which)``
     """
@@ -65,18 +61,14 @@ class Origin:
 
 
 def sections(results: Iterable[Result]) -> list[Section]:
-    """Return what is said of results, complete or not, in order.
+    """Return the sections of results, complete or not, in order.
 
-    :raises BenchError: if this version can't make sense of one of them
+    :raises BenchError: if a result lacks what this version looks for
     """
     return [Section(each, _described(each)) for each in in_order(results)]
 
 
 def _described(result: Result) -> Description:
-    """Return the description, with names of plots that no other result has.
-
-    :raises BenchError: if the result lacks what this version looks for
-    """
     try:
         found = describe(result)
     except (
@@ -95,10 +87,10 @@ def _described(result: Result) -> Description:
 
 
 def origins(found: Iterable[Section]) -> list[Origin]:
-    """Return where the figures come from, once if all have the same."""
+    """Return where the figures come from, and for which sections."""
     groups: dict[Provenance, list[Section]] = {}
     for section in found:
-        # the load is told where it was too high
+        # the date is a range, and warnings tell the load
         alike = replace(
             section.result.provenance,
             load_average=0,
@@ -110,7 +102,7 @@ def origins(found: Iterable[Section]) -> list[Origin]:
 
 
 def alternative(plot: Plot) -> str:
-    """Return a plot in words, for those who can't see it."""
+    """Return a plot as text, for a screen reader."""
     ranges: dict[str, list[float]] = {}
     for series in plot.series:
         label = f'{series.panel} {series.label}'.strip()
@@ -131,20 +123,15 @@ def _facts(
     origin: Provenance, own: Iterable[Section]
 ) -> tuple[tuple[str, str], ...]:
     dates = sorted({section.result.provenance.date for section in own})
-    commit = f' ({origin.commit})' if origin.commit else ''
-    cores = 'one core' if origin.cores == 1 else f'{origin.cores} cores'
     is_own = origin.cluster is None
     facts = (
         ('measured', ' to '.join(dict.fromkeys((dates[0], dates[-1])))),
         ('cluster', origin.cluster),
-        ('shardmw', f'{origin.shardmw}{commit}'),
+        ('shardmw', origin.version),
         ('Swift', origin.swift),
         ('Python', origin.python),
-        # that of a cluster elsewhere is not known
+        # not known of an existing cluster
         ('memcached', origin.memcached if is_own else None),
-        (
-            'machine' if is_own else "clients' machine",
-            f'{cores} ({origin.processor}), {origin.memory_gib} GiB',
-        ),
+        ('machine' if is_own else "clients' machine", origin.machine),
     )
     return tuple((what, which) for what, which in facts if which)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdict: how containers compare with plain ones. Pure."""
+"""The verdict: ratios of sharded containers to plain ones. Pure."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -30,12 +30,12 @@ _MEASURES: dict[str, Value] = {
     'mean latency': latency_of('mean_ms'),
 }
 
-# Comparisons of a table and a plot that can be read.
+# The most comparisons in the table and in the plot.
 _MOST = 24
 
 
 class Verdict(NamedTuple):
-    """The ratios to plain containers, in words, figures and a picture."""
+    """The ratios to plain containers."""
 
     sentences: list[str]
     table: Table
@@ -49,13 +49,13 @@ class _Comparison(NamedTuple):
 
     @property
     def is_different(self) -> bool:
-        """Return True if a measure is known to be higher or lower."""
+        """Return True if a ratio is known not to be 1."""
         known = filter(None, self.ratios.values())
         return not {'higher', 'lower'}.isdisjoint(map(judged, known))
 
 
 def verdict(sections: Sequence[Section]) -> Verdict | None:
-    """Return the verdict on comparisons, or on all results without any.
+    """Return the verdict on the newest comparisons, or else on all results.
 
     :returns: None if nothing was compared with a plain container
     """
@@ -64,7 +64,7 @@ def verdict(sections: Sequence[Section]) -> Verdict | None:
     found = [
         each
         for section in chosen or newest
-        # its figures have another shape
+        # the runs of ratelimit have another form
         if section.result.command != ratelimit.COMMAND
         for each in _comparisons(section)
     ]
@@ -78,12 +78,15 @@ def verdict(sections: Sequence[Section]) -> Verdict | None:
     if len(found) > _MOST:
         found = [each for each in found if each.is_different] or found
         found = found[:_MOST]
-        sentences.append('The table has cases that differ.')
+        sentences.append(
+            f'The table has up to {_MOST} comparisons that show a difference.'
+        )
+    pairs = ((name, '95 % interval') for name in measures)
     return Verdict(
         sentences,
         Table(
             'Ratios to the plain container',
-            _columns(measures),
+            ['work', 'container', *chain(*pairs)],
             [_cells(each, measures) for each in found],
             [rounds_note(runs)],
             names=2,
@@ -93,7 +96,7 @@ def verdict(sections: Sequence[Section]) -> Verdict | None:
 
 
 def judged(ratio: Interval) -> str:
-    """Return what an interval of a ratio shows."""
+    """Return what the interval of a ratio shows."""
     if not ratio.confidence:
         return 'measured once'
     if ratio.low > 1:
@@ -142,11 +145,6 @@ def _range(ratios: Sequence[float]) -> str:
     return f'{" to ".join(ends)} times'
 
 
-def _columns(measures: Sequence[str]) -> list[str]:
-    pairs = ((name, '95 % interval') for name in measures)
-    return ['work', 'container', *chain(*pairs)]
-
-
 def _cells(each: _Comparison, measures: Sequence[str]) -> list[str]:
     ratios = (each.ratios[name] for name in measures)
     pairs = ((ratio_text(ratio), interval_text(ratio)) for ratio in ratios)
@@ -161,14 +159,14 @@ def _plot(found: Sequence[_Comparison], measures: Sequence[str]) -> Plot:
             for place, each in enumerate(found)
             if each.ratios[name]
         }
+        known = ratios.values()
         series += [
             Series(
-                'ratio and interval',
-                list(ratios),
-                [each.median for each in ratios.values()],
+                *('ratio and interval', list(ratios)),
+                [each.median for each in known],
                 DOTS,
-                [each.low for each in ratios.values()],
-                [each.high for each in ratios.values()],
+                [each.low for each in known],
+                [each.high for each in known],
                 panel=name,
             ),
             Series('as plain', (0, 0), (1, 1), REFERENCE, panel=name),
@@ -179,6 +177,6 @@ def _plot(found: Sequence[_Comparison], measures: Sequence[str]) -> Plot:
         Axis('', names=[f'{e.what}: {e.row.kind.label}' for e in found]),
         Axis('ratio', log=True),
         series,
-        'An interval that does not cross 1 shows a difference. A higher rate '
-        'is better; less processor time and a lower latency are better.',
+        'An interval that does not include 1 shows a difference. A higher '
+        'rate, less processor time and a lower latency are better.',
     )

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What came of loads: figures, tables, and the folder they are kept in."""
+"""Figures and tables of loads, and the folder of results."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of runs that differ in the container and in conditions. Pure.
+"""Tables that compare runs. Pure.
 
 A table has a row for each kind of container under each set of conditions,
-and columns that are functions of it::
+and columns that are functions of a row::
 
     rows = rows_of(runs)
     table('Rates', rows, [CONTAINER, condition('size'), RATE, *RATE_RATIO])
@@ -18,26 +18,25 @@ from typing import NamedTuple
 from shardmw.bench.kinds import PLAIN, Kind
 from shardmw.bench.results.figures import Interval, ratio_interval
 from shardmw.bench.results.runs import Run
-from shardmw.bench.results.summary import errors_text
+from shardmw.bench.results.summary import PHASES, errors_text
 from shardmw.bench.tables import Table, figure, number
 from shardmw.bench.words import head, value_text
 
 _MISSING = '—'
 
-#: What an interval should have, and with few rounds has not.
-CONFIDENCE = 0.95
+# The confidence that few rounds do not reach.
+_CONFIDENCE = 0.95
 
-#: A figure of a run, None if it has none.
+#: A figure of a run; None if it is not known.
 Value = Callable[[Run], float | None]
 
 
 @dataclass(frozen=True)
 class Row:
-    """Runs of one kind of container under the same conditions.
+    """The runs of one kind of container under the same conditions.
 
     :param runs: one for each round
-    :param base: those of the kind that it is compared with, likewise; empty
-                 for that kind itself, and if there are none
+    :param base: the runs of the kind that it is compared with, if any
     """
 
     work: str
@@ -47,12 +46,12 @@ class Row:
     base: Sequence[Run] = ()
 
     def median(self, value: Value) -> float | None:
-        """The median of the rounds; None if no run has the figure."""
+        """Return the median of the rounds, if it is known."""
         known = [each for each in map(value, self.runs) if each is not None]
         return statistics.median(known) if known else None
 
     def ratio(self, value: Value) -> Interval | None:
-        """By how much it differs from the base, round by round."""
+        """Return the ratio to the base, round by round, if it is known."""
         bases = {run.turn: value(run) for run in self.base}
         return ratio_interval(
             (value(run), bases[run.turn])
@@ -62,7 +61,7 @@ class Row:
 
     @property
     def errors(self) -> dict[str, int]:
-        """Of all rounds."""
+        """Return the errors of all rounds."""
         counts = (Counter(run.summary.errors) for run in self.runs)
         return dict(sum(counts, Counter()))
 
@@ -70,7 +69,7 @@ class Row:
 class Column(NamedTuple):
     """A column of a table.
 
-    :param is_words: whether it stands at the left, with words
+    :param is_words: False for figures
     """
 
     head: str
@@ -79,9 +78,9 @@ class Column(NamedTuple):
 
 
 def rows_of(runs: Iterable[Run], base: Kind | None = PLAIN) -> list[Row]:
-    """Rows, in the order in which their conditions and kinds first came.
+    """Return rows in the order of their conditions and kinds.
 
-    :param base: what the others are compared with
+    :param base: the kind that others are compared with
     """
     groups: dict[tuple, dict[Kind, list[Run]]] = {}
     for run in runs:
@@ -108,7 +107,7 @@ def table(
     columns: Sequence[Column],
     notes: Sequence[str] = (),
 ) -> Table:
-    """A table of rows; columns of words have to come first."""
+    """Return a table of rows; columns of words have to come first."""
     return Table(
         title,
         [column.head for column in columns],
@@ -119,7 +118,7 @@ def table(
 
 
 def condition(name: str) -> Column:
-    """The column of a condition."""
+    """Return the column of a condition."""
     return Column(
         head(name),
         lambda row: value_text(name, row.conditions.get(name)),
@@ -128,12 +127,12 @@ def condition(name: str) -> Column:
 
 
 def median_of(title: str, value: Value) -> Column:
-    """The medians of a figure."""
+    """Return the column of the medians of a figure."""
     return Column(title, lambda row: figure(row.median(value)))
 
 
 def ratios(title: str, value: Value) -> tuple[Column, Column]:
-    """The ratios of a figure to the base's, and their interval."""
+    """Return the columns of the ratios to the base, and of their intervals."""
     return (
         Column(title, lambda row: ratio_text(row.ratio(value))),
         Column('95 % interval', lambda row: interval_text(row.ratio(value))),
@@ -141,21 +140,21 @@ def ratios(title: str, value: Value) -> tuple[Column, Column]:
 
 
 def ratio_text(interval: Interval | None) -> str:
-    """The median of ratios as a cell."""
+    """Return the median of ratios as a cell."""
     return _MISSING if interval is None else number(interval.median, 2)
 
 
 def interval_text(interval: Interval | None) -> str:
-    """An interval as a cell; its confidence if it's less than asked for."""
+    """Return an interval as a cell, with its confidence if that is low."""
     if interval is None or not interval.confidence:
         return _MISSING
     text = f'{number(interval.low, 2)} to {number(interval.high, 2)}'
-    if interval.confidence < CONFIDENCE:
+    if interval.confidence < _CONFIDENCE:
         text += f' ({interval.confidence:.0%})'
     return text
 
 
-#: Figures of a run, as :class:`shardmw.bench.results.runs.Run` has them.
+#: Figures of a run: see :class:`shardmw.bench.results.runs.Run`.
 rate: Value = attrgetter('rate')
 bandwidth: Value = attrgetter('bandwidth')
 processor: Value = attrgetter('processor_ms')
@@ -167,7 +166,7 @@ def latency_of(name: str) -> Value:
 
 
 def phase(name: str, what: str) -> Value:
-    """A figure of a phase, such as ``response`` and ``trimmed_mean_ms``."""
+    """Return a figure of a phase: ``response`` and ``mean_ms``."""
 
     def value(run: Run) -> float | None:
         found = run.summary.phases.get(name)
@@ -181,11 +180,10 @@ CONTAINER = Column('container', lambda row: row.kind.label, is_words=True)
 RATE = median_of('ops/s', rate)
 ROWS_RATE = median_of('rows/s', rate)
 BANDWIDTH = median_of('MB/s', bandwidth)
-MEAN = median_of('mean ms', latency_of('mean_ms'))
-P50 = median_of('p50 ms', latency_of('p50_ms'))
-P95 = median_of('p95 ms', latency_of('p95_ms'))
-P99 = median_of('p99 ms', latency_of('p99_ms'))
-LATENCIES = (MEAN, P50, P95, P99)
+LATENCIES = MEAN, P50, P95, P99 = tuple(
+    median_of(f'{name} ms', latency_of(f'{name}_ms'))
+    for name in ('mean', 'p50', 'p95', 'p99')
+)
 RATE_RATIO = ratios('rate to plain', rate)
 PROCESSOR = median_of('processor ms', processor)
 PROCESSOR_RATIO = ratios('processor to plain', processor)
@@ -197,72 +195,64 @@ REFUSED = Column(
 )
 ERRORS = Column('errors', lambda row: errors_text(row.errors))
 
-
-#: What the columns of processor time say.
+#: The note of a table with columns of processor time.
 PROCESSOR_NOTE = (
-    '*Processor*: user and system time of all server processes, with their '
-    'workers and memcached, for each request that was sent.'
+    '*Processor*: user and system time of all server processes, their '
+    'workers and memcached, by request.'
+)
+
+_PHASES_NOTE = (
+    'Means. *Request*: until the request was handed to the network; '
+    '*response*: from then on until the first byte of the response; '
+    '*transfer*: from then on until its last byte. *Trimmed*: without '
+    "outliers, which lie beyond Tukey's fences (1.5 interquartile ranges)."
 )
 
 
 def knows_processor(runs: Iterable[Run]) -> bool:
-    """Return True if the servers' processor time of some run is known."""
+    """Return True if the processor time of some run is known."""
     return any(run.processor_ms is not None for run in runs)
-
-
-def phase_columns(name: str) -> list[Column]:
-    """A phase's times, with outliers and without."""
-    whole, trimmed = phase(name, 'mean_ms'), phase(name, 'trimmed_mean_ms')
-    return [
-        median_of(f'{name} ms', whole),
-        median_of('trimmed', trimmed),
-    ]
 
 
 def phases_table(
     title: str, rows: Sequence[Row], leading: Sequence[Column]
 ) -> Table:
-    """The means of all phases: the request, the response, the transfer."""
+    """Return the means of all phases, with outliers and without."""
     columns = [
-        column
-        for name in ('request', 'response', 'transfer', 'total')
-        for column in phase_columns(name)
+        median_of(text, phase(name, what))
+        for name in PHASES
+        for text, what in (
+            (f'{name} ms', 'mean_ms'),
+            ('trimmed', 'trimmed_mean_ms'),
+        )
     ]
-    return table(title, rows, [*leading, *columns], (PHASES_NOTE,))
-
-
-PHASES_NOTE = (
-    'Means. *Request*: until it was handed to the network; *response*: from '
-    'then on to the first byte of the answer; *transfer*: from then on to its '
-    "last byte. *Trimmed*: without outliers, which lie beyond Tukey's fences "
-    '(1.5 times the distance between the quartiles).'
-)
+    return table(title, rows, [*leading, *columns], (_PHASES_NOTE,))
 
 
 def rounds_note(runs: Sequence[Run]) -> str:
-    """How often, and how what's compared was paired."""
+    """Return a note on the number of rounds."""
     turns = {run.turn for run in runs}
     if len(turns) < 2:
-        return 'One round: ratios of it have no interval.'
+        return 'One round: its ratios have no interval.'
     return (
-        f'Medians of {len(turns)} rounds. In a round each container has its '
-        'turn, in an order that rotates; ratios are those of one round, and '
-        'their interval is that of their median.'
+        f'Medians of {len(turns)} rounds. Each round measures every '
+        'container, in an order that rotates. A ratio is the median of the '
+        'ratios of all rounds; the interval is that of this median.'
     )
 
 
 def warnings(runs: Sequence[Run]) -> list[str]:
-    """What makes the figures doubtful."""
+    """Return notes on doubtful figures."""
     bound = sum(run.summary.is_client_bound for run in runs)
     nothing = [run.summary for run in runs if not run.summary.admitted]
     silent = sum(not (each.errors or each.refused) for each in nothing)
     problems = {
-        'the clients were at their limit: those measured the clients, or a '
-        'machine with other work.': bound,
-        'nothing was admitted in time: there are no latencies of them. Make '
-        'them longer.': silent,
-        'nothing was admitted: all was refused or failed, so there are no '
-        'latencies of them.': len(nothing) - silent,
+        'the clients were at their limit: this measured the clients, or a '
+        'busy machine.': bound,
+        'nothing was admitted in time, so there are no latencies: make the '
+        'loads longer.': silent,
+        'nothing was admitted: all requests were refused or failed, so there '
+        'are no latencies.': len(nothing) - silent,
     }
     return [
         f'In {count} of {len(runs)} loads {problem}'

@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures as CSV: a row for each run, for a spreadsheet. Pure."""
+"""Figures as CSV, with a row for each run. Pure."""
 
 import csv
 import io
 from collections.abc import Mapping, Sequence
 
-#: Where figures have their runs, in the order of preference.
-_LISTS = ('runs', 'rows')
 
-
-def entries_of(figures: Mapping) -> list[Mapping]:
-    """What of an experiment's figures makes rows; may be nothing."""
-    lists = (figures.get(name) for name in _LISTS)
-    return next((each for each in lists if each), [])
+def entries_of(figures: Mapping) -> Sequence[Mapping]:
+    """Return what makes rows of an experiment's figures, if anything."""
+    return figures.get('runs') or figures.get('rows') or []
 
 
 def flat(entry: Mapping, prefix: str = '') -> dict[str, object]:
-    """The numbers and words of an entry, by dotted names.
+    """Return the numbers and words of an entry by dotted names.
 
     Series, such as histograms, are left out.
     """
@@ -30,10 +26,7 @@ def flat(entry: Mapping, prefix: str = '') -> dict[str, object]:
 
 
 def csv_text(entries: Sequence[Mapping]) -> str:
-    """A head and a row for each entry; what one lacks is empty.
-
-    :param entries: nested as JSON is; see :func:`flat`
-    """
+    """Return a head, and a row for each entry."""
     rows = [flat(each) for each in entries]
     text = io.StringIO()
     columns = dict.fromkeys(name for row in rows for name in row)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of what was measured. Pure.
+"""Statistics of measured times. Pure.
 
-Times are seconds on one clock, in any order unless said.
+Times are seconds on one clock, in any order.
 """
 
 import math
@@ -11,18 +11,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Of a histogram: each of its steps is an eighth wider than the one before.
+# Each step of a histogram is an eighth wider than the one before.
 _STEPS_A_DECADE = 20
 _LEAST_MS = 0.001
 
-# Tukey's fences lie so many times the middle half's width outside it.
+# Tukey's fences, in interquartile ranges.
 _FENCES = 1.5
 
 _SHARES = (0.5, 0.95, 0.99)
 
 
 class Latency(NamedTuple):
-    """How long operations took, in milliseconds; None of no operations."""
+    """The latency of operations; None if there are none."""
 
     mean_ms: float | None
     p50_ms: float | None
@@ -31,12 +31,12 @@ class Latency(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """How long something took, in milliseconds; None of nothing.
+    """The distribution of durations; None if there are none.
 
-    :param trimmed_mean_ms: that of all but the outliers, which lie beyond
+    :param trimmed_mean_ms: the mean without outliers, which lie beyond
                             Tukey's fences
-    :param stdev_ms: of the sample; 0 of one value
-    :param outliers: how many there are
+    :param stdev_ms: of the sample
+    :param outliers: their number
     """
 
     mean_ms: float | None
@@ -50,10 +50,9 @@ class Spread(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """A median, and where that of all possible runs lies.
+    """A median and its confidence interval.
 
-    :param confidence: the probability that it lies from ``low`` to ``high``;
-                       with few values it's less than was asked for
+    :param confidence: less than 0.95 for few values
     """
 
     median: float
@@ -64,14 +63,12 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Histogram:
-    """How often something took how long.
+    """A histogram of durations.
 
-    The steps of all histograms are those of one logarithmic scale, so they
-    add up; a histogram has those from its least value to its greatest.
+    All histograms have the steps of one logarithmic scale, so they can be
+    added. A histogram has the steps from its least value to its greatest.
 
-    :param edges_ms: in milliseconds, ascending, one more than counts; empty
-                     of nothing
-    :param counts: how many lie from an edge on and before the next one
+    :param edges_ms: ascending, one more than counts; empty without values
     """
 
     edges_ms: tuple[float, ...] = ()
@@ -79,64 +76,35 @@ class Histogram:
 
     @property
     def total(self) -> int:
-        """How many values it has."""
+        """Return the number of values."""
         return sum(self.counts)
 
-    def percentile(self, share: float) -> float | None:
-        """About the value that a share of the others lies below.
-
-        :param share: 0 to 1
-        :returns: milliseconds, None of nothing
-        """
-        if not self.counts:
-            return None
-        ends = np.cumsum(self.counts)
-        wanted = share * ends[-1]
-        step = int(np.searchsorted(ends, wanted))
-        low, high = self.edges_ms[step : step + 2]
-        count = self.counts[step]
-        part = 1 - (ends[step] - wanted) / count if count else 0
-        return float(low * (high / low) ** part)
-
     def __add__(self, other: 'Histogram') -> 'Histogram':
-        known = [each for each in (self, other) if each.counts]
-        if len(known) < 2:
-            return known[0] if known else Histogram()
-        steps = [each._first + np.arange(len(each.counts)) for each in known]
+        if not (self.counts and other.counts):
+            return self if self.counts else other
+        both = (self, other)
+        steps = [each._first + np.arange(len(each.counts)) for each in both]
         first = min(self._first, other._first)
-        return _histogram_of(
-            first,
-            np.bincount(
-                np.concatenate(steps) - first,
-                [*self.counts, *other.counts],
-            ).astype(int),
+        counts = np.bincount(
+            np.concatenate(steps) - first, [*self.counts, *other.counts]
         )
+        return _histogram_of(first, counts.astype(int))
 
     def as_json(self) -> dict[str, object]:
-        """What :meth:`from_json` takes."""
         return {'edges_ms': list(self.edges_ms), 'counts': list(self.counts)}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Sequence]) -> 'Histogram':
-        """The histogram that :meth:`as_json` gave."""
         return cls(tuple(values['edges_ms']), tuple(values['counts']))
 
     @property
     def _first(self) -> int:
-        """Which step of the scale is its first."""
+        """Return the number of the first step on the scale."""
         return round(_STEPS_A_DECADE * math.log10(self.edges_ms[0]))
 
 
-def percentile(values: Iterable[float], share: float) -> float:
-    """Return the value that a share (0 to 1) of the others lies below.
-
-    :param values: at least one; between two of them it is interpolated
-    """
-    return float(np.quantile(_array(values), share))
-
-
 def latency(durations: Iterable[float]) -> Latency:
-    """Sum up how long operations took.
+    """Return the latency of operations.
 
     :param durations: in seconds
     """
@@ -149,14 +117,16 @@ def latency(durations: Iterable[float]) -> Latency:
 
 
 def spread(durations: Iterable[float]) -> Spread:
-    """Sum up how long something took.
+    """Return the distribution of durations.
 
     :param durations: in seconds
     """
     in_ms = 1000 * _array(durations)
     if not in_ms.size:
         return Spread(*[None] * 7)
-    inner = within_fences(in_ms)
+    lower, upper = np.quantile(in_ms, (0.25, 0.75))
+    reach = _FENCES * (upper - lower)
+    inner = in_ms[(in_ms >= lower - reach) & (in_ms <= upper + reach)]
     return Spread(
         *latency(durations),
         float(np.max(in_ms)),
@@ -166,21 +136,10 @@ def spread(durations: Iterable[float]) -> Spread:
     )
 
 
-def within_fences(values: np.ndarray) -> np.ndarray:
-    """Return all but the outliers: those beyond Tukey's fences.
-
-    :param values: at least one
-    """
-    lower, upper = np.quantile(values, (0.25, 0.75))
-    reach = _FENCES * (upper - lower)
-    return values[(values >= lower - reach) & (values <= upper + reach)]
-
-
 def histogram(durations: Iterable[float]) -> Histogram:
-    """How often something took how long.
+    """Return a histogram; less than a microsecond counts as one.
 
-    :param durations: in seconds; what is shorter than a microsecond counts
-                      as one
+    :param durations: in seconds
     """
     in_ms = np.maximum(_LEAST_MS, 1000 * _array(durations))
     if not in_ms.size:
@@ -207,11 +166,10 @@ def _array(values: Iterable[float]) -> np.ndarray:
 def rolling_average(
     series: Sequence[float | None], width: int
 ) -> list[float | None]:
-    """The mean of each value and those before it, for smoother lines.
+    """Return the mean of each value and the ``width - 1`` before it.
 
     :param series: None where there is no value
-    :param width: of so many, the value itself among them
-    :returns: as many; None where all of them are None
+    :returns: None where there is no value in the window
     """
     means = []
     for end in range(1, len(series) + 1):
@@ -227,10 +185,9 @@ def means_each_second(
     began: float,
     seconds: float,
 ) -> list[float | None]:
-    """The mean of what falls into each second of a time.
+    """Return the mean of the values in each second; None for no values.
 
-    :param times: when the values were found
-    :returns: as long as what :func:`per_second` gives; None for no values
+    :param times: of the values
     """
     times = _array(times)
     inside, second, length = _seconds(times, began, seconds)
@@ -245,11 +202,7 @@ def means_each_second(
 def per_second(
     times: Iterable[float], began: float, seconds: float
 ) -> list[int]:
-    """How many fall into each second of a time.
-
-    :param seconds: the length of the time; of its last second, only what
-                    belongs to it counts
-    """
+    """Return how many times lie in each second; the last may be shorter."""
     _, second, length = _seconds(_array(times), began, seconds)
     return np.bincount(second, minlength=length).tolist()
 
@@ -257,27 +210,21 @@ def per_second(
 def _seconds(
     times: np.ndarray, began: float, seconds: float
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return which times are inside, the second of each, and the seconds.
-
-    A time right before the end may be in no second after rounding; it belongs
-    to the last one.
-    """
+    """Return which times are inside, their seconds, and how many there are."""
     length = math.ceil(seconds)
     inside = (began <= times) & (times < began + seconds)
     second = (times[inside] - began).astype(int)
+    # a time right before the end may be rounded up
     return inside, np.minimum(second, length - 1), length
 
 
 def count_between(times: Iterable[float], begin: float, end: float) -> int:
-    """How many lie from a time on and before another."""
+    """Return how many times are at least ``begin`` and before ``end``."""
     return sum(begin <= each < end for each in times)
 
 
 def most_in_window(times: Iterable[float], seconds: float) -> int:
-    """The most that fall into any window of some length.
-
-    :param seconds: the length; of its two ends, one belongs to the window
-    """
+    """Return the most times in any window of a length, without its end."""
     ordered = np.sort(_array(times))
     ends = np.searchsorted(ordered, ordered + seconds)
     return int(np.max(ends - np.arange(ordered.size), initial=0))
@@ -286,18 +233,18 @@ def most_in_window(times: Iterable[float], seconds: float) -> int:
 def median_interval(
     values: Iterable[float], confidence: float = 0.95
 ) -> Interval:
-    """The median, and an interval for that of the distribution.
+    """Return the median and its confidence interval.
 
-    By order statistics (a sign test turned round): exact whatever the
-    distribution is, and not moved by outliers.
+    The interval is the inversion of a sign test, which holds for any
+    distribution.
 
     :param values: at least one, independent of each other
-    :param confidence: the least that is wanted; 6 values can give 0.95
+    :param confidence: the least confidence; 6 values can give 0.95
     """
     ordered = np.sort(_array(values))
     size = ordered.size
-    # the chance that the median lies between a value, counted from below,
-    # and the same one counted from above
+    # the confidence of the interval between the value number `cut` from
+    # below and the one from above
     chances = [
         1 - 2 * sum(math.comb(size, k) for k in range(cut + 1)) / 2**size
         for cut in range((size + 1) // 2)
@@ -313,13 +260,12 @@ def median_interval(
 
 def ratio_interval(
     pairs: Iterable[tuple[float | None, float | None]],
-    confidence: float = 0.95,
 ) -> Interval | None:
-    """The median of ratios, and its interval; see :func:`median_interval`.
+    """Return the median and the interval of ratios.
 
-    :param pairs: ``(figure, base)`` that were measured together; those
-                  without a figure, or a base, are left out
+    :param pairs: ``(figure, base)``, measured together; pairs without a
+                  figure or a base are left out
     :returns: None if no pair is left
     """
     ratios = [a / b for a, b in pairs if a is not None and b]
-    return median_interval(ratios, confidence) if ratios else None
+    return median_interval(ratios) if ratios else None

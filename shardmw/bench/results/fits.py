@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Straight lines through what was measured. Pure."""
+"""Linear fits. Pure."""
 
 import math
 from collections.abc import Sequence
@@ -11,21 +11,17 @@ import numpy as np
 
 Point = tuple[float, float]
 
-#: A line's interval is told by leaving out each of so many pieces in turn,
+#: The jackknife leaves out each of so many blocks in turn,
 BLOCKS = 10
-#: whose nine degrees of freedom have this quantile of Student's t at 95 %.
+#: with this 95 % quantile of Student's t for nine degrees of freedom.
 _STUDENT_T = 2.262
 
-# Unknowns that only so little tells apart are not told apart.
+# Unknowns that are closer to being dependent are not told apart.
 _LEAST_SINGULAR_VALUE = 1e-5
 
 
 class Slope(NamedTuple):
-    """How steep a line is.
-
-    :param low, high: where it lies with a confidence of 95 %; None if there
-                      are too few points to tell
-    """
+    """The slope of a line and its 95 % interval, if it is known."""
 
     value: float
     low: float | None = None
@@ -35,14 +31,14 @@ class Slope(NamedTuple):
 def least_squares(
     equations: Sequence[Sequence[float]], values: Sequence[float]
 ) -> list[float] | None:
-    """Return the unknowns that fit linear equations best.
+    """Return the unknowns of the best fit of linear equations.
 
-    :param equations: the factors of the unknowns, in each of the equations
-    :param values: what each equation should give
-    :returns: None if they don't tell the unknowns apart
+    :param equations: the factors of the unknowns in each equation
+    :param values: the right side of each equation
+    :returns: None if the unknowns are not determined
     """
     factors = np.atleast_2d(np.array(equations, float))
-    # columns of one length: units must not decide what is small
+    # normalized, so that units do not matter
     lengths = np.linalg.norm(factors, axis=0)
     if not (factors.size and lengths.all()):
         return None
@@ -53,17 +49,17 @@ def least_squares(
 
 
 def slope(points: Sequence[Point]) -> float | None:
-    """Return how steep the line through points is; None of one place."""
+    """Return the slope of a line through points; None for a single x."""
     if len({x for x, _ in points}) < 2:
         return None
     return linear_regression(*zip(*points, strict=True)).slope
 
 
 def slope_interval(points: Sequence[Point]) -> Slope | None:
-    """Return the same, and where it lies.
+    """Return the slope and its interval.
 
-    By a jackknife of neighbours: points that follow each other are alike, so
-    each of :data:`BLOCKS` pieces of the line is left out in turn.
+    Points that follow each other are correlated, so the jackknife leaves out
+    blocks of them.
 
     :param points: in the order of x
     """

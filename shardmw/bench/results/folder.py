@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder that results are kept in: JSON, a file for each experiment."""
+"""The folder of results: a JSON file for each experiment."""
 
 import contextlib
 import json
@@ -16,24 +16,20 @@ from shardmw.bench.results.provenance import Provenance
 _FORMAT = 1
 _TIME = '%Y%m%d-%H%M%S'
 
-# What every result has, of whichever version.
+# Keys in the results of all versions.
 _MARKS = frozenset({'format', 'command', 'experiment'})
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came of one experiment.
+    """The result of an experiment.
 
     :param command: of the benchmark, such as ``ratelimit``
-    :param experiment: which of the command's it was
-    :param parameters: what it was made with, by name
-    :param figures: what was measured, as the experiment shapes it; all that
-                    its tables are made of
-    :param complete: whether nothing broke it off
-    :param name: a word that tells it from others of the same experiment;
-                 mostly empty
-    :param time: when it was kept, if an earlier result was there
-    :param seconds: how long the experiment took; None if that is not known
+    :param figures: as the experiment has them; tables are made of them
+    :param complete: False if it was interrupted
+    :param name: a word that the user chose, or ''
+    :param time: when it was kept, if there was an earlier result, or ''
+    :param seconds: how long it took; None if that is not known
     """
 
     command: str
@@ -59,10 +55,7 @@ class Result:
 
 
 def make(folder: Path) -> None:
-    """Make the folder, unless it's there.
-
-    :raises BenchError: if it can't be made, or nothing can be put into it
-    """
+    """Make the folder; raise BenchError if it cannot be written to."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as err:
@@ -72,11 +65,11 @@ def make(folder: Path) -> None:
 
 
 def save(folder: Path, result: Result, is_replacing: bool = False) -> Path:
-    """Keep a result, and return its file.
+    """Write a result, and return its file.
 
-    If an earlier one is there, the name of the file ends with the time.
+    If there is an earlier one, the time is appended to the file's name,
+    unless ``is_replacing``.
 
-    :param is_replacing: True to replace an earlier one
     :raises BenchError: if the file cannot be written
     """
     path = folder / f'{result.words}.json'
@@ -85,15 +78,8 @@ def save(folder: Path, result: Result, is_replacing: bool = False) -> Path:
         path = folder / f'{result.words}.json'
     values = {
         'format': _FORMAT,
-        'command': result.command,
-        'experiment': result.experiment,
-        'provenance': result.provenance.as_json(),
-        'parameters': result.parameters,
-        'figures': result.figures,
-        'complete': result.complete,
-        'name': result.name,
-        'time': result.time,
-        'seconds': result.seconds,
+        **vars(result),
+        'provenance': vars(result.provenance),
     }
     write(path, json.dumps(values, indent=1, allow_nan=False) + '\n')
     return path
@@ -102,35 +88,29 @@ def save(folder: Path, result: Result, is_replacing: bool = False) -> Path:
 def load(
     folder: Path, command: str, experiments: Sequence[str]
 ) -> list[Result]:
-    """Return the newest result of each experiment that the folder has.
+    """Return the newest result of each experiment, if there is one.
 
-    :raises BenchError: if a file can't be understood
+    :raises BenchError: if a file is damaged
     """
-    found = []
+    newest = []
     for each in experiments:
-        paths = sorted(
-            folder.glob(f'{command}-{each}*.json'), key=lambda path: path.stem
-        )
-        found += map(_read, paths[-1:])
-    return found
+        paths = folder.glob(f'{command}-{each}*.json')
+        results = map(_read, sorted(paths, key=lambda path: path.stem))
+        newest += [found for found in results if found.experiment == each][-1:]
+    return newest
 
 
 def load_all(folder: Path) -> list[Result]:
-    """All that the folder has, by the names of its files.
+    """Return all results of a folder, by the names of their files.
 
-    JSON of others is left out.
-
-    :raises BenchError: if a file can't be understood
+    :raises BenchError: if a file is damaged
     """
     paths = sorted(folder.glob('*.json'))
     return [_read(path) for path in paths if not _is_of_others(path)]
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file as a whole, or not at all.
-
-    :raises BenchError: if it can't be written
-    """
+    """Write a file as a whole, or raise BenchError and leave it as it was."""
     draft = path.with_name(f'.{path.name}.new')
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -143,37 +123,28 @@ def write(path: Path, text: str) -> None:
 
 
 def _is_of_others(path: Path) -> bool:
-    """Whether it's whole, and clearly no result."""
+    """Return True for valid JSON that is no result."""
     try:
         values = json.loads(path.read_text(encoding='utf-8'))
     except (OSError, ValueError):
-        # it may have been one
+        # it may be a damaged result
         return False
     return not (isinstance(values, dict) and values.keys() >= _MARKS)
 
 
 def _refuse(constant: str) -> NoReturn:
-    """Of what Python reads and writes as JSON, and :func:`save` does not."""
+    """Refuse NaN and Infinity, which are not JSON."""
     raise ValueError(f'{constant} is no figure')
 
 
 def _read(path: Path) -> Result:
     try:
         text = path.read_text(encoding='utf-8')
-        values = json.loads(text, parse_constant=_refuse)
-        if values['format'] != _FORMAT:
-            raise ValueError(f'format {values["format"]}')
-        return Result(
-            values['command'],
-            values['experiment'],
-            Provenance.from_json(values['provenance']),
-            values['parameters'],
-            values['figures'],
-            values.get('complete', True),
-            values.get('name', ''),
-            values.get('time', ''),
-            values.get('seconds'),
-        )
+        values = dict(json.loads(text, parse_constant=_refuse))
+        if (version := values.pop('format')) != _FORMAT:
+            raise ValueError(f'format {version}')
+        origin = Provenance(**values.pop('provenance'))
+        return Result(provenance=origin, **values)
     except (OSError, ValueError, KeyError, TypeError) as err:
         raise BenchError(
             f'{path} is no result of this version ({err}): remove it if it '

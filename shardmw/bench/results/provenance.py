@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What figures are figures of: the versions, and the machine."""
+"""Tells where figures come from: the versions, and the machine."""
 
 import os
 import platform
 import subprocess
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
@@ -19,25 +18,24 @@ from shardmw.saio.errors import SaioError
 _UNKNOWN = 'unknown'
 _GIBIBYTE = 1 << 30
 
-# What a machine may do besides without being called busy.
+# A machine whose other processes use a larger share of the cores is busy.
 _BUSY_SHARE = 0.25
 
-# For how long other work is looked at.
+# How long other processes are watched.
 _LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where figures come from.
+    """Tells where figures come from.
 
     :param date: UTC, such as ``2026-11-21``
-    :param commit: None without git; with -dirty if the tree differed from it
-    :param processor: its architecture
-    :param memory_gib: of the machine
-    :param load_average: of the minute before it began
-    :param cluster: the URL of one that is not the benchmark's own
-    :param busy_cores: as many as other work took just before it began, on
-                       average; None if nobody looked
+    :param commit: None without git; with -dirty if the tree differs from it
+    :param processor: the architecture
+    :param load_average: of the minute before the begin
+    :param cluster: the URL of an existing cluster; None for a temporary one
+    :param busy_cores: used by other processes just before the begin; None if
+                       that is not known
     """
 
     date: str
@@ -53,48 +51,46 @@ class Provenance:
     cluster: str | None = None
     busy_cores: float | None = None
 
-    def as_json(self) -> dict[str, object]:
-        """What :meth:`from_json` takes."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, object]) -> 'Provenance':
-        """The provenance that :meth:`as_json` gave."""
-        return cls(**values)
-
     @property
     def is_machine_busy(self) -> bool:
-        """Whether other work takes the cores that are measured."""
+        """Return True if other processes use the measured cores."""
         return (self.busy_cores or 0) > self.cores * _BUSY_SHARE
 
-    def sentence(self) -> str:
-        """It all, for people."""
+    @property
+    def version(self) -> str:
+        """Return the version of shardmw, with its commit."""
         commit = f' ({self.commit})' if self.commit else ''
+        return f'{self.shardmw}{commit}'
+
+    @property
+    def machine(self) -> str:
+        """Return the cores, the architecture and the memory."""
         cores = 'one core' if self.cores == 1 else f'{self.cores} cores'
+        return f'{cores} ({self.processor}), {self.memory_gib} GiB'
+
+    def sentence(self) -> str:
+        """Return all of it as a sentence."""
         what = (
-            f'with shardmw {self.shardmw}{commit}, Swift {self.swift}, '
+            f'with shardmw {self.version}, Swift {self.swift}, '
             f'Python {self.python} and memcached {self.memcached}, on'
         )
         if self.cluster is not None:
             what = (
                 f'on {self.cluster}, which is Swift '
                 f'{self.swift or _UNKNOWN}, with the benchmark of shardmw '
-                f'{self.shardmw}{commit} and Python {self.python}, from'
+                f'{self.version} and Python {self.python}, from'
             )
+        busy = f'whose load average was {self.load_average:.1f}'
+        if self.busy_cores is not None:
+            busy = f'of which other processes used {self.busy_cores:.1f} cores'
         return (
-            f'Measured on {self.date} {what} a machine with {cores} '
-            f'({self.processor}) and {self.memory_gib} GiB, '
-            f'{self._business()} when it began.'
+            f'Measured on {self.date} {what} a machine with {self.machine}, '
+            f'{busy} when it began.'
         )
-
-    def _business(self) -> str:
-        if self.busy_cores is None:
-            return f'whose load average was {self.load_average:.1f}'
-        return f'of which other work took {self.busy_cores:.1f} cores'
 
 
 def provenance() -> Provenance:
-    """Return that of figures that are measured now."""
+    """Return the provenance of figures that are measured now."""
     busy_share = psutil.cpu_percent(_LOOK_SECONDS) / 100
     return Provenance(
         date=datetime.now(timezone.utc).date().isoformat(),
@@ -116,13 +112,13 @@ def _memcached() -> str:
         said = _said_by(memcached_path(), '-V') or _UNKNOWN
         return said.rpartition(' ')[2]
     except SaioError:
-        # a cluster elsewhere is measured without one here
+        # an existing cluster can be measured without memcached here
         return _UNKNOWN
 
 
 def _commit() -> str | None:
     project = Path(shardmw.__file__).resolve().parents[1]
-    # an installed package may lie in some other project's tree
+    # an installed package may lie in the tree of another project
     if not (project / '.git').exists():
         return None
     return _said_by(

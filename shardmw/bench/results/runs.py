@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One load on one container, with all that tells it from others. Pure."""
+"""Runs: loads on containers, under conditions. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,20 +12,17 @@ _MEGABYTE = 1_000_000
 
 @dataclass(frozen=True)
 class Run:
-    """What came of a load.
+    """A load on a container.
 
-    :param work: what was done, such as ``write`` or ``list``
-    :param turn: which of the rounds it belongs to, from 0 on; what is of one
-                 round makes a pair
-    :param conditions: what else tells runs apart, by name: ``clients``,
-                       ``size`` (bytes), ``rows`` (in the container),
-                       ``page`` (rows a page), ``limit`` (writes/s of a
-                       backing container) and the like; numbers and words only
-    :param rows_listed: rows of all pages, by the part of each that lay in the
-                        steady time
-    :param processor_seconds: user and system time of all server processes of
-                              the cluster during the load; None if that is
-                              not known
+    :param work: such as ``write`` or ``list``
+    :param turn: the number of the round; runs of one round are compared
+    :param conditions: other differences between runs by name, such as
+                       ``clients``, ``size`` (bytes), ``rows`` (in the
+                       container), ``page`` (rows a page) and ``limit``
+                       (writes/s of a backing container)
+    :param rows_listed: the rows of all pages, in the steady time
+    :param processor_seconds: user and system time of all server processes
+                              during the load; None if that is not known
     """
 
     work: str
@@ -38,17 +35,17 @@ class Run:
 
     @property
     def rate(self) -> float:
-        """What was done, a second: rows of listings, else operations."""
+        """Return rows of listings a second, or else operations."""
         return self.summary.per_second(self.rows_listed or self.summary.done)
 
     @property
     def operations_rate(self) -> float:
-        """Operations a second, also of listings: their pages."""
+        """Return operations a second; of listings, pages."""
         return self.summary.done_rate
 
     @property
     def bandwidth(self) -> float | None:
-        """Megabytes of bodies a second, both ways; None if there are none."""
+        """Return megabytes of bodies a second, both ways, if there are any."""
         summary = self.summary
         carried = summary.bytes_sent + summary.bytes_received
         if not carried:
@@ -57,18 +54,15 @@ class Run:
 
     @property
     def processor_ms(self) -> float | None:
-        """Return the servers' processor milliseconds for each request sent.
-
-        :returns: None if that is not known
-        """
+        """Return the servers' processor time by request, if it is known."""
         if self.processor_seconds is None or not self.summary.offered:
             return None
         return 1000 * self.processor_seconds / self.summary.offered
 
     def by_operation(self) -> list['Run']:
-        """Return a run of each kind of operation; none if there is only one.
+        """Return a run of each operation of a mix, or nothing.
 
-        Processor time is known of all operations together only.
+        Processor time is known only for all operations together.
         """
         return [
             replace(
@@ -81,7 +75,6 @@ class Run:
         ]
 
     def as_json(self) -> dict[str, object]:
-        """What :meth:`from_json` takes."""
         return {
             'work': self.work,
             'kind': self.kind.as_json(),
@@ -98,7 +91,6 @@ class Run:
 
     @classmethod
     def from_json(cls, values: Mapping[str, object]) -> 'Run':
-        """The run that :meth:`as_json` gave."""
         return cls(
             values['work'],
             Kind.from_json(values['kind']),
@@ -106,11 +98,11 @@ class Run:
             values['conditions'],
             Summary.from_json(values['summary']),
             values['rows_listed'],
-            # a result of an earlier version does not have it
+            # missing in results of earlier versions
             values.get('processor_seconds'),
         )
 
 
 def runs_of(figures: Mapping) -> list[Run]:
-    """The runs that figures have."""
+    """Return the runs in figures."""
     return [Run.from_json(each) for each in figures['runs']]

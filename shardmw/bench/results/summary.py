@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tables and plots say of a load. Pure."""
+"""The figures of a load. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -24,39 +24,35 @@ from shardmw.bench.results.figures import (
     spread,
 )
 
-#: The times of an operation, one after the other; and all of them.
+#: The phases of an operation, and all of it.
 REQUEST = 'request'  #: until the request was sent
 RESPONSE = 'response'  #: from then on, until the response began
-TRANSFER = 'transfer'  #: from then on, until the response was whole
+TRANSFER = 'transfer'  #: from then on, until the response was complete
 TOTAL = 'total'
 PHASES = (REQUEST, RESPONSE, TRANSFER, TOTAL)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Figures of a load, over the time in which requests were sent.
+    """The figures of a load, over the time in which requests were sent.
 
     :param offered: requests that were sent
-    :param admitted: those answered 2xx by the end of the time
-    :param refused: those answered 498, or 429, by then
-    :param errors: all others by status or what went wrong, of the whole load
-    :param latency: of what was admitted once all clients had an answer: see
-                    ``timed_from`` of an ``Outcome``
-    :param admitted_each_second: a series
+    :param admitted: answered 2xx in time
+    :param refused: answered 498 or 429 in time
+    :param errors: the count of each other status or failure, also late ones
+    :param latency: of operations admitted after ``Outcome.timed_from``
     :param client_busy_share: of the busiest client process
-    :param phases: how long each of :data:`PHASES` took, of the same
-    :param histogram: of the latency, of the same
-    :param latency_each_second: the mean in milliseconds, by the second in
+    :param phases: the durations of each of :data:`PHASES`, of the same
+    :param histogram: the latency of the same
+    :param latency_each_second: the mean in milliseconds by the second in
                                 which operations ended; None for none
-    :param bytes_sent: in bodies of what was admitted
-    :param bytes_received: in bodies of what was admitted
+    :param bytes_sent: in bodies of admitted operations
+    :param bytes_received: in bodies of admitted operations
     :param by_operation: ``offered``, ``admitted``, ``refused``, ``done``,
-                         ``errors``, ``latency`` and ``phases`` of each kind
-                         of operation, as JSON has them; empty if there is
-                         only one
-    :param done: operations that were admitted, as parts of which each lay in
-                 the steady time: see ``steady_from`` of an ``Outcome``
-    :param steady_seconds: how long that was; None for all of the time
+                         ``errors``, ``latency`` and ``phases`` of each
+                         operation of a mix, as JSON
+    :param done: admitted operations in the steady time, counted by part
+    :param steady_seconds: the length of the steady time; None for all
     """
 
     seconds: float
@@ -78,7 +74,7 @@ class Summary:
     steady_seconds: float | None = None
 
     def of(self, operation: str) -> 'Summary':
-        """What :attr:`by_operation` has of one kind of operation."""
+        """Return the summary of one operation of a mix."""
         return Summary(
             **_from_json(self.by_operation[operation]),
             seconds=self.seconds,
@@ -90,11 +86,11 @@ class Summary:
 
     @property
     def done_rate(self) -> float:
-        """Operations a second, in the steady time."""
+        """Return operations a second in the steady time."""
         return self.per_second(self.done)
 
     def per_second(self, done: float) -> float:
-        """The rate of what was done in the steady time."""
+        """Return the rate of what was done in the steady time."""
         return done / (self.steady_seconds or self.seconds)
 
     @property
@@ -110,7 +106,6 @@ class Summary:
         return self.refused / self.seconds
 
     def as_json(self) -> dict[str, object]:
-        """All of it, and the rates; what :meth:`from_json` takes."""
         return {
             **_as_json(vars(self)),
             'histogram': self.histogram.as_json(),
@@ -121,19 +116,18 @@ class Summary:
 
     @classmethod
     def from_json(cls, values: Mapping[str, object]) -> 'Summary':
-        """The summary that :meth:`as_json` gave."""
         known = [each.name for each in fields(cls)]
         own = {name: values[name] for name in known if name in values}
-        histogram = Histogram.from_json(own['histogram'])
-        return cls(**{**_from_json(own), 'histogram': histogram})
+        own['histogram'] = Histogram.from_json(own['histogram'])
+        return cls(**_from_json(own))
 
 
 def summarize(outcome: Outcome) -> Summary:
-    """Figures of a load."""
+    """Return the figures of a load."""
     everything = np.full(len(outcome.samples), True)
     is_done = outcome.is_in_time & is_admitted(outcome.table['status'])
     admitted = outcome.table[is_done]
-    timed = admitted[admitted['end'] >= outcome.timed_from]
+    took = admitted['end'] - admitted['start']
     time = outcome.began, outcome.seconds
     kinds = outcome.table['kind']
     return Summary(
@@ -142,11 +136,9 @@ def summarize(outcome: Outcome) -> Summary:
         admitted_each_second=per_second(admitted['end'], *time),
         client_busy_share=round(outcome.busy_share, 3),
         is_client_bound=outcome.is_client_bound,
-        histogram=histogram(timed['end'] - timed['start']),
+        histogram=histogram(took[admitted['end'] >= outcome.timed_from]),
         latency_each_second=means_each_second(
-            admitted['end'],
-            1000 * (admitted['end'] - admitted['start']),
-            *time,
+            admitted['end'], 1000 * took, *time
         ),
         bytes_sent=int(admitted['sent_bytes'].sum()),
         bytes_received=int(admitted['body_bytes'].sum()),
@@ -160,19 +152,19 @@ def summarize(outcome: Outcome) -> Summary:
 
 
 def errors(samples: Iterable[Sample]) -> dict[str, int]:
-    """How often each error came: neither admitted nor refused."""
+    """Return the count of each error: neither admitted nor refused."""
     return errors_of(each.status for each in samples)
 
 
 def errors_text(counts: Mapping[str, int]) -> str:
-    """Errors as a cell of a table has them."""
+    """Return errors as a cell of a table."""
     return ', '.join(f'{n} × {what}' for what, n in counts.items()) or '0'
 
 
 def _operation(outcome: Outcome, chosen: np.ndarray) -> dict[str, object]:
-    """Return what is told of all operations, and of each kind of them.
+    """Return the figures of all operations, or of one of a mix.
 
-    :param chosen: which samples it is of
+    :param chosen: True for its samples
     """
     status = outcome.table['status']
     admitted = chosen & is_admitted(status)
@@ -200,7 +192,7 @@ def _operation(outcome: Outcome, chosen: np.ndarray) -> dict[str, object]:
 
 
 def _as_json(values: Mapping[str, object]) -> dict[str, object]:
-    """Return what a summary and an operation of it have as JSON."""
+    """Return the figures of a load or of an operation as JSON."""
     phases = values['phases'].items()
     return {
         **values,

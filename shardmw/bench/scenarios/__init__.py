@@ -16,27 +16,22 @@ Keep = Callable[[Figures], None]
 COMMAND = 'scenario'
 
 
-def _no_plots(parameters: Parameters, figures: Figures) -> list[Plot]:
-    return []
-
-
 @dataclass(frozen=True)
 class Scenario:
     """An experiment that the command line offers.
 
-    :param summary: a line for the help
-    :param parameters: their fields are the options of its command
-    :param measure: ``measure(stage, keep) -> figures``: ``stage.parameters``
-                    are the scenario's; figures are a dictionary for JSON, in
-                    which ``runs`` is a list of ``Run.as_json``. It calls
-                    ``keep(figures)`` after each step: an interrupted run has
-                    the figures that were kept last.
-    :param tables: ``tables(parameters, figures) -> list[Table]``; takes part
-                   of the figures, too
+    :param summary: one line of help
+    :param parameters: their fields are the options of the command
+    :param measure: ``measure(stage, keep) -> figures``: a dictionary for
+                    JSON, in which ``runs`` is a list of ``Run.as_json``. It
+                    calls ``keep(figures)`` after each step, for the case that
+                    it is interrupted
+    :param tables: ``tables(parameters, figures) -> list[Table]``; accepts
+                   the figures of an interrupted run
     :param plots: ``plots(parameters, figures) -> list[Plot]``; likewise
     :param seconds: ``seconds(parameters)``: about how long it takes
-    :param published: figures that others published, and where; may be empty
-    :param defaults: of parameters, in place of those of their class
+    :param published: a sentence on figures that others published
+    :param defaults: parameters that differ from those of their class
     """
 
     name: str
@@ -44,8 +39,8 @@ class Scenario:
     parameters: type[Parameters]
     measure: Callable[..., Figures]
     tables: Callable[..., list[Table]]
-    plots: Callable[..., list[Plot]] = _no_plots
-    seconds: Callable[..., float] = field(kw_only=True)
+    plots: Callable[..., list[Plot]]
+    seconds: Callable[..., float]
     published: str = ''
     defaults: Mapping[str, object] = field(default_factory=dict)
 

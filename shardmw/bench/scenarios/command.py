@@ -22,9 +22,9 @@ from shardmw.bench.screen import Screen
 
 @click.group(cls=InOrder)
 def scenario() -> None:
-    """Repeat an experiment that others published, or one of this project's.
+    """Repeat an experiment of this project, or one that others published.
 
-    The published figures are in the help of each command, and in the report.
+    Published figures are in the help of each command and in the report.
     """
 
 
@@ -62,7 +62,7 @@ def _command(each: Scenario) -> click.Command:
 @click.command('all')
 @output_option
 def _all(output: Path) -> None:
-    """Measure all scenarios with their defaults, one after the other."""
+    """Measure all scenarios with their default options."""
     _perform(
         [
             experiment_of(COMMAND, each, each.default_parameters())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``container-growth``: how long a write takes as a container grows."""
+"""``container-growth``: the time of a write as a container grows."""
 
 import math
 import time
@@ -11,33 +11,22 @@ from shardmw.bench.load.sources import NamedUploads
 from shardmw.bench.load.stage import Ledger, Stage
 from shardmw.bench.load.turns import rotated
 from shardmw.bench.names import FlatNames, ScatteredNames
-from shardmw.bench.options import CLIENTS, SIZE, Parsed, listed
+from shardmw.bench.options import Parsed, listed
 from shardmw.bench.parameters import option
 from shardmw.bench.plots.plot import REFERENCE, Plot, Series
 from shardmw.bench.plots.runs import latency_by_rows
-from shardmw.bench.results.comparing import (
-    CONTAINER,
-    ERRORS,
-    LATENCIES,
-    MEAN_RATIO,
-    RATE,
-    condition,
-    rounds_note,
-    rows_of,
-    table,
-    warnings,
-)
+from shardmw.bench.results import comparing as c
 from shardmw.bench.results.runs import Run, runs_of
 from shardmw.bench.scenarios import Figures, Keep, Scenario
+from shardmw.bench.scenarios import parameters as shared
 from shardmw.bench.scenarios.grouping import kind_of
-from shardmw.bench.scenarios.parameters import ROWS_PER_SECOND, LoadParameters
 from shardmw.bench.site import Site
 from shardmw.bench.tables import Table, figure, number, ratio
 from shardmw.bench.units import parse_count
 
 NAME = 'container-growth'
 
-# Published of one container: where the means were split, and both of them.
+# Published for one container: a row count, and the means below and above it.
 _SPLIT_ROWS = 1_600_000
 _PUBLISHED_MS = 12.58, 13.29
 
@@ -60,7 +49,7 @@ _ROWS = Parsed('counts', parse_rows, lambda rows: listed(rows, '{:d}'.format))
 
 
 @dataclass(frozen=True)
-class Parameters(LoadParameters):
+class Parameters(shared.LoadParameters):
     """The options of the scenario."""
 
     rows: tuple[int, ...] = option(
@@ -69,12 +58,10 @@ class Parameters(LoadParameters):
             *(2_400_000, 4_000_000, 7_000_000, 10_000_000),
         ),
         _ROWS,
-        'Rows in the container when it is written to, ascending.',
+        'Rows in the container at each step, ascending.',
     )
-    clients: int = option(
-        1, CLIENTS, 'Concurrent clients that write.', '-t', '--clients'
-    )
-    size: int = option(1, SIZE, 'Size of the objects.', '-b', '--size')
+    clients: int = shared.clients_option(1)
+    size: int = shared.size_option(1)
 
 
 def measure(stage: Stage, keep: Keep) -> Figures:
@@ -129,20 +116,20 @@ def tables(parameters: Parameters, figures: Figures) -> list[Table]:
     """Return latencies by rows, the published ones, and preloads."""
     runs = runs_of(figures)
     return [
-        table(
+        c.table(
             'Write time as a container grows',
-            rows_of(runs),
+            c.rows_of(runs),
             [
-                *(condition('rows'), CONTAINER, *LATENCIES),
-                *(*MEAN_RATIO, RATE, ERRORS),
+                *(c.condition('rows'), c.CONTAINER, *c.LATENCIES),
+                *(*c.MEAN_RATIO, c.RATE, c.ERRORS),
             ],
             (
                 f'Clients: {parameters.clients}; {parameters.size}-byte '
-                f'objects; {parameters.seconds:g} s a load. The rows were '
-                'written into the databases. The names of new objects lie '
-                'anywhere between them. One replica, on one device.',
-                rounds_note(runs),
-                *warnings(runs),
+                f'objects; each load lasts {parameters.seconds:g} s. The rows '
+                'were merged into the databases. The names of new objects '
+                'are spread between them. One replica, on one device.',
+                c.rounds_note(runs),
+                *c.warnings(runs),
             ),
         ),
         _published_table(parameters, runs),
@@ -191,7 +178,7 @@ def _published_table(parameters: Parameters, runs: Sequence[Run]) -> Table:
 
 def _preloads_table(preloads: Sequence[Mapping]) -> Table:
     return Table(
-        'Time to write the rows into the databases',
+        'Time to merge the rows into the databases',
         ('container', 'from', 'to', 'seconds', 'rows/s'),
         [
             (
@@ -239,7 +226,7 @@ def _with_published(plot: Plot, fewest: int, most: int) -> Plot:
 def _seconds(parameters: Parameters) -> float:
     loads = len(parameters.rows) * len(parameters.kinds)
     rows = len(parameters.kinds) * max(parameters.rows)
-    return parameters.seconds_of(loads) + rows / ROWS_PER_SECOND
+    return parameters.seconds_of(loads) + rows / shared.ROWS_PER_SECOND
 
 
 SCENARIOS = (

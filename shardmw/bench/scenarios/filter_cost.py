@@ -8,25 +8,13 @@ from typing import NamedTuple
 from shardmw.bench.kinds import PLAIN, Kind
 from shardmw.bench.load.stage import Stage
 from shardmw.bench.load.turns import rotated
-from shardmw.bench.options import COUNT, COUNTS, POSITIVE
+from shardmw.bench.options import COUNT
 from shardmw.bench.parameters import option
 from shardmw.bench.plots.plot import Axis, Plot
 from shardmw.bench.ratelimit.limits import token_settings
 from shardmw.bench.results.figures import Interval, median_interval
-from shardmw.bench.scenarios import Figures, Keep, Scenario
-from shardmw.bench.scenarios.grouping import (
-    MEDIANS_NOTE,
-    grouped,
-    kind_of,
-    level,
-    median_series,
-    median_text,
-    plot_if_any,
-)
-from shardmw.bench.scenarios.parameters import (
-    CLUSTER_SECONDS,
-    ClusterParameters,
-)
+from shardmw.bench.scenarios import Figures, Keep, Scenario, grouping
+from shardmw.bench.scenarios import parameters as shared
 from shardmw.bench.tables import Table, number
 from shardmw.bench.targets.memcached import operations
 from shardmw.saio.topology import MEMCACHED, Server
@@ -62,21 +50,17 @@ _REQUEST_SECONDS = 70e-6
 
 
 @dataclass(frozen=True)
-class Parameters(ClusterParameters):
+class Parameters(shared.ClusterParameters):
     """The options of the scenario."""
 
-    shards: tuple[int, ...] = option(
-        (4, 32, 512),
-        COUNTS,
-        'Shard counts, in addition to the plain container.',
-    )
+    shards: tuple[int, ...] = shared.shards_option(4, 32, 512)
     requests: int = option(
         2000,
         COUNT,
-        'Requests that are timed together; of listings a '
-        f'{_LISTINGS_SHARE}th.',
+        'Requests that are timed together; for listings, one in '
+        f'{_LISTINGS_SHARE} of them.',
     )
-    rounds: int = option(8, POSITIVE, 'How often each case has its turn.')
+    rounds: int = shared.rounds_option(8)
 
 
 class Case(NamedTuple):
@@ -176,7 +160,10 @@ def _timer(
 def case_of(row: Mapping) -> Case:
     """Return the case that a row is of. Pure."""
     return Case(
-        row['limits'], row['method'], kind_of(row), bool(row['filters'])
+        row['limits'],
+        row['method'],
+        grouping.kind_of(row),
+        bool(row['filters']),
     )
 
 
@@ -185,7 +172,7 @@ def own_times(rows: Sequence[Mapping], case: Case) -> dict[int, float]:
 
     These are those of the request less those of the app alone in the round.
     """
-    groups = grouped(rows, case_of)
+    groups = grouping.grouped(rows, case_of)
     alone = groups.get(Case(OFF, case.method, PLAIN, False), ())
     base = {each['turn']: each['us'] for each in alone}
     return {
@@ -203,7 +190,7 @@ def _own(rows: Sequence[Mapping], case: Case) -> Interval | None:
 def tables(parameters: Parameters, figures: Figures) -> list[Table]:
     """Return the filter's own time, and the operations of memcached."""
     rows, kinds = figures['rows'], parameters.kinds
-    groups = grouped(rows, case_of)
+    groups = grouping.grouped(rows, case_of)
     lines = dict.fromkeys(
         case[:2] for case in cases(kinds) if case in groups and case.has_filter
     )
@@ -218,7 +205,7 @@ def tables(parameters: Parameters, figures: Figures) -> list[Table]:
         time_rows.append(
             (
                 *(limits, method, number(app_alone, 1)),
-                *(median_text(_own(rows, case)) for case in of_kinds),
+                *(grouping.median_text(_own(rows, case)) for case in of_kinds),
                 number(goal),
             )
         )
@@ -280,7 +267,7 @@ def plots(parameters: Parameters, figures: Figures) -> list[Plot]:
     found = []
     for limits in (OFF, AHEAD, EACH):
         series = [
-            median_series(
+            grouping.median_series(
                 method,
                 {
                     i: own_times(rows, Case(limits, method, kind)).values()
@@ -292,35 +279,32 @@ def plots(parameters: Parameters, figures: Figures) -> list[Plot]:
         ]
         if limits == OFF:
             series += [
-                level(f'goal, {method}', range(len(kinds)), goal)
+                grouping.level(f'goal, {method}', range(len(kinds)), goal)
                 for method, goal in GOALS_US.items()
                 if method != 'HEAD'
             ]
         word = limits.replace(',', '').replace(' ', '-')
-        found += plot_if_any(
+        found += grouping.plot_if_any(
             f'{NAME}-limits-{word}',
             f"The filter's own time (limits {limits})",
             series,
             x=Axis('container', names=[kind.label for kind in kinds]),
             y=Axis('processor time of a request (µs)'),
-            note=MEDIANS_NOTE,
+            note=grouping.MEDIANS_NOTE,
         )
     return found
 
 
 def _seconds(parameters: Parameters) -> float:
     requests = 2 * parameters.requests * len(cases(parameters.kinds))
-    return CLUSTER_SECONDS + parameters.rounds * requests * _REQUEST_SECONDS
+    return (
+        shared.CLUSTER_SECONDS
+        + parameters.rounds * requests * _REQUEST_SECONDS
+    )
 
 
-SCENARIOS = (
-    Scenario(
-        NAME,
-        "The filter's own time, and memcached's work, for a request.",
-        Parameters,
-        measure,
-        tables,
-        plots,
-        seconds=_seconds,
-    ),
-)
+SUMMARY = "The filter's own time, and memcached's work, for a request."
+
+SCENARIOS = [
+    Scenario(NAME, SUMMARY, Parameters, measure, tables, plots, _seconds)
+]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of several rounds, as tables and plots show them. Pure."""
+"""Figures of several rounds for tables and plots. Pure."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar

@@ -11,7 +11,7 @@ from shardmw.bench.load.sources import Listings, SomePages
 from shardmw.bench.load.stage import Stage
 from shardmw.bench.load.turns import rotated
 from shardmw.bench.names import FlatNames, Names
-from shardmw.bench.options import COUNT, COUNTS, PAGES, POSITIVE
+from shardmw.bench.options import POSITIVE
 from shardmw.bench.parameters import option
 from shardmw.bench.planning import Costs, Work, plain_page, sharded_page
 from shardmw.bench.plots.plot import Axis, Plot, Series
@@ -19,21 +19,8 @@ from shardmw.bench.results.comparing import interval_text, ratio_text
 from shardmw.bench.results.figures import median_interval
 from shardmw.bench.results.fits import least_squares
 from shardmw.bench.results.summary import errors_text, summarize
-from shardmw.bench.scenarios import Figures, Keep, Scenario
-from shardmw.bench.scenarios.grouping import (
-    MEDIANS_NOTE,
-    grouped,
-    kind_of,
-    level,
-    median_series,
-    plot_if_any,
-    ratio_to,
-)
-from shardmw.bench.scenarios.parameters import (
-    CLUSTER_SECONDS,
-    ROWS_PER_SECOND,
-    ClusterParameters,
-)
+from shardmw.bench.scenarios import Figures, Keep, Scenario, grouping
+from shardmw.bench.scenarios import parameters as shared
 from shardmw.bench.site import Site
 from shardmw.bench.tables import Table, figure, number
 from shardmw.bench.targets.shares import asked_of_all, names_by_shard
@@ -64,26 +51,16 @@ _SERVERS = {'proxy_us': 'proxy', 'container_us': 'container server'}
 
 
 @dataclass(frozen=True)
-class Parameters(ClusterParameters):
+class Parameters(shared.ClusterParameters):
     """The options of the scenario."""
 
-    rows: int = option(1_000_000, COUNT, 'Names in each container.')
-    page: tuple[int, ...] = option(
-        (10_000, 1_000, 100), PAGES, 'Rows of a page: its limit.'
-    )
-    shards: tuple[int, ...] = option(
-        (4, 32, 128),
-        COUNTS,
-        'Shard counts, in addition to the plain container.',
-    )
+    rows: int = shared.rows_option(1_000_000)
+    page: tuple[int, ...] = shared.pages_option(10_000, 1_000, 100)
+    shards: tuple[int, ...] = shared.shards_option(4, 32, 128)
     pages: int = option(
         10, POSITIVE, 'Pages of each size that are listed in a round.'
     )
-    rounds: int = option(
-        6,
-        POSITIVE,
-        'How often each container has its turn; 6 give intervals.',
-    )
+    rounds: int = shared.rounds_option(6)
 
 
 class PageCost(NamedTuple):
@@ -124,12 +101,12 @@ def page_costs(rows: Sequence[Mapping]) -> list[PageCost]:
     """Return the costs of pages by the least of the rounds. Pure."""
     return [
         PageCost(*key, *(min(each[name] for each in own) for name in _SERVERS))
-        for key, own in grouped(rows, _case_of).items()
+        for key, own in grouping.grouped(rows, _case_of).items()
     ]
 
 
 def _case_of(row: Mapping) -> tuple[Kind, int]:
-    return kind_of(row), row['page']
+    return grouping.kind_of(row), row['page']
 
 
 def fitted_costs(pages: Sequence[PageCost]) -> dict[str, float]:
@@ -259,7 +236,7 @@ def tables(parameters: Parameters, figures: Figures) -> list[Table]:
     if not rows:
         return found
     costs = fitted_costs(page_costs(rows))
-    groups = grouped(rows, _case_of)
+    groups = grouping.grouped(rows, _case_of)
     cases = {
         (kind, page): groups[kind, page]
         for page in parameters.page
@@ -291,7 +268,7 @@ def _plan_table(parameters: Parameters, plans: Sequence[Mapping]) -> Table:
         [
             (
                 number(each['page']),
-                kind_of(each).label,
+                grouping.kind_of(each).label,
                 number(each['pages']),
                 number(each['requests'] / each['pages'], 1),
                 number(each['most_requests']),
@@ -322,7 +299,7 @@ def _processor_table(
     rows = []
     for (kind, page), own in cases.items():
         cost = median_interval(each[name] / _PER_MS for each in own)
-        ratios = ratio_to(own, cases.get((PLAIN, page), []), name)
+        ratios = grouping.ratio_to(own, cases.get((PLAIN, page), []), name)
         fitted = None
         if len(costs) == len(_FITTED):
             work = _work(kind, page, Costs(**costs))
@@ -383,12 +360,14 @@ def plots(parameters: Parameters, figures: Figures) -> list[Plot]:
             [each['kind']['parts'] for each in own],
             [each['rows_asked'] / each['rows'] for each in own],
         )
-        for page, own in grouped(plans, lambda each: each['page']).items()
+        for page, own in grouping.grouped(
+            plans, lambda each: each['page']
+        ).items()
     ]
     shards = sorted({each['kind']['parts'] for each in plans})
     if shards:
-        series.append(level('goal', shards, GOAL))
-    found = plot_if_any(
+        series.append(grouping.level('goal', shards, GOAL))
+    found = grouping.plot_if_any(
         f'{NAME}-rows-asked',
         'Rows asked of the shards by row returned',
         series,
@@ -397,13 +376,13 @@ def plots(parameters: Parameters, figures: Figures) -> list[Plot]:
         note="By the filter's own plan, over a whole listing.",
     )
     kinds = parameters.kinds
-    groups = grouped(figures['rows'], _case_of)
+    groups = grouping.grouped(figures['rows'], _case_of)
     for name, what in _SERVERS.items():
-        found += plot_if_any(
+        found += grouping.plot_if_any(
             f'{NAME}-{what.partition(" ")[0]}',
             f'Processor time of a page: {what}',
             [
-                median_series(
+                grouping.median_series(
                     f'{number(page)} rows a page',
                     {
                         i: [
@@ -417,14 +396,14 @@ def plots(parameters: Parameters, figures: Figures) -> list[Plot]:
             ],
             x=Axis('container', names=[kind.label for kind in kinds]),
             y=Axis('processor time (ms)', log=True),
-            note=MEDIANS_NOTE,
+            note=grouping.MEDIANS_NOTE,
         )
     return found
 
 
 def _seconds(parameters: Parameters) -> float:
     """Return the sum of filling, of planning, and of the pages' model."""
-    rows = parameters.rows * len(parameters.kinds) / ROWS_PER_SECOND
+    rows = parameters.rows * len(parameters.kinds) / shared.ROWS_PER_SECOND
     pages = parameters.pages * sum(
         work.proxy_us + work.container_us
         for kind in parameters.kinds
@@ -434,17 +413,11 @@ def _seconds(parameters: Parameters) -> float:
     loads = parameters.rounds * (
         len(parameters.kinds) * len(parameters.page) + pages / _MICROSECONDS
     )
-    return CLUSTER_SECONDS + 3 * rows + loads
+    return shared.CLUSTER_SECONDS + 3 * rows + loads
 
 
-SCENARIOS = (
-    Scenario(
-        NAME,
-        'Rows, requests and processor time that a page of a listing takes.',
-        Parameters,
-        measure,
-        tables,
-        plots,
-        seconds=_seconds,
-    ),
-)
+SUMMARY = 'Rows, requests and processor time that a page of a listing takes.'
+
+SCENARIOS = [
+    Scenario(NAME, SUMMARY, Parameters, measure, tables, plots, _seconds)
+]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``listing-fairness``: writes while a client lists another container.
 
-A run of writes is of the kind of container that is listed meanwhile.
+The kind of a run of writes is the kind of the container that is listed.
 """
 
 from collections.abc import Sequence
@@ -13,46 +13,14 @@ from shardmw.bench.load.sources import Listings, Uploads
 from shardmw.bench.load.stage import Ledger, Stage
 from shardmw.bench.load.turns import phase_of, rotated
 from shardmw.bench.names import FlatNames
-from shardmw.bench.options import (
-    COUNT,
-    COUNTS,
-    DURATION,
-    NATURAL,
-    PAGES,
-    SIZE,
-    WORKERS,
-)
+from shardmw.bench.options import DURATION
 from shardmw.bench.parameters import option
 from shardmw.bench.plots.plot import BARS, Axis, Plot
-from shardmw.bench.results.comparing import (
-    ERRORS,
-    P50,
-    P99,
-    Column,
-    Row,
-    latency_of,
-    median_of,
-    rate,
-    ratios,
-    rounds_note,
-    rows_of,
-    table,
-    warnings,
-)
+from shardmw.bench.results import comparing as c
+from shardmw.bench.results.comparing import Column, Row
 from shardmw.bench.results.runs import Run, runs_of
-from shardmw.bench.scenarios import Figures, Keep, Scenario
-from shardmw.bench.scenarios.grouping import (
-    MEDIANS_NOTE,
-    MISSING,
-    level,
-    median_series,
-    plot_if_any,
-)
-from shardmw.bench.scenarios.parameters import (
-    ROWS_PER_SECOND,
-    LoadParameters,
-    PacedParameters,
-)
+from shardmw.bench.scenarios import Figures, Keep, Scenario, grouping
+from shardmw.bench.scenarios import parameters as shared
 from shardmw.bench.site import Site
 from shardmw.bench.tables import Table, number
 from shardmw.bench.words import head, objects_text
@@ -61,48 +29,30 @@ NAME = 'listing-fairness'
 WRITE = 'write meanwhile'
 LIST = 'list'
 
-#: In place of the kind of container that is listed: none is.
+#: The kind of runs in which no container is listed.
 NOBODY = Kind('nobody lists')
 
 # Writers with less of the wanted rate are behind.
 _ON_TIME_SHARE = 0.95
 
-_p99 = latency_of('p99_ms')
+_p99 = c.latency_of('p99_ms')
 
 
 @dataclass(frozen=True)
-class Parameters(PacedParameters, LoadParameters):
+class Parameters(shared.PacedParameters, shared.LoadParameters):
     """The options of the scenario."""
 
-    shards: tuple[int, ...] = option(
-        (4, 32, 128),
-        COUNTS,
-        'Shard counts of what is listed, in addition to the plain container.',
-    )
-    seconds: float = option(10.0, DURATION, 'Duration of each load.')
-    workers: int = option(
-        4,
-        WORKERS,
-        'Worker processes of each storage server; 0: it serves itself. The '
-        'proxy always does.',
-    )
-    rate: int = option(
-        50,
-        NATURAL,
-        'Writes/s of all clients together, evenly spread; 0: as fast as '
-        'they can.',
-    )
-    size: int = option(1, SIZE, 'Size of the objects.', '-b', '--size')
-    rows: int = option(
-        1_000_000, COUNT, 'Rows in each container that is listed.'
-    )
-    page: tuple[int, ...] = option(
-        (10_000, 100), PAGES, 'Rows of a page: its limit.'
-    )
+    shards: tuple[int, ...] = shared.shards_option(4, 32, 128)
+    seconds: float = option(10.0, DURATION, 'How long each load lasts.')
+    workers: int = shared.workers_option(4)
+    rate: int = shared.rate_option(50)
+    size: int = shared.size_option(1)
+    rows: int = shared.rows_option(1_000_000)
+    page: tuple[int, ...] = shared.pages_option(10_000, 100)
 
 
 def measure(stage: Stage, keep: Keep) -> Figures:
-    """Write while nobody lists, and while each container is listed."""
+    """Write while no container is listed, and while each one is."""
     parameters = stage.parameters
     kinds = parameters.kinds
     steps = [
@@ -150,16 +100,16 @@ def _filled(site: Site, kind: Kind, names: FlatNames) -> str:
 def tables(parameters: Parameters, figures: Figures) -> list[Table]:
     """Return the writes by what was listed meanwhile, and the pages/s."""
     runs = runs_of(figures)
-    rows = [row for row in rows_of(runs, NOBODY) if row.work == WRITE]
+    rows = [row for row in c.rows_of(runs, NOBODY) if row.work == WRITE]
     if not rows:
         return []
-    listings = {_key(row): row for row in rows_of(runs) if row.work == LIST}
-    to_plain = {_key(row): row for row in rows_of(runs) if row.work == WRITE}
+    listings = {_key(row): row for row in c.rows_of(runs) if row.work == LIST}
+    to_plain = {_key(row): row for row in c.rows_of(runs) if row.work == WRITE}
 
     def of_listing(column: Column, title: str) -> Column:
         return _of(listings, column)._replace(head=title)
 
-    pages = median_of('pages/s', lambda run: run.operations_rate)
+    pages = c.median_of('pages/s', lambda run: run.operations_rate)
     what = f'{objects_text(parameters.size)}, {parameters.clients} clients'
     where = 'All of them are served by one proxy worker'
     if parameters.workers:
@@ -172,7 +122,7 @@ def tables(parameters: Parameters, figures: Figures) -> list[Table]:
         'latency of a write is mostly time in a queue.'
     )
     return [
-        table(
+        c.table(
             f'Writes while a client lists: {what}',
             rows,
             [
@@ -180,15 +130,15 @@ def tables(parameters: Parameters, figures: Figures) -> list[Table]:
                     head('listed'), lambda row: row.kind.label, is_words=True
                 ),
                 Column(head('page'), lambda row: number(_key(row)[1]), True),
-                *(median_of('writes/s', rate), P50, P99),
-                *ratios('p99 to nobody', _p99),
+                *(c.median_of('writes/s', c.rate), c.P50, c.P99),
+                *c.ratios('p99 to nobody', _p99),
                 *(
                     _of(to_plain, each)
-                    for each in ratios('p99 to plain listed', _p99)
+                    for each in c.ratios('p99 to plain listed', _p99)
                 ),
-                ERRORS,
+                c.ERRORS,
                 of_listing(pages, 'pages/s'),
-                of_listing(ERRORS, 'its errors'),
+                of_listing(c.ERRORS, 'its errors'),
             ],
             [
                 'One client lists a container page after page while others '
@@ -199,8 +149,8 @@ def tables(parameters: Parameters, figures: Figures) -> list[Table]:
                 'are those of the client that lists.',
                 f'{where}. {how}',
                 *_late_notes(parameters, runs),
-                rounds_note(runs),
-                *warnings(runs),
+                c.rounds_note(runs),
+                *c.warnings(runs),
             ],
         )
     ]
@@ -215,7 +165,7 @@ def _of(rows: dict[tuple[Kind, int], Row], column: Column) -> Column:
 
     def cell(row: Row) -> str:
         found = rows.get(_key(row))
-        return MISSING if found is None else column.cell(found)
+        return grouping.MISSING if found is None else column.cell(found)
 
     return column._replace(cell=cell)
 
@@ -248,7 +198,7 @@ def plots(parameters: Parameters, figures: Figures) -> list[Plot]:
         return [each for each in known if each is not None]
 
     series = [
-        median_series(
+        grouping.median_series(
             f'{number(page)} rows a page',
             {i: p99s(kind, page) for i, kind in enumerate(kinds)},
             BARS,
@@ -256,32 +206,26 @@ def plots(parameters: Parameters, figures: Figures) -> list[Plot]:
         for page in parameters.page
     ]
     if kinds and (alone := p99s(NOBODY, *parameters.page)):
-        middle = median_series('', {0: alone}).y[0]
-        series.append(level(NOBODY.label, range(len(kinds)), middle))
-    return plot_if_any(
+        middle = grouping.median_series('', {0: alone}).y[0]
+        series.append(grouping.level(NOBODY.label, range(len(kinds)), middle))
+    return grouping.plot_if_any(
         f'{NAME}-p99',
         'Writes while a client lists: 99th percentile',
         series,
         x=Axis('container that is listed', names=[k.label for k in kinds]),
         y=Axis('p99 (ms)'),
-        note=MEDIANS_NOTE,
+        note=grouping.MEDIANS_NOTE,
     )
 
 
 def _seconds(parameters: Parameters) -> float:
     loads = len(parameters.page) * (1 + len(parameters.kinds))
     rows = len(parameters.kinds) * parameters.rows
-    return parameters.seconds_of(loads) + rows / ROWS_PER_SECOND
+    return parameters.seconds_of(loads) + rows / shared.ROWS_PER_SECOND
 
 
-SCENARIOS = (
-    Scenario(
-        NAME,
-        'Writes by the proxy worker that also serves a client that lists.',
-        Parameters,
-        measure,
-        tables,
-        plots,
-        seconds=_seconds,
-    ),
-)
+SUMMARY = 'Writes by the proxy worker that also serves a client that lists.'
+
+SCENARIOS = [
+    Scenario(NAME, SUMMARY, Parameters, measure, tables, plots, _seconds)
+]

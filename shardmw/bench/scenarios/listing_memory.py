@@ -9,21 +9,12 @@ from shardmw.bench.kinds import PLAIN, Kind, sharded
 from shardmw.bench.load.sources import Listings
 from shardmw.bench.load.stage import Stage
 from shardmw.bench.names import FlatNames
-from shardmw.bench.options import CLIENTS, COUNT, PAGE, POSITIVE, SHARDS
+from shardmw.bench.options import COUNT, PAGE, POSITIVE, SHARDS
 from shardmw.bench.parameters import option
 from shardmw.bench.plots.plot import Axis, Plot, Series
 from shardmw.bench.results.fits import slope_interval
-from shardmw.bench.scenarios import Figures, Keep, Scenario
-from shardmw.bench.scenarios.grouping import (
-    MISSING,
-    grouped,
-    kind_of,
-    plot_if_any,
-)
-from shardmw.bench.scenarios.parameters import (
-    CLUSTER_SECONDS,
-    ClusterParameters,
-)
+from shardmw.bench.scenarios import Figures, Keep, Scenario, grouping
+from shardmw.bench.scenarios import parameters as shared
 from shardmw.bench.site import Site
 from shardmw.bench.tables import Table, figure, number
 from shardmw.bench.targets.usage import PROXY, processes_of, resident_bytes
@@ -40,19 +31,19 @@ _LISTINGS_PER_SECOND = 30
 
 
 @dataclass(frozen=True)
-class Parameters(ClusterParameters):
+class Parameters(shared.ClusterParameters):
     """The options of the scenario."""
 
     shards: tuple[int, ...] = option(
         (32,), SHARDS, 'Shard counts, one after the other; 0 is plain.'
     )
-    listings: int = option(10_000, COUNT, 'Pages that are listed, in all.')
+    listings: int = option(10_000, COUNT, 'Pages to list, in total.')
     every: int = option(
         100, POSITIVE, 'Pages between two readings of the memory.'
     )
-    page: int = option(1000, PAGE, 'Rows of a page: its limit.')
-    rows: int = option(100_000, COUNT, 'Names in the container.')
-    clients: int = option(2, CLIENTS, 'Concurrent clients.', '-t', '--clients')
+    page: int = option(1000, PAGE, 'Page size: the limit of the listings.')
+    rows: int = shared.rows_option(100_000)
+    clients: int = shared.clients_option(2)
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -122,7 +113,9 @@ def tables(parameters: Parameters, figures: Figures) -> list[Table]:
             ),
             [
                 _row(kind, own)
-                for kind, own in grouped(figures['rows'], kind_of).items()
+                for kind, own in grouping.grouped(
+                    figures['rows'], grouping.kind_of
+                ).items()
             ],
             (
                 "Resident memory of the proxy's process (VmRSS), read every "
@@ -143,7 +136,7 @@ def _row(kind: Kind, own: Sequence[Mapping]) -> tuple[str, ...]:
     growth = slope_interval(
         [(each['listings'] / 1000, each['bytes'] / 1000) for each in after]
     )
-    interval = MISSING
+    interval = grouping.MISSING
     if growth and growth.low is not None:
         interval = f'{number(growth.low, 1)} to {number(growth.high, 1)}'
     most = max(each['bytes'] for each in own)
@@ -159,7 +152,7 @@ def _row(kind: Kind, own: Sequence[Mapping]) -> tuple[str, ...]:
 
 def plots(parameters: Parameters, figures: Figures) -> list[Plot]:
     """Return a plot of the memory over the listings."""
-    return plot_if_any(
+    return grouping.plot_if_any(
         f'{NAME}-resident',
         'Memory of a proxy over its listings',
         [
@@ -168,7 +161,9 @@ def plots(parameters: Parameters, figures: Figures) -> list[Plot]:
                 [each['listings'] for each in own],
                 [each['bytes'] / _MEGABYTE for each in own],
             )
-            for kind, own in grouped(figures['rows'], kind_of).items()
+            for kind, own in grouping.grouped(
+                figures['rows'], grouping.kind_of
+            ).items()
         ],
         x=Axis('listings'),
         y=Axis('memory (MB)'),
@@ -186,7 +181,10 @@ SCENARIOS = (
         plots,
         seconds=lambda parameters: (
             len(parameters.shards)
-            * (CLUSTER_SECONDS + parameters.listings / _LISTINGS_PER_SECOND)
+            * (
+                shared.CLUSTER_SECONDS
+                + parameters.listings / _LISTINGS_PER_SECOND
+            )
         ),
     ),
 )

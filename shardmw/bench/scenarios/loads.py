@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenarios that are comparisons, as ``shardmw-bench compare`` makes them.
-
-Each is a declaration at the end of this module.
-"""
+"""Scenarios that compare containers, as ``shardmw-bench compare`` does."""
 
 from dataclasses import dataclass, replace
 
+from shardmw.bench import options as types
 from shardmw.bench.kinds import DISK
 from shardmw.bench.load.sources import Reads
 from shardmw.bench.load.stage import Ledger, Stage
 from shardmw.bench.names import FlatNames
-from shardmw.bench.options import CLIENT_COUNTS, COUNTS, RATE, SIZES, Parsed
 from shardmw.bench.parameters import option
 from shardmw.bench.plots.plot import Plot
 from shardmw.bench.plots.runs import all_of, latency_by_condition
@@ -29,7 +26,7 @@ from shardmw.bench.workloads.works import WORKS
 
 WRITE = 'write'
 READ = 'read'
-_WORKS = Parsed(
+_WORKS = types.Parsed(
     'works', lambda text: parse_choices(text, (WRITE, READ)), ','.join
 )
 
@@ -46,25 +43,29 @@ _WRITTEN_BYTES = 2048 * _MIB
 class ComparisonParameters(LoadParameters):
     """Parameters of uploads and reads under several conditions."""
 
-    works: tuple[str, ...] = option((WRITE, READ), _WORKS, 'What clients do.')
+    works: tuple[str, ...] = option(
+        (WRITE, READ), _WORKS, 'The work to measure: write, read or both.'
+    )
     clients: tuple[int, ...] = option(
-        (16,), CLIENT_COUNTS, 'Concurrent clients.', '-t', '--clients'
+        (16,), types.CLIENT_COUNTS, 'Concurrent clients.', '-t', '--clients'
     )
     sizes: tuple[int, ...] = option(
-        (4 * _KIB,), SIZES, 'Sizes of the objects.', '-b', '--sizes'
+        (4 * _KIB,), types.SIZES, 'Sizes of the objects.', '-b', '--sizes'
     )
     objects: tuple[int, ...] = option(
         (256,),
-        COUNTS,
+        types.COUNTS,
         'Objects in each container that is read; fewer if they are large.',
     )
     limit: float | None = option(
         None,
-        RATE,
-        'Writes/s that a backing container may take; measured in addition to '
-        'no limit.',
+        types.RATE,
+        'Rate limit of each backing container, in writes/s; measured in '
+        'addition to no limit.',
     )
-    disk: bool = option(False, bool, 'Read files of a plain web server, too.')
+    disk: bool = option(
+        False, bool, 'Also read the objects as files from a web server.'
+    )
 
     @property
     def limits(self) -> tuple[float | None, ...]:
@@ -121,7 +122,7 @@ def measure(stage: Stage, keep: Keep) -> Figures:
 def _read_from_disk(
     site: Site, ledger: Ledger, parameters: WorkParameters
 ) -> None:
-    """Read files that a web server has the kernel send."""
+    """Read files of a web server that uses sendfile."""
     names = FlatNames(parameters.objects)
     conditions = WORKS[READ].conditions(parameters, names)[0]
     words = '-'.join(map(str, conditions.values()))

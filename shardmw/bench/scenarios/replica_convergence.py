@@ -11,8 +11,6 @@ from shardmw.bench.kinds import PLAIN, Kind
 from shardmw.bench.load.stage import Stage
 from shardmw.bench.load.turns import rotated
 from shardmw.bench.names import FlatNames
-from shardmw.bench.options import COUNT, POSITIVE
-from shardmw.bench.parameters import option
 from shardmw.bench.plots.plot import Axis, Plot, Series
 from shardmw.bench.replicas import (
     REPLICATOR,
@@ -21,18 +19,8 @@ from shardmw.bench.replicas import (
     empty_device,
 )
 from shardmw.bench.results.comparing import interval_text, ratio_text
-from shardmw.bench.scenarios import Figures, Keep, Scenario
-from shardmw.bench.scenarios.grouping import (
-    grouped,
-    kind_of,
-    plot_if_any,
-    ratio_to,
-)
-from shardmw.bench.scenarios.parameters import (
-    CLUSTER_SECONDS,
-    ROWS_PER_SECOND,
-    ClusterParameters,
-)
+from shardmw.bench.scenarios import Figures, Keep, Scenario, grouping
+from shardmw.bench.scenarios import parameters as shared
 from shardmw.bench.site import Site
 from shardmw.bench.tables import Table, figure, number
 
@@ -43,11 +31,11 @@ _EMPTIED_NODE = 3
 
 
 @dataclass(frozen=True)
-class Parameters(ClusterParameters):
+class Parameters(shared.ClusterParameters):
     """The options of the scenario."""
 
-    rows: int = option(1_000_000, COUNT, 'Rows in each container.')
-    rounds: int = option(6, POSITIVE, 'How often a device is emptied.')
+    rows: int = shared.rows_option(1_000_000)
+    rounds: int = shared.rounds_option(6)
 
 
 def measure(stage: Stage, keep: Keep) -> Figures:
@@ -108,7 +96,7 @@ def _round(
 
 def tables(parameters: Parameters, figures: Figures) -> list[Table]:
     """Return the times until all replicas are complete."""
-    by_kind = grouped(figures['rounds'], kind_of)
+    by_kind = grouping.grouped(figures['rounds'], grouping.kind_of)
     return [
         Table(
             'Time until all replicas are complete again',
@@ -141,7 +129,7 @@ def _row(
     kind: Kind, own: Sequence[Mapping], base: Sequence[Mapping]
 ) -> tuple[str, ...]:
     times = [each['seconds'] for each in own]
-    ratios = ratio_to(own, base, 'seconds')
+    ratios = grouping.ratio_to(own, base, 'seconds')
     halves = filter(None, (half_seconds(each['moments']) for each in own))
     return (
         kind.label,
@@ -171,7 +159,9 @@ def half_seconds(moments: Sequence[Mapping]) -> float | None:
 def plots(parameters: Parameters, figures: Figures) -> list[Plot]:
     """Return a plot of the rows on the device in the median round."""
     series = []
-    for kind, own in grouped(figures['rounds'], kind_of).items():
+    for kind, own in grouping.grouped(
+        figures['rounds'], grouping.kind_of
+    ).items():
         in_order = sorted(own, key=lambda each: each['seconds'])
         moments = in_order[(len(own) - 1) // 2]['moments']
         series.append(
@@ -181,7 +171,7 @@ def plots(parameters: Parameters, figures: Figures) -> list[Plot]:
                 [each['rows'] for each in moments],
             )
         )
-    return plot_if_any(
+    return grouping.plot_if_any(
         f'{NAME}-rows',
         'Rows on the device that was emptied',
         series,
@@ -192,20 +182,14 @@ def plots(parameters: Parameters, figures: Figures) -> list[Plot]:
 
 
 def _seconds(parameters: Parameters) -> float:
-    rows = _REPLICAS * parameters.rows / ROWS_PER_SECOND
+    rows = _REPLICAS * parameters.rows / shared.ROWS_PER_SECOND
     databases = sum(kind.parts for kind in parameters.kinds)
     rounds = parameters.rounds * (10 * len(parameters.kinds) + databases / 4)
-    return len(parameters.kinds) * (2 * CLUSTER_SECONDS + rows) + rounds
+    return len(parameters.kinds) * (2 * shared.CLUSTER_SECONDS + rows) + rounds
 
 
-SCENARIOS = (
-    Scenario(
-        NAME,
-        'Time until replicas are complete again after a device was emptied.',
-        Parameters,
-        measure,
-        tables,
-        plots,
-        seconds=_seconds,
-    ),
-)
+SUMMARY = 'Time until replicas are complete again after a device was emptied.'
+
+SCENARIOS = [
+    Scenario(NAME, SUMMARY, Parameters, measure, tables, plots, _seconds)
+]

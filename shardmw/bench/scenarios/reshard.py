@@ -9,34 +9,21 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from shardmw.bench import options as types
 from shardmw.bench.changing import Change, change_layout
 from shardmw.bench.kinds import PLAIN
 from shardmw.bench.load.outcome import Outcome
 from shardmw.bench.load.sources import Mixed
 from shardmw.bench.load.stage import Stage, run_text
-from shardmw.bench.names import FlatNames, ListedNames
-from shardmw.bench.options import (
-    COUNT,
-    COUNTS,
-    DURATION,
-    MIX,
-    POSITIVE,
-    PROCESSES,
-    SIZE,
-    Parsed,
-)
+from shardmw.bench.names import FlatNames, Names
 from shardmw.bench.parameters import option
 from shardmw.bench.plots.plot import Axis, Band, Plot, Series
 from shardmw.bench.results.figures import latency
 from shardmw.bench.results.runs import Run
 from shardmw.bench.results.summary import Summary, errors_text, summarize
 from shardmw.bench.scenarios import Figures, Keep, Scenario
+from shardmw.bench.scenarios import parameters as shared
 from shardmw.bench.scenarios.grouping import plot_if_any
-from shardmw.bench.scenarios.parameters import (
-    CLUSTER_SECONDS,
-    ClusterParameters,
-    PacedParameters,
-)
 from shardmw.bench.site import Site
 from shardmw.bench.tables import Table, figure, number, plain, ratio
 from shardmw.bench.units import parse_choices, parse_mix
@@ -53,7 +40,7 @@ BEFORE, DURING, MOVING, AFTER = 'before', 'during', 'moving', 'after'
 #: The container for which the duration of a change is computed.
 LARGE_ROWS = 200_000_000
 
-#: The most that the p99 of a bounded change may be of that before.
+#: The goal of the p99 of a bounded change, divided by the p99 before it.
 GOAL_RATIO = 1.5
 
 # Objects that clients read and overwrite.
@@ -72,16 +59,20 @@ _READS = ('GET', 'list')
 _ALL = 'all'
 _HOUR = 3600
 
-_CASES = Parsed('cases', lambda text: parse_choices(text, CASES), ','.join)
+_CASES = types.Parsed(
+    'cases', lambda text: parse_choices(text, CASES), ','.join
+)
 
 
 @dataclass(frozen=True)
-class Parameters(PacedParameters, ClusterParameters):
+class Parameters(shared.PacedParameters, shared.ClusterParameters):
     """The options of the scenario."""
 
-    rows: int = option(1_000_000, COUNT, 'Rows in the container.')
+    rows: int = shared.rows_option(1_000_000)
     shards: tuple[int, ...] = option(
-        (4, 32), COUNTS, 'Shard counts; 4,32: from 0 to 4, 32, 4 and 0 again.'
+        (4, 32),
+        types.COUNTS,
+        'Shard counts; 4,32 changes from 0 to 4, 32, 4 and 0 again.',
     )
     cases: tuple[str, ...] = option(
         CASES,
@@ -90,27 +81,29 @@ class Parameters(PacedParameters, ClusterParameters):
         'possible; bounded: clients, and rows move at --rows-per-second.',
     )
     rows_per_second: int = option(
-        2000, POSITIVE, 'The bound of the bounded changes.'
+        2000, types.POSITIVE, 'How fast rows move in bounded changes.'
     )
     settle_seconds: float = option(
-        30.0, DURATION, 'How long the old place has to stay empty.'
+        30.0, types.DURATION, 'How long the old place has to stay empty.'
     )
     info_cache_seconds: int = option(
-        5, POSITIVE, 'How long proxies cache container info.'
+        5, types.POSITIVE, 'How long proxies cache container info.'
     )
     seconds: float = option(
-        30.0, DURATION, 'Of the load before and after each change.'
+        30.0,
+        types.DURATION,
+        'How long the clients work before and after each change.',
     )
     mix: str = option(
         'write=40,overwrite=20,delete=5,read=25,list=10',
-        MIX,
+        types.MIX,
         'Requests of the clients, in percent.',
     )
-    page: int = option(100, POSITIVE, 'Rows of a page of a listing.')
-    size: int = option(1, SIZE, 'Of the objects.', '-b', '--size')
-    processes: int = option(
-        2, PROCESSES, 'Processes that the clients are spread over.'
+    page: int = option(
+        100, types.POSITIVE, 'Page size: the limit of the listings.'
     )
+    size: int = shared.size_option(1)
+    processes: int = shared.processes_option()
 
     @property
     def changes(self) -> list[tuple[int, int]]:
@@ -233,14 +226,12 @@ def points_of(outcome: Outcome, step: int) -> list[dict[str, object]]:
     ]
 
 
-def _filled(stage: Stage, site: Site) -> tuple[str, ListedNames]:
+def _filled(stage: Stage, site: Site) -> tuple[str, Names]:
     """Make a plain container with rows; return the names of its objects."""
     parameters = stage.parameters
     names = FlatNames(parameters.rows)
     count = min(_OBJECTS, len(names))
-    objects = ListedNames(
-        tuple(names[i * len(names) // count] for i in range(count))
-    )
+    objects = tuple(names[i * len(names) // count] for i in range(count))
     with stage.screen.status(f'putting {number(len(names))} rows there'):
         container = site.make(PLAIN, names)
         site.fill(container, PLAIN, names)
@@ -249,7 +240,7 @@ def _filled(stage: Stage, site: Site) -> tuple[str, ListedNames]:
 
 
 def _measured(
-    stage: Stage, site: Site, container: str, objects: ListedNames, step: _Step
+    stage: Stage, site: Site, container: str, objects: Names, step: _Step
 ) -> dict[str, object]:
     """Make a change, with clients if the case has any."""
     if step.case == IDLE:
@@ -269,7 +260,7 @@ def _measured(
 
 
 def _with_clients(
-    stage: Stage, site: Site, container: str, objects: ListedNames, step: _Step
+    stage: Stage, site: Site, container: str, objects: Names, step: _Step
 ) -> tuple[Change, dict[str, object]]:
     """Make a change during a load; return it and what came of the load."""
     parameters = stage.parameters
@@ -544,7 +535,7 @@ def _count(shards: int) -> str:
 
 def _seconds(parameters: Parameters) -> float:
     """Return the sum of waits, and of rows at the rates they move at."""
-    total = CLUSTER_SECONDS
+    total = shared.CLUSTER_SECONDS
     for case in parameters.cases:
         rate = parameters.rows_per_second if case == BOUNDED else _ROWS_RATE
         each = parameters.settle_seconds + parameters.rows / rate + 30
@@ -554,14 +545,8 @@ def _seconds(parameters: Parameters) -> float:
     return total
 
 
-SCENARIOS = (
-    Scenario(
-        NAME,
-        'Changes of the number of shards, idle and while clients write.',
-        Parameters,
-        measure,
-        tables,
-        plots,
-        seconds=_seconds,
-    ),
-)
+SUMMARY = 'Changes of the number of shards, idle and while clients write.'
+
+SCENARIOS = [
+    Scenario(NAME, SUMMARY, Parameters, measure, tables, plots, _seconds)
+]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Single requests, which nobody measures."""
+"""Single requests, which are not measured."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -14,8 +14,7 @@ from shardmw.bench.load.urls import check_url, tls_context, tls_problem
 _TIMEOUT_SECONDS = 120
 _REASON_BYTES = 200
 
-# A busy server may need another attempt; it is the answer of the last one
-# that counts.
+# A busy server may need another attempt. The last response counts.
 _RETRIES = urllib3.Retry(
     *(3, False, False),
     other=False,
@@ -28,7 +27,7 @@ _RETRIES = urllib3.Retry(
 
 
 class Answer(NamedTuple):
-    """A whole response; names of headers are taken in any case."""
+    """A response; names of headers are case-insensitive."""
 
     status: int
     headers: Mapping[str, str]
@@ -40,10 +39,7 @@ class Answer(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """What a text says of a failure: empty, or such as `` (No policy)``.
-
-        Pages for browsers are left out.
-        """
+        """Return a plain body such as `` (No policy)``, or ''."""
         line = self.body[:_REASON_BYTES].decode(errors='replace').strip()
         line = ' '.join(line.split())
         return f' ({line})' if line and not line.startswith('<') else ''
@@ -55,11 +51,10 @@ def ask(
     headers: Mapping[str, str],
     is_insecure: bool = False,
 ) -> Answer:
-    """Send a request without a body, again if a server fails (5xx).
+    """Send a request without a body; retry after a 5xx.
 
-    :param url: with its path, quoted, and its query
-    :param is_insecure: whether the certificate is not checked
-    :raises BenchError: if there's no answer, or no such URL
+    :param url: with a quoted path
+    :raises BenchError: if there is no response, or the URL is invalid
     """
     check_url(url)
     is_tls = url.startswith('https:')
@@ -71,36 +66,24 @@ def ask(
             found = http.request(method, url, headers=headers, redirect=False)
         return Answer(found.status, found.headers, found.data)
     except HTTPError as err:
-        raise failure_of(method, url, err) from err
+        cause = _cause_of(err)
+        reason = getattr(cause, 'strerror', None) or str(cause) or repr(cause)
+        raise BenchError(
+            tls_problem(cause, urlsplit(url).netloc)
+            or f'{method} {url} failed ({" ".join(reason.split())}): is a '
+            'proxy there?'
+        ) from err
     except ValueError as err:
-        raise unsendable(method, url) from err
+        # its text may have a key or a token in it
+        raise BenchError(
+            f'{method} {url} cannot be sent: the user, the key or the token '
+            'has characters that no header of HTTP takes'
+        ) from err
 
 
-def cause_of(err: BaseException) -> BaseException:
-    """Return what exceptions of libraries are wrapped around."""
+def _cause_of(err: BaseException) -> BaseException:
+    """Return the innermost exception that a library has wrapped."""
     for inner in (err.__cause__, *err.args):
         if isinstance(inner, BaseException):
-            return cause_of(inner)
+            return _cause_of(inner)
     return err
-
-
-def failure_of(method: str, url: str, err: BaseException) -> BenchError:
-    """Return what is said of a request that had no answer."""
-    cause = cause_of(err)
-    reason = getattr(cause, 'strerror', None) or str(cause) or repr(cause)
-    return BenchError(
-        tls_problem(cause, urlsplit(url).netloc)
-        or f'{method} {url} failed ({" ".join(reason.split())}): is a proxy '
-        'there?'
-    )
-
-
-def unsendable(method: str, url: str) -> BenchError:
-    """Return what is said of a request with impossible headers.
-
-    Without their text, which may have a key or a token in it.
-    """
-    return BenchError(
-        f'{method} {url} cannot be sent: the user, the key or the token '
-        'has characters that no header of HTTP takes'
-    )

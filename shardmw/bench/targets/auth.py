@@ -1,35 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a cluster is logged in to: by python-swiftclient, or with a token."""
+"""Logins: auth v1, Keystone, or a token."""
 
 import ssl
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-import requests
 from swiftclient.client import get_auth
 from swiftclient.exceptions import ClientException
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.load.urls import check_url
-from shardmw.bench.targets.asking import failure_of, unsendable
+from shardmw.bench.targets.asking import ask
 
 V1 = '1'
-
-_REFUSED = (401, 403)
-
-# A busy server may need another attempt.
-_PAUSES_SECONDS = (0.2, 1, 5)
 
 
 @dataclass(frozen=True)
 class Access:
-    """What a login gives.
+    """The URL of an account and a token: the result of a login.
 
-    :param storage_url: of the account, such as
-                        ``https://swift.example.com/v1/AUTH_test``
-    :param is_insecure: whether the certificate is not checked
+    A user may have them, so that no login is needed.
     """
 
     storage_url: str
@@ -44,13 +35,16 @@ class Access:
                 'http://host:port/v1/ACCOUNT'
             )
 
+    def login(self) -> 'Access':
+        return self
+
 
 @dataclass(frozen=True)
 class PasswordAuth:
-    """A user and a key, which auth v1 or Keystone gives a token for.
+    """A user and a key, for auth v1 or Keystone.
 
-    :param version: of the auth, as python-swiftclient has it
-    :param os_options: of Keystone, likewise
+    :param version: of the auth, as for python-swiftclient
+    :param os_options: for Keystone, as for python-swiftclient
     """
 
     auth_url: str
@@ -61,70 +55,46 @@ class PasswordAuth:
     os_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def login(self) -> Access:
-        """Ask for a token.
-
-        :raises BenchError: if there is none, and why
-        """
+        """Get a token; raise BenchError if there is none."""
         check_url(self.auth_url)
-        pauses = iter(_PAUSES_SECONDS)
-        while True:
-            try:
-                return self._login()
-            except ClientException as err:
-                pause = next(pauses, None)
-                if pause is None or (err.http_status or 0) < 500:
-                    raise self._refusal(err) from err
-            time.sleep(pause)
+        return self._login_v1() if self.version == V1 else self._keystone()
 
-    def _login(self) -> Access:
+    def _login_v1(self) -> Access:
+        url = self.auth_url
+        headers = {'X-Auth-User': self.user, 'X-Auth-Key': self.key}
+        answer = ask('GET', url, headers, self.is_insecure)
+        if answer.status in (401, 403):
+            raise BenchError(
+                f'{url} refuses the user {self.user!r} ({answer.status}): '
+                'look at the user and the key'
+            )
+        storage_url = answer.headers.get('X-Storage-Url')
+        token = answer.headers.get('X-Auth-Token')
+        if not (answer.is_success and storage_url and token):
+            raise BenchError(
+                f'{url} answered {answer.status} to the login and gave no '
+                'token: write a URL of auth v1, such as '
+                'http://host:port/auth/v1.0'
+            )
+        return Access(storage_url, token, self.is_insecure)
+
+    def _keystone(self) -> Access:
         try:
             url, token = get_auth(
                 *(self.auth_url, self.user, self.key),
                 auth_version=self.version,
                 os_options=dict(self.os_options),
                 insecure=self.is_insecure,
-                # whom other requests trust, too
                 cacert=ssl.get_default_verify_paths().cafile,
             )
-        except ValueError as err:
-            raise unsendable('GET', self.auth_url) from err
-        except (OSError, requests.RequestException) as err:
-            raise failure_of('GET', self.auth_url, err) from err
-        if not (url and token):
-            raise ClientException('no token', http_status=200)
+            if not (url and token):
+                raise ClientException('no token or no storage URL')
+        except (ClientException, OSError, ValueError) as err:
+            reason = ' '.join(str(err).split())
+            raise BenchError(
+                f'{self.auth_url} gave no token: {reason}'
+            ) from err
         return Access(url, token, self.is_insecure)
 
-    def _refusal(self, err: ClientException) -> BenchError:
-        url = self.auth_url
-        if err.http_status in _REFUSED:
-            return BenchError(
-                f'{url} refuses the user {self.user!r} ({err.http_status}): '
-                'look at the user and the key'
-            )
-        if self.version != V1:
-            reason = ' '.join(str(err).split())
-            return BenchError(f'{url} gave no token: {reason}')
-        return BenchError(
-            f'{url} answered {err.http_status} to the login and gave no '
-            'token: write a URL of auth v1, such as '
-            'http://host:port/auth/v1.0'
-        )
 
-
-@dataclass(frozen=True)
-class TokenAuth:
-    """A token that somebody else got."""
-
-    storage_url: str
-    token: str = field(repr=False)
-    is_insecure: bool = False
-
-    def login(self) -> Access:
-        """Return the access that the token gives; nothing is asked.
-
-        :raises BenchError: if the URL is none of an account
-        """
-        return Access(self.storage_url, self.token, self.is_insecure)
-
-
-Auth = PasswordAuth | TokenAuth
+Auth = PasswordAuth | Access

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of a folder over HTTP: what others serve in the place of Swift."""
+"""An HTTP server of files, to compare Swift with."""
 
 import contextlib
 import multiprocessing
@@ -16,10 +16,7 @@ _HOST = '127.0.0.1'
 
 
 def write_files(folder: Path, names: Iterable[str], size: int) -> None:
-    """Make a folder with a file of each name.
-
-    :param size: of each, in bytes, which can't be compressed
-    """
+    """Make a folder with a file of random bytes for each name."""
     folder.mkdir()
     content = random.Random(0).randbytes(size)
     for name in names:
@@ -28,11 +25,12 @@ def write_files(folder: Path, names: Iterable[str], size: int) -> None:
 
 @contextlib.contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """The URL of a folder, which a process serves during a ``with`` block.
+    """Serve a folder from a new process during a ``with`` block.
 
+    :returns: the URL
     :raises BenchError: if the process does not start
     """
-    # not forked, for nothing of this process is its own
+    # not forked, so that it shares nothing with this process
     context = multiprocessing.get_context('spawn')
     ours, theirs = context.Pipe()
     process = context.Process(
@@ -45,7 +43,7 @@ def served(folder: Path) -> Iterator[str]:
         try:
             port = ours.recv()
         except EOFError:
-            raise BenchError('files cannot be served: look above') from None
+            raise BenchError('files cannot be served: see above') from None
         yield f'http://{_HOST}:{port}'
     finally:
         process.kill()
@@ -53,7 +51,7 @@ def served(folder: Path) -> Iterator[str]:
 
 
 def _serve(pipe: Pipe, folder: Path) -> None:
-    """Be the process: a thread for each connection."""
+    """Run in the process: a thread for each connection."""
     signals.ignore()
 
     def handler(*arguments: object) -> _Handler:
@@ -65,7 +63,7 @@ def _serve(pipe: Pipe, folder: Path) -> None:
 
 
 class _Server(ThreadingHTTPServer):
-    # as many as there may be clients: they all connect at once
+    # all clients connect at once
     request_queue_size = 1024
 
 
@@ -74,8 +72,8 @@ class _Handler(SimpleHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def copyfile(self, source, outputfile) -> None:
-        """Send a file as web servers do: the kernel copies it."""
+        # as web servers do: the kernel copies the file
         self.connection.sendfile(source)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        pass

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The filter in this process, above an app that answers at once.
 
-What a request takes is then the filter's own time. The app takes next to
-nothing, and what it takes for a request without the filter can be subtracted.
+So the time of a request is nearly that of the filter alone; the time of a
+request without the filter can be subtracted.
 """
 
 import functools
@@ -35,20 +35,19 @@ from shardmw.record import Layout
 
 App = Callable[[dict, Callable], Sequence[bytes]]
 
-#: In the place of a method: a GET of the container.
+#: In place of a method: a GET of the container.
 LISTING = 'listing'
 
-#: Rows of a listing's page.
+#: The rows of a page of a listing.
 PAGE = 1000
 
 _ACCOUNT = 'AUTH_test'
 _LAYOUT_ID = '0643dd3d9b5c0'
-_MICROSECONDS = 1_000_000
 
 # More than a page, so that no shard runs out of rows.
 _OBJECTS = 4 * PAGE
 
-# What other filters and the server left of this one put into an environment.
+# The variables that the server and other filters add to an environment.
 _OTHERS_VARIABLES = 18
 
 _ANSWER = [
@@ -60,11 +59,9 @@ _ANSWER = [
 
 
 def answering(kind: Kind) -> App:
-    """Return an app that answers as Swift does, without doing anything.
+    """Return an app that answers as Swift does, without any work.
 
-    Objects are empty. Containers have as many rows as it takes.
-
-    :param kind: of the container that has a layout record, if it is sharded
+    :param kind: of the container; its layout record is in the answers
     """
     root = _container_headers(kind)
     shard = _container_headers(None)
@@ -75,14 +72,16 @@ def answering(kind: Kind) -> App:
         backing = parse_backing(container)
         index = backing.shard if backing else None
         body = _page(rows.get(index, []), dict(parse_qsl(query)))
-        headers = root if backing is None else shard
-        sizes = [('Content-Length', str(len(body)))]
-        types = [('Content-Type', 'application/json; charset=utf-8')]
-        return [*headers.items(), *types, *sizes], [body]
+        headers = {
+            **(root if backing is None else shard),
+            'Content-Type': 'application/json; charset=utf-8',
+            'Content-Length': str(len(body)),
+        }
+        return list(headers.items()), [body]
 
     def app(environ: dict, start_response: Callable) -> list[bytes]:
         path = environ['PATH_INFO']
-        # /v1/account/container
+        # /v1/account/container/object
         if path.count('/') > 3:
             start_response('200 OK', _ANSWER)
             return [b'']
@@ -95,36 +94,28 @@ def answering(kind: Kind) -> App:
 
 
 def filtered(settings: Mapping[str, str], app: App) -> App:
-    """Return an app with the filter above it.
-
-    :param settings: the filter's options
-    """
+    """Return an app below the filter."""
     return filter_factory({}, **settings)(app)
 
 
 def limited_by_swift(settings: Mapping[str, str], app: App) -> App:
-    """Return an app with Swift's own ratelimit filter above it.
-
-    :param settings: the options of that filter
-    """
+    """Return an app below Swift's own ratelimit filter."""
     return ratelimit.filter_factory({}, **settings)(app)
 
 
 class Requests:
-    """Requests to one container and its objects, as a busy proxy has them.
+    """Requests to a container and its objects, as in a busy proxy.
 
-    Each has Swift's info of the container and of its account in its info
-    cache, where filters left of this one have it looked up:
-    ``versioned_writes`` always does.
+    The info of the container and the account is in the info cache of each:
+    ``versioned_writes``, left of this filter, always looks it up.
 
-    :param kind: of the container
-    :param container: its name
     :param memcached: its address
     """
 
     def __init__(self, kind: Kind, container: str, memcached: str) -> None:
         self._path = f'/v1/{_ACCOUNT}/{container}'
-        self._memcache = MemcacheRing([memcached], logger=_logger())
+        logger = get_logger({}, log_route='shardmw-bench')
+        self._memcache = MemcacheRing([memcached], logger=logger)
         self._known = {
             get_cache_key(_ACCOUNT): headers_to_account_info(
                 {'X-Account-Container-Count': '1'}, 204
@@ -135,7 +126,7 @@ class Requests:
         }
 
     def environs(self, method: str, count: int) -> list[dict]:
-        """Return the environments of so many requests.
+        """Return the environments of requests.
 
         :param method: of requests to objects, or :data:`LISTING`
         """
@@ -145,7 +136,8 @@ class Requests:
         path, query = f'{self._path}/o{number:010d}', ''
         if method == LISTING:
             path, query = self._path, f'format=json&limit={PAGE}'
-        variables = {
+        others = {f'swift.other_{i}': '' for i in range(_OTHERS_VARIABLES)}
+        return {
             'REQUEST_METHOD': 'GET' if method == LISTING else method,
             'SCRIPT_NAME': '',
             'PATH_INFO': path,
@@ -163,24 +155,19 @@ class Requests:
             'HTTP_USER_AGENT': 'shardmw-bench',
             'wsgi.input': BytesIO(b'x'),
             'wsgi.url_scheme': 'http',
-            'swift.authorize': _allow,
+            'swift.authorize': _nothing,
             'swift.cache': self._memcache,
             'swift.trans_id': 'tx0123456789abcdef0123456789abcdef',
+            **others,
+            INFOCACHE_ENV: dict(self._known),
         }
-        for i in range(_OTHERS_VARIABLES):
-            variables[f'swift.other_{i}'] = ''
-        return {**variables, INFOCACHE_ENV: dict(self._known)}
 
 
 def check(app: App, environs: Sequence[dict]) -> None:
-    """Have an app answer requests, as it would when they are timed.
-
-    :raises BenchError: if an answer is not a 2xx
-    """
+    """Raise BenchError if a response of an app is not a 2xx."""
     statuses = []
     for environ in environs:
-        body = app(environ, lambda status, *_: statuses.append(status))
-        for _ in body:
+        for _ in app(environ, lambda status, *_: statuses.append(status)):
             pass
     bad = [status for status in statuses if not status.startswith('2')]
     if bad or len(statuses) != len(environs):
@@ -191,24 +178,21 @@ def check(app: App, environs: Sequence[dict]) -> None:
 
 
 def microseconds_each(app: App, environs: Sequence[dict]) -> float:
-    """Return the processor time that an app takes for each request."""
+    """Return the processor time of an app for each request."""
     gc.collect()
-    # what is collected meanwhile is what the requests leave behind
+    # from now on, only garbage of the requests is collected
     gc.freeze()
     begin = time.thread_time()
     for environ in environs:
-        for _ in app(environ, _start_response):
+        for _ in app(environ, _nothing):
             pass
     took = time.thread_time() - begin
     gc.unfreeze()
-    return _MICROSECONDS * took / len(environs)
+    return 1e6 * took / len(environs)
 
 
 def _container_headers(kind: Kind | None) -> dict[str, str]:
-    """Return the headers of a container.
-
-    :param kind: None for a backing container
-    """
+    """Return the headers of a container; None for a backing container."""
     is_sharded = kind is not None and kind.shards is not None
     count = '0' if is_sharded else str(_OBJECTS)
     headers = {
@@ -250,13 +234,5 @@ def _page(names: Sequence[str], query: Mapping[str, str]) -> bytes:
     return json.dumps(rows).encode()
 
 
-def _logger():
-    return get_logger({}, log_route='shardmw-bench')
-
-
-def _allow(_request: object) -> None:
-    return None
-
-
-def _start_response(*_what: object) -> None:
-    return None
+def _nothing(*_: object) -> None:
+    """Allow a request, or ignore the start of a response."""

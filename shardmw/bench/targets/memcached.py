@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What memcached was asked for, by its own count."""
+"""The counters of memcached."""
 
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from shardmw.bench.errors import BenchError
@@ -12,7 +12,7 @@ _TIMEOUT_SECONDS = 10
 
 
 class Operations(NamedTuple):
-    """How many there were of each kind."""
+    """The number of operations of each kind."""
 
     get: int
     set: int
@@ -22,27 +22,24 @@ class Operations(NamedTuple):
     touch: int
 
     def since(self, before: 'Operations') -> 'Operations':
-        """How many came after an earlier count."""
+        """Return the operations after an earlier count."""
         pairs = zip(self, before, strict=True)
         return Operations(*(now - then for now, then in pairs))
 
 
-#: Which of memcached's counters make up each kind.
-_COUNTERS = {
-    'get': ('cmd_get',),
-    'set': ('cmd_set',),
-    'incr': ('incr_hits', 'incr_misses'),
-    'decr': ('decr_hits', 'decr_misses'),
-    'delete': ('delete_hits', 'delete_misses'),
-    'touch': ('cmd_touch',),
-}
+# The counters of memcached for each kind.
+_COUNTERS = Operations(
+    get=('cmd_get',),
+    set=('cmd_set',),
+    incr=('incr_hits', 'incr_misses'),
+    decr=('decr_hits', 'decr_misses'),
+    delete=('delete_hits', 'delete_misses'),
+    touch=('cmd_touch',),
+)
 
 
 def operations(server: Server) -> Operations:
-    """Ask memcached for its counters.
-
-    :raises BenchError: if it does not answer
-    """
+    """Ask memcached for its counters; raise BenchError if it is away."""
     host, _, port = server.address.rpartition(':')
     try:
         with (
@@ -51,32 +48,23 @@ def operations(server: Server) -> Operations:
         ):
             lines.write('stats\n')
             lines.flush()
-            return counted(parse_stats(iter(lines.readline, 'END\r\n')))
+            return counted(iter(lines.readline, 'END\r\n'))
     except (OSError, KeyError, ValueError) as err:
         raise BenchError(
             f'memcached at {server.address} gives no stats: {err!r}'
         ) from err
 
 
-def counted(stats: Mapping[str, str]) -> Operations:
-    """Sum up memcached's counters. Pure.
+def counted(stats: Iterable[str]) -> Operations:
+    """Return the operations of the lines of ``stats``. Pure.
 
-    :raises KeyError: if one is missing
+    :raises KeyError: if a counter is missing
+    :raises ValueError: if a line is incomplete
     """
+    values = {}
+    for line in stats:
+        _, name, value = line.split(' ', 2)
+        values[name] = value
     return Operations(
-        **{
-            kind: sum(int(stats[name]) for name in names)
-            for kind, names in _COUNTERS.items()
-        }
+        *(sum(int(values[name]) for name in names) for names in _COUNTERS)
     )
-
-
-def parse_stats(lines: Iterable[str]) -> dict[str, str]:
-    """Return the counters in memcached's answer to ``stats``. Pure.
-
-    :raises ValueError: if it is broken off
-    """
-    return {
-        name: value
-        for _, name, value in (line.split(' ', 2) for line in lines)
-    }

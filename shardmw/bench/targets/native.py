@@ -18,10 +18,12 @@ REPLICATOR = 'container-replicator'
 
 _MANAGE = (sys.executable, '-m', 'swift.cli.manage_shard_ranges')
 
-# A run of the sharder splits off as many ranges as it's configured to, two
-# by default, and another one may be needed to tell the root of it.
+# One run of the sharder splits off some ranges, two by default, and another
+# run may be needed to report them to the root.
 _RUNS_PER_RANGE = 2
 _RUNS_MORE = 4
+
+_SPREAD_DIGITS = 4
 
 
 def even_bounds(names: Names, ranges: int) -> list[str]:
@@ -36,28 +38,20 @@ def even_bounds(names: Names, ranges: int) -> list[str]:
 
 
 def spread_bounds(ranges: int) -> list[str]:
-    """Return bounds for names that begin with digits of a hash. Pure.
-
-    :returns: one fewer than ranges, hexadecimal
-    """
+    """Return bounds for names that begin with digits of a hash. Pure."""
     space = 16**_SPREAD_DIGITS
     return [
         f'{space * i // ranges:0{_SPREAD_DIGITS}x}' for i in range(1, ranges)
     ]
 
 
-_SPREAD_DIGITS = 4
-
-
 def shard_natively(
     cluster: Cluster, account: str, container: str, bounds: Sequence[str]
 ) -> None:
-    """Have the cluster's container-sharder split a container.
-
-    It may hold rows or be empty.
+    """Split a container, with or without rows, by the container-sharder.
 
     :param bounds: the upper ends of all ranges but the last, ascending
-    :raises BenchError: if it does not become sharded, all ranges active
+    :raises BenchError: if some range does not become active
     """
     found = databases(cluster, account, container)
     if not found:
@@ -80,30 +74,22 @@ def shard_natively(
 
 
 def report_usage(cluster: Cluster) -> None:
-    """Have the ranges of all containers tell their roots what they hold.
-
-    :raises SaioError: if the sharder fails
-    """
+    """Make the ranges of all containers report their counts to the roots."""
     cluster.daemon(SHARDER)
 
 
 def is_done(shards: Shards, ranges: int) -> bool:
     """Return True if a root is split into active ranges. Pure."""
-    return (
-        shards.is_root_sharded
-        and len(shards.states) == ranges
-        and set(shards.states) == {'active'}
-    )
+    states = ('active',) * ranges
+    return shards.is_root_sharded and tuple(shards.states) == states
 
 
 def shard_data(bounds: Sequence[str]) -> list[dict[str, object]]:
     """Return ranges for ``swift-manage-shard-ranges``. Pure."""
-    lowers, uppers = ['', *bounds], [*bounds, '']
+    pairs = zip(['', *bounds], [*bounds, ''], strict=True)
     return [
         {'index': index, 'lower': lower, 'upper': upper, 'object_count': 0}
-        for index, (lower, upper) in enumerate(
-            zip(lowers, uppers, strict=True)
-        )
+        for index, (lower, upper) in enumerate(pairs)
     ]
 
 
@@ -112,7 +98,7 @@ def _inject(database: Path, ranges: Sequence[dict[str, object]]) -> None:
         json.dump(ranges, file)
         file.flush()
         _manage(database, 'replace', file.name)
-    # on its own: replace knows --enable, and fails with it
+    # replace has --enable, but fails with it
     _manage(database, 'enable')
 
 

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that wait beside a container database, as Swift's own server has it.
+"""Pending rows beside container databases.
 
-A write appends to a file beside the database. When that is full, one write
-takes them all in, and waits for it: every few hundred writes of a container.
-New shards that are written to evenly would all come to it at the same time,
-after none of them did for long, unlike those that have been in use. So in a
-short load a plain container would pay for it and shards would not.
+Swift appends a write to a file beside the database. The write that finds the
+file full (every few hundred writes) waits until all rows are in the database.
+New shards that are written to evenly would all do that at the same time, and
+in a short load not at all, unlike a plain container and unlike shards that
+have been in use. So the files are filled to different levels before a load.
 """
 
 import tempfile
 import time
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 
 from shardmw.bench.databases import databases, parts, policy_index
@@ -27,9 +29,9 @@ def stagger(
     kind: Kind,
     phase: float = 0.0,
 ) -> None:
-    """Fill the files of a container's parts, each to another extent.
+    """Fill the file of each part of a container to another level.
 
-    The rows are of objects that were deleted, so nobody sees them.
+    The rows are of deleted objects, which no listing shows.
 
     :param phase: see :func:`wanted_fullness`
     """
@@ -40,7 +42,7 @@ def stagger(
     ]
     entries, most_bytes = _entries(policy_index(files[0][1]))
     for index, database in files:
-        path = _waiting(database)
+        path = _pending_path(database)
         fullness = wanted_fullness(index, kind.parts, phase)
         there = path.stat().st_size if path.exists() else 0
         room = int(fullness * most_bytes) - there
@@ -49,28 +51,21 @@ def stagger(
 
 
 def wanted_fullness(part: int, parts: int, phase: float) -> float:
-    """Return how full a part's file should be, from 0 to 1. Pure.
+    """Return how full the file of a part should be, from 0 to 1. Pure.
 
-    :param parts: more of them than these, such as the root of a sharded
-                  container, are left empty
-    :param phase: from 0 to below 1: where the first one stands between this
-                  and the next
+    :param parts: further parts (the root of a sharded container) stay empty
+    :param phase: from 0 to below 1; added to the number of the part
     """
     return (part + phase) / parts if part < parts else 0.0
 
 
-def that_fit(entries: Sequence[bytes], room: int) -> list[bytes]:
-    """Return as many entries as fit into so many bytes. Pure."""
-    found = []
-    for entry in entries:
-        room -= len(entry)
-        if room < 0:
-            break
-        found.append(entry)
-    return found
+def that_fit(entries: Sequence[bytes], room: int) -> Sequence[bytes]:
+    """Return the first entries that fit into so many bytes. Pure."""
+    ends = list(accumulate(map(len, entries)))
+    return entries[: bisect_right(ends, room)]
 
 
-def _waiting(database: Path) -> Path:
+def _pending_path(database: Path) -> Path:
     return database.with_name(f'{database.name}.pending')
 
 
@@ -84,14 +79,12 @@ def _entries(policy: int) -> tuple[list[bytes], int]:
     with tempfile.TemporaryDirectory(prefix='shardmw-bench-') as folder:
         database = Path(folder) / 'rows.db'
         broker = ContainerBroker(str(database), account='a', container='c')
-        now = time.time()
-        broker.initialize(Timestamp(now).internal, policy)
-        path = _waiting(database)
+        now = Timestamp(time.time()).internal
+        broker.initialize(now, policy)
+        path = _pending_path(database)
         number = 0
         while not path.exists() or path.stat().st_size < PENDING_CAP:
-            broker.delete_object(
-                f'o{number:010d}', Timestamp(now).internal, policy
-            )
+            broker.delete_object(f'o{number:010d}', now, policy)
             number += 1
         content = path.read_bytes()
     entries = content.split(_SEPARATOR)[1:]

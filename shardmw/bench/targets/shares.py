@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a listing asks of the shards, page by page, without a cluster. Pure.
+"""The requests to shards that a listing takes, without a cluster. Pure.
 
-The queries are those of the filter, by :class:`shardmw.listing.merge.Page`,
-over names that lie where the filter puts them.
+:class:`shardmw.listing.merge.Page` makes the requests, as in the filter.
 """
 
 from bisect import bisect_right
@@ -15,15 +14,13 @@ from shardmw.placement import shard_of
 
 
 class Asked(NamedTuple):
-    """The requests and rows that listing all names took.
+    """The requests and rows of a listing of all names.
 
-    The root is asked, too, and has no rows.
-
-    :param requests: all requests to the root and to shards
-    :param most_requests: the most requests for one page
-    :param refills: the requests to a shard that was asked before
+    :param requests: to the root and to shards
+    :param most_requests: of one page
+    :param refills: further requests to the same shard for one page
     :param rows_asked: the sum of the limits of the requests
-    :param rows_given: the rows that the shards returned
+    :param rows_given: the rows in the responses
     """
 
     pages: int
@@ -34,17 +31,9 @@ class Asked(NamedTuple):
     rows_asked: int
     rows_given: int
 
-    @property
-    def asked_by_row(self) -> float:
-        """Return the rows asked for each row of the pages."""
-        return self.rows_asked / self.rows
-
 
 def names_by_shard(names: Iterable[str], shards: int) -> list[list[str]]:
-    """Return names by the shards that they lie in.
-
-    :param names: in ascending order
-    """
+    """Return the names of each shard, in the order in which they come."""
     found: list[list[str]] = [[] for _ in range(shards)]
     for name in names:
         found[shard_of(name, shards)].append(name)
@@ -52,12 +41,12 @@ def names_by_shard(names: Iterable[str], shards: int) -> list[list[str]]:
 
 
 def asked_of_all(shards: Sequence[Sequence[str]], limit: int) -> Asked:
-    """Return what it takes to list all names, in pages of so many rows.
+    """Return the requests of a listing in pages of a limit.
 
     :param shards: the names in each, in ascending order; at least one name
     """
     wanted = sum(map(len, shards))
-    #: requests to shards, by page
+    #: the requests to shards, by page
     asked: list[int] = []
     listed = rows_asked = rows_given = 0
     marker = ''
@@ -79,7 +68,7 @@ def asked_of_all(shards: Sequence[Sequence[str]], limit: int) -> Asked:
     return Asked(
         pages=len(asked),
         rows=listed,
-        # the root, too, for each page
+        # one more to the root for each page
         requests=sum(asked) + len(asked),
         most_requests=max(asked) + 1,
         refills=sum(asked) - len(shards) * len(asked),

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processor time and memory of the servers of an own cluster."""
+"""Processor time and memory of the servers of a temporary cluster."""
 
 import contextlib
 import time
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
+
+import psutil
 
 from shardmw.bench.errors import BenchError
 from shardmw.saio import Cluster, processes
@@ -12,22 +13,18 @@ from shardmw.saio import Cluster, processes
 PROXY = 'proxy'
 CONTAINER = 'container'
 
-_PROC = Path('/proc')
-_RESIDENT = 'VmRSS:'
-_KIBIBYTE = 1024
-
-# Linux' CPUCLOCK_SCHED: user and system time by the scheduler's own count.
+# CPUCLOCK_SCHED of Linux: user and system time as the scheduler counts it.
 _SCHEDULER_CLOCK = 2
 
-#: Processor seconds that processes have run so far, by process id.
+#: Processor seconds by process id.
 Reading = Mapping[int, float]
 
 
 def processes_of(cluster: Cluster, role: str | None = None) -> tuple[int, ...]:
-    """Return the ids of all server processes, workers included.
+    """Return the ids of all server processes, with their workers.
 
-    :param role: :data:`PROXY` or :data:`CONTAINER` for one kind of server;
-                 None for all of them and memcached
+    :param role: :data:`PROXY` or :data:`CONTAINER`; None for all servers and
+                 memcached
     """
     return tuple(
         each.pid
@@ -38,22 +35,19 @@ def processes_of(cluster: Cluster, role: str | None = None) -> tuple[int, ...]:
 
 
 def read_processor(cluster: Cluster) -> Reading:
-    """Return how long each server process of a cluster has run so far."""
+    """Return the processor seconds of each server process so far."""
     found = {}
     for pid in processes_of(cluster):
-        # a process that has just ended is missing in the reading
+        # leave out a process that has just ended
         with contextlib.suppress(BenchError):
             found[pid] = processor_seconds([pid])
     return found
 
 
 def seconds_between(before: Reading, after: Reading) -> float | None:
-    """Return the processor seconds that servers used between two readings.
+    """Return the processor seconds between two readings. Pure.
 
-    Pure. A process that started in between counts with all of its time.
-
-    :returns: None if a process has ended in between, with a time that is
-              not known
+    :returns: None if a process has ended, since its time is not known
     """
     if before.keys() - after.keys():
         return None
@@ -61,46 +55,36 @@ def seconds_between(before: Reading, after: Reading) -> float | None:
 
 
 def processor_seconds(pids: Iterable[int]) -> float:
-    """Return how long processes have run so far, in user and system mode.
+    """Return the user and system time of processes so far.
 
-    :raises BenchError: if one of them is gone
+    :raises BenchError: if one of them has ended
     """
-    return sum(map(_ran_seconds, pids))
+    seconds = 0.0
+    for pid in pids:
+        with _told_if_gone(pid):
+            # clock_getcpuclockid(3): psutil counts in ticks of 10 ms, which
+            # is too coarse
+            seconds += time.clock_gettime(~pid << 3 | _SCHEDULER_CLOCK)
+    return seconds
 
 
 def resident_bytes(pids: Iterable[int]) -> int:
-    """Return how many bytes of processes are in memory and not swapped out.
+    """Return the bytes of processes in memory.
 
-    :raises BenchError: if one of them is gone
+    :raises BenchError: if one of them has ended
     """
-    return sum(map(_resident, pids))
+    found = 0
+    for pid in pids:
+        with _told_if_gone(pid):
+            found += psutil.Process(pid).memory_info().rss
+    return found
 
 
-def resident_of(status: str) -> int:
-    """Return the resident bytes that ``/proc/PID/status`` shows. Pure."""
-    (line,) = (
-        each for each in status.splitlines() if each.startswith(_RESIDENT)
-    )
-    return int(line.split()[1]) * _KIBIBYTE
-
-
-def _ran_seconds(pid: int) -> float:
-    # clock_getcpuclockid(3) of the process: /proc/PID/stat counts in ticks
-    # of 10 ms, which is too coarse for a load of a second
+@contextlib.contextmanager
+def _told_if_gone(pid: int) -> Iterator[None]:
     try:
-        return time.clock_gettime((~pid << 3) | _SCHEDULER_CLOCK)
-    except OSError as err:
-        raise _gone(pid) from err
-
-
-def _resident(pid: int) -> int:
-    try:
-        return resident_of((_PROC / f'{pid}' / 'status').read_text())
-    except (OSError, ValueError) as err:
-        raise _gone(pid) from err
-
-
-def _gone(pid: int) -> BenchError:
-    return BenchError(
-        f'server process {pid} has ended: see the logs of the cluster'
-    )
+        yield
+    except (OSError, psutil.Error) as err:
+        raise BenchError(
+            f'server process {pid} has ended: see the logs of the cluster'
+        ) from err

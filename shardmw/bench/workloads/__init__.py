@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Single kinds of work: ``shardmw-bench write``, ``read`` and so on.
 
-``parameters`` are their options, ``works`` says what each one asks for, and
-``measuring`` does it; ``report`` is what's said of it, and ``command`` makes
-the commands. ``place`` is the cluster that somebody chose.
+``parameters`` are their options, ``works`` their requests; ``measuring`` does
+the work, and ``report`` has the tables. ``place`` is the chosen cluster.
 """
 
-#: What results are kept as.
+#: The command in the names of results.
 COMMAND = 'workload'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``shardmw-bench write``, ``read``, ``head`` and so on: the commands."""
+"""The commands ``shardmw-bench write``, ``read``, ``head`` and so on."""
 
 import functools
 from collections.abc import Callable
@@ -31,9 +31,9 @@ def work_command(
 ) -> click.Command:
     """Return the command of a kind of work.
 
-    :param command: what its results are kept as
-    :param adjust: changes ``context.params`` before they're read
-    :param defaults: of parameters, in the place of their own
+    :param command: in the names of results
+    :param adjust: changes ``context.params`` before they are read
+    :param defaults: override the defaults of parameters
     """
 
     @click.command(work.name, help=work.summary)
@@ -52,21 +52,14 @@ def work_command(
             with usage_errors():
                 parameters.check_own()
         results.make(output)
-        perform(
-            [
-                Experiment(
-                    command,
-                    work.name,
-                    parameters,
-                    functools.partial(measure, work=work, place=place),
-                    word=word,
-                    check=check_done,
-                    seconds=parameters.expected_seconds,
-                )
-            ],
-            output,
-            Screen(),
+        experiment = Experiment(
+            *(command, work.name, parameters),
+            functools.partial(measure, work=work, place=place),
+            word=word,
+            check=check_done,
+            seconds=parameters.expected_seconds,
         )
+        perform([experiment], output, Screen())
 
     return run
 

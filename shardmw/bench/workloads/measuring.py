@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measure a work on each kind of container in turns."""
+"""Measure a work on each kind of container, round by round."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +9,6 @@ from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
 from shardmw.bench.load.stage import Ledger, Stage
 from shardmw.bench.load.turns import phase_of, rotated
-from shardmw.bench.names import Names
 from shardmw.bench.results.runs import runs_of
 from shardmw.bench.results.summary import Summary, errors_text
 from shardmw.bench.site import Site
@@ -17,15 +16,12 @@ from shardmw.bench.workloads.parameters import WorkParameters
 from shardmw.bench.workloads.place import Place
 from shardmw.bench.workloads.works import Task, Work
 
-# After a load that wrote more, its container is removed.
+# A container is removed at once after a load that wrote more.
 _MANY_BYTES = 64 << 20
 
 
 class _Owner(NamedTuple):
-    """What a container is for.
-
-    :param turn: None for one that is used in all rounds
-    """
+    """The kind and the round of a container; None for all rounds."""
 
     kind: Kind
     turn: int | None
@@ -37,7 +33,7 @@ def measure(
     work: Work,
     place: Place,
 ) -> dict[str, object]:
-    """Do the work on each kind of container, round by round."""
+    """Measure a work on a cluster, and return the figures."""
     parameters = stage.parameters
     with place.site(stage, parameters.cluster) as site:
         ledger = Ledger(
@@ -55,23 +51,23 @@ def measure_work(
     parameters: WorkParameters,
     chosen: str | None = None,
 ) -> None:
-    """Do the work on each kind of container, round by round.
+    """Measure a work on a site.
 
-    :param chosen: the name of the container that the user wants
+    :param chosen: the name of the container, if the user wants one
     """
-    names = _names(work, parameters, site)
-    conditions = work.conditions(parameters, names)
+    try:
+        names = work.names(parameters, site)
+    except ValueError as err:
+        raise BenchError(f'this cannot be measured: {err}') from err
     steps = [
-        (turn, each, kind)
+        (turn, each, kind, _Owner(kind, turn if work.spends else None))
         for turn in range(parameters.rounds)
-        for each in conditions
+        for each in work.conditions(parameters, names)
         for kind in rotated(parameters.kinds, turn)
     ]
-    owners = [
-        _Owner(kind, turn if work.spends else None) for turn, _, kind in steps
-    ]
+    owners = [owner for *_, owner in steps]
     ledger.expect(len(steps))
-    # made before anything is measured: some may be refused
+    # made before anything is measured, since some may be refused
     wanted = container_names(chosen, owners) if chosen else {}
     with stage.screen.status('making containers'):
         containers = {
@@ -81,7 +77,7 @@ def measure_work(
             for owner in dict.fromkeys(owners)
         }
     filled: set[str] = set()
-    for owner, (turn, each, kind) in zip(owners, steps, strict=True):
+    for turn, each, kind, owner in steps:
         container = containers[owner]
         if container not in filled and names is not None:
             filled.add(container)
@@ -97,7 +93,7 @@ def measure_work(
         )
         run = ledger.measure(load, work.name, kind, turn, **each)
         if run.summary.bytes_sent > _MANY_BYTES and work.spends:
-            # they would fill the disk
+            # to have room on the disk
             site.remove(container)
 
 
@@ -111,41 +107,28 @@ def check_done(figures: Mapping) -> None:
         if failed and not any(s.done or s.refused for s in summaries):
             raise BenchError(
                 f'{kind.label}: everything failed ({errors_text(failed)}): '
-                "the proxy's log may tell why"
+                "see the proxy's log"
             )
-
-
-def _names(work: Work, parameters: WorkParameters, site: Site) -> Names | None:
-    """Return the names of what containers hold before the load.
-
-    :raises BenchError: if they cannot hold it
-    """
-    try:
-        return work.names(parameters, site)
-    except ValueError as err:
-        raise BenchError(f'this cannot be measured: {err}') from err
 
 
 def container_names(
     chosen: str, owners: Sequence[_Owner]
 ) -> dict[_Owner, str]:
-    """Return the names of containers if the user chose a name. Pure.
+    """Return the names of containers for a name that the user chose. Pure.
 
-    A single container has that name. Several have their kinds and rounds
-    appended, if these differ.
+    Kinds and rounds are appended if there are several.
     """
-    different = dict.fromkeys(owners)
-    kinds = {owner.kind for owner in different}
-    turns = {owner.turn for owner in different}
+    has_kinds = len({owner.kind for owner in owners}) > 1
+    has_turns = len({owner.turn for owner in owners}) > 1
     return {
         owner: '-'.join(
             [
                 chosen,
-                *([_word(owner.kind)] if len(kinds) > 1 else []),
-                *([str(owner.turn)] if len(turns) > 1 else []),
+                *([_word(owner.kind)] if has_kinds else []),
+                *([str(owner.turn)] if has_turns else []),
             ]
         )
-        for owner in different
+        for owner in owners
     }
 
 

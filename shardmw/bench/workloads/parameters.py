@@ -4,33 +4,22 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from shardmw.bench import options
 from shardmw.bench.kinds import PLAIN, Kind, native, sharded
-from shardmw.bench.options import (
-    CLIENTS,
-    COUNT,
-    COUNTS,
-    DURATION,
-    MIX,
-    NATURAL,
-    POSITIVE,
-    PROCESSES,
-    RANGES,
-    RATE,
-    SETTING,
-    SHARDS,
-    SIZE_MIX,
-    WORKERS,
-)
+from shardmw.bench.names import Names
 from shardmw.bench.parameters import Parameters, check_shards, option
 from shardmw.bench.tables import plain
+from shardmw.bench.units import parse_size_mix
 from shardmw.record import DEPTH_LIMIT
 from shardmw.saio import ClusterOptions
 
-#: Of a load that neither a time nor a count was chosen for.
-DEFAULT_SECONDS = 10.0
-
 #: The filter's option for all containers.
 LIMIT_OPTION = 'shardmw.container_ratelimit_0'
+
+# The length of a load without --seconds and --count.
+_SECONDS = 10.0
+
+Conditions = list[dict[str, object]]
 
 
 def _check_enough(count: int | None, clients: int, flag: str) -> None:
@@ -43,48 +32,58 @@ def _check_enough(count: int | None, clients: int, flag: str) -> None:
 
 @dataclass(frozen=True)
 class WorkParameters(Parameters):
-    """Parameters of all workloads.
-
-    :param shards: of each kind of container; 0 is a plain one
-    :param native: ranges of a natively sharded one; 0 for none
-    """
+    """Parameters of all workloads."""
 
     clients: int = option(
-        16, CLIENTS, 'Clients at once, a connection each.', '-t', '--clients'
+        16, options.CLIENTS, 'Concurrent clients.', '-t', '--clients'
     )
     processes: int = option(
-        2, PROCESSES, 'Processes that these are spread over.'
+        2,
+        options.PROCESSES,
+        'Client processes; the clients are spread over them.',
     )
     shards: tuple[int, ...] = option(
-        (0, 32), SHARDS, 'Containers: 0 is a plain one, N one of N shards.'
+        (0, 32),
+        options.SHARDS,
+        'Shard counts of the containers to measure; 0 is a plain container.',
     )
     native: int = option(
         0,
-        RANGES,
-        "One of so many ranges, too, split by Swift's own container-sharder.",
+        options.RANGES,
+        "Also measure a container that Swift's own container-sharder splits "
+        'into so many ranges; 0 for none.',
     )
-    rounds: int = option(1, POSITIVE, 'How often, all containers in turns.')
+    rounds: int = option(
+        1, options.POSITIVE, 'Rounds; each measures every container once.'
+    )
     limit: float | None = option(
-        None, RATE, 'Writes/s that a backing container may take.'
+        None,
+        options.RATE,
+        'Rate limit of each backing container, in writes/s.',
     )
-    proxies: int = option(1, PROCESSES, 'Proxies of the cluster.')
+    proxies: int = option(
+        1, options.PROCESSES, 'Proxies of the temporary cluster.'
+    )
     workers: int = option(
-        0, WORKERS, 'Worker processes of each server; 0: it serves itself.'
+        0,
+        options.WORKERS,
+        'Worker processes of each server of the temporary cluster; 0 for a '
+        'single process.',
     )
-    policy: str | None = option(None, str, 'The storage policy.')
+    policy: str | None = option(
+        None, str, 'The storage policy of the containers.'
+    )
     settings: Mapping[str, str] = option(
         {},
-        SETTING,
-        'A setting of the cluster, as for shardmw-saio.',
+        options.SETTING,
+        'A setting of the temporary cluster, as for shardmw-saio. Can be '
+        'repeated.',
         '--set',
         multiple=True,
     )
 
     def check_own(self) -> None:
-        """Raise ValueError if the own cluster does not allow this.
-
-        :raises ValueError: if so, and why
-        """
+        """Raise ValueError if the temporary cluster does not allow this."""
         check_shards(self.shards, self.settings)
 
     @property
@@ -105,7 +104,7 @@ class WorkParameters(Parameters):
 
     @property
     def cluster(self) -> ClusterOptions:
-        """Return the options of the benchmark's own cluster."""
+        """Return the options of the temporary cluster."""
         limit = {} if self.limit is None else {LIMIT_OPTION: plain(self.limit)}
         return ClusterOptions(
             proxies=self.proxies,
@@ -116,19 +115,19 @@ class WorkParameters(Parameters):
 
 @dataclass(frozen=True)
 class TimedParameters(WorkParameters):
-    """Parameters of work that a time or a count ends."""
+    """Parameters of work that ends after a time or a count."""
 
     seconds: float | None = option(
         None,
-        DURATION,
-        f'Of each load.  [default: {plain(DEFAULT_SECONDS)}, or --count]',
+        options.DURATION,
+        f'How long each load lasts.  [default: {plain(_SECONDS)}, or until '
+        '--count]',
     )
     count: int | None = option(
-        None, COUNT, 'End each load after so many operations.'
+        None, options.COUNT, 'End each load after so many operations.'
     )
 
     def check(self) -> None:
-        """Raise ValueError also if there are more clients than operations."""
         super().check()
         _check_enough(self.count, self.clients, '--count')
 
@@ -136,19 +135,35 @@ class TimedParameters(WorkParameters):
     def load_seconds(self) -> float | None:
         """Return the duration of a load; None if only a count ends it."""
         if self.seconds is None and self.count is None:
-            return DEFAULT_SECONDS
+            return _SECONDS
         return self.seconds
 
 
+class _OfObjects:
+    """The conditions of work on objects."""
+
+    def conditions(self, names: Names | None) -> Conditions:
+        """Return the conditions of the runs of each round."""
+        size = parse_size_mix(self.size)
+        values = {
+            'clients': self.clients,
+            'size': size.largest if size.largest == size.mean else size.label,
+            'objects': None if names is None else len(names),
+            'limit': self.limit,
+            'mix': getattr(self, 'mix', None),
+        }
+        return [{name: v for name, v in values.items() if v is not None}]
+
+
 @dataclass(frozen=True)
-class WriteParameters(TimedParameters):
+class WriteParameters(_OfObjects, TimedParameters):
     """Parameters of uploads."""
 
     size: str = option(
         '4K',
-        SIZE_MIX,
-        'Of the objects: 4K; 4K-64K, as many of each order of magnitude; '
-        '1K:80,1M:20, in percent.',
+        options.SIZE_MIX,
+        'Object size: 4K for one size; 4K-64K for a range, evenly by its '
+        'logarithm; 1K:80,1M:20 for sizes with their shares.',
         '-b',
         '--size',
     )
@@ -159,7 +174,9 @@ class ReadParameters(WriteParameters):
     """Parameters of reads and HEADs of objects."""
 
     objects: int = option(
-        1000, COUNT, 'Objects that are uploaded before, to each container.'
+        1000,
+        options.COUNT,
+        'Objects to upload to each container before the loads.',
     )
 
 
@@ -169,24 +186,31 @@ class MixedParameters(ReadParameters):
 
     mix: str = option(
         'write=20,read=70,head=5,delete=5',
-        MIX,
-        'Operations, in percent; overwrite and list are others.',
+        options.MIX,
+        'Operations and their shares; overwrite and list can be added.',
     )
 
 
 @dataclass(frozen=True)
-class DeleteParameters(WorkParameters):
+class DeleteParameters(_OfObjects, WorkParameters):
     """Parameters of deletes, which end when nothing is left."""
 
-    size: str = option('4K', SIZE_MIX, 'Of the objects.', '-b', '--size')
+    size: str = option(
+        '4K',
+        options.SIZE_MIX,
+        'Object size; a range or a mix as for write.',
+        '-b',
+        '--size',
+    )
     objects: int = option(
-        1000, COUNT, 'Objects to upload before, and to delete.'
+        1000,
+        options.COUNT,
+        'Objects to upload to each container, and to delete.',
     )
 
     load_seconds = None
 
     def check(self) -> None:
-        """Raise ValueError also if there are more clients than operations."""
         super().check()
         _check_enough(self.objects, self.clients, '--objects')
 
@@ -198,61 +222,62 @@ class DeleteParameters(WorkParameters):
 
 @dataclass(frozen=True)
 class ContainerParameters(TimedParameters):
-    """Parameters of HEADs of containers.
-
-    :param rows: None for the default of the cluster
-    """
+    """Parameters of HEADs of containers."""
 
     clients: int = option(
-        1, CLIENTS, 'Clients at once, a connection each.', '-t', '--clients'
+        1, options.CLIENTS, 'Concurrent clients.', '-t', '--clients'
     )
     rows: int | None = option(
         None,
-        COUNT,
-        'Objects in each container. The own cluster gets them as rows of '
-        'its databases, another one by uploads.  [default: 100K, or 10K]',
+        options.COUNT,
+        'Objects in each container. In the temporary cluster they are rows '
+        'in the container databases, in an existing one they are uploaded.  '
+        '[default: 100K in the temporary cluster, 10K in an existing one]',
     )
+
+    def conditions(self, names: Names) -> Conditions:
+        """Return the conditions of the runs of each round."""
+        return [{'clients': self.clients, 'rows': len(names)}]
 
 
 @dataclass(frozen=True)
 class ListParameters(ContainerParameters):
-    """Parameters of listings, page by page, again and again.
-
-    :param directories: that the names lie in; None for the default
-    """
+    """Parameters of listings, page by page, in rounds."""
 
     page: tuple[int, ...] = option(
         (10_000,),
-        COUNTS,
-        'Rows of a page: its limit; 10000,100 measures both.',
+        options.COUNTS,
+        'Rows of a page (limit); 10000,100 measures both.',
     )
-    delimiter: str = option('', str, 'As of a listing, such as /.')
-    prefix: str = option('', str, 'As of a listing, such as d0042/.')
+    delimiter: str = option(
+        '', str, 'The delimiter of the listings, such as /.'
+    )
+    prefix: str = option(
+        '', str, 'The prefix of the listings, such as d0042/.'
+    )
     directories: int | None = option(
         None,
-        NATURAL,
-        'Directories that the names lie in: d0000/o000000 and so on.  '
-        '[default: 100 with a delimiter or prefix, or none]',
+        options.NATURAL,
+        'Directories that the object names are spread over: d0000/o000000 '
+        'and so on.  [default: 100 with a delimiter or prefix, else none]',
     )
     unordered: bool = option(
-        False, bool, 'List in any order: allow_unordered=true.'
+        False, bool, 'List in any order (allow_unordered=true).'
     )
     depths: tuple[int, ...] = option(
         (0,),
-        SHARDS,
-        'Depths of the sharded containers: 0,1 measures by name and by '
-        'directory.',
+        options.SHARDS,
+        'Depths of the sharded containers; 0 shards by the whole name, 1 by '
+        'the first directory.',
     )
 
     @property
     def kinds(self) -> list[Kind]:
-        """Return the kinds of containers, sharded ones at each depth."""
         return [
             kind for each in super().kinds for kind in each.at(self.depths)
         ]
 
     def check(self) -> None:
-        """Raise ValueError also if options contradict each other."""
         super().check()
         if max(self.depths) > DEPTH_LIMIT:
             raise ValueError(
@@ -263,3 +288,13 @@ class ListParameters(ContainerParameters):
                 'a listing with a delimiter has an order: leave --delimiter '
                 'or --unordered out'
             )
+
+    def conditions(self, names: Names) -> Conditions:
+        (conditions,) = super().conditions(names)
+        words = {
+            'delimiter': self.delimiter,
+            'prefix': self.prefix,
+            'order': 'any' if self.unordered else '',
+        }
+        also = {name: word for name, word in words.items() if word}
+        return [{**conditions, 'page': page, **also} for page in self.page]

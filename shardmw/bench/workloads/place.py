@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cluster that somebody chose: the benchmark's own, or another."""
+"""The chosen cluster: a temporary one, or an existing one."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
@@ -11,13 +11,10 @@ from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.load.stage import Stage
 from shardmw.bench.options import CONTAINER
 from shardmw.bench.site import DEFAULT_PREFIX, Site
-from shardmw.bench.targets.auth import Auth, PasswordAuth, TokenAuth
+from shardmw.bench.targets.auth import Access, Auth, PasswordAuth
 from shardmw.saio import ClusterOptions
 
-#: Parameters of clusters that are the benchmark's own.
-_OWN_ONLY = ('limit', 'proxies', 'workers', 'settings')
-
-#: What Keystone may want, by the names that python-swiftclient has for it.
+# Options of Keystone, as python-swiftclient has them.
 _KEYSTONE = (
     *('username', 'password', 'user_id', 'user_domain_id'),
     *('user_domain_name', 'project_id', 'project_name', 'project_domain_id'),
@@ -26,17 +23,14 @@ _KEYSTONE = (
     *('application_credential_id', 'application_credential_secret'),
 )
 
-#: Parameters of clusters that are not, and their flags.
-_OTHERS_ONLY = {
-    'user': '--user',
-    'key': '--key',
-    'auth_token': '--os-auth-token',
-    'auth_version': '--auth-version',
-    'insecure': '--insecure',
-    **{name: f'--os-{name.replace("_", "-")}' for name in _KEYSTONE},
-}
+# Parameters of temporary clusters only, and of existing ones only.
+_OWN_ONLY = ('limit', 'proxies', 'workers', 'settings')
+_OTHERS_ONLY = (
+    *('user', 'key', 'auth_token', 'auth_version', 'insecure', 'cleanup'),
+    *_KEYSTONE,
+)
 
-#: They are different ways to a cluster.
+# The different ways to name an existing cluster.
 _WAYS = {
     'auth_url': '--auth-url',
     'keystone_url': '--os-auth-url',
@@ -46,11 +40,11 @@ _WAYS = {
 
 @dataclass(frozen=True)
 class Place:
-    """Where to work.
+    """The cluster to measure.
 
-    :param auth: None for a cluster of the benchmark's own
-    :param container: the name that was chosen, None for the benchmark's
-    :param cleanup: whether to remove the containers at the end
+    :param auth: None for a temporary cluster
+    :param container: the name that the user chose, if any
+    :param cleanup: True to remove the containers at the end
     """
 
     auth: Auth | None
@@ -59,14 +53,14 @@ class Place:
 
     @property
     def is_own(self) -> bool:
-        """Return True if the cluster is the benchmark's own."""
+        """Return True for a temporary cluster."""
         return self.auth is None
 
     @contextlib.contextmanager
     def site(self, stage: Stage, options: ClusterOptions) -> Iterator[Site]:
         """Give the cluster for a ``with`` block.
 
-        :param options: of the benchmark's own
+        :param options: of a temporary cluster
         """
         if self.is_own:
             with stage.site(options) as site:
@@ -76,14 +70,9 @@ class Place:
         with stage.remote_site(self.auth, prefix) as site:
             try:
                 yield site
-            except BaseException:
-                with _told(stage, site):
-                    self._clean(stage, site)
-                raise
-            try:
                 self._clean(stage, site)
-            except Interrupted:
-                # to leave something there takes a second one
+            except BaseException:
+                # another signal ends the clean-up
                 with _told(stage, site):
                     self._clean(stage, site)
                 raise
@@ -110,29 +99,26 @@ def place_options(command: Callable) -> Callable:
 
 
 def place_of(context: click.Context) -> Place:
-    """Return the cluster that the user chose.
-
-    :raises UsageError: if that can't be told, or what else was chosen does
-                        not go with it
-    """
+    """Return the chosen cluster; raise UsageError if options conflict."""
     values = context.params
     auth = _auth_of(values)
+    refused, why = _OWN_ONLY, 'the temporary cluster, not for yours'
     if auth is None:
-        _check_own(context)
-        if not values['cleanup']:
-            raise click.UsageError(
-                "--no-cleanup is for clusters of yours: the benchmark's own "
-                'goes away at the end'
-            )
-    else:
-        _check_remote(context)
+        ways = ', '.join(_WAYS.values())
+        refused, why = _OTHERS_ONLY, f'a cluster of yours: add one of {ways}'
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name)
+        is_typed = source is click.core.ParameterSource.COMMANDLINE
+        if option.name in refused and is_typed:
+            flags = '/'.join((option.opts[-1], *option.secondary_opts))
+            raise click.UsageError(f'{flags} is for {why}')
     return Place(auth, values['container'], values['cleanup'])
 
 
 def _auth_of(values: Mapping[str, object]) -> Auth | None:
     typed = {way: values[way] for way in _WAYS if values[way] is not None}
     if '' in typed.values():
-        # of a variable that is not set; not to measure something else
+        # such as an unset variable
         raise click.UsageError('the URL of the cluster is empty')
     if len(typed) > 1:
         first, second = (_WAYS[way] for way in [*typed][:2])
@@ -151,50 +137,18 @@ def _auth_of(values: Mapping[str, object]) -> Auth | None:
     if url:
         return PasswordAuth(url, values['user'], values['key'], is_insecure)
     if storage:
-        return TokenAuth(storage, values['auth_token'], is_insecure)
-    return _keystone_of(values) if keystone else None
-
-
-def _keystone_of(values: Mapping[str, object]) -> PasswordAuth:
+        return Access(storage, values['auth_token'], is_insecure)
+    if not keystone:
+        return None
     given = {name: values[name] for name in _KEYSTONE if values[name]}
-    return PasswordAuth(
-        values['keystone_url'],
-        given.pop('username', ''),
-        given.pop('password', ''),
-        values['insecure'],
-        values['auth_version'],
-        given,
-    )
-
-
-def _check_own(context: click.Context) -> None:
-    """See that nobody wanted another cluster, and named none."""
-    for name, flag in _OTHERS_ONLY.items():
-        if _is_typed(context, name):
-            raise click.UsageError(
-                f'{flag} is for a cluster of yours: give its URL, too, with '
-                f'{", ".join(_WAYS.values())}'
-            )
-
-
-def _is_typed(context: click.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is click.core.ParameterSource.COMMANDLINE
-
-
-def _check_remote(context: click.Context) -> None:
-    for name in _OWN_ONLY:
-        if _is_typed(context, name):
-            flag = '--set' if name == 'settings' else f'--{name}'
-            raise click.UsageError(
-                f"{flag} is for the benchmark's own cluster, not for one of "
-                'yours'
-            )
+    user, key = given.pop('username', ''), given.pop('password', '')
+    version = values['auth_version']
+    return PasswordAuth(keystone, user, key, is_insecure, version, given)
 
 
 @contextlib.contextmanager
 def _told(stage: Stage, site: Site) -> Iterator[None]:
-    """Warn of failures inside, so that they do not hide earlier ones."""
+    """Turn failures into warnings, so that they do not hide earlier ones."""
     try:
         yield
     except BenchError as err:
@@ -211,29 +165,30 @@ _OPTIONS = (
     click.option(
         '-A',
         '--auth-url',
-        help="Auth v1 of a cluster to measure, in the place of the bench's "
-        'own; such as "$ST_AUTH", which is not looked at by itself.',
+        help='The auth v1 URL of an existing cluster, to measure it instead '
+        'of a temporary one. ST_AUTH is not read: write "$ST_AUTH".',
     ),
     click.option(
         '-U',
         '--user',
         envvar='ST_USER',
         show_envvar=True,
-        help='With --auth-url.',
+        help='The user for --auth-url.',
     ),
     click.option(
         '-K',
         '--key',
         envvar='ST_KEY',
         show_envvar=True,
-        help='With --auth-url.',
+        help='The key for --auth-url.',
     ),
     click.option(
         '--os-auth-url',
         'keystone_url',
-        help='Keystone of a cluster to measure, in the place of --auth-url; '
-        'with the --os-* options of python-swiftclient, or the OS_* variables '
-        'in their place, such as OS_USERNAME and OS_PROJECT_NAME.',
+        help='The Keystone URL of an existing cluster, instead of '
+        '--auth-url. Further --os-* options are those of python-swiftclient; '
+        'the OS_* variables, such as OS_USERNAME and OS_PROJECT_NAME, can '
+        'replace them.',
     ),
     click.option(
         '--auth-version',
@@ -241,7 +196,7 @@ _OPTIONS = (
         + ['OS_IDENTITY_API_VERSION'],
         default='3',
         show_default=True,
-        help='Of Keystone.',
+        help='The version of Keystone.',
     ),
     *(
         click.option(
@@ -255,25 +210,26 @@ _OPTIONS = (
     click.option(
         '--os-storage-url',
         'storage_url',
-        help='The URL of an account to measure, in the place of --auth-url.',
+        help='The URL of an account of an existing cluster, instead of '
+        '--auth-url.',
     ),
     click.option(
         '--os-auth-token',
         'auth_token',
         envvar='OS_AUTH_TOKEN',
         show_envvar=True,
-        help='With --os-storage-url.',
+        help='The token for --os-storage-url.',
     ),
     click.option(
         '--insecure',
         is_flag=True,
-        help='Do not check the certificates of https.',
+        help='Accept any certificate (https).',
     ),
     click.option(
         '--container',
         type=CONTAINER,
-        help='What to call the container; of several, what their names '
-        f'begin with.  [default: {DEFAULT_PREFIX}]',
+        help='The name of the container; if there are several, the beginning '
+        f'of their names.  [default: {DEFAULT_PREFIX}]',
     ),
     click.option(
         '--cleanup/--no-cleanup',

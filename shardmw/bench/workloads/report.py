@@ -1,89 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables and plots of workloads and of comparisons. Pure."""
+"""The tables of workloads and of comparisons. Pure."""
 
 from collections.abc import Mapping
 
-from shardmw.bench.results.comparing import (
-    BANDWIDTH,
-    CONTAINER,
-    ERRORS,
-    LATENCIES,
-    MEAN_RATIO,
-    P99_RATIO,
-    PROCESSOR,
-    PROCESSOR_NOTE,
-    PROCESSOR_RATIO,
-    RATE,
-    RATE_RATIO,
-    REFUSED,
-    ROWS_RATE,
-    WORK,
-    Column,
-    condition,
-    knows_processor,
-    phases_table,
-    rounds_note,
-    rows_of,
-    table,
-    warnings,
-)
+from shardmw.bench.results import comparing as c
+from shardmw.bench.results.comparing import Column
 from shardmw.bench.results.runs import Run, runs_of
-from shardmw.bench.tables import Table, figure
+from shardmw.bench.tables import Table
 from shardmw.bench.words import conditions_text, varying
 
-_PAGES_RATE = Column(
-    'pages/s',
-    lambda row: figure(row.median(lambda run: run.operations_rate)),
-)
+_PAGES_RATE = c.median_of('pages/s', lambda run: run.operations_rate)
 
 
 def tables(figures: Mapping) -> list[Table]:
-    """Return rates, processor time and latencies, and where the time goes.
+    """Return rates, processor time, latencies, and the phases of requests.
 
     Ratios to the plain container are shown if there is one.
     """
     runs = runs_of(figures)
     if not runs:
         return []
-    rows = rows_of(runs)
+    rows = c.rows_of(runs)
     title = _title(runs)
     leading = _leading(runs)
     is_compared = any(row.base for row in rows)
-    note = rounds_note(runs)
-    rates = [*_rates(runs), *(RATE_RATIO if is_compared else ())]
+    note = c.rounds_note(runs)
+    rates = [*_rates(runs), *(c.RATE_RATIO if is_compared else ())]
     processor, about_processor = _processor(runs, is_compared)
-    latencies = list(LATENCIES)
+    latencies = list(c.LATENCIES)
     if is_compared:
-        latencies += [*MEAN_RATIO, *P99_RATIO]
+        latencies += [*c.MEAN_RATIO, *c.P99_RATIO]
     return [
-        table(
+        c.table(
             title,
             rows,
             [*leading, *rates, *processor, *_failures(runs)],
-            [note, *warnings(runs), *about_processor],
+            [note, *c.warnings(runs), *about_processor],
         ),
-        table(f'Latency of {title}', rows, [*leading, *latencies], [note]),
+        c.table(f'Latency of {title}', rows, [*leading, *latencies], [note]),
         *_operation_tables(runs, is_compared),
-        phases_table('Where the time goes', rows, leading),
+        c.phases_table('Where the time goes', rows, leading),
     ]
 
 
 def brief(figures: Mapping) -> list[Table]:
-    """Return the one table that a page for operators has of a comparison.
-
-    Those of several comparisons with the same columns can be put together.
-    """
+    """Return the table of a comparison in a page for operators."""
     runs = runs_of(figures)
     if not runs:
         return []
     processor, about_processor = _processor(runs, is_compared=True)
-    rates = [_rates(runs)[0], *RATE_RATIO]
+    rates = [_rates(runs)[0], *c.RATE_RATIO]
     return [
-        table(
+        c.table(
             _title(runs),
-            rows_of(runs),
-            [WORK, *_leading(runs), *rates, *processor],
-            [rounds_note(runs), *about_processor, *warnings(runs)],
+            c.rows_of(runs),
+            [c.WORK, *_leading(runs), *rates, *processor],
+            [c.rounds_note(runs), *about_processor, *c.warnings(runs)],
         )
     ]
 
@@ -101,36 +73,36 @@ def _title(runs: list[Run]) -> str:
 
 def _leading(runs: list[Run]) -> list[Column]:
     """Return the columns that tell the rows of a table apart."""
-    return [*map(condition, varying(runs)), CONTAINER]
+    return [*map(c.condition, varying(runs)), c.CONTAINER]
 
 
 def _rates(runs: list[Run]) -> list[Column]:
-    columns = [RATE]
+    columns = [c.RATE]
     if any(run.rows_listed for run in runs):
-        columns = [ROWS_RATE, _PAGES_RATE]
-    return [*columns, *[BANDWIDTH] * any(run.bandwidth for run in runs)]
+        columns = [c.ROWS_RATE, _PAGES_RATE]
+    return [*columns, *[c.BANDWIDTH] * any(run.bandwidth for run in runs)]
 
 
 def _processor(
     runs: list[Run], is_compared: bool
 ) -> tuple[list[Column], list[str]]:
     """Return the columns of processor time and their note, if it is known."""
-    if not knows_processor(runs):
+    if not c.knows_processor(runs):
         return [], []
-    ratio = PROCESSOR_RATIO if is_compared else ()
-    return [PROCESSOR, *ratio], [PROCESSOR_NOTE]
+    ratio = c.PROCESSOR_RATIO if is_compared else ()
+    return [c.PROCESSOR, *ratio], [c.PROCESSOR_NOTE]
 
 
 def _failures(runs: list[Run]) -> list[Column]:
     is_refused = any(run.summary.refused for run in runs)
-    return [*[REFUSED] * is_refused, ERRORS]
+    return [*[c.REFUSED] * is_refused, c.ERRORS]
 
 
 def _operation_tables(runs: list[Run], is_compared: bool) -> list[Table]:
-    """Return a table of each operation of a mixed load, if it is one."""
+    """Return a table of the operations of a mix, if it is one."""
     parts = [part for run in runs for part in run.by_operation()]
     if not parts:
         return []
-    columns = [WORK, *_leading(runs), RATE, *LATENCIES]
-    columns += [*(MEAN_RATIO if is_compared else ()), *_failures(parts)]
-    return [table('By operation', rows_of(parts), columns)]
+    columns = [c.WORK, *_leading(runs), c.RATE, *c.LATENCIES]
+    columns += [*(c.MEAN_RATIO if is_compared else ()), *_failures(parts)]
+    return [c.table('By operation', c.rows_of(parts), columns)]

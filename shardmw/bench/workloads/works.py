@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of work: their requests, and what they need before."""
+"""The kinds of work: their requests, and the content of containers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,16 +7,8 @@ from typing import NamedTuple
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
-from shardmw.bench.load.sources import (
-    ContainerHeads,
-    Deletes,
-    Heads,
-    Listings,
-    Mixed,
-    Reads,
-    Source,
-    Uploads,
-)
+from shardmw.bench.load import sources
+from shardmw.bench.load.sources import Source
 from shardmw.bench.names import FlatNames, Names, TreeNames
 from shardmw.bench.site import Site
 from shardmw.bench.units import parse_mix, parse_size_mix
@@ -39,9 +31,9 @@ class Task(NamedTuple):
     """A load on a container.
 
     :param path: of the container, quoted
-    :param names: what it holds; None for nothing
+    :param names: of its objects; None for an empty container
     :param conditions: of the run
-    :param turn: which of the rounds it belongs to
+    :param turn: the number of the round
     """
 
     path: str
@@ -58,13 +50,11 @@ class Work:
 
     :param summary: a line for the help
     :param source: returns the requests of a task
-    :param names: ``(parameters, site)``: returns the names of what a
-                  container has to hold before, None for nothing; raises
-                  BenchError or ValueError if it cannot
-    :param conditions: ``(parameters, names)``: returns those of its runs, in
-                       each round one after the other
+    :param names: returns the names of the objects that a container has
+                  before the load; raises ValueError or BenchError if that
+                  is impossible
     :param is_of_objects: False if rows without objects are enough
-    :param spends: True if a container is good for one load only
+    :param spends: True if each load needs a new container
     :param writes: True if it writes
     """
 
@@ -73,10 +63,15 @@ class Work:
     parameters: type[WorkParameters]
     source: Callable[[Task], Source]
     names: Callable[[WorkParameters, Site], Names | None]
-    conditions: Callable[..., Sequence[Mapping[str, object]]]
     is_of_objects: bool = True
     spends: bool = False
     writes: bool = False
+
+    def conditions(
+        self, parameters: WorkParameters, names: Names | None
+    ) -> Sequence[Mapping[str, object]]:
+        """Return the conditions of the runs of each round."""
+        return parameters.conditions(names)
 
     def put(
         self,
@@ -86,7 +81,7 @@ class Work:
         parameters: WorkParameters,
         names: Names,
     ) -> None:
-        """Put what a container has to hold into it."""
+        """Fill a container."""
         if self.is_of_objects:
             size = parse_size_mix(parameters.size)
             site.populate(container, names, size, parameters.clients)
@@ -109,8 +104,8 @@ def _listed_names(parameters: ListParameters, site: Site) -> Names:
     longest = site.longest_page
     if max(parameters.page) > longest:
         raise BenchError(
-            f'{site.urls[0]} gives up to {longest} rows a page: ask for '
-            f'no more of them than that, and not for {max(parameters.page)}'
+            f'{site.urls[0]} gives up to {longest} rows a page: choose a '
+            f'smaller --page than {max(parameters.page)}'
         )
     names = _row_names(parameters, site)
     directories = parameters.directories
@@ -122,47 +117,18 @@ def _listed_names(parameters: ListParameters, site: Site) -> Names:
     return TreeNames(directories, max(1, len(names) // directories))
 
 
-def _object_conditions(
-    parameters: WriteParameters, names: Names | None
-) -> list[dict[str, object]]:
-    size = parse_size_mix(parameters.size)
-    values = {
-        'clients': parameters.clients,
-        'size': size.largest if size.largest == size.mean else size.label,
-        'objects': None if names is None else len(names),
-        'limit': parameters.limit,
-        'mix': getattr(parameters, 'mix', None),
-    }
-    return [{name: each for name, each in values.items() if each is not None}]
-
-
-def _container_conditions(
-    parameters: ContainerParameters, names: Names
-) -> list[dict[str, object]]:
-    return [{'clients': parameters.clients, 'rows': len(names)}]
-
-
-def _list_conditions(
-    parameters: ListParameters, names: Names
-) -> list[dict[str, object]]:
-    (conditions,) = _container_conditions(parameters, names)
-    words = {
-        'delimiter': parameters.delimiter,
-        'prefix': parameters.prefix,
-        'order': 'any' if parameters.unordered else '',
-    }
-    also = {name: word for name, word in words.items() if word}
-    return [{**conditions, 'page': page, **also} for page in parameters.page]
-
-
 def _uploads(task: Task) -> Source:
     # spread names fall evenly into native ranges, too
     size = parse_size_mix(task.parameters.size)
-    return Uploads(task.path, size, spread=True)
+    return sources.Uploads(task.path, size, spread=True)
+
+
+def _shuffled(kind: type[Source]) -> Callable[[Task], Source]:
+    return lambda task: kind(task.path, task.names, shuffled=True)
 
 
 def _listings(task: Task) -> Source:
-    return Listings(
+    return sources.Listings(
         task.path,
         task.names,
         task.conditions['page'],
@@ -175,7 +141,7 @@ def _listings(task: Task) -> Source:
 
 
 def _mixed(task: Task) -> Source:
-    return Mixed(
+    return sources.Mixed(
         task.path,
         parse_mix(task.parameters.mix),
         task.names,
@@ -187,11 +153,10 @@ def _mixed(task: Task) -> Source:
 _ALL = (
     Work(
         'write',
-        'Upload objects with a new name each.',
+        'Upload new objects.',
         WriteParameters,
         _uploads,
         lambda parameters, site: None,
-        _object_conditions,
         spends=True,
         writes=True,
     ),
@@ -199,25 +164,22 @@ _ALL = (
         'read',
         'Read objects.',
         ReadParameters,
-        lambda task: Reads(task.path, task.names, shuffled=True),
+        _shuffled(sources.Reads),
         _object_names,
-        _object_conditions,
     ),
     Work(
         'head',
-        'Ask for the headers of objects.',
+        'Request the headers of objects.',
         ReadParameters,
-        lambda task: Heads(task.path, task.names, shuffled=True),
+        _shuffled(sources.Heads),
         _object_names,
-        _object_conditions,
     ),
     Work(
         'delete',
-        'Delete objects, until there are none.',
+        'Delete objects until none is left.',
         DeleteParameters,
-        lambda task: Deletes(task.path, task.names, shuffled=True),
+        _shuffled(sources.Deletes),
         _object_names,
-        _object_conditions,
         spends=True,
         writes=True,
     ),
@@ -227,25 +189,22 @@ _ALL = (
         ListParameters,
         _listings,
         _listed_names,
-        _list_conditions,
         is_of_objects=False,
     ),
     Work(
         'head-container',
-        'Ask for the headers of containers.',
+        'Request the headers of containers.',
         ContainerParameters,
-        lambda task: ContainerHeads(task.path),
+        lambda task: sources.ContainerHeads(task.path),
         _row_names,
-        _container_conditions,
         is_of_objects=False,
     ),
     Work(
         'mixed',
-        'Write, read, HEAD and delete objects, in a ratio.',
+        'Write, read, HEAD and delete objects in a ratio.',
         MixedParameters,
         _mixed,
         _object_names,
-        _object_conditions,
         writes=True,
     ),
 )
