@@ -32,7 +32,7 @@ WORK = {
     'PUT': 6,
     'POST': 2,
     'DELETE': 2,
-    'walk': 2,
+    'walk': 8,
     '_copy': 1,
     '_bulk': 0.3,
     '_parts': 0.3,

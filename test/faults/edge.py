@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
+from eventlet import sleep
 from swift.common.utils import Timestamp
 from swift.common.wsgi import loadwsgi
 
@@ -36,6 +37,9 @@ OBJECT_SLASHES = 4
 class Edge:
     """Passes requests on to a server, unless there is a fault.
 
+    It waits as a green thread, so that other requests go on: Swift's servers
+    do not replace ``time.sleep``.
+
     Its settings are ``slow``, ``full``, ``clock`` (seconds that a proxy is
     ahead) and ``cut`` (process ids of proxies from which nothing comes).
     """
@@ -57,7 +61,7 @@ class Edge:
         ):
             if random.random() < 0.5:  # only the answer is lost
                 list(self.app(env, lambda *_: None))
-            time.sleep(LOST_SECONDS)
+            sleep(LOST_SECONDS)
             return _refused('503 Lost', start_response)
         if 'full' in fault and method in STORING:
             return _refused('507 Insufficient Storage', start_response)
@@ -67,7 +71,7 @@ class Edge:
             env['HTTP_X_TIMESTAMP'] = Timestamp(now).internal
         answer = self.app(env, start_response)
         if 'slow' in fault:
-            time.sleep(random.uniform(*SLOW_SECONDS))
+            sleep(random.uniform(*SLOW_SECONDS))
         return answer
 
     def _current(self) -> dict:

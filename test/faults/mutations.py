@@ -87,7 +87,11 @@ MUTATIONS = {
                 'layout = None',
             ),
         ),
-        ('container-killed-names', 'container-old-convert'),
+        (
+            'container-loop-names',
+            'container-old-convert',
+            'container-killed-names',
+        ),
     ),
     'one-replica': Mutation(
         'rows that one replica has taken count as written',
@@ -103,7 +107,7 @@ MUTATIONS = {
                 'return True',
             ),
         ),
-        ('container-loop-reshard', 'container-full-reshard'),
+        ('container-loop-reshard', 'container-loop-unshard'),
     ),
     'late-rows': Mutation(
         'what comes to the old place after the first pass is forgotten',
@@ -132,7 +136,7 @@ MUTATIONS = {
                 'return 0',
             ),
         ),
-        ('container-stopped-reshard', 'container-killed-reshard'),
+        ('databases-killed-reshard', 'container-stopped-reshard'),
     ),
     'no-wait': Mutation(
         'a phase begins before all proxies know of the one before',
@@ -165,7 +169,7 @@ MUTATIONS = {
                 'for stage in (new, former) if stage',
             ),
         ),
-        ('databases-slow-reshard', 'mover-killed-reshard'),
+        ('container-cut-reshard', 'container-slow-reshard'),
     ),
     'tombstones-of-now': Mutation(
         'a moved row is removed with a tombstone of now',
@@ -179,6 +183,50 @@ MUTATIONS = {
             ),
         ),
         ('mover-cancelled-convert', 'mover-killed-unshard'),
+    ),
+    'copies-of-now': Mutation(
+        'a moved row is as new as its move',
+        (
+            (
+                'backend/rows.py',
+                "'created_at': _moved_timestamp(listed, moved_at),",
+                "'created_at': f'{__import__(\"time\").time():.5f}',",
+            ),
+        ),
+        ('container-slow-reshard', 'mover-cancelled-unshard'),
+    ),
+    'old-place-left-out': Mutation(
+        'a listing reads only the new place while rows move',
+        (
+            (
+                'backend/containers.py',
+                'for stage in (former, new) if stage',
+                'for stage in (new,) if stage',
+            ),
+        ),
+        ('mover-killed-reshard',),
+    ),
+    'no-move': Mutation(
+        'a change ends before its rows have moved',
+        (
+            (
+                'layout/resharding.py',
+                '        self._move(root)\n',
+                '',
+            ),
+        ),
+        ('mover-killed-reshard',),
+    ),
+    'root-left-out': Mutation(
+        'a listing leaves out the rows that are still in the root',
+        (
+            (
+                'listing/request.py',
+                '        page.merge(_rows_in(root))\n',
+                '',
+            ),
+        ),
+        ('mover-killed-convert',),
     ),
     'misplaced-tombstone': Mutation(
         'the tombstone of a DELETE goes to the root',

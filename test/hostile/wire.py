@@ -18,6 +18,8 @@ TIMEOUT_SECONDS = 30
 #: In place of a status: the proxy closed the connection, or did not answer.
 CLOSED, SILENT = 0, -1
 
+FRAMING = ('content-length', 'transfer-encoding')
+
 
 class Sender:
     """A client with a connection of its own.
@@ -76,7 +78,11 @@ class Sender:
         response.begin()
         body = response.read()
         headers = {k.lower(): v for k, v in response.getheaders()}
-        if response.will_close or request.sent is not None:
+        if (
+            response.will_close
+            or request.sent is not None
+            or _frames_body(request)
+        ):
             self.close()
         return Answer(response.status, headers, body)
 
@@ -108,6 +114,15 @@ def s3_authorization(
     }
 
 
+def _frames_body(request: Hostile) -> bool:
+    """Return True if a request says itself where its body ends.
+
+    If that is wrong, the rest of the body looks like another request.
+    """
+    names = {name.lower() for name, _ in request.headers}
+    return not names.isdisjoint(FRAMING)
+
+
 def _head(request: Hostile, host: str, authorization: dict) -> bytes:
     names = {name.lower() for name, _ in request.headers}
     headers = list(request.headers)
@@ -118,9 +133,7 @@ def _head(request: Hostile, host: str, authorization: dict) -> bytes:
     ]
     if 'host' not in names:
         headers.insert(0, ('Host', host))
-    if request.body and names.isdisjoint(
-        ('content-length', 'transfer-encoding')
-    ):
+    if request.body and not _frames_body(request):
         headers.append(('Content-Length', str(len(request.body))))
     lines = [f'{request.method} {request.target} HTTP/1.1']
     lines += [f'{name}: {value}' for name, value in headers]

@@ -10,15 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from shardmw.bench.targets.usage import resident_of
-
 RESIDENT = 'resident bytes'
 FILES = 'open files'
 THREADS = 'threads'
 GREEN_THREADS = 'green threads'
 
 _PROC = Path('/proc')
-_THREADS = 'Threads:'
+_KIBIBYTE = 1024
 
 #: The part of the samples whose medians are compared: the first and the last.
 PART = 0.2
@@ -66,13 +64,12 @@ def look(pid: int) -> dict[str, float]:
     """
     folder = _PROC / str(pid)
     status = (folder / 'status').read_text()
-    (threads,) = (
-        line for line in status.splitlines() if line.startswith(_THREADS)
-    )
+    lines = (line.split() for line in status.splitlines())
+    values = {line[0]: line[1] for line in lines if len(line) > 1}
     return {
-        RESIDENT: resident_of(status),
+        RESIDENT: int(values['VmRSS:']) * _KIBIBYTE,
         FILES: len(list((folder / 'fd').iterdir())),
-        THREADS: int(threads.split()[1]),
+        THREADS: int(values['Threads:']),
     }
 
 
