@@ -4,7 +4,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from swift.common.memcached import IO_TIMEOUT, MemcacheConnectionError
+from swift.common.memcached import (
+    CONN_TIMEOUT,
+    IO_TIMEOUT,
+    POOL_TIMEOUT,
+    MemcacheConnectionError,
+)
 from swift.common.utils import cache_from_env
 
 from shardmw.backend.concurrency import sleep
@@ -119,3 +124,12 @@ class SharedCache:
     def timeout_seconds(self) -> float:
         """Return how long memcached may take to answer."""
         return getattr(self._memcache, '_io_timeout', IO_TIMEOUT)
+
+    @property
+    def latest_seconds(self) -> float:
+        """Return how late a value may reach the server that keeps it."""
+        return (
+            getattr(self._memcache, '_pool_timeout', POOL_TIMEOUT)
+            + getattr(self._memcache, '_connect_timeout', CONN_TIMEOUT)
+            + self.timeout_seconds
+        )

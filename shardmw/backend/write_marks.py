@@ -18,9 +18,11 @@ does, because its time counts from when the shards were asked.
 A memcached server that was restarted lacks marks that workers have set. For as
 long as a mark lasts after it is first seen, every container counts as written.
 
-All of this holds while all proxies use the same memcached server for a
-container. If one of them cannot reach it, the others show that proxy's writes
-when what they have kept expires.
+All of this holds while all proxies keep answers for the same time, use the
+same memcached server for a container, and it drops no mark before its time. If
+a proxy cannot reach the server, the others show that proxy's writes when what
+they have kept expires. If it uses another server instead, it shows the others'
+writes as late.
 """
 
 import math
@@ -125,9 +127,9 @@ class WriteMarks:
     def _mark_seconds(self, cache: SharedCache) -> int:
         """Return how long marks last.
 
-        An answer may reach memcached as late as it may take to answer.
+        An answer may reach memcached late, and then lasts longer.
         """
-        late = math.ceil(cache.timeout_seconds)
+        late = math.ceil(cache.latest_seconds)
         return 2 * (self.seconds + ROUNDING_SECONDS) + late
 
     def _may_be_kept(self, env: dict, target: LogicalContainer) -> bool:

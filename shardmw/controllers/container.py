@@ -32,6 +32,7 @@ from shardmw.backend.containers import (
 )
 from shardmw.backend.infocache import without_memcached
 from shardmw.backend.requests import Backend
+from shardmw.backend.rows import STAY_SECONDS
 from shardmw.controllers.lifecycle import Lifecycle
 from shardmw.layout.adoption import Adoption
 from shardmw.layout.lookup import Layouts
@@ -210,9 +211,10 @@ class ContainerController:
                 'path or reverse',
             )
         self.metrics.note(CONTAINER_REQUESTS, method='GET')
+        started = time.monotonic()
         kept = self.walks.kept(req.environ, target, params)
         if kept and kept.rows is not None:
-            answer = self._kept(req, path, target, kept)
+            answer = self._kept(req, path, target, kept, started)
             if answer is not None:
                 return answer
         ahead = kept.ahead if kept else 1
@@ -226,17 +228,21 @@ class ContainerController:
         path: Path,
         target: LogicalContainer,
         kept: KeptPage,
+        started: float,
     ) -> Callable | None:
         """Return the answer with a page that is kept.
 
-        :returns: None if the root says that the shards have to be read
+        :param started: when it was not known yet that the page is kept
+        :returns: None if the root says that the shards have to be read, or if
+                  a stray may have moved from the root to a shard meanwhile
         """
         listing = ListingRequest(self.backend, req, target)
         with self._without_memcached(req):
             root = listing.read_root()
         if not root.is_success:
             return self._refused_by_root(req, path, root)
-        if listing.root_has_rows:
+        is_late = time.monotonic() - started >= STAY_SECONDS
+        if is_late or listing.root_has_rows:
             return None
         present = self._target_of(req, path, root)
         if present is None or present.layout != target.layout:

@@ -260,6 +260,7 @@ class Adoption:
             env,
             path,
             root,
+            self.marks,
             self._copied,
             self._whole,
         )
@@ -270,12 +271,10 @@ class Adoption:
         if run.moved + run.removed < run.read:
             self._paused[key] = time.monotonic() + PAUSE_SECONDS
         if run.moved or run.removed:
-            self._note(env, path, root, run)
+            self._note(env, path, run)
         return run.moved + run.removed > 0
 
-    def _note(
-        self, env: dict, path: Path, root: RootState, run: '_Run'
-    ) -> None:
+    def _note(self, env: dict, path: Path, run: '_Run') -> None:
         if run.moved:
             self.logger.warning(
                 'shardmw: %s: %d rows of late or unfiltered writes were moved '
@@ -287,13 +286,12 @@ class Adoption:
                 if rows:
                     self.backend.metrics.note(ADOPTED, rows, kind=kind)
         self.backend.forget_info(env, path)
-        if root.layout:
-            self.marks.mark(env, _target(path, root.answer, root.layout))
 
 
 class _Run:
     """One adoption of a container's rows.
 
+    :param marks: where it marks the container as written
     :param copied: the last row that was copied, by place; this run begins
                    after it
     :param whole: the places of which all rows have been copied
@@ -312,6 +310,7 @@ class _Run:
         env: dict,
         path: Path,
         root: RootState,
+        marks: WriteMarks,
         copied: LRU,
         whole: LRU,
     ) -> None:
@@ -326,6 +325,7 @@ class _Run:
         )
         self.left = ROWS_AT_A_TIME
         self.read = self.strays = self.late = self.removed = 0
+        self._marks = marks
         self._copied = copied
         self._whole = whole
         self._sources: list[Path] = []
@@ -446,6 +446,9 @@ class _Run:
     def _remove_copied(self, source: Path) -> None:
         """Remove the rows that are at their new place, too."""
         copied, self._copied_rows = self._copied_rows, []
+        if copied and self.target:
+            # Pages and sums that were read before the copy lack the rows.
+            self._marks.mark(self.env, self.target)
         if copied and source == self.path:
             sleep(STAY_SECONDS)
         place_in_source = self._place_in(source)

@@ -51,7 +51,8 @@ FALSE_VALUES = frozenset({'', 'false', '0', 'no', 'off', 'f', 'n'})
 
 #: ``swift.source`` of requests that come from a client: of Swift, or of S3.
 #: Other filters that list a container name themselves.
-CLIENT_SOURCES = (None, 'S3')
+S3_SOURCE = 'S3'
+CLIENT_SOURCES = (None, S3_SOURCE)
 
 
 def is_set(info: Mapping) -> bool:

@@ -15,8 +15,12 @@ client may list, and tells whether there are strays.
 import json
 from typing import NamedTuple
 
+import orjson
+from swift.common.constraints import CONTAINER_LISTING_LIMIT
+
 from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.write_marks import WriteMarks
+from shardmw.listing.container_order import S3_SOURCE
 from shardmw.listing.params import ListingParams
 from shardmw.listing.rows import Rows, parse_rows, to_json
 from shardmw.stats.sums import ContainerStats
@@ -30,6 +34,9 @@ PAGE_ROWS_PER_SHARD = 96
 #: How many rows to read of each shard for the pages of a walk, and of all.
 ROWS_PER_SHARD = 512
 MOST_ROWS = 10_000
+
+#: How many pages to read at once. Each is an entry of memcached.
+MOST_PAGES = 100
 
 #: By default, memcached takes values of at most a million bytes.
 MOST_BYTES = 900_000
@@ -83,28 +90,31 @@ class Walks:
     ) -> None:
         """Keep the rows behind a page, and that a walk has come as far.
 
+        Of pages that are too large for memcached, none is read ahead.
+
         :param params: those of the page
         :param rows: those of the page and behind it
         :param stats: the sums over the shards
         :param ahead: how many pages have been read
         :param asked: when they were asked for, by the monotonic clock
         """
-        limit = params.limit
+        limit, step = params.limit, _step(env, params)
         if len(rows.names) < limit or not self._is_kept(target, params):
             return
+        if step == 0 or _body(rows.texts[:limit]) is None:
+            return
         values = {}
-        for begin in range(limit, limit * ahead, limit):
+        for begin in range(step, step * ahead, step):
             if begin > len(rows.names):
                 break
-            page = rows.texts[begin : begin + limit]
-            values[_key(params, rows.names[begin - 1])] = _value(
-                ahead, stats, page
-            )
+            body = _body(rows.texts[begin : begin + limit])
+            if body is not None:
+                key = _key(params, rows.names[begin - 1])
+                values[key] = [ahead, *stats, body]
         if len(rows.names) == limit * ahead:
-            most = min(MOST_ROWS, ROWS_PER_SHARD * target.layout.shards)
-            values[_key(params, rows.names[-1])] = _value(
-                min(2 * ahead, max(1, most // limit)), stats, None
-            )
+            key = _key(params, rows.names[step * ahead - 1])
+            ahead = min(2 * ahead, _most_pages(target, params))
+            values[key] = [ahead, *stats, None]
         self.marks.keep(env, target, values, asked, self.seconds)
 
     def _is_kept(
@@ -117,6 +127,7 @@ class Walks:
             and params.path is None
             and params.limit > 0
             and params.limit <= PAGE_ROWS_PER_SHARD * target.layout.shards
+            and _most_pages(target, params) > 1
         )
 
 
@@ -139,10 +150,28 @@ def _key(params: ListingParams, marker: str | None = None) -> str:
     return f'{PAGE_KEY}/{page}'
 
 
-def _value(
-    ahead: int, stats: ContainerStats, texts: list[bytes] | None
-) -> list:
-    body = None if texts is None else to_json(texts).decode()
-    if body is not None and len(body) > MOST_BYTES:
-        body = None
-    return [ahead, *stats, body]
+def _step(env: dict, params: ListingParams) -> int:
+    """Return how many rows the pages of a walk are apart.
+
+    s3api asks for one row more than its client, to see if there are more.
+    """
+    is_s3 = env.get('swift.source') == S3_SOURCE
+    return params.limit - 1 if is_s3 else params.limit
+
+
+def _most_pages(target: LogicalContainer, params: ListingParams) -> int:
+    """Return how many pages of a walk to read at once.
+
+    Container servers refuse to list more rows than Swift's limit. Each shard
+    may have all pseudo-directories of a page.
+    """
+    shards = 1 if params.has_levels() else target.layout.shards
+    most = min(MOST_ROWS, CONTAINER_LISTING_LIMIT)
+    rows = min(most, ROWS_PER_SHARD * shards)
+    return min(MOST_PAGES, max(1, rows // params.limit))
+
+
+def _body(texts: list[bytes]) -> str | None:
+    """Return the body of a page, None if it is too large for memcached."""
+    body = to_json(texts).decode()
+    return body if len(orjson.dumps(body)) <= MOST_BYTES else None

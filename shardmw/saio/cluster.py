@@ -515,8 +515,12 @@ class Cluster:
 
     @contextlib.contextmanager
     def _lock_if_there(self) -> Iterator[None]:
-        """Lock the folder, unless it was removed while its servers run."""
-        if self.path.is_dir():
+        """Lock the folder, unless it has no cluster.
+
+        It may have been removed while its servers run. The folder of anything
+        else gets no lock, which would make it look like a cluster's.
+        """
+        if self._folder.has_lock():
             with self._folder.lock():
                 yield
         else:
@@ -531,14 +535,15 @@ def _choose_ports(
 ) -> dict[str, int]:
     if options.port:
         return consecutive_ports(options)
-    ports = {}
-    for name in server_names(options):
-        port = stored.get(name)
-        if port and (name in healthy or reservations.reserve(port)):
-            ports[name] = port
-        else:
-            ports[name] = reservations.pick()
-    return ports
+    names = server_names(options)
+    # The stored ports first: none of them must be picked for another server.
+    kept = {
+        name: stored[name]
+        for name in names
+        if name in stored
+        and (name in healthy or reservations.reserve(stored[name]))
+    }
+    return {name: kept.get(name) or reservations.pick() for name in names}
 
 
 def _reserve(

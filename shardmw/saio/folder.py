@@ -94,6 +94,13 @@ class Folder:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
+    def has_lock(self) -> bool:
+        """Return True if the folder has been locked before.
+
+        Otherwise it has never had a cluster.
+        """
+        return (self.path / _LOCK).exists()
+
     def load(self) -> State | None:
         """Return the stored state, or None if there is no cluster.
 
@@ -140,8 +147,17 @@ class Folder:
         repeated.
 
         :returns: the names of what else is in the folder
+        :raises SaioError: if one of its folders is a symbolic link. Nothing is
+                           deleted then
         """
-        for each in (self.devices, self.cache, self.log, self.etc):
+        folders = (self.devices, self.cache, self.log, self.etc)
+        for each in folders:
+            if each.is_symlink():
+                raise SaioError(
+                    f'{each} is a symbolic link: remove it, and what it leads '
+                    'to, and try again'
+                )
+        for each in folders:
             if each.exists():
                 shutil.rmtree(each)
         for name in (_STATE, self._unfinished_state.name, _LOCK):

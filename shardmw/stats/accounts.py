@@ -21,6 +21,7 @@ from shardmw.placement import (
     backing_base,
     backing_prefix,
     hidden_account,
+    owner_of,
     parse_backing,
 )
 from shardmw.stats.sums import ContainerStats
@@ -106,17 +107,28 @@ class AccountStats:
         digest = hashlib.sha256(f'{start}\0{end}'.encode()).hexdigest()
         key = ROWS_KEY.format(account=hidden, range=digest)
         figures = cache.get(key)
-        if figures is None:
-            figures = {}
-            base_env = self.backend.owner_env(env)
-            path = Path('v1', hidden)
-            for row in account_rows(self.backend, base_env, path, start, end):
-                name = parse_backing(row['name'])
-                if name:
-                    sums = figures.setdefault(name.base, [0, 0])
-                    sums[0] += row['count']
-                    sums[1] += row['bytes']
-            cache.set(key, figures, self.seconds)
+        if figures is not None:
+            return figures
+        with self.backend.turn(env, owner_of(hidden)):
+            # Another request may have read them while this one waited.
+            figures = cache.get(key)
+            if figures is None:
+                figures = self._read(env, hidden, start, end)
+                cache.set(key, figures, self.seconds)
+        return figures
+
+    def _read(
+        self, env: dict, hidden: str, start: str, end: str
+    ) -> dict[str, list[int]]:
+        figures = {}
+        base = self.backend.owner_env(env)
+        path = Path('v1', hidden)
+        for row in account_rows(self.backend, base, path, start, end):
+            name = parse_backing(row['name'])
+            if name:
+                sums = figures.setdefault(name.base, [0, 0])
+                sums[0] += row['count']
+                sums[1] += row['bytes']
         return figures
 
 

@@ -16,7 +16,7 @@ AHEAD = slice(20, 25)
 
 #: The longest that a mark of a write lasts: twice as long as pages do, with a
 #: second for each and for memcached to answer.
-MARK_SECONDS = 12
+MARK_SECONDS = 14
 
 WRITES = ('PUT', 'DELETE', 'overwrite', 'POST')
 

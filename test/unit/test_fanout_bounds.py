@@ -99,6 +99,7 @@ def test_one_turn_is_enough_for_requests_of_all_kinds(swift):
             start(swift, app, 'PUT', f'{CONTAINER}0', headers=shards),
             start(swift, app, 'PUT', CONTAINER, headers=shards),
             start(swift, app, 'DELETE'),
+            start(swift, app, 'GET', f'/v1/{ACCOUNT}', 'format=json'),
             start(swift, app, 'DELETE', f'/v1/{ACCOUNT}'),
         )
     ]
@@ -125,6 +126,24 @@ def test_a_request_that_gets_no_turn_is_told_to_come_back(swift, busy, method):
     assert resp.status_int == 503
     assert int(resp.headers['Retry-After']) > 0
     assert 'no turn for account AUTH_test' in busy._logger.lines[-1]
+
+
+def test_an_account_is_listed_when_its_containers_have_a_turn(swift, busy):
+    path = f'/v1/{ACCOUNT}'
+    assert swift.send(busy, 'HEAD', path).status_int == 204
+    resp = swift.send(busy, 'GET', path, query='format=json')
+    assert resp.status_int == 503
+    assert int(resp.headers['Retry-After']) > 0
+
+
+def test_accounts_at_once_list_their_shards_once(swift):
+    app = bounded(swift, bound=1)
+    path = f'/v1/{ACCOUNT}'
+    swift.calls.clear()
+    query = 'format=json'
+    asked = [start(swift, app, 'GET', path, query) for _ in range(CLIENTS)]
+    assert {each.wait().status_int for each in asked} == {200}
+    assert swift.sent('GET').count(('GET', f'/v1/{HIDDEN}')) == 1
 
 
 def test_a_creation_that_gets_no_turn_leaves_nothing(swift, busy):

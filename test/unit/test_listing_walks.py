@@ -8,12 +8,19 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from swift.common import request_helpers
+from swift.common.swob import HTTPForbidden, Request, Response
 
 from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.write_marks import HAS_MARKS_KEY, WriteMarks
+from shardmw.controllers import container as container_module
+from shardmw.layout import adoption
+from shardmw.listing import request as request_module
+from shardmw.listing import walks as walks_module
 from shardmw.listing.params import ListingParams
 from shardmw.listing.rows import Rows, rows_of
 from shardmw.listing.walks import (
+    MOST_PAGES,
     PAGE_ROWS_PER_SHARD,
     ROWS_PER_SHARD,
     Walks,
@@ -34,11 +41,15 @@ NAMES = [f'{number:03}' for number in range(60)]
 #: After a walk, the page behind this name is kept.
 KEPT = NAMES[19]
 STATS = ContainerStats(60, 600)
-SECONDS = 5
+#: Long enough for a busy machine: nothing expires in these tests.
+SECONDS = 60
 
 
 @pytest.fixture
-def filter_app(swift):
+def filter_app(swift, monkeypatch):
+    # A busy machine may take long to read a root.
+    for module in (container_module, request_module):
+        monkeypatch.setattr(module, 'STAY_SECONDS', 60)
     filter_app = filtered(swift, walk_cache_seconds=str(SECONDS))
     # memcached has to be known for some time before it keeps anything.
     swift.memcached.set(HAS_MARKS_KEY, True)
@@ -48,10 +59,10 @@ def filter_app(swift):
     return filter_app
 
 
-def page(swift, app, marker='', query='', headers=None, env=None):
+def page(swift, app, marker='', query='', headers=None, env=None, limit=LIMIT):
     """Return the names of a page, and whether shards were asked for it."""
     forget_requests(swift)
-    query = f'format=json&limit={LIMIT}&marker={marker}&{query}'
+    query = f'format=json&limit={limit}&marker={marker}&{query}'
     answer = swift.send(app, 'GET', CONTAINER, headers, env, query=query)
     assert answer.status_int == 200
     names = [row['name'] for row in json.loads(answer.body)]
@@ -75,10 +86,37 @@ def walk(swift, app, **kwargs) -> tuple[list[str], int]:
         marker = names[-1]
 
 
+def is_reader(req: Request) -> Response | None:
+    """Allow what an ACL allows, as an auth filter does."""
+    return None if req.acl else HTTPForbidden(request=req)
+
+
 class TestWalk:
     def test_lists_everything_once_with_few_reads(self, swift, filter_app):
         # 13 pages: 1, 2, 4 and 8 together
         assert walk(swift, filter_app) == (NAMES, 4)
+
+    @pytest.mark.parametrize(('limit', 'reads'), [(5, 4), (2, 6)])
+    def test_of_s3_lists_everything_once_with_few_reads(
+        self, swift, filter_app, limit, reads
+    ):
+        """Walk as s3api does, which shows its client a row less."""
+        listed, asked, marker = [], 0, ''
+        env = {'swift.source': 'S3'}
+        while len(listed) < len(NAMES):
+            names, is_read = page(
+                swift, filter_app, marker, env=env, limit=limit
+            )
+            listed += names if len(names) < limit else names[:-1]
+            asked += is_read
+            marker = listed[-1]
+        assert (listed, asked) == (NAMES, reads)
+
+    def test_of_s3_without_rows_keeps_nothing(self, swift, filter_app):
+        env = {'swift.source': 'S3'}
+        for _again in range(2):
+            args = (swift, filter_app, KEPT)
+            assert page(*args, env=env, limit=1) == (['020'], True)
 
     def test_reads_each_page_if_nothing_is_kept(self, swift, filter_app):
         filter_app = filtered(swift)
@@ -110,6 +148,63 @@ class TestWalk:
         swift.put_row(f'/{ACCOUNT}/c/021a', size=1)
         names = page(swift, filter_app, KEPT)[0]
         assert names == ['020', '021', '021a', '022', '023']
+
+    def test_shows_strays_that_move_to_their_shards(
+        self, swift, filter_app, monkeypatch
+    ):
+        """The page was read before they came."""
+        monkeypatch.setattr(adoption, 'STAY_SECONDS', 0)
+        walk(swift, filter_app)
+        swift.put_row(f'/{ACCOUNT}/c/021a', size=1)
+        listed = []
+        note = adoption.Adoption._note
+
+        def list_and_note(self, *args):
+            assert swift.rows(ACCOUNT, 'c') == {}
+            listed.append(page(swift, filter_app, KEPT)[0])
+            note(self, *args)
+
+        monkeypatch.setattr(adoption.Adoption, '_note', list_and_note)
+        mover = filtered(swift, walk_cache_seconds=str(SECONDS))
+        swift.send(mover, 'HEAD', CONTAINER)
+        assert listed == [['020', '021', '021a', '022', '023']]
+
+    def test_reads_shards_if_the_root_has_answered_late(
+        self, swift, filter_app, monkeypatch
+    ):
+        walk(swift, filter_app)
+        monkeypatch.setattr(container_module, 'STAY_SECONDS', 0)
+        assert page(swift, filter_app, KEPT)[1]
+
+    def test_is_denied_to_clients_that_have_lost_access(
+        self, swift, filter_app
+    ):
+        """The filter's proxy does not know yet that they have."""
+        acl = {'X-Container-Read': '.r:*,.rlistings'}
+        owner = {'swift_owner': True}
+        swift.send(filter_app, 'POST', CONTAINER, acl, owner)
+        env = {'swift.authorize': is_reader}
+        walk(swift, filter_app, env=env)
+        assert page(swift, filter_app, KEPT, env=env)[1] is False
+        owner['swift.cache'] = Memcached()
+        swift.send(swift, 'POST', CONTAINER, {'X-Container-Read': ''}, owner)
+        query = f'limit={LIMIT}&marker={KEPT}&format=json'
+        answer = swift.send(filter_app, 'GET', CONTAINER, env=env, query=query)
+        assert answer.status_int == 403
+
+    def test_asks_for_no_more_rows_than_container_servers_list(
+        self, swift, filter_app, monkeypatch
+    ):
+        create(swift, filter_app, 1, 'single')
+        for name in NAMES:
+            put_sharded_row(swift, name, 'single')
+        for each in (walks_module, request_helpers):
+            monkeypatch.setattr(each, 'CONTAINER_LISTING_LIMIT', 2 * LIMIT)
+        path = f'/v1/{ACCOUNT}/single'
+        for marker in NAMES[LIMIT - 1 :: LIMIT]:
+            query = f'limit={LIMIT}&format=json&marker={marker}'
+            answer = swift.send(filter_app, 'GET', path, query=query)
+            assert answer.status_int == 200
 
     @pytest.mark.parametrize(
         ('query', 'headers'),
@@ -218,24 +313,90 @@ class Container:
     st.sets(st.text(min_size=1, max_size=3), max_size=60),
     st.integers(1, 9),
     st.integers(1, 3),
+    st.sampled_from([None, 'S3']),
 )
-def test_every_page_is_the_one_behind_its_marker(names, limit, shards):
+def test_every_page_is_the_one_behind_its_marker(names, limit, shards, source):
     container = Container(sorted(names), shards, limit)
+    container.env['swift.source'] = source
+    last_shown = -2 if source else -1
     markers = ['']
     while markers:
         marker = markers.pop()
         expected = [name for name in container.names if name > marker][:limit]
         assert container.page(marker, time.monotonic()) == expected
-        if expected:
-            markers.append(expected[-1])
+        if len(expected) >= -last_shown:
+            markers.append(expected[last_shown])
     assert container.most_read <= max(limit, ROWS_PER_SHARD * shards)
 
 
-def test_pages_of_many_rows_are_not_kept():
-    target = Container(NAMES, 1, 1).target
+def walk_through(container: Container) -> None:
+    marker = ''
+    while names := container.page(marker, time.monotonic()):
+        marker = names[-1]
+
+
+@pytest.mark.parametrize('name', ['{:03}' * 20, '"{:03}' * 15, 'é{:03}' * 12])
+def test_pages_that_memcached_does_not_take_are_not_read_ahead(
+    name, monkeypatch
+):
+    """A page of 5 rows has more than 350 bytes, quoted in a string of JSON."""
+    names = [name.format(*[number] * 20) for number in range(40)]
+    container = Container(sorted(names), 4, LIMIT)
+    monkeypatch.setattr(walks_module, 'MOST_BYTES', 350)
+    walk_through(container)
+    assert container.most_read == LIMIT
+
+
+def test_no_value_is_larger_than_memcached_takes(monkeypatch):
+    most = 450
+    names = [f'{number:03}' + '"' * (number % 40) for number in range(60)]
+    container = Container(names, 4, LIMIT)
+    monkeypatch.setattr(walks_module, 'MOST_BYTES', most)
+    walk_through(container)
+    values = container.memcached.values.values()
+    assert 100 < max(map(len, values)) < most + 100
+
+
+@pytest.mark.parametrize(
+    ('shards', 'limit', 'delimiter', 'pages'),
+    [
+        (32, 1, '', MOST_PAGES),
+        (32, 100, '', 100),
+        (32, 1000, '', 10),
+        (4, 100, '', 20),
+        (32, 100, '/', 5),
+    ],
+)
+def test_pages_that_are_read_at_once_are_bounded(
+    shards, limit, delimiter, pages
+):
+    container = Container([], shards, limit)
+    params = ListingParams(limit, 'a', delimiter=delimiter)
+    ahead = 1
+    for _page in range(20):
+        rows = rows_of({'name': f'{i:05}'} for i in range(limit * ahead))
+        args = (container.env, container.target)
+        now = time.monotonic()
+        container.walks.keep(*args, params, rows, STATS, ahead, now)
+        last = ListingParams(limit, rows.names[-1], delimiter=delimiter)
+        ahead = container.walks.kept(*args, last).ahead
+    assert ahead == pages
+
+
+@pytest.mark.parametrize(
+    ('shards', 'limit', 'delimiter'),
+    [
+        (1, PAGE_ROWS_PER_SHARD + 1, ''),
+        # Of these, no two are read at once.
+        (200, 5001, ''),
+        (200, ROWS_PER_SHARD, '/'),
+    ],
+)
+def test_pages_of_many_rows_are_not_kept(shards, limit, delimiter):
+    target = Container(NAMES, shards, 1).target
     walks = Walks(WriteMarks(SECONDS), SECONDS)
-    params = ListingParams(PAGE_ROWS_PER_SHARD + 1, 'a')
+    params = ListingParams(limit, 'a', delimiter=delimiter)
     env = {'swift.cache': (memcached := Memcached())}
-    rows = Rows(['x'] * 200, [b'"name": "x"'] * 200)
-    walks.keep(env, target, params, rows, STATS, 1, 0)
+    rows = Rows(['x'] * limit, [b'"name": "x"'] * limit)
+    walks.keep(env, target, params, rows, STATS, 1, time.monotonic())
     assert memcached.values == {}

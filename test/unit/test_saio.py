@@ -163,6 +163,18 @@ def test_no_port_is_picked_twice(monkeypatch):
         assert [reservations.pick(), reservations.pick()] == free
 
 
+def test_no_port_is_picked_that_another_server_has_had(monkeypatch):
+    names = topology.server_names(ClusterOptions())
+    with PortReservations() as known:
+        ports = dict(zip(names, iter(known.pick, None), strict=False))
+    others = list(ports.values())[1:]
+    monkeypatch.setattr('shardmw.saio.ports._candidates', lambda: iter(others))
+    with PortReservations() as theirs, PortReservations() as ours:
+        assert theirs.reserve(ports[names[0]])
+        with pytest.raises(SaioError, match='no free port'):
+            cluster._choose_ports(ClusterOptions(), ports, (), ours)
+
+
 def test_another_filter_may_take_the_place_of_shardmw():
     settings = {'shardmw.use': 'egg:swift#ratelimit', 'shardmw.other': '1'}
     config.check_settings(ClusterOptions(settings=settings))
@@ -560,6 +572,26 @@ def test_purge_of_a_folder_without_a_cluster_is_refused(tmp_path):
     assert done.exit_code == 1
     assert 'no cluster is in' in done.output
     assert (tmp_path / 'log').is_dir()
+
+
+def test_purge_of_a_cluster_with_a_symbolic_link_deletes_nothing(made):
+    data = made.path.with_name('data')
+    made.devices_path.rename(data)
+    made.devices_path.symlink_to(data)
+    done = run_saio('purge', made.path, '--yes')
+    assert done.exit_code == 1
+    assert f'{made.devices_path} is a symbolic link' in done.output
+    assert (data / '1').is_dir()
+    assert made.options.settings
+
+
+def test_down_does_not_make_a_folder_look_like_a_clusters(
+    tmp_path, fake_servers
+):
+    (tmp_path / 'log').mkdir()
+    assert 'no cluster is in' in run_saio('down', tmp_path).output
+    assert run_saio('up', tmp_path).exit_code == 1
+    assert [each.name for each in tmp_path.iterdir()] == ['log']
 
 
 def test_purge_ends_what_runs(made, tmp_path):
