@@ -86,7 +86,7 @@ wheel: $(INSTALLED)
 clean:
 	rm -rf $(VENV) build dist *.egg-info
 	rm -rf .conformance .hypothesis .pytest_cache .ruff_cache
-	find shardmw test -name __pycache__ -prune -exec rm -rf {} +
+	find shardmw test tools -name __pycache__ -prune -exec rm -rf {} +
 
 .PHONY: memcached
 memcached:
