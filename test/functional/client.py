@@ -3,6 +3,7 @@
 
 import http.client
 import json
+import threading
 import time
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -32,7 +33,7 @@ class Answer(NamedTuple):
 
 
 class Client:
-    """A user of one account.
+    """A user of one account, with a connection for each thread.
 
     :param storage_url: the account's URL, ``http://host:port/v1/AUTH_x``
     :param token: sent with every request; None sends none
@@ -45,9 +46,7 @@ class Client:
         self.host = parts.netloc
         self.account_path = parts.path
         self.account = parts.path.rpartition('/')[2]
-        self._connection = http.client.HTTPConnection(
-            self.host, timeout=TIMEOUT_SECONDS
-        )
+        self._local = threading.local()
 
     @classmethod
     def login(cls, auth_url: str, user: str, key: str) -> 'Client':
@@ -64,6 +63,15 @@ class Client:
         return cls(
             response.headers['X-Storage-Url'], response.headers['X-Auth-Token']
         )
+
+    @property
+    def _connection(self) -> http.client.HTTPConnection:
+        """The connection of this thread."""
+        if not hasattr(self._local, 'connection'):
+            self._local.connection = http.client.HTTPConnection(
+                self.host, timeout=TIMEOUT_SECONDS
+            )
+        return self._local.connection
 
     def on(self, proxy_url: str) -> 'Client':
         """The same user by way of another proxy."""
@@ -134,7 +142,7 @@ class Client:
         )
 
     def close(self) -> None:
-        """Close the connection; the next request opens another one."""
+        """Close the connection of this thread; a later request opens another."""
         self._connection.close()
 
     def put(self, container, name=None, body=b'', **kwargs) -> Answer:
