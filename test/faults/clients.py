@@ -27,12 +27,12 @@ HOT = tuple(f'o{number:02}' for number in range(12))
 
 #: What a client does, by how often.
 WORK = {
-    'GET': 50,
-    'HEAD': 20,
+    'GET': 120,
+    'HEAD': 40,
     'PUT': 6,
     'POST': 2,
     'DELETE': 2,
-    'walk': 8,
+    'walk': 3,
     '_copy': 1,
     '_bulk': 0.3,
     '_parts': 0.3,

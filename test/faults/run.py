@@ -28,7 +28,7 @@ KINDS = ('plain', 'sharded')
 PROXIES = (0, 1)
 
 #: How many clients of each kind a proxy has.
-CLIENTS = 6
+CLIENTS = 10
 
 #: The shares of the time before, during and after the fault.
 BEFORE, DURING, AFTER = 0.2, 0.6, 0.2

@@ -35,8 +35,8 @@ SETTINGS = {
     'tempauth.active_fernet_key_id': 'any',
     # Proxies cache little, and give up slow servers soon. They wait for all
     # replicas that answer, so that an acknowledged write can be read at once.
-    'proxy-server.recheck_container_existence': '1',
-    'proxy-server.recheck_account_existence': '1',
+    'proxy-server.recheck_container_existence': '2',
+    'proxy-server.recheck_account_existence': '2',
     'proxy-server.node_timeout': '2.5',
     'proxy-server.recoverable_node_timeout': '1',
     'proxy-server.post_quorum_timeout': '10',
