@@ -31,6 +31,7 @@ OPTION_NAMES = (
     'fanout_wait_seconds',
     'head_cache_seconds',
     'idle_connections',
+    'listing_cache_seconds',
     'log_sleep_time_seconds',
     'max_fanouts',
     'max_shards',
@@ -40,7 +41,6 @@ OPTION_NAMES = (
     'ratelimit_proxies',
     'shard_rules',
     'stats_cache_seconds',
-    'walk_cache_seconds',
 )
 OPTION_PREFIXES = (RATELIMIT_PREFIX, LISTING_RATELIMIT_PREFIX)
 
@@ -60,6 +60,9 @@ SWIFT_OPTION_NAMES = (
     'statsd_label_mode',
 )
 SWIFT_OPTION_PREFIXES = ('log_statsd_', 'log_udp_', 'statsd_user_label_')
+
+#: How many shards a process reads at a time for each of ``max_fanouts``.
+READS_PER_FANOUT = 4
 
 #: How similar an option must be to a misspelt one to be suggested: 0 to 1.
 SIMILARITY = 0.6
@@ -185,9 +188,9 @@ class Options:
                                container since
     :param metric_containers: for how many containers, the busiest ones, a
                               process sends metrics of their own
-    :param walk_cache_seconds: how long pages that were read ahead for a walk
-                               are kept, if no proxy has written to the
-                               container since; 0: none are read ahead
+    :param listing_cache_seconds: how long pages of listings are kept, if no
+                                  proxy has written to the container since;
+                                  0: none are kept or read ahead
     :param rate_limits: the rates of containers
     :param account_ratelimit: container creations and deletions a second that
                               Swift's ratelimit filter allows an account; 0
@@ -211,7 +214,7 @@ class Options:
     stats_cache_seconds: int
     head_cache_seconds: int
     metric_containers: int
-    walk_cache_seconds: int
+    listing_cache_seconds: int
     rate_limits: RateLimits
     account_ratelimit: float = 0
     account_ratelimit_clock_accuracy: int = 1000
@@ -227,6 +230,14 @@ class Options:
         """
         return min(
             self.account_fanout_concurrency, max(1, self.max_fanouts // 2)
+        )
+
+    @property
+    def max_reads(self) -> int:
+        """Return how many shards a process may read at a time."""
+        return max(
+            self.account_fanout_concurrency,
+            READS_PER_FANOUT * self.max_fanouts,
         )
 
     def sharding_for(self, account: str, container: str) -> Sharding:
@@ -283,7 +294,9 @@ def parse_options(conf: Mapping[str, str]) -> Options:
         stats_cache_seconds=stats_cache_seconds,
         head_cache_seconds=_integer(conf, 'head_cache_seconds', 5, 0, 60),
         metric_containers=_integer(conf, 'metric_containers', 20, 0, 1000),
-        walk_cache_seconds=_integer(conf, 'walk_cache_seconds', 0, 0, 60),
+        listing_cache_seconds=_integer(
+            conf, 'listing_cache_seconds', 0, 0, 60
+        ),
         rate_limits=_rate_limits(conf, stats_cache_seconds),
     )
 

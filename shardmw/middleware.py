@@ -94,7 +94,6 @@ statsd. ``placement``, ``paths``, ``record`` and ``lru`` are pure. Dependencies
 point in that order only.
 """
 
-import math
 from collections.abc import Callable
 
 from swift.common.constraints import check_utf8, valid_api_version
@@ -116,7 +115,7 @@ from shardmw.layout.adoption import Adoption
 from shardmw.layout.lookup import Layouts
 from shardmw.layout.row_targets import RowTargets
 from shardmw.layout.syncing import logical_path
-from shardmw.listing.walks import Walks
+from shardmw.listing.page_cache import PageCache
 from shardmw.metrics import SILENT, Metrics, open_metrics
 from shardmw.paths import Path, parse_path
 from shardmw.pipeline import check_pipeline
@@ -161,13 +160,13 @@ class ShardMiddleware:
                 options.account_max_fanouts,
                 options.fanout_wait_seconds,
             ),
-            Turns(math.inf, options.account_fanout_concurrency),
+            Turns(options.max_reads, options.account_fanout_concurrency),
             metrics,
         )
         stats = SummedStats(backend, options.stats_cache_seconds)
         account_stats = AccountStats(backend, options.head_cache_seconds)
         marks = WriteMarks(
-            max(options.head_cache_seconds, options.walk_cache_seconds)
+            max(options.head_cache_seconds, options.listing_cache_seconds)
         )
         head_cache = HeadCache(marks, options.head_cache_seconds)
         limiter = RateLimiter(backend, options.rate_limits, logger)
@@ -213,7 +212,7 @@ class ShardMiddleware:
             lifecycle,
             stats,
             head_cache,
-            Walks(marks, options.walk_cache_seconds),
+            PageCache(marks, options.listing_cache_seconds),
             accounting,
         )
         self._objects = ObjectController(

@@ -37,10 +37,10 @@ from shardmw.controllers.lifecycle import Lifecycle
 from shardmw.layout.adoption import Adoption
 from shardmw.layout.lookup import Layouts
 from shardmw.listing import container_order
+from shardmw.listing.page_cache import KeptPage, PageCache
 from shardmw.listing.params import ListingParams
 from shardmw.listing.request import ListingRequest
 from shardmw.listing.rows import Rows, to_json
-from shardmw.listing.walks import KeptPage, Walks
 from shardmw.listing_bypass import divert
 from shardmw.metrics import (
     CONTAINER_REQUESTS,
@@ -71,7 +71,7 @@ class ContainerController:
         lifecycle: Lifecycle,
         stats: SummedStats,
         head_cache: HeadCache,
-        walks: Walks,
+        page_cache: PageCache,
         accounting: Accounting,
     ) -> None:
         self.app = app
@@ -81,7 +81,7 @@ class ContainerController:
         self.adoption = adoption
         self.stats = stats
         self.head_cache = head_cache
-        self.walks = walks
+        self.page_cache = page_cache
         self.accounting = accounting
         self._handlers = {
             'GET': self._get,
@@ -212,7 +212,7 @@ class ContainerController:
             )
         self.metrics.note(CONTAINER_REQUESTS, method='GET')
         started = time.monotonic()
-        kept = self.walks.kept(req.environ, target, params)
+        kept = self.page_cache.kept(req.environ, target, params)
         if kept and kept.rows is not None:
             answer = self._kept(req, path, target, kept, started)
             if answer is not None:
@@ -298,7 +298,7 @@ class ContainerController:
         else:
             stats = total(listing.answers.values())
             if not listing.root_has_rows:
-                self.walks.keep(
+                self.page_cache.keep(
                     req.environ,
                     target,
                     params,

@@ -142,7 +142,7 @@ class Client:
         )
 
     def close(self) -> None:
-        """Close the connection of this thread; a later request opens another."""
+        """Close this thread's connection; the next request opens another."""
         self._connection.close()
 
     def put(self, container, name=None, body=b'', **kwargs) -> Answer:

@@ -2,12 +2,14 @@
 """Many requests at once that read many shards."""
 
 import json
+from contextlib import ExitStack
 
 import pytest
 
 from shardmw.backend.concurrency import Timeout, sleep, spawn
 from shardmw.backend.containers import SHARD_COUNT_HEADER
 from shardmw.backend.turns import WITHOUT_TURN
+from shardmw.config import READS_PER_FANOUT
 from test.unit.containers import CONTAINER, create, put_sharded_row
 from test.unit.fakeswift import ACCOUNT, HIDDEN, FakeSwift, filtered
 
@@ -66,6 +68,19 @@ def test_listings_at_once_are_right_and_exceed_no_bound(swift):
         rows = json.loads(each.wait().body)
         assert [row['name'] for row in rows] == NAMES
     assert reads.most == BOUND
+
+
+def test_listings_wait_for_the_reads_of_all_accounts(swift):
+    app = bounded(swift, bound=3, max_fanouts='1')
+    with Timeout(PATIENCE_SECONDS):
+        with ExitStack() as stack:
+            for number in range(READS_PER_FANOUT):
+                read = app._backend.read_turn(f'AUTH_{number}', '')
+                stack.enter_context(read)
+            listing = start(swift, app, 'GET')
+            sleep(0.1)
+            assert not listing.dead
+        assert listing.wait().status_int == 200
 
 
 def test_heads_at_once_exceed_no_bound(swift):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Walks whose pages are read ahead show every write, of either proxy."""
+"""PageCache whose pages are read ahead show every write, of either proxy."""
 
 import time
 
@@ -19,17 +19,18 @@ AHEAD = slice(20, 25)
 MARK_SECONDS = 14
 
 WRITES = ('PUT', 'DELETE', 'overwrite', 'POST')
+AGAIN = 'again'
 
 
 @pytest.fixture(scope='module')
 def proxies(tmp_path_factory):
     """Clients of the same user by two proxies."""
     settings = {
-        'shardmw.walk_cache_seconds': '4',
+        'shardmw.listing_cache_seconds': '4',
         'shardmw.head_cache_seconds': '1',
     }
     options = ClusterOptions(proxies=2, settings=settings)
-    with Cluster(tmp_path_factory.mktemp('walks'), options) as cluster:
+    with Cluster(tmp_path_factory.mktemp('page-cache'), options) as cluster:
         key = cluster.users[USER]
         client = Client.login(cluster.auth_url, USER, key)
         yield [client.on(url) for url in cluster.proxy_urls]
@@ -38,7 +39,7 @@ def proxies(tmp_path_factory):
 @pytest.fixture(scope='module')
 def containers(proxies):
     """A container for each kind of write, which nobody writes to any more."""
-    made = {write: make_sharded(proxies[0]) for write in WRITES}
+    made = {each: make_sharded(proxies[0]) for each in (*WRITES, AGAIN)}
     for container in made.values():
         for name in NAMES:
             assert proxies[0].put(container, name, b'x').status == 201
@@ -61,6 +62,16 @@ def walk_to(client: Client, container: str, marker: str) -> None:
     last = ''
     while last != marker:
         last = rows(client, container, last)[-1][0]
+
+
+def test_a_write_shows_in_the_same_page(proxies, containers):
+    reader, writer = proxies
+    container = containers[AGAIN]
+    first = [(name, 1) for name in NAMES[:LIMIT]]
+    for _again in range(2):
+        assert rows(reader, container, '') == first
+    assert writer.put(container, '000a', b'xy').status == 201
+    assert rows(reader, container, '')[:2] == [first[0], ('000a', 2)]
 
 
 @pytest.mark.parametrize('write', WRITES)

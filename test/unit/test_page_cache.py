@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Walks: pages that are read ahead, and kept until somebody writes."""
+"""Pages that are kept until somebody writes, and those read ahead."""
 
 import json
 import time
@@ -15,16 +15,16 @@ from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.write_marks import HAS_MARKS_KEY, WriteMarks
 from shardmw.controllers import container as container_module
 from shardmw.layout import adoption
+from shardmw.listing import page_cache as page_cache_module
 from shardmw.listing import request as request_module
-from shardmw.listing import walks as walks_module
-from shardmw.listing.params import ListingParams
-from shardmw.listing.rows import Rows, rows_of
-from shardmw.listing.walks import (
+from shardmw.listing.page_cache import (
     MOST_PAGES,
     PAGE_ROWS_PER_SHARD,
     ROWS_PER_SHARD,
-    Walks,
+    PageCache,
 )
+from shardmw.listing.params import ListingParams
+from shardmw.listing.rows import Rows, rows_of
 from shardmw.record import Layout
 from shardmw.stats.sums import ContainerStats
 from test.unit.containers import (
@@ -50,7 +50,7 @@ def filter_app(swift, monkeypatch):
     # A busy machine may take long to read a root.
     for module in (container_module, request_module):
         monkeypatch.setattr(module, 'STAY_SECONDS', 60)
-    filter_app = filtered(swift, walk_cache_seconds=str(SECONDS))
+    filter_app = filtered(swift, listing_cache_seconds=str(SECONDS))
     # memcached has to be known for some time before it keeps anything.
     swift.memcached.set(HAS_MARKS_KEY, True)
     create(swift, filter_app, SHARDS)
@@ -65,7 +65,8 @@ def page(swift, app, marker='', query='', headers=None, env=None, limit=LIMIT):
     query = f'format=json&limit={limit}&marker={marker}&{query}'
     answer = swift.send(app, 'GET', CONTAINER, headers, env, query=query)
     assert answer.status_int == 200
-    names = [row['name'] for row in json.loads(answer.body)]
+    rows = json.loads(answer.body)
+    names = [row.get('name') or row['subdir'] for row in rows]
     asked = [
         path
         for _device, method, path in swift.servers.asked
@@ -112,11 +113,11 @@ class TestWalk:
             marker = listed[-1]
         assert (listed, asked) == (NAMES, reads)
 
-    def test_of_s3_without_rows_keeps_nothing(self, swift, filter_app):
+    def test_of_s3_without_rows_reads_nothing_ahead(self, swift, filter_app):
         env = {'swift.source': 'S3'}
-        for _again in range(2):
-            args = (swift, filter_app, KEPT)
-            assert page(*args, env=env, limit=1) == (['020'], True)
+        for marker, name in ((KEPT, '020'), ('020', '021')):
+            args = (swift, filter_app, marker)
+            assert page(*args, env=env, limit=1) == ([name], True)
 
     def test_reads_each_page_if_nothing_is_kept(self, swift, filter_app):
         filter_app = filtered(swift)
@@ -165,7 +166,7 @@ class TestWalk:
             note(self, *args)
 
         monkeypatch.setattr(adoption.Adoption, '_note', list_and_note)
-        mover = filtered(swift, walk_cache_seconds=str(SECONDS))
+        mover = filtered(swift, listing_cache_seconds=str(SECONDS))
         swift.send(mover, 'HEAD', CONTAINER)
         assert listed == [['020', '021', '021a', '022', '023']]
 
@@ -198,7 +199,7 @@ class TestWalk:
         create(swift, filter_app, 1, 'single')
         for name in NAMES:
             put_sharded_row(swift, name, 'single')
-        for each in (walks_module, request_helpers):
+        for each in (page_cache_module, request_helpers):
             monkeypatch.setattr(each, 'CONTAINER_LISTING_LIMIT', 2 * LIMIT)
         path = f'/v1/{ACCOUNT}/single'
         for marker in NAMES[LIMIT - 1 :: LIMIT]:
@@ -234,6 +235,44 @@ class TestWalk:
         assert len(swift.calls) == 1
 
 
+class TestSamePageAgain:
+    @pytest.mark.parametrize(
+        'query', ['', 'prefix=02', 'delimiter=1', 'reverse=on', 'end_marker=9']
+    )
+    def test_is_not_read_again(self, swift, filter_app, query):
+        first, is_read = page(swift, filter_app, query=query)
+        assert first
+        assert is_read
+        assert page(swift, filter_app, query=query) == (first, False)
+
+    def test_is_read_again_after_a_write(self, swift, filter_app):
+        page(swift, filter_app)
+        swift.send(filter_app, 'PUT', f'{CONTAINER}/000a')
+        put_sharded_row(swift, '000a')
+        names, is_read = page(swift, filter_app)
+        assert (names[:2], is_read) == (['000', '000a'], True)
+
+    def test_is_not_read_again_if_it_has_all_names(self, swift, filter_app):
+        whole = {'limit': 10_000}
+        assert page(swift, filter_app, **whole) == (NAMES, True)
+        assert page(swift, filter_app, **whole) == (NAMES, False)
+
+    def test_is_read_again_if_its_rows_cost_more(
+        self, swift, filter_app, monkeypatch
+    ):
+        monkeypatch.setattr(page_cache_module, 'PAGE_ROWS_PER_SHARD', 1)
+        for _again in range(2):
+            assert page(swift, filter_app)[1]
+
+    def test_with_a_delimiter_is_kept_however_many_rows_it_has(
+        self, swift, filter_app, monkeypatch
+    ):
+        monkeypatch.setattr(page_cache_module, 'PAGE_ROWS_PER_SHARD', 1)
+        first = page(swift, filter_app, query='delimiter=x')[0]
+        again = page(swift, filter_app, query='delimiter=x')
+        assert again == (first, False)
+
+
 #: Names that are each other's prefixes, subdirs and neighbours.
 NEIGHBOURS = [
     *('a', 'a/', 'a/b', 'a/b/', 'a/b/c', 'a/c', 'a//', 'a//b', 'a0', 'a-'),
@@ -256,7 +295,7 @@ NEIGHBOURS = [
 )
 @pytest.mark.parametrize('limit', [1, 2, 3])
 def test_a_walk_is_the_one_through_a_plain_container(swift, query, limit):
-    filter_app = filtered(swift, walk_cache_seconds=str(SECONDS))
+    filter_app = filtered(swift, listing_cache_seconds=str(SECONDS))
     swift.memcached.set(HAS_MARKS_KEY, True)
     create(swift, filter_app, SHARDS)
     plain = f'{CONTAINER}-plain'
@@ -289,13 +328,13 @@ class Container:
         self.env = {'swift.cache': self.memcached}
         layout = Layout('65a1b2c3d4e5f', shards)
         self.target = LogicalContainer('v1', ACCOUNT, 'c', {}, layout)
-        self.walks = Walks(WriteMarks(SECONDS), SECONDS)
+        self.page_cache = PageCache(WriteMarks(SECONDS), SECONDS)
         self.most_read = 0
 
     def page(self, marker: str, asked: float) -> list[str]:
         """Return the names behind a marker."""
         params = ListingParams(self.limit, marker)
-        kept = self.walks.kept(self.env, self.target, params)
+        kept = self.page_cache.kept(self.env, self.target, params)
         if kept and kept.rows is not None:
             return kept.rows.names
         ahead = kept.ahead if kept else 1
@@ -303,7 +342,7 @@ class Container:
         read = behind[: self.limit * ahead]
         self.most_read = max(self.most_read, len(read))
         rows = rows_of({'name': name} for name in read)
-        self.walks.keep(
+        self.page_cache.keep(
             self.env, self.target, params, rows, STATS, ahead, asked
         )
         return read[: self.limit]
@@ -342,7 +381,7 @@ def test_pages_that_memcached_does_not_take_are_not_read_ahead(
     """A page of 5 rows has more than 350 bytes, quoted in a string of JSON."""
     names = [name.format(*[number] * 20) for number in range(40)]
     container = Container(sorted(names), 4, LIMIT)
-    monkeypatch.setattr(walks_module, 'MOST_BYTES', 350)
+    monkeypatch.setattr(page_cache_module, 'MOST_BYTES', 350)
     walk_through(container)
     assert container.most_read == LIMIT
 
@@ -351,7 +390,7 @@ def test_no_value_is_larger_than_memcached_takes(monkeypatch):
     most = 450
     names = [f'{number:03}' + '"' * (number % 40) for number in range(60)]
     container = Container(names, 4, LIMIT)
-    monkeypatch.setattr(walks_module, 'MOST_BYTES', most)
+    monkeypatch.setattr(page_cache_module, 'MOST_BYTES', most)
     walk_through(container)
     values = container.memcached.values.values()
     assert 100 < max(map(len, values)) < most + 100
@@ -377,26 +416,19 @@ def test_pages_that_are_read_at_once_are_bounded(
         rows = rows_of({'name': f'{i:05}'} for i in range(limit * ahead))
         args = (container.env, container.target)
         now = time.monotonic()
-        container.walks.keep(*args, params, rows, STATS, ahead, now)
+        container.page_cache.keep(*args, params, rows, STATS, ahead, now)
         last = ListingParams(limit, rows.names[-1], delimiter=delimiter)
-        ahead = container.walks.kept(*args, last).ahead
+        ahead = container.page_cache.kept(*args, last).ahead
     assert ahead == pages
 
 
-@pytest.mark.parametrize(
-    ('shards', 'limit', 'delimiter'),
-    [
-        (1, PAGE_ROWS_PER_SHARD + 1, ''),
-        # Of these, no two are read at once.
-        (200, 5001, ''),
-        (200, ROWS_PER_SHARD, '/'),
-    ],
-)
-def test_pages_of_many_rows_are_not_kept(shards, limit, delimiter):
+@pytest.mark.parametrize('shards', [1, 2])
+def test_pages_of_many_rows_are_not_kept(shards):
+    limit = PAGE_ROWS_PER_SHARD * shards + 1
     target = Container(NAMES, shards, 1).target
-    walks = Walks(WriteMarks(SECONDS), SECONDS)
-    params = ListingParams(limit, 'a', delimiter=delimiter)
+    page_cache = PageCache(WriteMarks(SECONDS), SECONDS)
+    params = ListingParams(limit, 'a')
     env = {'swift.cache': (memcached := Memcached())}
     rows = Rows(['x'] * limit, [b'"name": "x"'] * limit)
-    walks.keep(env, target, params, rows, STATS, 1, time.monotonic())
+    page_cache.keep(env, target, params, rows, STATS, 1, time.monotonic())
     assert memcached.values == {}

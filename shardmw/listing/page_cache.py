@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages that are read ahead for a client that walks through a container.
+"""Pages of listings that are kept until a client writes to the container.
 
-A page of few rows costs a request to each shard, as a page of many rows does.
+A page of few rows costs a request to each shard, as a page of many rows does,
+and with a delimiter, each shard has nearly all pseudo-directories. So such a
+page is kept in memcached, for a few seconds at most, and whoever asks for the
+same one again gets it from there.
+
 The next page of a walk is nearly always asked for right after this one. So a
 page that follows another one is read together with the pages behind it, which
-are kept in memcached until a client writes to the container, for a few seconds
-at most. A walk reads ahead as many pages as it has asked for so far, so that
-few are read in vain if it ends.
+are kept, too. A walk reads ahead as many pages as it has asked for so far, so
+that few are read in vain if it ends.
 
 A request for a kept page reads the root only. The root decides whether the
 client may list, and tells whether there are strays.
@@ -27,8 +30,8 @@ from shardmw.stats.sums import ContainerStats
 
 PAGE_KEY = 'shardmw/page'
 
-#: A page with more rows a shard is not kept: its rows cost more than the
-#: requests.
+#: A page with more rows a shard is not kept, unless it has a delimiter: its
+#: rows cost more than the requests.
 PAGE_ROWS_PER_SHARD = 96
 
 #: How many rows to read of each shard for the pages of a walk, and of all.
@@ -55,8 +58,8 @@ class KeptPage(NamedTuple):
     rows: Rows | None
 
 
-class Walks:
-    """Keeps the pages that walks will ask for next.
+class PageCache:
+    """Keeps the pages that were read, and those that walks will ask for.
 
     :param seconds: how long to keep pages; 0: not at all
     """
@@ -69,7 +72,7 @@ class Walks:
         self, env: dict, target: LogicalContainer, params: ListingParams
     ) -> KeptPage | None:
         """Return what is kept of a page, None if nothing is."""
-        if not params.marker or not self._is_kept(target, params):
+        if not self._is_kept(params):
             return None
         value = self.marks.kept(env, target, _key(params))
         if value is None:
@@ -88,9 +91,7 @@ class Walks:
         ahead: int,
         asked: float,
     ) -> None:
-        """Keep the rows behind a page, and that a walk has come as far.
-
-        Of pages that are too large for memcached, none is read ahead.
+        """Keep a page, the rows behind it, and that a walk has come as far.
 
         :param params: those of the page
         :param rows: those of the page and behind it
@@ -98,37 +99,69 @@ class Walks:
         :param ahead: how many pages have been read
         :param asked: when they were asked for, by the monotonic clock
         """
-        limit, step = params.limit, _step(env, params)
-        if len(rows.names) < limit or not self._is_kept(target, params):
+        if not self._is_kept(params) or not _saves_time(target, params, rows):
             return
-        if step == 0 or _body(rows.texts[:limit]) is None:
+        body = _body(rows.texts[: params.limit])
+        if body is None:
             return
-        values = {}
-        for begin in range(step, step * ahead, step):
-            if begin > len(rows.names):
-                break
-            body = _body(rows.texts[begin : begin + limit])
-            if body is not None:
-                key = _key(params, rows.names[begin - 1])
-                values[key] = [ahead, *stats, body]
-        if len(rows.names) == limit * ahead:
-            key = _key(params, rows.names[step * ahead - 1])
-            ahead = min(2 * ahead, _most_pages(target, params))
-            values[key] = [ahead, *stats, None]
+        values = {_key(params): [ahead, *stats, body]}
+        if _reads_ahead(target, params):
+            values |= _behind(env, target, params, rows, stats, ahead)
         self.marks.keep(env, target, values, asked, self.seconds)
 
-    def _is_kept(
-        self, target: LogicalContainer, params: ListingParams
-    ) -> bool:
+    def _is_kept(self, params: ListingParams) -> bool:
         return (
             self.seconds > 0
             and not params.is_unordered
             # Container servers omit some rows, depending on the marker.
             and params.path is None
             and params.limit > 0
-            and params.limit <= PAGE_ROWS_PER_SHARD * target.layout.shards
-            and _most_pages(target, params) > 1
         )
+
+
+def _saves_time(
+    target: LogicalContainer, params: ListingParams, rows: Rows
+) -> bool:
+    """Return True if a page costs more to read than to keep."""
+    count = min(params.limit, len(rows.names))
+    return (
+        params.has_levels()
+        or count <= PAGE_ROWS_PER_SHARD * target.layout.shards
+    )
+
+
+def _reads_ahead(target: LogicalContainer, params: ListingParams) -> bool:
+    return (
+        params.limit <= PAGE_ROWS_PER_SHARD * target.layout.shards
+        and _most_pages(target, params) > 1
+    )
+
+
+def _behind(
+    env: dict,
+    target: LogicalContainer,
+    params: ListingParams,
+    rows: Rows,
+    stats: ContainerStats,
+    ahead: int,
+) -> dict[str, list]:
+    """Return what to keep of the pages behind a page, by their keys."""
+    limit, step = params.limit, _step(env, params)
+    if len(rows.names) < limit or step == 0:
+        return {}
+    values = {}
+    for begin in range(step, step * ahead, step):
+        if begin > len(rows.names):
+            break
+        body = _body(rows.texts[begin : begin + limit])
+        if body is not None:
+            key = _key(params, rows.names[begin - 1])
+            values[key] = [ahead, *stats, body]
+    if len(rows.names) == limit * ahead:
+        key = _key(params, rows.names[step * ahead - 1])
+        ahead = min(2 * ahead, _most_pages(target, params))
+        values[key] = [ahead, *stats, None]
+    return values
 
 
 def _key(params: ListingParams, marker: str | None = None) -> str:
