@@ -89,12 +89,17 @@ def _read(path: Path) -> list[dict]:
 
 
 def _write_page(page: Path, results: Path) -> int:
-    """Put the tables of all results into a page."""
-    says = {name: each.says for name, each in MUTATIONS.items()}
-    found = mutation_table(_read(results.with_name(MUTATION_RESULTS)), says)
+    """Put the tables of all results that there are into a page."""
     last = {each['cell']: each for each in _read(results)}
-    text = put_in(page.read_text(), 'faults', table(last.values()))
-    page.write_text(put_in(text, 'mutations', found))
+    ordered = [last[str(cell)] for cell in CELLS if str(cell) in last]
+    tables = {'faults': table(ordered)} if ordered else {}
+    if mutations := _read(results.with_name(MUTATION_RESULTS)):
+        says = {name: each.says for name, each in MUTATIONS.items()}
+        tables['mutations'] = mutation_table(mutations, says)
+    text = page.read_text()
+    for name, each in tables.items():
+        text = put_in(text, name, each)
+    page.write_text(text)
     return 0
 
 
