@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from shardmw.saio import Cluster, ClusterOptions
 from shardmw.saio.commands import memcached_command
@@ -77,8 +78,29 @@ STORAGE_DAEMONS = {
 }
 CLUSTER_DAEMONS = ('object-expirer', SECTION)
 
+#: How much to tell of replicas that differ, in characters.
+MOST_TEXT = 2000
+
 #: How long a daemon gets to end.
 END_SECONDS = 5
+
+
+class Listing(NamedTuple):
+    """What a database lists.
+
+    :param is_waiting: True if a file has rows that wait to be merged into it
+    """
+
+    metadata: dict
+    is_waiting: bool
+    rows: list[tuple]
+
+    def parts(self) -> Iterator[object]:
+        """Yield what can differ between replicas."""
+        yield from self.metadata.items()
+        yield from self.rows
+        if self.is_waiting:
+            yield 'waiting rows'
 
 
 class Site:
@@ -209,7 +231,7 @@ class Site:
         for path in set().union(*states):
             held = [state.get(path) for state in states]
             if any(each != held[0] for each in held):
-                found.append(f'replicas differ: {path}')
+                found.append(f'replicas differ: {path}: {_difference(held)}')
         for device in self.devices():
             waiting = [
                 path
@@ -254,6 +276,19 @@ def _state_of(device: Path) -> dict[str, object]:
     return state
 
 
+def _difference(held: list[object]) -> str:
+    """Return which replicas have something, or what not all of them have."""
+    listings = [each for each in held if isinstance(each, Listing)]
+    if len(listings) < len(held):
+        return f'there: {[each is not None for each in held]}'
+    parts = [{*map(str, each.parts())} for each in listings]
+    common = set.intersection(*parts)
+    return '; '.join(
+        f'{node}: {sorted(each - common)}'
+        for node, each in zip(NODES, parts, strict=True)
+    )[:MOST_TEXT]
+
+
 def _is_of_deleted_object(path: Path) -> bool:
     """Return True for metadata of a POST to an object that was deleted.
 
@@ -288,7 +323,7 @@ def _rows_of(path: Path, is_account: bool) -> tuple[str, object]:
             waiting = Path(f'{path}.pending')
             is_waiting = waiting.exists() and waiting.stat().st_size
             kept = json.loads(metadata or '{}')
-            listed = (kept, bool(is_waiting), sorted(rows))
+            listed = Listing(kept, bool(is_waiting), sorted(rows))
             name = f'{account}/{container}'
             return name, None if is_deleted else listed
     except (sqlite3.Error, TypeError, ValueError):
