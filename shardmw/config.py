@@ -234,9 +234,12 @@ class Options:
 
     @property
     def max_reads(self) -> int:
-        """Return how many shards a process may read at a time."""
+        """Return how many shards a process may read at a time for listings.
+
+        Half of them are left to other accounts.
+        """
         return max(
-            self.account_fanout_concurrency,
+            2 * self.account_fanout_concurrency,
             READS_PER_FANOUT * self.max_fanouts,
         )
 

@@ -94,6 +94,7 @@ statsd. ``placement``, ``paths``, ``record`` and ``lru`` are pure. Dependencies
 point in that order only.
 """
 
+import math
 from collections.abc import Callable
 
 from swift.common.constraints import check_utf8, valid_api_version
@@ -161,6 +162,7 @@ class ShardMiddleware:
                 options.fanout_wait_seconds,
             ),
             Turns(options.max_reads, options.account_fanout_concurrency),
+            Turns(math.inf, options.account_fanout_concurrency),
             metrics,
         )
         stats = SummedStats(backend, options.stats_cache_seconds)

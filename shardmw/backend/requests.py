@@ -28,7 +28,7 @@ from shardmw.backend.containers import (
 )
 from shardmw.backend.infocache import INFOCACHE_ENV, info_at_hand
 from shardmw.backend.shard_reads import ShardReads
-from shardmw.backend.turns import TURN_ENV, WITHOUT_TURN, Turns
+from shardmw.backend.turns import TURN_ENV, Turns
 from shardmw.metrics import SILENT, Metrics
 from shardmw.paths import Path, parse_path
 from shardmw.placement import REGISTER, is_hidden_account, owner_of
@@ -58,6 +58,8 @@ class Backend:
     :param turns: of client requests that read or write many backing
                   containers; None does not bound their number
     :param read_turns: of reads of single backing containers for them
+    :param other_read_turns: of those for requests that need no turn, such as
+                             uploads that need the sums of a container
     :param metrics: what sends the metrics
     """
 
@@ -69,6 +71,7 @@ class Backend:
         idle_connections: int = 0,
         turns: Turns | None = None,
         read_turns: Turns | None = None,
+        other_read_turns: Turns | None = None,
         metrics: Metrics = SILENT,
     ) -> None:
         self.app = app
@@ -77,6 +80,7 @@ class Backend:
         self.concurrency = concurrency
         self._turns = turns
         self._read_turns = read_turns
+        self._other_read_turns = other_read_turns
         #: To container servers, for reads of shards; None if none stay open.
         self.connections = (
             Connections(idle_connections) if idle_connections else None
@@ -290,15 +294,16 @@ class Backend:
             return nullcontext()
         return self._turns.turn(env, account)
 
-    def read_turn(self, account: str, queue: str) -> AbstractContextManager:
+    def read_turn(
+        self, account: str, is_within_turn: bool
+    ) -> AbstractContextManager:
         """Hold a turn to read one backing container.
 
         :param account: the account of the logical container
-        :param queue: what waits apart from other reads for the account
+        :param is_within_turn: True if the request holds a turn to read many
         """
-        if self._read_turns is None:
-            return nullcontext()
-        return self._read_turns.turn({}, account, queue)
+        turns = self._read_turns if is_within_turn else self._other_read_turns
+        return nullcontext() if turns is None else turns.turn({}, account)
 
     def fan_out(
         self,
@@ -357,8 +362,7 @@ class Backend:
         """
         headers = {'X-Newest': 'true'} if newest else newest_header(env)
         base = self.owner_env(env, uncached=True)
-        queue = '' if TURN_ENV in env else WITHOUT_TURN
-        return ShardReads(self, base, target, headers, queue)
+        return ShardReads(self, base, target, headers, TURN_ENV in env)
 
 
 def newest_header(env: dict) -> dict[str, str]:

@@ -32,7 +32,7 @@ class ShardReads:
     :param backend: sends what is left to the app
     :param base: an environment of :meth:`Backend.owner_env`
     :param headers: the headers of every request
-    :param queue: where the reads wait for their turns
+    :param is_within_turn: True if the client request holds a turn
     """
 
     def __init__(
@@ -41,13 +41,13 @@ class ShardReads:
         base: dict,
         target: LogicalContainer,
         headers: Mapping[str, str],
-        queue: str = '',
+        is_within_turn: bool,
     ) -> None:
         self.backend = backend
         self.base = base
         self.target = target
         self.headers = headers
-        self.queue = queue
+        self.is_within_turn = is_within_turn
         self._app = None
         app = backend.proxy_app
         if app and not headers and not _reads_many_replicas(app):
@@ -69,7 +69,7 @@ class ShardReads:
         :param method: GET or HEAD
         :param query: the quoted query string
         """
-        with self.backend.read_turn(self.target.account, self.queue):
+        with self.backend.read_turn(self.target.account, self.is_within_turn):
             answer = self._app and self._read(shard, method, query)
             return answer or self.backend.send_to_shard(
                 self.base, self.target, shard, method, query, self.headers

@@ -24,12 +24,6 @@ from shardmw.backend.containers import BackendError
 #: In the environment of a request that has a turn.
 TURN_ENV = 'shardmw.turn'
 
-#: The queue of reads for requests that have no turn, such as uploads that need
-#: the sums of a container. They do not wait for the account's listings.
-WITHOUT_TURN = 'without turn'
-
-Key = tuple[str, str]
-
 
 class NoTurn(BackendError):
     """A request has waited too long for a turn."""
@@ -64,13 +58,13 @@ class Turns:
         self.most = most
         self.most_of_account = most_of_account
         self.wait_seconds = wait_seconds
-        # By account and queue.
-        self._taken: Counter[Key] = Counter()
+        # By account.
+        self._taken: Counter[str] = Counter()
         # The requests that wait, in order.
-        self._waiting: dict[Key, deque[Event]] = {}
+        self._waiting: dict[str, deque[Event]] = {}
 
     @contextmanager
-    def turn(self, env: dict, account: str, queue: str = '') -> Iterator[None]:
+    def turn(self, env: dict, account: str) -> Iterator[None]:
         """Hold a turn during a block.
 
         A block within another one of the same request has its turn. A request
@@ -78,64 +72,61 @@ class Turns:
 
         :param env: the environment of the request
         :param account: the account of the container
-        :param queue: what waits apart from other requests of the account, and
-                      has turns of its own
         :raises NoTurn: if there is none in time
         """
         if TURN_ENV in env:
             yield
             return
-        key = account, queue
-        self._take(key)
+        self._take(account)
         env[TURN_ENV] = True
         try:
             yield
         finally:
             del env[TURN_ENV]
-            self._give_back(key)
+            self._give_back(account)
 
-    def _take(self, key: Key) -> None:
-        if key not in self._waiting and self._is_free(key):
-            self._taken[key] += 1
+    def _take(self, account: str) -> None:
+        if account not in self._waiting and self._is_free(account):
+            self._taken[account] += 1
             return
         given = Event()
-        self._waiting.setdefault(key, deque()).append(given)
+        self._waiting.setdefault(account, deque()).append(given)
         try:
             with Timeout(self.wait_seconds, False):
                 given.wait()
                 return
         except BaseException:
-            self._leave(key, given)
+            self._leave(account, given)
             raise
-        self._leave(key, given)
-        raise NoTurn(key[0], self.wait_seconds)
+        self._leave(account, given)
+        raise NoTurn(account, self.wait_seconds)
 
-    def _leave(self, key: Key, given: Event) -> None:
+    def _leave(self, account: str, given: Event) -> None:
         """End the wait of a request that goes on without a turn."""
         if given.ready():  # it was given one at the last moment
-            self._give_back(key)
+            self._give_back(account)
             return
-        waiting = self._waiting[key]
+        waiting = self._waiting[account]
         waiting.remove(given)
         if not waiting:
-            del self._waiting[key]
+            del self._waiting[account]
 
-    def _give_back(self, key: Key) -> None:
-        self._taken[key] -= 1
-        if not self._taken[key]:
-            del self._taken[key]
+    def _give_back(self, account: str) -> None:
+        self._taken[account] -= 1
+        if not self._taken[account]:
+            del self._taken[account]
         while free := [each for each in self._waiting if self._is_free(each)]:
             self._give(min(free, key=self._taken.__getitem__))
 
-    def _give(self, key: Key) -> None:
-        waiting = self._waiting.pop(key)
-        self._taken[key] += 1
+    def _give(self, account: str) -> None:
+        waiting = self._waiting.pop(account)
+        self._taken[account] += 1
         waiting.popleft().send()
         if waiting:
-            self._waiting[key] = waiting  # the last one now
+            self._waiting[account] = waiting  # the last one now
 
-    def _is_free(self, key: Key) -> bool:
+    def _is_free(self, account: str) -> bool:
         return (
             self._taken.total() < self.most
-            and self._taken[key] < self.most_of_account
+            and self._taken[account] < self.most_of_account
         )

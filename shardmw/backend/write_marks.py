@@ -27,7 +27,7 @@ writes as late.
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.memcached import SharedCache
@@ -60,18 +60,22 @@ class WriteMarks:
         self._marked = LRU(MARKS)
 
     def kept(
-        self, env: dict, target: LogicalContainer, key: str
-    ) -> list | None:
-        """Return what is kept under a key, None if nothing can be used.
+        self, env: dict, target: LogicalContainer, keys: Sequence[str]
+    ) -> list[list | None] | None:
+        """Return what is kept under some keys.
 
         :param target: the container, as its root is now
+        :returns: a value for each key, None for one that has none; None if
+                  nothing that is kept now could be used
         """
         if not self._may_be_kept(env, target):
             return None
         mark = _key(MARK_KEY, target)
         cache = SharedCache(env)
-        written, lacks_marks, has_marks, value = cache.get_together(
-            [mark, LACKS_MARKS_KEY, HAS_MARKS_KEY, _key(key, target)], mark
+        written, lacks_marks, has_marks, *values = cache.get_together(
+            [mark, LACKS_MARKS_KEY, HAS_MARKS_KEY]
+            + [_key(key, target) for key in keys],
+            mark,
         )
         if not has_marks:
             # The server must be seen to have the second key before it gets
@@ -82,10 +86,13 @@ class WriteMarks:
                 seconds = self._mark_seconds(cache)
                 cache.set_together({LACKS_MARKS_KEY: True}, mark, seconds)
             return None
-        if written or lacks_marks or not value:
+        if written or lacks_marks:
             return None
-        serial, *kept = value
-        return kept if serial == target.layout.serial else None
+        serial = target.layout.serial
+        return [
+            value[1:] if value and value[0] == serial else None
+            for value in values
+        ]
 
     def keep(
         self,

@@ -213,11 +213,13 @@ class ContainerController:
         self.metrics.note(CONTAINER_REQUESTS, method='GET')
         started = time.monotonic()
         kept = self.page_cache.kept(req.environ, target, params)
-        if kept and kept.rows is not None:
+        if kept and kept.body is not None:
             answer = self._kept(req, path, target, kept, started)
             if answer is not None:
                 return answer
-        ahead = kept.ahead if kept else 1
+        # The wait for the turn may be long, so the page is dropped.
+        ahead = kept.ahead if kept else 0
+        del kept
         listing = ListingRequest(self.backend, req, target)
         with self.backend.turn(req.environ, path.account):
             return self._listed(req, path, listing, params, ahead)
@@ -248,8 +250,9 @@ class ContainerController:
         if present is None or present.layout != target.layout:
             return None
         self.metrics.note(LISTINGS_KEPT)
+        self._note_page(target, time.monotonic() - started)
         _show_settings(req, root)
-        body = divert(req, to_json(kept.rows.texts))
+        body = divert(req, kept.body)
         return self._summed(req, target, root, kept.stats, body)
 
     def _listed(
@@ -260,13 +263,17 @@ class ContainerController:
         params: ListingParams,
         ahead: int,
     ) -> Callable:
+        """Read a page.
+
+        :param ahead: how many pages to read; 0: one, which is not kept
+        """
         target = listing.target
         started = time.monotonic()
         with self._without_memcached(req):
             root = (
                 listing.read_root()
                 if listing.is_unordered(params)
-                else listing.read_root_and_shards(params, ahead)
+                else listing.read_root_and_shards(params, max(1, ahead))
             )
         if not root.is_success:
             return self._refused_by_root(req, path, root)
@@ -297,7 +304,7 @@ class ContainerController:
             )
         else:
             stats = total(listing.answers.values())
-            if not listing.root_has_rows:
+            if ahead and not listing.root_has_rows:
                 self.page_cache.keep(
                     req.environ,
                     target,
@@ -342,10 +349,13 @@ class ContainerController:
         self.metrics.note(FANOUT, seconds)
         self.metrics.note(FANOUT_REQUESTS, listing.request_count)
         self.metrics.note(FANOUT_REFILLS, listing.refills)
+        self._note_page(target, seconds)
+        self.accounting.more_of_listing(target, listing.rounds - 1)
+
+    def _note_page(self, target: LogicalContainer, seconds: float) -> None:
         self.metrics.note_of(
             target.account, target.container, LISTINGS_OF_CONTAINER, seconds
         )
-        self.accounting.more_of_listing(target, listing.rounds - 1)
 
     def _sum_shards(
         self, req: Request, target: LogicalContainer

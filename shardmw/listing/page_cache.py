@@ -25,10 +25,12 @@ from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.write_marks import WriteMarks
 from shardmw.listing.container_order import S3_SOURCE
 from shardmw.listing.params import ListingParams
-from shardmw.listing.rows import Rows, parse_rows, to_json
+from shardmw.listing.rows import Rows, to_json
 from shardmw.stats.sums import ContainerStats
 
+#: The keys of pages, and of how many pages to read from a page on.
 PAGE_KEY = 'shardmw/page'
+AHEAD_KEY = 'shardmw/ahead'
 
 #: A page with more rows a shard is not kept, unless it has a delimiter: its
 #: rows cost more than the requests.
@@ -49,13 +51,13 @@ class KeptPage(NamedTuple):
     """What is known of a page.
 
     :param ahead: how many pages to read from there on
-    :param stats: the sums over the shards
-    :param rows: its rows; None if they are not kept
+    :param body: the page as JSON; None if it has to be read
+    :param stats: the sums over the shards; None with the body
     """
 
-    ahead: int
-    stats: ContainerStats
-    rows: Rows | None
+    ahead: int = 1
+    body: bytes | None = None
+    stats: ContainerStats | None = None
 
 
 class PageCache:
@@ -71,15 +73,21 @@ class PageCache:
     def kept(
         self, env: dict, target: LogicalContainer, params: ListingParams
     ) -> KeptPage | None:
-        """Return what is kept of a page, None if nothing is."""
+        """Return what is kept of a page.
+
+        :returns: None if nothing can be kept of it now
+        """
         if not self._is_kept(params):
             return None
-        value = self.marks.kept(env, target, _key(params))
-        if value is None:
+        keys = [_key(kind, params) for kind in (PAGE_KEY, AHEAD_KEY)]
+        values = self.marks.kept(env, target, keys)
+        if values is None:
             return None
-        ahead, objects, size, body = value
-        rows = None if body is None else parse_rows(body.encode())
-        return KeptPage(ahead, ContainerStats(objects, size), rows)
+        page, ahead = values
+        if page is None:
+            return KeptPage(*(ahead or ()))
+        body, objects, size = page
+        return KeptPage(1, body.encode(), ContainerStats(objects, size))
 
     def keep(
         self,
@@ -93,18 +101,20 @@ class PageCache:
     ) -> None:
         """Keep a page, the rows behind it, and that a walk has come as far.
 
+        This is for pages of which :meth:`kept` says that they can be kept.
+
         :param params: those of the page
         :param rows: those of the page and behind it
         :param stats: the sums over the shards
         :param ahead: how many pages have been read
         :param asked: when they were asked for, by the monotonic clock
         """
-        if not self._is_kept(params) or not _saves_time(target, params, rows):
-            return
-        body = _body(rows.texts[: params.limit])
+        body = None
+        if _saves_time(target, params, rows):
+            body = _body(rows.texts[: params.limit])
         if body is None:
             return
-        values = {_key(params): [ahead, *stats, body]}
+        values = {_key(PAGE_KEY, params): [body, *stats]}
         if _reads_ahead(target, params):
             values |= _behind(env, target, params, rows, stats, ahead)
         self.marks.keep(env, target, values, asked, self.seconds)
@@ -155,17 +165,16 @@ def _behind(
             break
         body = _body(rows.texts[begin : begin + limit])
         if body is not None:
-            key = _key(params, rows.names[begin - 1])
-            values[key] = [ahead, *stats, body]
+            key = _key(PAGE_KEY, params, rows.names[begin - 1])
+            values[key] = [body, *stats]
     if len(rows.names) == limit * ahead:
-        key = _key(params, rows.names[step * ahead - 1])
-        ahead = min(2 * ahead, _most_pages(target, params))
-        values[key] = [ahead, *stats, None]
+        key = _key(AHEAD_KEY, params, rows.names[step * ahead - 1])
+        values[key] = [min(2 * ahead, _most_pages(target, params))]
     return values
 
 
-def _key(params: ListingParams, marker: str | None = None) -> str:
-    """Return the key of a page: its parameters.
+def _key(kind: str, params: ListingParams, marker: str | None = None) -> str:
+    """Return the key of something of a page: the page's parameters.
 
     :param marker: in place of the client's marker
     """
@@ -180,7 +189,7 @@ def _key(params: ListingParams, marker: str | None = None) -> str:
             params.reverse,
         ]
     )
-    return f'{PAGE_KEY}/{page}'
+    return f'{kind}/{page}'
 
 
 def _step(env: dict, params: ListingParams) -> int:
@@ -206,5 +215,7 @@ def _most_pages(target: LogicalContainer, params: ListingParams) -> int:
 
 def _body(texts: list[bytes]) -> str | None:
     """Return the body of a page, None if it is too large for memcached."""
+    if sum(map(len, texts)) > MOST_BYTES:
+        return None
     body = to_json(texts).decode()
     return body if len(orjson.dumps(body)) <= MOST_BYTES else None

@@ -34,7 +34,7 @@ class HeadCache:
         """
         if self.seconds == 0:
             return None
-        sums = self.marks.kept(env, target, SUMS_KEY)
+        (sums,) = self.marks.kept(env, target, [SUMS_KEY]) or [None]
         return ContainerStats(*sums) if sums else None
 
     def keep(

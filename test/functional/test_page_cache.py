@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PageCache whose pages are read ahead show every write, of either proxy."""
+"""Listings whose pages are kept show every write, of either proxy."""
 
 import time
 

@@ -89,7 +89,7 @@ def test_a_request_that_is_killed_with_its_turn_just_given_passes_it_on():
     requests = Requests(most=10, most_of_account=1)
     requests.start('a1', 'a2', 'a3')
     given_to = requests._threads['a2']
-    requests.turns._give_back(('a', ''))
+    requests.turns._give_back('a')
     given_to.kill()
     sleep(0)
     assert requests.began == ['a1', 'a3']
@@ -119,12 +119,6 @@ def test_a_timeout_of_the_request_itself_is_no_refusal():
     with turns.turn({}, 'a'), pytest.raises(Timeout), Timeout(SHORT_SECONDS):
         turns.turn({}, 'a').__enter__()
     assert not turns._waiting
-
-
-def test_what_waits_in_another_queue_has_turns_of_its_own():
-    turns = Turns(2, 1, SHORT_SECONDS)
-    with turns.turn({}, 'a'), turns.turn({}, 'a', 'sums'):
-        pass
 
 
 def test_nothing_is_remembered_of_accounts_without_requests():

@@ -2,14 +2,12 @@
 """Many requests at once that read many shards."""
 
 import json
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
 from shardmw.backend.concurrency import Timeout, sleep, spawn
 from shardmw.backend.containers import SHARD_COUNT_HEADER
-from shardmw.backend.turns import WITHOUT_TURN
-from shardmw.config import READS_PER_FANOUT
 from test.unit.containers import CONTAINER, create, put_sharded_row
 from test.unit.fakeswift import ACCOUNT, HIDDEN, FakeSwift, filtered
 
@@ -70,13 +68,19 @@ def test_listings_at_once_are_right_and_exceed_no_bound(swift):
     assert reads.most == BOUND
 
 
+@contextmanager
+def reading(app, accounts: list[str]):
+    """Read a shard of each account for a listing until the end of a block."""
+    with ExitStack() as stack:
+        for account in accounts:
+            stack.enter_context(app._backend.read_turn(account, True))
+        yield
+
+
 def test_listings_wait_for_the_reads_of_all_accounts(swift):
-    app = bounded(swift, bound=3, max_fanouts='1')
+    app = bounded(swift, max_fanouts='1')
     with Timeout(PATIENCE_SECONDS):
-        with ExitStack() as stack:
-            for number in range(READS_PER_FANOUT):
-                read = app._backend.read_turn(f'AUTH_{number}', '')
-                stack.enter_context(read)
+        with reading(app, [f'AUTH_{number}' for number in range(4)]):
             listing = start(swift, app, 'GET')
             sleep(0.1)
             assert not listing.dead
@@ -188,14 +192,20 @@ def test_other_accounts_have_turns_of_their_own(swift, busy):
     assert swift.send(busy, 'GET', path).is_success
 
 
-def test_reads_for_writes_do_not_wait_for_those_of_listings(swift):
-    app = bounded(swift, bound=1, container_ratelimit_0='1000')
-    with app._backend.read_turn(ACCOUNT, ''), Timeout(PATIENCE_SECONDS):
-        listing = start(swift, app, 'GET')
-        resp = swift.send(app, 'PUT', f'{CONTAINER}/object')
-        assert resp.status_int == 201
-        assert not listing.dead
-    assert listing.wait().status_int == 200
+@pytest.mark.parametrize(
+    'accounts', [[ACCOUNT], [f'AUTH_{number}' for number in range(4)]]
+)
+def test_reads_for_writes_do_not_wait_for_those_of_listings(swift, accounts):
+    app = bounded(
+        swift, bound=1, max_fanouts='1', container_ratelimit_0='1000'
+    )
+    with Timeout(PATIENCE_SECONDS):
+        with reading(app, accounts):
+            listing = start(swift, app, 'GET')
+            resp = swift.send(app, 'PUT', f'{CONTAINER}/object')
+            assert resp.status_int == 201
+            assert not listing.dead
+        assert listing.wait().status_int == 200
 
 
 def test_a_listing_of_a_directory_waits_for_no_upload_with_its_turn(swift):
@@ -227,7 +237,7 @@ def test_sums_are_right_however_long_their_reads_wait(swift):
         container_ratelimit_0='1000',
     )
     with Timeout(PATIENCE_SECONDS):
-        with app._backend.read_turn(ACCOUNT, WITHOUT_TURN):
+        with app._backend.read_turn(ACCOUNT, False):
             upload = start(swift, app, 'PUT', f'{CONTAINER}/object')
             sleep(0.1)
             assert not upload.dead

@@ -12,13 +12,18 @@ from swift.common import request_helpers
 from swift.common.swob import HTTPForbidden, Request, Response
 
 from shardmw.backend.containers import LogicalContainer
-from shardmw.backend.write_marks import HAS_MARKS_KEY, WriteMarks
+from shardmw.backend.write_marks import (
+    HAS_MARKS_KEY,
+    MARK_KEY,
+    WriteMarks,
+)
 from shardmw.controllers import container as container_module
 from shardmw.layout import adoption
 from shardmw.listing import page_cache as page_cache_module
 from shardmw.listing import request as request_module
 from shardmw.listing.page_cache import (
     MOST_PAGES,
+    PAGE_KEY,
     PAGE_ROWS_PER_SHARD,
     ROWS_PER_SHARD,
     PageCache,
@@ -252,6 +257,18 @@ class TestSamePageAgain:
         names, is_read = page(swift, filter_app)
         assert (names[:2], is_read) == (['000', '000a'], True)
 
+    def test_is_not_kept_while_a_mark_lasts(self, swift, filter_app):
+        swift.send(filter_app, 'PUT', f'{CONTAINER}/000a')
+        page(swift, filter_app)
+        keys = swift.memcached.values
+        assert any(key.startswith(MARK_KEY) for key in keys)
+        assert not any(key.startswith(PAGE_KEY) for key in keys)
+
+    def test_is_not_lost_when_the_page_before_is_read(self, swift, filter_app):
+        for marker in (NAMES[9], NAMES[4]):
+            page(swift, filter_app, marker)
+        assert page(swift, filter_app, NAMES[9])[1] is False
+
     def test_is_not_read_again_if_it_has_all_names(self, swift, filter_app):
         whole = {'limit': 10_000}
         assert page(swift, filter_app, **whole) == (NAMES, True)
@@ -335,15 +352,14 @@ class Container:
         """Return the names behind a marker."""
         params = ListingParams(self.limit, marker)
         kept = self.page_cache.kept(self.env, self.target, params)
-        if kept and kept.rows is not None:
-            return kept.rows.names
-        ahead = kept.ahead if kept else 1
+        if kept.body is not None:
+            return [row['name'] for row in json.loads(kept.body)]
         behind = [name for name in self.names if name > marker]
-        read = behind[: self.limit * ahead]
+        read = behind[: self.limit * kept.ahead]
         self.most_read = max(self.most_read, len(read))
         rows = rows_of({'name': name} for name in read)
         self.page_cache.keep(
-            self.env, self.target, params, rows, STATS, ahead, asked
+            self.env, self.target, params, rows, STATS, kept.ahead, asked
         )
         return read[: self.limit]
 
