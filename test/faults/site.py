@@ -67,6 +67,7 @@ SETTINGS = {
     # It starts a process for each partition of each device.
     'container-updater.interval': '12',
     'object-updater.interval': '8',
+    'object-expirer.concurrency': '4',
     f'shardmw.container_ratelimit_{LIMITED_FROM}': str(WRITES_A_SECOND),
     'shardmw.max_sleep_time_seconds': '2',
 }
