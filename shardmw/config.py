@@ -229,7 +229,7 @@ class Options:
         further requests would only wait, and use memory.
         """
         return min(
-            self.account_fanout_concurrency, max(1, self.max_fanouts // 2)
+            self.account_fanout_concurrency, max(1, self.max_fanouts // 4)
         )
 
     @property
@@ -279,7 +279,7 @@ def parse_options(conf: Mapping[str, str]) -> Options:
             f'shardmw: default_shards = {default_shards}: must be at most '
             f'max_shards = {max_shards}'
         )
-    fanout_concurrency = _integer(conf, 'fanout_concurrency', 4, 1, 1024)
+    fanout_concurrency = _integer(conf, 'fanout_concurrency', 8, 1, 1024)
     stats_cache_seconds = _integer(conf, 'stats_cache_seconds', 60, 0, 86400)
     return Options(
         default_shards=default_shards,

@@ -119,7 +119,7 @@ class Servers(NamedTuple):
     object_cores: int | None = None
     container_cores: int | None = None
     container_disks: int | None = None
-    fanout: int = 4
+    fanout: int = 8
 
     @property
     def cores(self) -> dict[str, int | None]:

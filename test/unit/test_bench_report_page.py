@@ -146,7 +146,7 @@ class TestVerdict:
     def test_it_has_ratios_in_words_a_table_and_a_plot(self):
         found = verdict(sections([kept(rounds=6)]))
         assert found.sentences[0] == (
-            'Rate, of 1 compared with the plain container: lower in 1 (0.50 '
+            'Rate, compared with the plain container: lower in 1 of 1 (0.50 '
             'times).'
         )
         (row,) = found.table.rows
@@ -159,7 +159,10 @@ class TestVerdict:
     @pytest.mark.parametrize(
         ('low', 'high', 'confidence', 'words'),
         [(1.01, 2, 0.97, 'higher'), (0.5, 0.99, 0.97, 'lower')]
-        + [(0.9, 1.1, 0.97, 'not told apart'), (1, 1, 0, 'measured once')],
+        + [
+            (0.9, 1.1, 0.97, 'no difference shown'),
+            (1, 1, 0, 'measured once'),
+        ],
     )
     def test_an_interval_tells_if_there_is_a_difference(
         self, low, high, confidence, words

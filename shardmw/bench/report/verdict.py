@@ -101,7 +101,7 @@ def judged(ratio: Interval) -> str:
         return 'measured once'
     if ratio.low > 1:
         return 'higher'
-    return 'lower' if ratio.high < 1 else 'not told apart'
+    return 'lower' if ratio.high < 1 else 'no difference shown'
 
 
 def _comparisons(section: Section) -> Iterator[_Comparison]:
@@ -129,13 +129,13 @@ def _sentence(name: str, found: Sequence[_Comparison]) -> str:
     for each in found:
         if ratio := each.ratios[name]:
             results.setdefault(judged(ratio), []).append(ratio.median)
+    count = sum(map(len, results.values()))
     texts = (
-        f'{what} in {len(ratios)} ({_range(ratios)})'
+        f'{what} in {len(ratios)} of {count} ({_range(ratios)})'
         for what, ratios in sorted(results.items())
     )
-    count = sum(map(len, results.values()))
     return (
-        f'{name.capitalize()}, of {count} compared with the plain container: '
+        f'{name.capitalize()}, compared with the plain container: '
         f'{", ".join(texts)}.'
     )
 
