@@ -414,7 +414,11 @@ _BACKEND_TIMINGS = {
 
 
 # Long enough that a busy machine does not delay the updates of listings.
-_UPDATE_TIMINGS = {'conn_timeout': '5', 'node_timeout': '10'}
+_UPDATE_TIMINGS = {
+    'conn_timeout': '5',
+    'node_timeout': '10',
+    'container_update_timeout': '10',
+}
 
 
 def _filter(options: ClusterOptions, name: str) -> Section:

@@ -81,6 +81,6 @@ def table(heading: str) -> dict[str, list[str]]:
 
 
 def cost(formula: str, shards: int, replicas: int) -> int:
-    """Return the value of a formula such as ``1 + 2 R (N + 1)``."""
-    names = {'__builtins__': {}, 'N': shards, 'R': replicas}
+    """Return the value of a formula such as ``R (N + 1) + min(N, 8)``."""
+    names = {'__builtins__': {'min': min}, 'N': shards, 'R': replicas}
     return eval(FACTOR.sub('*', formula), names)
