@@ -54,15 +54,9 @@ CHECK_SECONDS = 1
 ROWS_AT_A_TIME = 1000
 
 #: With a limit on rows a second: the rows of how many seconds to read at once,
-#: and to write with one request. A request keeps a container server's process
-#: busy, and those of clients wait.
-PAGE_SECONDS = 0.1
-WRITE_SECONDS = 0.025
-
-#: How many rows a page has at least for each place that rows move to, unless
-#: that is more than a second's rows. Requests that write fewer rows cost more
-#: than the rows do.
-ROWS_A_PLACE = 25
+#: and to write with one request.
+PAGE_SECONDS = 1
+WRITE_SECONDS = 0.1
 
 #: How many seconds of unused rate the mover may use later.
 CATCH_UP_SECONDS = 0.2
@@ -75,22 +69,15 @@ class Pace:
     """Limits how many rows are moved a second.
 
     :param rate: rows a second; 0 for no limit
+    :ivar page: how many rows to read at once
     :ivar part: how many rows to write with one request
     """
 
     def __init__(self, rate: int) -> None:
         self._rate = rate
         self._paid_until = 0.0
+        self.page = _bounded(rate * PAGE_SECONDS, CONTAINER_LISTING_LIMIT)
         self.part = _bounded(rate * WRITE_SECONDS, ROWS_AT_A_TIME)
-
-    def page(self, places: int) -> int:
-        """Return how many rows to read at once.
-
-        :param places: how many places the rows move to
-        """
-        least = min(self._rate, ROWS_A_PLACE * places)
-        rows = max(self._rate * PAGE_SECONDS, least)
-        return _bounded(rows, CONTAINER_LISTING_LIMIT)
 
     def pay(self, rows: int) -> None:
         """Wait until this number of further rows may be written."""
@@ -321,7 +308,7 @@ class RowPass:
                   after the last ones
         :raises BackendError: if a replica does not answer
         """
-        limit = self.pace.page(max(1, self.target.layout.shards))
+        limit = self.pace.page
         if len(places) > 1:
             limit = max(LEAST_ROWS, limit // len(places))
         pages = self._for_each(
