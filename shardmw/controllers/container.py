@@ -296,6 +296,7 @@ class ContainerController:
         rows = self._rows(req, listing, params)
         self._note_costs(listing, started)
         _show_settings(req, root)
+        body = to_json(rows.texts[: params.limit])
         if not listing.has_all_figures:
             sums = self.stats.of(req.environ, target)
             stats = ContainerStats(
@@ -310,12 +311,12 @@ class ContainerController:
                     target,
                     params,
                     rows,
+                    body,
                     stats,
                     listing.ahead,
                     started,
                 )
-        body = divert(req, to_json(rows.texts[: params.limit]))
-        return self._summed(req, target, root, stats, body)
+        return self._summed(req, target, root, stats, divert(req, body))
 
     def _refused_by_root(
         self, req: Request, path: Path, root: Answer

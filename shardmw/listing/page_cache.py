@@ -48,7 +48,7 @@ MOST_BYTES = 900_000
 
 
 class KeptPage(NamedTuple):
-    """What is known of a page.
+    """A page of a listing, as far as memcached has it.
 
     :param ahead: how many pages to read from there on
     :param body: the page as JSON; None if it has to be read
@@ -95,6 +95,7 @@ class PageCache:
         target: LogicalContainer,
         params: ListingParams,
         rows: Rows,
+        body: bytes,
         stats: ContainerStats,
         ahead: int,
         asked: float,
@@ -105,16 +106,17 @@ class PageCache:
 
         :param params: those of the page
         :param rows: those of the page and behind it
+        :param body: the page as JSON
         :param stats: the sums over the shards
         :param ahead: how many pages have been read
         :param asked: when they were asked for, by the monotonic clock
         """
-        body = None
-        if _saves_time(target, params, rows):
-            body = _body(rows.texts[: params.limit])
-        if body is None:
+        if not _saves_time(target, params, rows):
             return
-        values = {_key(PAGE_KEY, params): [body, *stats]}
+        text = _fitting(body)
+        if text is None:
+            return
+        values = {_key(PAGE_KEY, params): [text, *stats]}
         if _reads_ahead(target, params):
             values |= _behind(env, target, params, rows, stats, ahead)
         self.marks.keep(env, target, values, asked, self.seconds)
@@ -163,10 +165,10 @@ def _behind(
     for begin in range(step, step * ahead, step):
         if begin > len(rows.names):
             break
-        body = _body(rows.texts[begin : begin + limit])
-        if body is not None:
+        text = _fitting(to_json(rows.texts[begin : begin + limit]))
+        if text is not None:
             key = _key(PAGE_KEY, params, rows.names[begin - 1])
-            values[key] = [body, *stats]
+            values[key] = [text, *stats]
     if len(rows.names) == limit * ahead:
         key = _key(AHEAD_KEY, params, rows.names[step * ahead - 1])
         values[key] = [min(2 * ahead, _most_pages(target, params))]
@@ -185,7 +187,6 @@ def _key(kind: str, params: ListingParams, marker: str | None = None) -> str:
             params.end_marker,
             params.prefix,
             params.delimiter,
-            params.path,
             params.reverse,
         ]
     )
@@ -213,9 +214,9 @@ def _most_pages(target: LogicalContainer, params: ListingParams) -> int:
     return min(MOST_PAGES, max(1, rows // params.limit))
 
 
-def _body(texts: list[bytes]) -> str | None:
-    """Return the body of a page, None if it is too large for memcached."""
-    if sum(map(len, texts)) > MOST_BYTES:
+def _fitting(body: bytes) -> str | None:
+    """Return the text of a page, None if it is too large for memcached."""
+    if len(body) > MOST_BYTES:
         return None
-    body = to_json(texts).decode()
-    return body if len(orjson.dumps(body)) <= MOST_BYTES else None
+    text = body.decode()
+    return text if len(orjson.dumps(text)) <= MOST_BYTES else None

@@ -87,7 +87,7 @@ END_SECONDS = 5
 
 
 class Listing(NamedTuple):
-    """What a database lists.
+    """The metadata and the rows of a database.
 
     :param is_waiting: True if a file has rows that wait to be merged into it
     """

@@ -29,7 +29,7 @@ from shardmw.listing.page_cache import (
     PageCache,
 )
 from shardmw.listing.params import ListingParams
-from shardmw.listing.rows import Rows, rows_of
+from shardmw.listing.rows import Rows, rows_of, to_json
 from shardmw.record import Layout
 from shardmw.stats.sums import ContainerStats
 from test.unit.containers import (
@@ -359,7 +359,8 @@ class Container:
         self.most_read = max(self.most_read, len(read))
         rows = rows_of({'name': name} for name in read)
         self.page_cache.keep(
-            self.env, self.target, params, rows, STATS, kept.ahead, asked
+            *(self.env, self.target, params, rows),
+            *(to_json(rows.texts[: self.limit]), STATS, kept.ahead, asked),
         )
         return read[: self.limit]
 
@@ -432,7 +433,8 @@ def test_pages_that_are_read_at_once_are_bounded(
         rows = rows_of({'name': f'{i:05}'} for i in range(limit * ahead))
         args = (container.env, container.target)
         now = time.monotonic()
-        container.page_cache.keep(*args, params, rows, STATS, ahead, now)
+        body = to_json(rows.texts[:limit])
+        container.page_cache.keep(*args, params, rows, body, STATS, ahead, now)
         last = ListingParams(limit, rows.names[-1], delimiter=delimiter)
         ahead = container.page_cache.kept(*args, last).ahead
     assert ahead == pages
@@ -446,5 +448,7 @@ def test_pages_of_many_rows_are_not_kept(shards):
     params = ListingParams(limit, 'a')
     env = {'swift.cache': (memcached := Memcached())}
     rows = Rows(['x'] * limit, [b'"name": "x"'] * limit)
-    page_cache.keep(env, target, params, rows, STATS, 1, time.monotonic())
+    body = to_json(rows.texts)
+    now = time.monotonic()
+    page_cache.keep(env, target, params, rows, body, STATS, 1, now)
     assert memcached.values == {}
