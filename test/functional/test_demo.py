@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The demo, as ``make demo`` runs it, with fewer objects."""
 
-import contextlib
 import os
 import re
 import signal
@@ -15,7 +14,6 @@ from test.functional.client import Client
 
 DEMO = (sys.executable, '-m', 'shardmw.demo')
 PATIENCE_SECONDS = 240
-REACTION_SECONDS = 5
 ENDED_BY_SIGTERM = 128 + signal.SIGTERM
 
 
@@ -31,20 +29,6 @@ def heeded_sigint():
     previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, previous)
-
-
-def interrupt(demo: subprocess.Popen, number: signal.Signals) -> str:
-    """End the demo by a signal; return its errors.
-
-    Python drops the exception of a signal that comes during a destructor. The
-    demo ignores a second SIGINT while it cleans up.
-    """
-    demo.send_signal(number)
-    if number == signal.SIGINT:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return demo.communicate(timeout=REACTION_SECONDS)[1]
-        demo.send_signal(number)
-    return demo.communicate(timeout=PATIENCE_SECONDS)[1]
 
 
 def run_demo(*arguments, **kwargs):
@@ -163,8 +147,9 @@ def test_interrupted_it_leaves_nothing(tmp_path, environment, number):
         for line in demo.stdout:
             if 'one container takes logs' in line:
                 break
-        errors = interrupt(demo, number)
-    assert demo.returncode in (1, ENDED_BY_SIGTERM)
+        demo.send_signal(number)
+        _output, errors = demo.communicate(timeout=PATIENCE_SECONDS)
+    assert demo.returncode in (1, ENDED_BY_SIGTERM), errors
     assert 'Traceback' not in errors
     assert processes_of(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
