@@ -11,8 +11,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 import click
 import requests
@@ -30,10 +28,8 @@ from shardmw.demo.steps import (
     Stage,
 )
 from shardmw.saio import Cluster, ClusterOptions, SaioError
+from shardmw.saio.signals import raise_at_signals
 from shardmw.saio.topology import HOST
-
-# The exit code of a shell for a command that a signal ended, less the signal.
-_ENDED_BY_SIGNAL = 128
 
 _FAILURES = (
     BotoCoreError,
@@ -82,8 +78,7 @@ def main(objects: int, shards: int, clients: int, keep: bool) -> None:
     removes it at the end.
     """
     # A demo that a signal ends must clean up, too.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _exit_by_signal)
+    raise_at_signals()
     _reach_loopback_directly()
     try:
         _play(Screen(), builds(objects), shards, clients, keep)
@@ -170,10 +165,6 @@ For clients of Swift and of S3:
 
 To remove it:
   {bin_path}/shardmw-saio purge --yes {path}"""
-
-
-def _exit_by_signal(number: int, frame: FrameType | None) -> NoReturn:
-    raise SystemExit(_ENDED_BY_SIGNAL + number)
 
 
 def _reach_loopback_directly() -> None:

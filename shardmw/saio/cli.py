@@ -5,14 +5,11 @@ import contextlib
 import os
 import shlex
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 import click
 
@@ -28,15 +25,14 @@ from shardmw.saio.options import (
     check_same_structure,
     parse_setting,
 )
+from shardmw.saio.signals import ENDED_BY_SIGNAL, raise_at_signals
 from shardmw.saio.status import RUNNING
 
 DIR_VARIABLE = 'SHARDMW_SAIO_DIR'
 DEFAULT_PORT = 8080
 
-# Exit codes of a shell for a command that cannot be run, and for one that a
-# signal ended.
+# The exit code of a shell for a command that cannot be run.
 _COMMAND_NOT_RUN = 127
-_ENDED_BY_SIGNAL = 128
 
 # The exit code of an init script for a service that does not run.
 _NOT_RUNNING = 3
@@ -71,12 +67,7 @@ def main() -> None:
     ~/.local/state/shardmw-saio.
     """
     # A command that a signal ends must clean up, too.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _exit_by_signal)
-
-
-def _exit_by_signal(number: int, frame: FrameType | None) -> NoReturn:
-    raise SystemExit(_ENDED_BY_SIGNAL + number)
+    raise_at_signals()
 
 
 def _default_dir() -> Path:
@@ -454,7 +445,7 @@ def _run_command(
         process.terminate()
         process.wait()
         raise
-    return code if code >= 0 else _ENDED_BY_SIGNAL - code
+    return code if code >= 0 else ENDED_BY_SIGNAL - code
 
 
 def _wait(process: subprocess.Popen) -> int:
