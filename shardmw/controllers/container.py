@@ -127,23 +127,27 @@ class ContainerController:
         target = self._target_of(req, path, root)
         if root.is_success:
             self._look_for_rows(req, path, target)
-        _show_settings(req, root)
         if target is None:
-            share_info(req.environ, path, root)
-            return Verbatim(root)
+            return self._unsummed(req, path, root)
         if root.object_count and self._adopt_strays(req, target):
             root = self._read_root(req)
         self.metrics.note(CONTAINER_REQUESTS, method='HEAD')
         sums = self.head_cache.kept(req.environ, target)
         if sums is None:
+            started = time.monotonic()
             refusal = self.accounting.listing(req, path, target.info, target)
             if refusal:
                 return refusal
             with self.backend.turn(req.environ, path.account):
-                if target.layout.is_changing:
-                    # Rows may have moved while it waited.
+                is_late = time.monotonic() - started >= STAY_SECONDS
+                if is_late or target.layout.is_changing:
+                    # Rows may have moved, or the layout changed, meanwhile.
                     root = self._read_root(req)
-                    require_success([root])
+                    if not root.is_missing:
+                        require_success([root])
+                    target = self._target_of(req, path, root)
+                    if target is None:
+                        return self._unsummed(req, path, root)
                 sums = self._sum_shards(req, target)
             if target.moves_to_root:
                 root = self._read_root(req)
@@ -153,6 +157,12 @@ class ContainerController:
             root.bytes_used + sums.bytes_used,
         )
         return self._summed(req, target, root, stats, None)
+
+    def _unsummed(self, req: Request, path: Path, root: Answer) -> Callable:
+        """Return the answer to the HEAD of a plain or missing container."""
+        _show_settings(req, root)
+        share_info(req.environ, path, root)
+        return Verbatim(root)
 
     def _read_root(self, req: Request) -> Answer:
         """Send the client's HEAD to the root."""
@@ -251,7 +261,6 @@ class ContainerController:
             return None
         self.metrics.note(LISTINGS_KEPT)
         self._note_page(target, time.monotonic() - started)
-        _show_settings(req, root)
         body = divert(req, kept.body)
         return self._summed(req, target, root, kept.stats, body)
 
@@ -295,7 +304,6 @@ class ContainerController:
             require_success([root])
         rows = self._rows(req, listing, params)
         self._note_costs(listing, started)
-        _show_settings(req, root)
         body = to_json(rows.texts[: params.limit])
         if not listing.has_all_figures:
             sums = self.stats.of(req.environ, target)
@@ -421,6 +429,7 @@ class ContainerController:
 
         :param body: the listing, None for a HEAD
         """
+        _show_settings(req, root)
         headers = HeaderKeyDict(root.headers)
         headers['X-Container-Object-Count'] = str(stats.object_count)
         headers['X-Container-Bytes-Used'] = str(stats.bytes_used)

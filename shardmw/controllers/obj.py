@@ -5,6 +5,7 @@ Reads of objects do not come here. A write is sent to the proxy app at its own
 path; only the object's row goes to another container.
 """
 
+import time
 from collections.abc import Callable
 
 from swift.common.http import HTTP_NOT_FOUND
@@ -85,17 +86,39 @@ class ObjectController:
         if req.method in WRITES and authorize_write(req, info):
             return self.app  # the app's denial is the answer
         try:
-            target = self.layouts.of(req.environ, path, info, _max_age(req))
-        except BackendError:
-            return self.app  # as for a plain container
+            return self._write(req, path, info)
         except LayoutError as err:
             return unavailable(req, path, self.backend, err)
+
+    def _write(self, req: Request, path: Path, info: dict) -> Callable:
+        """Return the application that answers a request that may be a write.
+
+        :param info: Swift's info of the container
+        :raises LayoutError: if the record of its layout cannot be read
+        """
+        try:
+            target = self._target(req, path, info)
+        except BackendError:
+            return self.app  # as for a plain container
+        started = time.monotonic()
         refusal = self.accounting.write(req, path, info, target)
-        if refusal or target is None or req.method not in WRITES:
+        if refusal or req.method not in WRITES:
             return refusal or self.app
+        if time.monotonic() - started >= DOUBT_SECONDS:
+            # The layout may have changed while it waited for its slot.
+            target = self._target(req, path, info)
+        if target is None:
+            return self.app
         if _is_of_another_policy(req, target):
             return self.app
         return self._redirected(req, path, target)
+
+    def _target(
+        self, req: Request, path: Path, info: dict
+    ) -> LogicalContainer | None:
+        is_delete = req.method == 'DELETE'
+        max_age = DOUBT_SECONDS if is_delete else CONFIRMED_SECONDS
+        return self.layouts.of(req.environ, path, info, max_age)
 
     def _redirected(
         self, req: Request, path: Path, target: LogicalContainer
@@ -165,11 +188,6 @@ class ObjectController:
             except BackendError as err:
                 return unavailable(req, path, self.backend, err)
         return resp
-
-
-def _max_age(req: Request) -> float:
-    """Return for how many seconds a confirmed layout counts for a request."""
-    return DOUBT_SECONDS if req.method == 'DELETE' else CONFIRMED_SECONDS
 
 
 def _is_of_another_policy(req: Request, target: LogicalContainer) -> bool:

@@ -5,6 +5,7 @@ How rows are merged into a page is tested in test_listing_*.
 """
 
 import json
+import time
 
 import pytest
 from swift.common.swob import HTTPForbidden, Request
@@ -19,6 +20,7 @@ from shardmw.layout import adoption, lookup, moving
 from shardmw.listing.container_order import UNORDERED_HEADER
 from shardmw.listing_bypass import BYPASS_ENV, STAND_IN, Bypass
 from shardmw.placement import backing_container, shard_of, versions_container
+from shardmw.ratelimit import limiter
 from shardmw.ratelimit.container_rate import RATE_HEADER
 from shardmw.record import Layout
 from test.unit.containers import (
@@ -766,6 +768,56 @@ class TestRateLimit:
         assert asked_shards(swift) == []
 
 
+class TestHeadThatWaitsForASlot:
+    CONF = {
+        'container_listing_ratelimit_0': '0.8',
+        'max_sleep_time_seconds': '10',
+        'head_cache_seconds': '0',
+    }
+
+    @pytest.fixture
+    def late_head(self, swift, monkeypatch):
+        """Send a HEAD that waits while something happens."""
+        filter_app = filtered(swift, **self.CONF)
+        create(swift, filter_app, 2)
+
+        def late_head(happens):
+            def wait(seconds):
+                monkeypatch.undo()
+                time.sleep(seconds)
+                happens()
+
+            assert head(swift, filter_app).is_success
+            monkeypatch.setattr(limiter, 'sleep', wait)
+            return head(swift, filter_app)
+
+        return late_head
+
+    @pytest.mark.parametrize('shards', [0, 3])
+    def test_shows_the_layout_that_counts_then(self, swift, late_head, shards):
+        other_proxy = filtered(swift)
+
+        def change():
+            swift.send(other_proxy, 'DELETE', CONTAINER)
+            if not shards:
+                swift.send(other_proxy, 'PUT', CONTAINER)
+                swift.put_row(f'/{ACCOUNT}/c/o', size=7)
+                return
+            create(swift, other_proxy, shards)
+            put_sharded_row(swift, 'o', size=7)
+
+        resp = late_head(change)
+        assert figures_in(resp) == (1, 7)
+        assert resp.headers.get(SHARD_COUNT_HEADER, '0') == str(shards)
+
+    def test_of_a_container_that_is_deleted_meanwhile_finds_none(
+        self, swift, late_head
+    ):
+        other_proxy = filtered(swift)
+        resp = late_head(lambda: swift.send(other_proxy, 'DELETE', CONTAINER))
+        assert resp.status_int == 404
+
+
 class TestWriteRate:
     @pytest.fixture(autouse=True)
     def rate(self, swift, filter_app):
@@ -775,6 +827,16 @@ class TestWriteRate:
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
     def test_is_shown_to_owners(self, swift, filter_app, method):
         resp = swift.send(filter_app, method, CONTAINER, env=OWNER)
+        assert resp.headers[RATE_HEADER] == '5'
+
+    def test_is_shown_while_the_layout_changes(self, swift, filter_app):
+        changing = layout_of(swift).announced(8, time.time())
+        record = {RECORD_HEADER: changing.to_record()}
+        swift.direct('POST', f'/{ACCOUNT}/c', record)
+        for shard in range(8):
+            name = backing_container('c', changing.id, shard)
+            swift.put_container(f'/{HIDDEN}/{name}')
+        resp = swift.send(filtered(swift), 'HEAD', CONTAINER, env=OWNER)
         assert resp.headers[RATE_HEADER] == '5'
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])

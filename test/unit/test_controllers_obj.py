@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes of objects: where Swift sends their rows, and what is refused."""
 
+import time
 from urllib.parse import quote
 
 import pytest
@@ -13,6 +14,7 @@ from swift.proxy.controllers.obj import BaseObjectController
 from shardmw.backend.containers import RECORD_HEADER, SHARD_COUNT_HEADER
 from shardmw.paths import parse_path
 from shardmw.placement import backing_container, shard_of, versions_container
+from shardmw.ratelimit import limiter
 from shardmw.record import Layout
 from test.unit.containers import (
     CONTAINER,
@@ -330,6 +332,40 @@ class TestRateLimit:
         resp = swift.send(filter_app, 'GET', OBJECT, env=env)
         assert resp.status_int == 200
         assert rows_of_writes(swift) == [None]
+
+
+class TestLayoutThatChangesDuringTheWaitForASlot:
+    CONF = {'container_ratelimit_0': '0.8', 'max_sleep_time_seconds': '10'}
+
+    @pytest.fixture
+    def send(self, swift, monkeypatch):
+        """Send a write that waits until the container has another layout."""
+        filter_app, other_proxy = filtered(swift, **self.CONF), filtered(swift)
+
+        def wait(seconds):
+            monkeypatch.undo()
+            time.sleep(seconds)
+            swift.send(other_proxy, 'DELETE', CONTAINER)
+            create(swift, other_proxy, 3)
+
+        def send(method, shards):
+            if shards:
+                create(swift, filter_app, shards)
+            else:
+                swift.send(filter_app, 'PUT', CONTAINER)
+            assert swift.send(filter_app, 'PUT', OBJECT).is_success
+            monkeypatch.setattr(limiter, 'sleep', wait)
+            assert swift.send(filter_app, method, OBJECT).is_success
+            assert layout_of(swift).shards == 3
+
+        return send
+
+    @pytest.mark.parametrize('shards', [0, 2])
+    def test_a_deletes_row_goes_where_the_new_layout_has_it(
+        self, swift, send, shards
+    ):
+        send('DELETE', shards)
+        assert rows_of_writes(swift) == [f'{HIDDEN}/{shard_for(swift, "o")}']
 
 
 class TestDeleteWithStrays:
