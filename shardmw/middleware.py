@@ -21,7 +21,7 @@ versions, S3, static web sites.
 a shard count that is not a number from 1 to          400, nothing created
 ``client_max_shards``
 a depth that is not a number from 0 to 16, or one     400, nothing created
-for a new container without a count
+for a new container that gets no count
 another count or depth than a container has           409, nothing changed
 a shard count or depth with the PUT or POST of an     400
 object

@@ -30,7 +30,7 @@ def _move_options(command: Callable) -> Callable:
             '--detach',
             is_flag=True,
             help='Only announce the change: shardmw-resharder makes it in '
-            'the background.',
+            'the background, with its own options.',
         ),
         click.option(
             '--info-cache-seconds',

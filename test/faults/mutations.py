@@ -73,7 +73,7 @@ MUTATIONS = {
         ('databases-slow-objects', 'databases-slow-reshard'),
     ),
     'stale-record': Mutation(
-        'a layout record counts as one replica has it',
+        'the layout record of one replica is enough',
         (
             (
                 'layout/lookup.py',
@@ -172,7 +172,7 @@ MUTATIONS = {
         ('container-cut-reshard', 'container-slow-reshard'),
     ),
     'tombstones-of-now': Mutation(
-        'a moved row is removed with a tombstone of now',
+        'the tombstone of a moved row has the current time',
         (
             (
                 'backend/rows.py',
@@ -185,7 +185,7 @@ MUTATIONS = {
         ('mover-cancelled-convert', 'mover-killed-unshard'),
     ),
     'copies-of-now': Mutation(
-        'a moved row is as new as its move',
+        'a moved row has the time of its move',
         (
             (
                 'backend/rows.py',
