@@ -449,7 +449,7 @@ class Resharder(Daemon):
                     suitable,
                 )
         except AdminError as err:
-            self.logger.warning('%s', err)
+            self.logger.warning('no automatic change: %s', err)
         except (BackendError, LayoutError) as err:
             self.logger.warning('%s: %s', name, err)
         except (Exception, Timeout):

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from io import BytesIO
 
 from swift.common.header_key_dict import HeaderKeyDict
+from swift.common.http import HTTP_GONE, HTTP_NOT_FOUND, is_server_error
 from swift.common.swob import Request
 from swift.common.utils import StreamingPile, close_if_possible
 from swift.common.wsgi import make_pre_authed_env
@@ -123,7 +124,9 @@ class Backend:
     def account_exists(self, env: dict, account: str) -> bool:
         """Return True if an account has a database, as cached by Swift."""
         info = self.account_info(env, account)
-        return bool(info.get('account_really_exists', True))
+        # Swift notes it of an answer that it makes up (account_autocreate).
+        is_missing = info['status'] in (HTTP_NOT_FOUND, HTTP_GONE)
+        return not is_missing and bool(info.get('account_really_exists', True))
 
     def create_hidden_account(self, env: dict, account: str) -> None:
         """Create a hidden account and register it, if it does not exist.
@@ -310,24 +313,35 @@ class Backend:
         send: Callable[..., Answer],
         calls: Iterable[tuple],
         concurrency: int | None = None,
+        ends_at_failure: bool = False,
     ) -> list[Answer]:
         """Call a function for many arguments at once.
 
         :param send: the function; an exception of it counts as a 503
         :param calls: the arguments, the shard (None: the root) first
         :param concurrency: calls at once, by default as many as reads
+        :param ends_at_failure: True to call it for no others after a 5xx; they
+                                count as a 503
         :returns: the answers, in the order of the calls
         """
         calls = list(calls)
         most = concurrency or self.concurrency
+        has_failed = False
 
         def guarded(index: int, *args) -> tuple[int, Answer]:
+            nonlocal has_failed
+            failure = Answer(
+                args[0], '503 Service Unavailable', HeaderKeyDict(), []
+            )
+            if has_failed and ends_at_failure:
+                return index, failure
             try:
-                return index, send(*args)
+                answer = send(*args)
             except (Exception, Timeout):
                 self.logger.exception('shardmw: request to shard failed')
-                status_line = '503 Service Unavailable'
-                return index, Answer(args[0], status_line, HeaderKeyDict(), [])
+                answer = failure
+            has_failed = has_failed or is_server_error(answer.status)
+            return index, answer
 
         with StreamingPile(max(1, min(most, len(calls)))) as pile:
             numbered = [(i, *args) for i, args in enumerate(calls)]

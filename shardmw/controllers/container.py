@@ -28,6 +28,7 @@ from shardmw.backend.containers import (
     BackendError,
     LogicalContainer,
     authorize,
+    described_by,
     may_be_sharded,
 )
 from shardmw.backend.infocache import without_memcached
@@ -128,7 +129,7 @@ class ContainerController:
         if root.is_success:
             self._look_for_rows(req, path, target)
         if target is None:
-            return self._unsummed(req, path, root)
+            return self._unsharded(req, path, root)
         if root.object_count and self._adopt_strays(req, target):
             root = self._read_root(req)
         self.metrics.note(CONTAINER_REQUESTS, method='HEAD')
@@ -147,7 +148,7 @@ class ContainerController:
                         require_success([root])
                     target = self._target_of(req, path, root)
                     if target is None:
-                        return self._unsummed(req, path, root)
+                        return self._unsharded(req, path, root)
                 sums = self._sum_shards(req, target)
             if target.moves_to_root:
                 root = self._read_root(req)
@@ -158,10 +159,20 @@ class ContainerController:
         )
         return self._summed(req, target, root, stats, None)
 
-    def _unsummed(self, req: Request, path: Path, root: Answer) -> Callable:
-        """Return the answer to the HEAD of a plain or missing container."""
+    def _unsharded(self, req: Request, path: Path, root: Answer) -> Callable:
+        """Return the root's answer: the container is plain or missing.
+
+        :raises BackendError: if it is sharded by this answer, but a replica
+                              knows that it was deleted, and others do not
+        """
+        if described_by(path, root.info()):
+            drain_and_close(root.body)
+            root = self._read_root(req)
+            if not root.is_missing:
+                raise BackendError(None, 503, 'replicas of the root differ')
         _show_settings(req, root)
-        share_info(req.environ, path, root)
+        if req.method == 'HEAD':
+            share_info(req.environ, path, root)
         return Verbatim(root)
 
     def _read_root(self, req: Request) -> Answer:
@@ -190,12 +201,11 @@ class ContainerController:
         except (BackendError, LayoutError):
             drain_and_close(body)
             raise
-        if target is None and not root.is_missing:
-            _show_settings(req, root)
-            return Verbatim(root)
         if target is not None:
             drain_and_close(body)
             return self._list(req, path, target)
+        if not root.is_missing:
+            return self._unsharded(req, path, root)
         text = b''.join(body)
         close_if_possible(body)
         if self._revive(req, path):
@@ -293,7 +303,7 @@ class ContainerController:
             raise
         if present is None:
             listing.stop()
-            return Verbatim(root)
+            return self._unsharded(req, path, root)
         is_moved = root.object_count and self._adopt_strays(req, present)
         if is_moved or present.layout != target.layout:
             listing.stop()

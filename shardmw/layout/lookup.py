@@ -150,6 +150,7 @@ class Layouts:
             is_good_enough = is_being_asked and max_age >= CONFIRMED_SECONDS
             if is_good_enough or known.counts(max_age):
                 return known.layout
+            layout = known.layout
         return self._ask(env, path, layout)
 
     def _confirm_plain(
@@ -226,7 +227,11 @@ class Layouts:
         known = self._confirmed.get(_key(path))
         if known is not None and known.asked > asked:
             return  # the answer to a later question came first
-        latest = max(layout.serial if layout else '', seen)
+        latest = max(
+            layout.serial if layout else '',
+            seen,
+            known.latest if known else '',
+        )
         expires = asked + seconds
         self._confirmed[_key(path)] = _Confirmed(
             layout, policy_index, latest, is_confirmed, asked, expires

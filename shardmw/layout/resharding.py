@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from swift.common.constraints import AUTO_CREATE_ACCOUNT_PREFIX
 from swift.common.http import is_success
 from swift.common.storage_policy import POLICIES
 from swift.common.utils import Timestamp
@@ -48,6 +49,7 @@ from shardmw.layout.syncing import (
 )
 from shardmw.metrics import ADOPTED, LATE, RESHARDED_ROWS
 from shardmw.paths import Path
+from shardmw.placement import can_be_sharded
 from shardmw.record import (
     ANNOUNCED,
     PLAIN,
@@ -177,6 +179,11 @@ class Resharding:
 
         :raises ChangeRefusedError: if it cannot
         """
+        is_internal = self.path.account.startswith(AUTO_CREATE_ACCOUNT_PREFIX)
+        if is_internal or not can_be_sharded(self.path.container):
+            raise ChangeRefusedError(
+                'it is a shard, or a container that Swift keeps for itself'
+            )
         if not root.exists:
             raise ChangeRefusedError('no such container')
         layout = root.record or PLAIN

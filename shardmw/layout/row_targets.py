@@ -20,7 +20,8 @@ class RowTargets:
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        # When backing containers have to be looked up again.
+        # When backing containers have to be looked up again, the first one of
+        # them first.
         self._whole = LRU(WHOLE)
 
     def of(self, env: dict, target: LogicalContainer, name: str) -> str:
@@ -38,5 +39,7 @@ class RowTargets:
             return path
         found = self.backend.row_path(env, account, backing, name)
         if found == path:
+            while self._whole and next(iter(self._whole.values())) <= now:
+                self._whole.popitem(last=False)
             self._whole[path] = now + WHOLE_SECONDS
         return found

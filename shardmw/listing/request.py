@@ -30,7 +30,7 @@ from shardmw.backend.requests import Backend, newest_header
 from shardmw.backend.rows import STAY_SECONDS
 from shardmw.backend.shard_reads import ShardReads
 from shardmw.listing.merge import Ask, Page
-from shardmw.listing.params import ListingParams
+from shardmw.listing.params import NO_SUCCESSOR, ListingParams
 from shardmw.listing.rows import Rows, parse_rows
 from shardmw.listing.scan import Scan
 from shardmw.listing.unordered import Strays, UnorderedPage
@@ -122,7 +122,9 @@ class ListingRequest:
         :param ahead: how many pages to read, if it is done only once
         :returns: the root's answer, whatever it is
         """
-        if self.target.layout.is_changing:
+        fits = self._fits(params.query(None, params.limit))
+        if self.target.layout.is_changing or not fits:
+            # The root may refuse what does not fit.
             return self.read_root()
         started = time.monotonic()
         self.ahead = ahead
@@ -298,11 +300,18 @@ class ListingRequest:
         params: ListingParams,
         reads: ShardReads,
     ) -> None:
-        """Send the queries that a page asks for."""
+        """Send the queries that a page asks for, until one fails.
+
+        Container servers fail at some delimiters, and the proxy leaves out
+        those that fail often: so such a listing asks for one shard at a time.
+        """
+        is_risky = params.delimiter.endswith(NO_SUCCESSOR)
         while asks := page.asks():
             answers = self.backend.fan_out(
                 self._read,
                 [(ask.source, ask, page, params, reads) for ask in asks],
+                concurrency=1 if is_risky else None,
+                ends_at_failure=True,
             )
             require_success(answers)
             for ask, answer in zip(asks, answers, strict=True):

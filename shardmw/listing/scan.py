@@ -9,6 +9,7 @@ container server does. It may read rows that the listing does not need.
 """
 
 import json
+from bisect import bisect_left
 from collections.abc import Callable
 from urllib.parse import urlencode
 
@@ -17,8 +18,8 @@ from swift.common.constraints import CONTAINER_LISTING_LIMIT
 from shardmw.listing.params import NO_SUCCESSOR, ListingParams
 from shardmw.listing.rows import Rows
 
-#: The last character of Unicode.
-LAST_CHARACTER = '\U0010ffff'
+#: The first character of Unicode but NUL, which Swift reserves, and the last.
+FIRST_CHARACTER, LAST_CHARACTER = '\x01', '\U0010ffff'
 
 
 class QueryTooLong(Exception):
@@ -113,8 +114,10 @@ class Scan:
             return name, text
         end = name.find(self.delimiter, len(self.prefix))
         if self.is_by_path:
-            is_deeper = 0 <= end < len(name) - len(self.delimiter)
-            return None if is_deeper or name == self.prefix else (name, text)
+            if 0 <= end < len(name) - len(self.delimiter):
+                self._subdir = name[: end + len(self.delimiter)]
+                return None
+            return None if name == self.prefix else (name, text)
         if end < 0:
             return name, text
         subdir = name[: end + len(self.delimiter)]
@@ -130,7 +133,10 @@ class Scan:
                 f'marker of {len(name)} characters: no query goes on after it'
             )
         if self._subdir:
-            end = '' if self.reverse else LAST_CHARACTER
+            end = LAST_CHARACTER
+            if self.reverse:
+                # A listing by path has the object of the subdir's name.
+                end = FIRST_CHARACTER if self.is_by_path else ''
             if self._sorts(name, self._subdir + end):
                 name = self._subdir + end
         self._position = name
@@ -148,22 +154,28 @@ class Scan:
         if self.fits(query):
             return query
         self._asked = CONTAINER_LISTING_LIMIT
-        shorter = self._shorter(parameter, bound)
-        queries = (self._query(parameter, text) for text in shorter)
-        return next(filter(self.fits, queries))
+        return self._query(parameter, self._shortened(parameter, bound))
 
-    def _shorter(self, parameter: str, bound: str) -> list[str]:
-        """Return shorter bounds that exclude no row, the longest first."""
-        parts = [bound[:end] for end in range(len(bound) - 1, 0, -1)]
-        if parameter == 'prefix':
-            parts = [part for part in parts if not part.endswith(NO_SUCCESSOR)]
-        elif self.reverse:
-            parts = [
-                part + LAST_CHARACTER
-                for part in parts
-                if bound[len(part)] != LAST_CHARACTER
-            ]
-        return [*parts, '']
+    def _shortened(self, parameter: str, bound: str) -> str:
+        """Return the longest beginning of a bound that a query can have.
+
+        It excludes no row that the bound does not exclude.
+        """
+        is_reversed = self.reverse and parameter == 'marker'
+        end = LAST_CHARACTER if is_reversed else ''
+
+        def is_too_long(length: int) -> bool:
+            return not self.fits(self._query(parameter, bound[:length] + end))
+
+        longest = bisect_left(range(len(bound)), True, key=is_too_long) - 1
+        for length in range(longest, 0, -1):
+            part = bound[:length]
+            if parameter == 'prefix' and part.endswith(NO_SUCCESSOR):
+                continue
+            if is_reversed and bound[length] == LAST_CHARACTER:
+                continue
+            return part + end
+        return ''
 
     def _query(self, parameter: str, bound: str) -> str:
         query = {'format': 'json', 'limit': self._asked}

@@ -153,7 +153,7 @@ class SlotAllocator:
             slots = self._reserve_batch(shared, key, state, limit)
         except MaxWaitExceededError as err:
             while state.waiters:
-                state.waiters.popleft().send_exception(err)
+                state.waiters.pop(0).send_exception(err)
         except _ResetTimeoutError:
             _release_to_fallback(state)
         except ConnectionError:
@@ -163,7 +163,7 @@ class SlotAllocator:
             state.reservations += 1
             for slot in slots:
                 if state.waiters:
-                    state.waiters.popleft().send(slot)
+                    state.waiters.pop(0).send(slot)
                 else:
                     state.leased.add(slot)
 
@@ -379,4 +379,4 @@ def _wait_for_slot(
 def _release_to_fallback(state: WorkerState) -> None:
     """Make all waiting writes take a slot of the worker's own share."""
     while state.waiters:
-        state.waiters.popleft().send(None)
+        state.waiters.pop(0).send(None)

@@ -259,6 +259,25 @@ class TestFanOut:
         assert answers[1].shard == 1
         assert backend.logger.lines == ['shardmw: request to shard failed']
 
+    @pytest.mark.parametrize('error', [None, RuntimeError])
+    def test_may_end_at_a_failure(self, backend, error):
+        called = []
+
+        def send(shard):
+            called.append(shard)
+            sleep(0.001)
+            if shard == 3 and error:
+                raise error
+            return Answer(shard, '500 X' if shard == 3 else '204 X', {}, [])
+
+        calls = [(i,) for i in range(9)]
+        answers = backend.fan_out(send, calls, ends_at_failure=True)
+        assert called == [0, 1, 2, 3]
+        statuses = [answer.status for answer in answers]
+        assert statuses[:3] == [204] * 3
+        assert min(statuses[3:]) >= 500
+        assert [answer.shard for answer in answers] == [*range(9)]
+
     def test_of_no_calls_is_empty(self, backend):
         assert backend.fan_out(pytest.fail, []) == []
 
@@ -279,6 +298,13 @@ class TestHiddenAccount:
         assert not backend.account_exists(env, HIDDEN)
         backend.create_hidden_account(env, HIDDEN)
         assert backend.account_exists(env, HIDDEN)
+
+    def test_is_created_without_account_autocreate(self):
+        with fake_swift(account_autocreate='false') as swift:
+            backend = Backend(swift, Logger(), 4)
+            env = environ(CONTAINER, **{'swift.cache': swift.memcached})
+            backend.create_hidden_account(env, HIDDEN)
+            assert backend.account_exists(environ(CONTAINER), HIDDEN)
 
     def test_is_asked_for_once(self, swift, backend):
         env = environ(CONTAINER, **{'swift.cache': swift.memcached})

@@ -6,6 +6,7 @@ How rows are merged into a page is tested in test_listing_*.
 
 import json
 import time
+from urllib.parse import quote
 
 import pytest
 from swift.common.swob import HTTPForbidden, Request
@@ -471,6 +472,69 @@ class TestReplicas:
     ):
         resp = replicated.send(filter_app, method, CONTAINER)
         assert resp.headers[SHARD_COUNT_HEADER] == '3'
+
+
+class TestDeletionThatOneReplicaTook:
+    """Its DELETE was answered 503, and clients go on."""
+
+    @pytest.fixture
+    def filter_app(self, replicated):
+        filter_app = filtered(replicated)
+        create(replicated, filter_app, 2)
+        replicated.direct('DELETE', f'/{ACCOUNT}/c', replicas=[0])
+        replicated.memcached.values.clear()
+        return filtered(replicated)
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_does_not_hide_the_rows_of_shards(
+        self, replicated, filter_app, method
+    ):
+        resp = replicated.send(filter_app, method, CONTAINER)
+        assert resp.status_int == 503
+        (line,) = filter_app._logger.lines
+        assert line.endswith('backing: replicas of the root differ')
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_is_completed_by_another_delete(
+        self, replicated, filter_app, method
+    ):
+        deletion = replicated.send(filter_app, 'DELETE', CONTAINER)
+        assert deletion.status_int in (204, 404)
+        resp = replicated.send(filter_app, method, CONTAINER)
+        assert resp.status_int == 404
+
+
+class TestDelimiterThatContainerServersFailAt:
+    def test_costs_each_server_no_more_errors_than_a_plain_container(
+        self, replicated
+    ):
+        filter_app = filtered(replicated)
+        create(replicated, filter_app, SHARDS)
+        replicated.put_container(f'/{ACCOUNT}/plain')
+        name = 'a\U0010ffffb'
+        replicated.put_row(f'/{ACCOUNT}/plain/{name}')
+        for shard in range(SHARDS):
+            place = f'/{HIDDEN}/{backing(replicated, shard)}'
+            replicated.put_row(f'{place}/{name}')
+        counts = []
+        for container in ('plain', 'c'):
+            replicated.error_limiter.stats.clear()
+            path = f'/v1/{ACCOUNT}/{container}'
+            query = f'delimiter={quote(chr(0x10FFFF))}'
+            resp = get(replicated, filter_app, path=path, query=query)
+            assert resp.status_int == 503
+            stats = replicated.error_limiter.stats.values()
+            counts.append(sorted(each['errors'] for each in stats))
+        assert counts[0] == counts[1]
+
+
+class TestQueryThatTheRootRefuses:
+    def test_reaches_no_shard(self, swift, filter_app):
+        forget_requests(swift)
+        swift.register('GET', CONTAINER, 414)
+        resp = get(swift, filter_app, query=f'marker={"!" * 7800}')
+        assert resp.status_int == 414
+        assert asked_shards(swift) == []
 
 
 class TestDenied:

@@ -389,6 +389,13 @@ class TestCreateThatSwiftRefuses:
             assert resp.status_int == 404
             assert swift.containers('.shardmw_AUTH_missing') == []
 
+    def test_for_no_account_autocreate_is_none_in_an_account_that_exists(self):
+        with fake_swift(account_autocreate='false') as swift:
+            filter_app = filtered(swift)
+            swift.put_account(ACCOUNT)
+            assert put(swift, filter_app, 2).status_int == 201
+            assert len(shards_in(swift)) == 2
+
     def test_by_metadata_leaves_nothing(self, swift, filter_app):
         name = {'X-Container-Meta-' + 'x' * 200: 'v', SHARD_COUNT_HEADER: '2'}
         resp = swift.send(filter_app, 'PUT', CONTAINER, name)

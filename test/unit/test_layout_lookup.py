@@ -358,6 +358,16 @@ class TestReplicasAway:
         clock.now += DOUBT_SECONDS
         assert seen(layouts, None) == OLD
 
+    def test_leave_the_layout_that_was_confirmed_before_stale_info(
+        self, layouts, replicas, clock
+    ):
+        replicas.are_away, replicas.layout = False, NEW
+        seen(layouts, OLD)
+        replicas.are_away = True
+        for _ in range(2):
+            clock.now += CONFIRMED_SECONDS
+            assert seen(layouts, OLD) == NEW
+
 
 class TestUnreadableInfo:
     def test_of_a_root_that_does_not_answer_is_an_error(self, layouts):

@@ -634,6 +634,24 @@ class TestCancel:
 
 
 class TestRefused:
+    @pytest.mark.parametrize(
+        ('account', 'container'),
+        [
+            (HIDDEN, 'c.0123456789abc.0'),
+            ('.expiring_objects', '1700000000'),
+            (ACCOUNT, '\0mine\0c'),
+        ],
+    )
+    def test_containers_that_the_filter_does_not_shard(
+        self, swift, account, container
+    ):
+        swift.put_account(account)
+        swift.put_container(f'/{account}/{container}')
+        path = Path('v1', account, container)
+        refused = Resharding(backend(swift), environ(), path, OPTIONS)
+        with pytest.raises(ChangeRefusedError, match='it is a shard, or'):
+            refused.begin(4)
+
     def test_missing_container(self, swift):
         with pytest.raises(ChangeRefusedError, match='no such container'):
             change(swift).begin(4)

@@ -60,6 +60,14 @@ def test_a_shard_is_looked_up_once_a_minute(targets, backend, clock):
     assert len(backend.asked) == 2
 
 
+def test_shards_without_writes_are_forgotten(targets, backend, clock):
+    for shard in range(9):
+        backend.found = f'.shardmw_a/c.{NEW_ID}.{shard}'
+        targets.database({}, backend.found, 'o')
+        clock.now += WHOLE_SECONDS / 4
+    assert len(targets._whole) == 4
+
+
 def test_a_shard_that_swift_has_split_is_looked_up_for_each_name(
     targets, backend
 ):

@@ -2,7 +2,7 @@
 """Scans, compared with listings by one query of any length."""
 
 import json
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 import pytest
 from hypothesis import given, settings
@@ -169,6 +169,39 @@ def test_a_large_subdir_is_passed_by(monkeypatch):
     rows = scan.add(rows_of([{'name': 'a/1'}, {'name': 'a/2'}]))
     assert rows == rows_of([{'subdir': 'a/'}])
     assert scan.query == 'format=json&limit=2&marker=a%2F%F4%8F%BF%BF'
+
+
+@pytest.mark.parametrize(
+    ('reverse', 'names', 'marker'),
+    [
+        (False, ['a/b/1', 'a/b/2'], 'a%2Fb%2F%F4%8F%BF%BF'),
+        # Not behind the object of the directory's name.
+        (True, ['a/b/2', 'a/b/1'], 'a%2Fb%2F%01'),
+    ],
+)
+def test_a_scan_by_path_passes_a_large_directory_by(
+    monkeypatch, reverse, names, marker
+):
+    monkeypatch.setattr(scan_module, 'CONTAINER_LISTING_LIMIT', 2)
+    wanted = ListingParams(9, path='a', reverse=reverse)
+    scan = Scan(wanted, '', 9, lambda _query: True)
+    assert scan.add(rows_of([{'name': name} for name in names])).names == []
+    assert dict(parse_qsl(scan.query))['marker'] == unquote(marker)
+
+
+@pytest.mark.parametrize('parameter', ['marker', 'prefix'])
+@pytest.mark.parametrize('reverse', [False, True])
+def test_a_long_bound_is_shortened_in_a_few_steps(parameter, reverse):
+    tried = []
+
+    def fits(query):
+        tried.append(query)
+        return len(query) <= 1000
+
+    wanted = ListingParams(9, reverse=reverse, **{parameter: '!' * 7800})
+    scan = Scan(wanted, wanted.marker, 9, fits)
+    assert 990 < len(scan.query) <= 1000
+    assert len(tried) < 20
 
 
 def test_a_scan_that_cannot_go_on_fails(monkeypatch):
