@@ -37,6 +37,7 @@ from shardmw.backend.rows import STAY_SECONDS
 from shardmw.controllers.lifecycle import Lifecycle
 from shardmw.layout.adoption import Adoption
 from shardmw.layout.lookup import Layouts
+from shardmw.layout.roots import read_root
 from shardmw.listing import container_order
 from shardmw.listing.page_cache import KeptPage, PageCache
 from shardmw.listing.params import ListingParams
@@ -166,10 +167,13 @@ class ContainerController:
                               knows that it was deleted, and others do not
         """
         if described_by(path, root.info()):
-            drain_and_close(root.body)
-            root = self._read_root(req)
-            if not root.is_missing:
-                raise BackendError(None, 503, 'replicas of the root differ')
+            state = read_root(self.backend, req.environ, path)
+            if not state.exists:
+                drain_and_close(root.body)
+                root = self._read_root(req)
+                if not root.is_missing:
+                    reason = 'replicas of the root differ'
+                    raise BackendError(None, 503, reason)
         _show_settings(req, root)
         if req.method == 'HEAD':
             share_info(req.environ, path, root)

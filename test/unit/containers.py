@@ -40,9 +40,12 @@ def layout_of(swift: FakeSwift, name: str = 'c', replica: int = 0) -> Layout:
     return parse_record(metadata[RECORD_HEADER.title()][0])
 
 
-def backing(swift: FakeSwift, shard: int, name: str = 'c') -> str:
-    """Return the name of a backing container."""
-    return backing_container(name, layout_of(swift, name).id, shard)
+def backing(
+    swift: FakeSwift, shard: int, name: str = 'c', replica: int = 0
+) -> str:
+    """Return the name of a backing container, as a replica has recorded."""
+    layout = layout_of(swift, name, replica)
+    return backing_container(name, layout.id, shard)
 
 
 def shard_for(swift: FakeSwift, obj: str, name: str = 'c') -> str:

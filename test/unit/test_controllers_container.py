@@ -495,6 +495,16 @@ class TestDeletionThatOneReplicaTook:
         assert line.endswith('backing: replicas of the root differ')
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_is_undone_by_a_row_that_comes_late(
+        self, replicated, filter_app, method
+    ):
+        replicated.put_row(f'/{HIDDEN}/{backing(replicated, 0, replica=1)}/o')
+        replicated.update_accounts()
+        for _ in range(2):
+            resp = replicated.send(filter_app, method, CONTAINER)
+        assert figures_in(resp) == (1, 1)
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
     def test_is_completed_by_another_delete(
         self, replicated, filter_app, method
     ):
