@@ -76,7 +76,8 @@ def main(context: click.Context, swift_dir: Path, conf: Path | None) -> None:
     swift.conf, the rings, and an internal-client.conf with the filter shardmw.
 
     A/C is a container, such as AUTH_ci/logs, and A/C/O an object in it.
-    Account names have their reseller prefix. Names may be quoted as in a URL.
+    Account names have their reseller prefix. Names are unquoted
+    as in a URL: write % as %25.
 
     Exit codes: 0 for success; 1 if a problem was found or the command failed;
     2 for wrong usage.

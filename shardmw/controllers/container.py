@@ -11,7 +11,12 @@ from contextlib import AbstractContextManager
 
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.http import is_server_error
-from swift.common.swob import HTTPBadRequest, HTTPException, Request
+from swift.common.swob import (
+    HTTPBadRequest,
+    HTTPException,
+    HTTPNotFound,
+    Request,
+)
 from swift.common.utils import close_if_possible, drain_and_close
 
 from shardmw.backend.answers import (
@@ -21,6 +26,7 @@ from shardmw.backend.answers import (
     unavailable,
 )
 from shardmw.backend.containers import (
+    RECORD_HEADER,
     SHARD_COUNT_HEADER,
     SHARD_DEPTH_HEADER,
     STORED_SYNC_TO_HEADER,
@@ -145,11 +151,14 @@ class ContainerController:
                 if is_late or target.layout.is_changing:
                     # Rows may have moved, or the layout changed, meanwhile.
                     root = self._read_root(req)
-                    if not root.is_missing:
-                        require_success([root])
+                    if not root.is_success:
+                        return self._refused_by_root(req, path, root)
                     target = self._target_of(req, path, root)
                     if target is None:
                         return self._unsharded(req, path, root)
+                    if root.object_count and self._adopt_strays(req, target):
+                        root = self._read_root(req)
+                        require_success([root])
                 sums = self._sum_shards(req, target)
             if target.moves_to_root:
                 root = self._read_root(req)
@@ -163,24 +172,28 @@ class ContainerController:
     def _unsharded(self, req: Request, path: Path, root: Answer) -> Callable:
         """Return the root's answer: the container is plain or missing.
 
-        :raises BackendError: if it is sharded by this answer, but a replica
-                              knows that it was deleted, and others do not
+        A replica that missed a deletion answers with the record of a layout.
+
+        :raises BackendError: if a minority of the replicas was deleted, or if
+                              the container has been sharded anew
         """
-        if described_by(path, root.info()):
+        if RECORD_HEADER in root.headers and described_by(path, root.info()):
+            drain_and_close(root.body)
             state = read_root(self.backend, req.environ, path)
-            if not state.exists:
-                drain_and_close(root.body)
-                root = self._read_root(req)
-                if not root.is_missing:
-                    reason = 'replicas of the root differ'
-                    raise BackendError(None, 503, reason)
+            if state.is_deleted:
+                return HTTPNotFound(request=req)
+            if state.layout:
+                self.layouts.forget(path)
+            if state.layout or not state.exists:
+                raise BackendError(None, 503, 'replicas of the root differ')
+            root = self._read_root(req)
         _show_settings(req, root)
         if req.method == 'HEAD':
             share_info(req.environ, path, root)
         return Verbatim(root)
 
     def _read_root(self, req: Request) -> Answer:
-        """Send the client's HEAD to the root."""
+        """Send the client's GET or HEAD to the root."""
         with self._without_memcached(req):
             return self.backend.pass_on(req)
 

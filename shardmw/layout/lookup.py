@@ -192,10 +192,12 @@ class Layouts:
         try:
             root = read_root(self.backend, env, path)
         except BackendError:
+            known = self._confirmed.get(key)
+            is_known = known is not None and known.layout == layout
             self._keep(
                 path,
                 layout,
-                None,
+                known.policy_index if is_known else None,
                 min(UNCONFIRMED_SECONDS, self.seconds),
                 time.monotonic(),
                 is_confirmed=False,

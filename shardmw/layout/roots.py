@@ -34,6 +34,7 @@ class RootState:
                        have brought it back, without metadata
     :param holders: how many replicas have the layout's record
     :param replicas: how many replicas there are
+    :param missing: how many of them answer 404
     """
 
     answer: Answer | None
@@ -42,11 +43,17 @@ class RootState:
     is_revived: bool = False
     holders: int = 0
     replicas: int = 0
+    missing: int = 0
 
     @property
     def exists(self) -> bool:
         """Return True if the container exists, plain or sharded."""
         return self.answer is not None
+
+    @property
+    def is_deleted(self) -> bool:
+        """Return True if it does not exist, as a majority of replicas says."""
+        return not self.exists and 2 * self.missing > self.replicas
 
     @property
     def layout(self) -> Layout | None:
@@ -82,7 +89,11 @@ def read_root(backend: Backend, env: dict, path: Path) -> RootState:
         raise BackendError(
             None, 503, f'{len(told)} of {len(answers)} roots answered'
         )
-    return dataclasses.replace(newest_state(told), replicas=len(answers))
+    return dataclasses.replace(
+        newest_state(told),
+        replicas=len(answers),
+        missing=sum(answer.is_missing for answer in told),
+    )
 
 
 def newest_state(answers: list[Answer]) -> RootState:

@@ -99,6 +99,14 @@ class ListingParams:
         """Return True if Swift answers 500 because it finds no prefix end."""
         return self.path is None and self.prefix.endswith(NO_SUCCESSOR)
 
+    def has_unskippable_delimiter(self) -> bool:
+        """Return True if Swift answers 500 where a name has the delimiter.
+
+        It finds no name to go on with behind the pseudo-directory.
+        """
+        is_used = self.path is None and not self.reverse
+        return is_used and self.delimiter.endswith(NO_SUCCESSOR)
+
 
 @functools.lru_cache(CACHED_QUERIES)
 def _query_string(

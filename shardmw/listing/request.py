@@ -30,7 +30,7 @@ from shardmw.backend.requests import Backend, newest_header
 from shardmw.backend.rows import STAY_SECONDS
 from shardmw.backend.shard_reads import ShardReads
 from shardmw.listing.merge import Ask, Page
-from shardmw.listing.params import NO_SUCCESSOR, ListingParams
+from shardmw.listing.params import ListingParams
 from shardmw.listing.rows import Rows, parse_rows
 from shardmw.listing.scan import Scan
 from shardmw.listing.unordered import Strays, UnorderedPage
@@ -305,7 +305,7 @@ class ListingRequest:
         Container servers fail at some delimiters, and the proxy leaves out
         those that fail often: so such a listing asks for one shard at a time.
         """
-        is_risky = params.delimiter.endswith(NO_SUCCESSOR)
+        is_risky = params.has_unskippable_delimiter()
         while asks := page.asks():
             answers = self.backend.fan_out(
                 self._read,

@@ -18,8 +18,8 @@ from swift.common.constraints import CONTAINER_LISTING_LIMIT
 from shardmw.listing.params import NO_SUCCESSOR, ListingParams
 from shardmw.listing.rows import Rows
 
-#: The first character of Unicode but NUL, which Swift reserves, and the last.
-FIRST_CHARACTER, LAST_CHARACTER = '\x01', '\U0010ffff'
+#: The last character of Unicode.
+LAST_CHARACTER = '\U0010ffff'
 
 
 class QueryTooLong(Exception):
@@ -117,7 +117,10 @@ class Scan:
             if 0 <= end < len(name) - len(self.delimiter):
                 self._subdir = name[: end + len(self.delimiter)]
                 return None
-            return None if name == self.prefix else (name, text)
+            # In reverse, Swift leaves out the object of a directory's name
+            # behind the names in the directory.
+            is_left_out = name in (self.prefix, self._subdir)
+            return None if is_left_out else (name, text)
         if end < 0:
             return name, text
         subdir = name[: end + len(self.delimiter)]
@@ -133,12 +136,10 @@ class Scan:
                 f'marker of {len(name)} characters: no query goes on after it'
             )
         if self._subdir:
-            end = LAST_CHARACTER
-            if self.reverse:
-                # A listing by path has the object of the subdir's name.
-                end = FIRST_CHARACTER if self.is_by_path else ''
-            if self._sorts(name, self._subdir + end):
-                name = self._subdir + end
+            past = self._subdir + ('' if self.reverse else LAST_CHARACTER)
+            fits = self.fits(self._query('marker', past))
+            if fits and self._sorts(name, past):
+                name = past
         self._position = name
 
     def _next_query(self) -> str:

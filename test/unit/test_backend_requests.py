@@ -265,8 +265,9 @@ class TestFanOut:
 
         def send(shard):
             called.append(shard)
-            sleep(0.001)
-            if shard == 3 and error:
+            if shard != 3:
+                sleep(0.001)
+            elif error:
                 raise error
             return Answer(shard, '500 X' if shard == 3 else '204 X', {}, [])
 
@@ -303,8 +304,10 @@ class TestHiddenAccount:
         with fake_swift(account_autocreate='false') as swift:
             backend = Backend(swift, Logger(), 4)
             env = environ(CONTAINER, **{'swift.cache': swift.memcached})
+            assert not backend.account_exists(env, HIDDEN)
             backend.create_hidden_account(env, HIDDEN)
-            assert backend.account_exists(environ(CONTAINER), HIDDEN)
+            swift.update_accounts()
+            assert swift.containers(REGISTER) == [ACCOUNT]
 
     def test_is_asked_for_once(self, swift, backend):
         env = environ(CONTAINER, **{'swift.cache': swift.memcached})

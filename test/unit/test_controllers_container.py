@@ -12,6 +12,7 @@ import pytest
 from swift.common.swob import HTTPForbidden, Request
 from swift.proxy.controllers.base import get_cache_key
 
+from shardmw.backend.concurrency import sleep, spawn
 from shardmw.backend.containers import (
     RECORD_HEADER,
     SHARD_COUNT_HEADER,
@@ -514,6 +515,34 @@ class TestDeletionThatOneReplicaTook:
         assert resp.status_int == 404
 
 
+class TestDeletionThatOneReplicaMissed:
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_counts(self, replicated, method):
+        create(replicated, filtered(replicated), 2)
+        replicated.direct('DELETE', f'/{ACCOUNT}/c', replicas=[1, 2])
+        replicated.memcached.values.clear()
+        filter_app = filtered(replicated)
+        for _ in range(6):
+            resp = replicated.send(filter_app, method, CONTAINER)
+            assert resp.status_int == 404
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_and_a_creation_hide_no_rows(self, replicated, method):
+        create(replicated, filtered(replicated), 2)
+        replicated.direct('DELETE', f'/{ACCOUNT}/c', replicas=[1, 2])
+        filter_app = filtered(replicated)
+        replicated.memcached.values.clear()
+        replicated.send(filter_app, method, CONTAINER)
+        replicated.servers.away = {'d0'}
+        create(replicated, filtered(replicated), 3)
+        put_sharded_row_on(replicated, 'o', replicas=[1, 2])
+        replicated.servers.away = set()
+        replicated.memcached.values.clear()
+        replicated.send(filter_app, method, CONTAINER)
+        resp = replicated.send(filter_app, method, CONTAINER)
+        assert resp.headers[COUNT_HEADER] == '1'
+
+
 class TestDelimiterThatContainerServersFailAt:
     def test_costs_each_server_no_more_errors_than_a_plain_container(
         self, replicated
@@ -542,6 +571,7 @@ class TestQueryThatTheRootRefuses:
     def test_reaches_no_shard(self, swift, filter_app):
         forget_requests(swift)
         swift.register('GET', CONTAINER, 414)
+        swift.before('GET', CONTAINER, lambda: sleep(0.05))
         resp = get(swift, filter_app, query=f'marker={"!" * 7800}')
         assert resp.status_int == 414
         assert asked_shards(swift) == []
@@ -883,6 +913,17 @@ class TestHeadThatWaitsForASlot:
         resp = late_head(change)
         assert figures_in(resp) == (1, 7)
         assert resp.headers.get(SHARD_COUNT_HEADER, '0') == str(shards)
+
+    def test_counts_a_stray_once_that_is_moving_meanwhile(
+        self, swift, late_head, monkeypatch
+    ):
+        def move():
+            monkeypatch.setattr(adoption, 'STAY_SECONDS', 1)
+            swift.put_row(f'/{ACCOUNT}/c/o', size=7)
+            spawn(head, swift, filtered(swift))
+            sleep(0.4)  # Now it is in both places.
+
+        assert figures_in(late_head(move)) == (1, 7)
 
     def test_of_a_container_that_is_deleted_meanwhile_finds_none(
         self, swift, late_head

@@ -174,6 +174,18 @@ class TestRecord:
         assert seen(layouts, OLD) == NEW
         assert replicas.asked == 1
 
+    def test_earlier_than_one_of_long_ago_is_not_asked_about(
+        self, layouts, replicas, clock
+    ):
+        replicas.layout = None
+        assert seen(layouts, NEW) is None
+        clock.now += CONFIRMED_SECONDS
+        for _ in range(3):
+            assert seen(layouts, OLD) is None
+        clock.now += CONFIRMED_SECONDS - 1
+        assert seen(layouts, NEW) is None
+        assert replicas.asked == 2
+
     def test_of_one_container_says_nothing_of_another(self, layouts, replicas):
         seen(layouts, OLD)
         other = PATH.of_container('d')
@@ -361,12 +373,14 @@ class TestReplicasAway:
     def test_leave_the_layout_that_was_confirmed_before_stale_info(
         self, layouts, replicas, clock
     ):
-        replicas.are_away, replicas.layout = False, NEW
+        replicas.are_away = False
+        replicas.layout, replicas.policy_index = NEW, 1
         seen(layouts, OLD)
         replicas.are_away = True
         for _ in range(2):
             clock.now += CONFIRMED_SECONDS
-            assert seen(layouts, OLD) == NEW
+            target = layouts.of({}, PATH, info(OLD))
+            assert (target.layout, target.policy_index) == (NEW, 1)
 
 
 class TestUnreadableInfo:
