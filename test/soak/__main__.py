@@ -207,6 +207,7 @@ def _start(options, client: Client, shards) -> list[ClientProcess]:
                 options.clients // count,
                 options.seed,
                 {name: shards[name] for name in names[number::count]},
+                frozenset(map(_name, range(CHANGING))),
             )
         )
         for number in range(count)

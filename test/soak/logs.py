@@ -13,9 +13,9 @@ EXPLAINED = {
     r'changed)': 'a client met a change of layout, and repeats its request',
     r'Timeout|timed out|Client disconnected': 'the machine is busier than '
     "Swift's timeouts allow for",
-    r'ERROR 503 Trying to \w+ \S+ From Object Server|'
-    r'Object \w+ returning 503 for \(503,\)': 'an object server refuses one '
-    'of two writes of an object that meet',
+    r'ERROR 503 .*Trying to \w+ \S+ From Object Server|'
+    r'Object \w+ returning 503 for [([]503': 'an object server refuses one of '
+    'two requests for an object that meet, of which one writes it',
     r'Error connecting to memcached|No more memcached servers': 'Swift gives '
     'up a connection to memcached when all are in use',
 }
