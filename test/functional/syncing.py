@@ -2,9 +2,12 @@
 """Two clusters, and containers on them that sync to each other."""
 
 import contextlib
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 from shardmw.saio import Cluster, ClusterOptions
 from test.functional.client import Answer, Client
@@ -14,7 +17,15 @@ DAEMON = 'container-sync'
 KEY = 'a shared key'
 
 #: The second pass looks again at what the first one has sent.
-PASSES = 2
+FEWEST_PASSES = 2
+MOST_PASSES = 20
+
+#: What the daemon logs of each container: what it has sent, and what there is.
+REPORT = re.compile(
+    r'Container sync report: (?P<container>.*), time window start: .*'
+    r'point1: (?P<sent>\S+), point2: (?P<seen_again>\S+), '
+    r'total_rows: (?P<total>\S+)'
+)
 
 #: The headers that create a container of each kind.
 KINDS = {'plain': {}, 'sharded': {SHARD_COUNT_HEADER: '4'}}
@@ -139,14 +150,46 @@ def make_pair(sides: tuple[Side, Side], kinds: str) -> Pair:
 
 
 def sync(sides: tuple[Side, Side]) -> None:
-    """Run the daemons of both sides until everything is sent."""
-    for each in sides * PASSES:
-        send(each)
+    """Run the daemons of both sides until everything is sent.
+
+    A pass may run out of time, and then the next one goes on. If a pass gets
+    no further than the one before, there are rows that cannot be sent. What
+    the daemons report is printed, for tests that fail.
+    """
+    before: list[re.Match] = []
+    for done in range(1, MOST_PASSES + 1):
+        reports = [report for each in sides for report in send(each)]
+        print(f'pass {done}:', *(report[0] for report in reports), sep='\n')
+        if done >= FEWEST_PASSES and (
+            all(is_complete(report) for report in reports)
+            or points(reports) == points(before)
+        ):
+            return
+        before = reports
+    pytest.fail(f'{MOST_PASSES} passes have not sent everything')
 
 
-def send(side: Side) -> None:
-    """Run the daemon of one side once."""
+def send(side: Side) -> list[re.Match]:
+    """Run the daemon of one side once.
+
+    :returns: what it has reported of each container
+    """
+    log = side.cluster.log_path(DAEMON)
+    start = log.stat().st_size if log.exists() else 0
     side.cluster.daemon(DAEMON)
+    with log.open('rb') as lines:
+        lines.seek(start)
+        return list(REPORT.finditer(lines.read().decode()))
+
+
+def is_complete(report: re.Match) -> bool:
+    """Return True if all rows have been sent, and looked at again."""
+    return report['sent'] == report['seen_again'] == report['total']
+
+
+def points(reports: list[re.Match]) -> set[tuple]:
+    """Return how far the daemon has come with each container."""
+    return {report.groups() for report in reports}
 
 
 def errors(sides: tuple[Side, Side]) -> list[str]:
