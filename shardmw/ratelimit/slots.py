@@ -47,7 +47,7 @@ RESERVE_TRIES = 5
 
 #: How often, and how many seconds apart, a worker checks whether the elected
 #: worker has reset the counter.
-RESET_CHECKS = 20
+RESET_CHECKS = 100
 RESET_CHECK_SECONDS = 0.005
 
 #: When an unavailable memcached is probed: first after so many seconds, and

@@ -57,7 +57,7 @@ DAEMON_NAMES = sorted([*sum(STORAGE_DAEMONS.values(), ()), *CLUSTER_DAEMONS])
 #: The user whose credentials :meth:`Cluster.environment` returns.
 DEFAULT_USER = 'test:tester'
 
-_READY_SECONDS = 30
+_READY_SECONDS = 120
 _PATIENCE_SECONDS = 3
 _POLL_SECONDS = 0.02
 

@@ -27,6 +27,9 @@ RECONCILER_CONF = 'container-reconciler.conf'
 SYNC_CLIENT_CONF = 'container-sync-client.conf'
 SYNC_REALMS_CONF = 'container-sync-realms.conf'
 
+#: The section of settings for the internal clients of commands and daemons.
+INTERNAL_CLIENT = 'internal-client'
+
 #: The section of settings for the file of the realms.
 SYNC_REALMS = SYNC_REALMS_CONF.removesuffix('.conf')
 
@@ -319,6 +322,7 @@ def setting_sections() -> list[str]:
         for section in (kind, *daemons)
     ]
     others = ['DEFAULT', 'memcache', 'swift-constraints', SYNC_REALMS]
+    others += [INTERNAL_CLIENT]
     return sorted({*PIPELINE.split(), *storage, *CLUSTER_DAEMONS, *others})
 
 
@@ -526,7 +530,8 @@ def _client_conf(
     """Return the configuration of a daemon's internal client.
 
     It has the settings of the proxies and of their filters, without the rates
-    of containers: Swift does not limit its daemons either.
+    of containers: Swift does not limit its daemons either. Those of the
+    section ``internal-client`` come before those of the proxies.
     """
     sections = {
         f'filter:{name}': _without_rates(_filter(options, name))
@@ -538,12 +543,16 @@ def _client_conf(
         **sections,
         'app:proxy-server': _configured(
             options,
-            PROXY_KIND,
-            {
-                'use': 'egg:swift#proxy',
-                'account_autocreate': 'true',
-                **_BACKEND_TIMINGS,
-            },
+            INTERNAL_CLIENT,
+            _configured(
+                options,
+                PROXY_KIND,
+                {
+                    'use': 'egg:swift#proxy',
+                    'account_autocreate': 'true',
+                    **_BACKEND_TIMINGS,
+                },
+            ),
         ),
     }
 

@@ -7,7 +7,7 @@ import socket
 from shardmw.saio.topology import DAEMONS, HOST, MEMCACHED, Server
 
 
-def answers(server: Server, timeout_seconds: float = 2.0) -> bool:
+def answers(server: Server, timeout_seconds: float = 10) -> bool:
     """Return True if a server answers a request."""
     try:
         if server.kind == MEMCACHED:

@@ -15,7 +15,7 @@ from shardmw.saio.commands import memcached_path
 from shardmw.saio.ports import PortReservations
 
 HOST = '127.0.0.1'
-READY_SECONDS = 30
+READY_SECONDS = 120
 POLL_SECONDS = 0.05
 
 

@@ -17,13 +17,14 @@ from test.functional.conftest import SHARD_COUNT_HEADER
 
 SAIO = 'from shardmw.commands import saio; saio()'
 
-#: Proxies cache little, and slow servers are given up soon. Object servers
-#: wait for the databases of containers before they acknowledge a write.
+#: Proxies cache little. A change waits for the timeouts of the process that
+#: makes it. Object servers wait for the databases of containers before they
+#: acknowledge a write.
 SETTINGS = {
     'proxy-server.recheck_container_existence': '1',
     'proxy-server.recheck_account_existence': '1',
-    'proxy-server.node_timeout': '2',
-    'proxy-server.conn_timeout': '1',
+    'internal-client.node_timeout': '4',
+    'internal-client.conn_timeout': '1',
     'object-server.container_update_timeout': '30',
     'shardmw-resharder.settle_seconds': '1',
 }
@@ -57,7 +58,7 @@ class Admin:
             [*self.command, *arguments],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
         )
 
     def reshard(self, client: Client, container: str, shards: int) -> dict:

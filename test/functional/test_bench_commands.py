@@ -22,7 +22,7 @@ from test.functional.benching import (
 )
 from test.functional.conftest import USER, unique
 
-SHORT = ('-t', '4', '--seconds', '0.3', '--shards', '0,2')
+SHORT = ('-t', '4', '--count', '40', '--shards', '0,2')
 OBJECTS = ('--objects', '20', '-b', '1K')
 
 #: What each kind of work takes to be short.
@@ -98,7 +98,7 @@ def test_a_count_ends_a_load(access, tmp_path):
 
 def test_a_comparison_has_ratios_of_each_round(tmp_path):
     ran = run_bench(
-        *('compare', 'listing', '-t', '2', '--seconds', '0.3'),
+        *('compare', 'listing', '-t', '2', '--seconds', '1'),
         *('--rows', '200', '--page', '50', '--native', '2', '--shards', '2'),
         *('--rounds', '2', '--name', 'tiny', '--output', str(tmp_path)),
     )
@@ -128,7 +128,7 @@ def test_a_comparison_has_ratios_of_each_round(tmp_path):
 def test_settings_are_those_of_the_cluster(cluster, tmp_path):
     with own_cluster_is(cluster):
         ran = run_here(
-            *('compare', 'head-container', '--seconds', '0.3', '--rows', '90'),
+            *('compare', 'head-container', '--seconds', '1', '--rows', '90'),
             *('--native', '0', '--shards', '2', '--rounds', '1'),
             *('--set', 'shardmw.head_cache_seconds=0'),
             *('--name', 'uncached', '--output', str(tmp_path)),

@@ -55,8 +55,8 @@ def test_changes_of_layout_are_measured(cluster, tmp_path):
     options = ['--rows', '3000', '--shards', '2', '-t', '2', '--seconds', '1']
     options += ['--rows-per-second', '1000', '--cases', 'bounded']
     options += ['--settle-seconds', '0.5', '--info-cache-seconds', '1']
-    options += ['--set', 'proxy-server.node_timeout=3']
-    options += ['--set', 'proxy-server.conn_timeout=1']
+    options += ['--set', 'internal-client.node_timeout=3']
+    options += ['--set', 'internal-client.conn_timeout=1']
     with own_cluster_is(cluster):
         ran = run_here(
             'scenario', 'reshard', *options, '--output', str(tmp_path)

@@ -12,6 +12,7 @@ from functools import partial
 import pytest
 
 from test.functional.conftest import SHARD_COUNT_HEADER
+from test.functional.operating import wait_until
 from test.functional.syncing import (
     Container,
     Pair,
@@ -28,16 +29,18 @@ from test.functional.test_resharding import Admin
 # after the other. A pass must have the time for all of them.
 CONTAINER_TIME = '20'
 
-# The daemons come back to a container within this time.
-SYNC_SECONDS = '5'
+# The daemons come back to a container within this time, or so many times the
+# longest pass that was seen.
+LEAST_SYNC_SECONDS = 5
+PASSES_TO_WAIT = 3
 SETTINGS = {
     'proxy-server.recheck_container_existence': '1',
     'proxy-server.recheck_account_existence': '1',
-    'proxy-server.node_timeout': '1',
-    'proxy-server.conn_timeout': '1',
+    'internal-client.node_timeout': '4',
+    'internal-client.conn_timeout': '1',
     'container-sync.container_time': CONTAINER_TIME,
 }
-OPTIONS = ('--settle-seconds', '1', '--sync-seconds', SYNC_SECONDS)
+SETTLE = ('--settle-seconds', '1')
 
 OLD_NAMES = [f'old-{i}' for i in range(12)]
 BUSY_NAMES = [f'busy-{i}' for i in range(12)]
@@ -54,12 +57,14 @@ class Traffic:
     """Clients of both sides, one request at a time, and both daemons.
 
     :ivar expected: the objects that there are when all is sent, by name
+    :ivar pass_seconds: the longest pass of a daemon, by side
     """
 
     def __init__(self, sides: tuple[Side, Side], pair: Pair) -> None:
         self.sides = sides
         self.pair = pair
         self.expected: dict[str, bytes] = {}
+        self.pass_seconds: dict[str, float] = {}
         self._random = random.Random(SEED)
         self._is_over = threading.Event()
         self._failures: list[BaseException] = []
@@ -71,7 +76,8 @@ class Traffic:
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """Send requests and run the daemons during the block."""
-        loops = [self._write, *(partial(send, side) for side in self.sides)]
+        loops = [self._write]
+        loops += [partial(self._send, side) for side in self.sides]
         threads = [
             threading.Thread(target=self._guarded, args=(what,))
             for what in loops
@@ -79,6 +85,7 @@ class Traffic:
         for thread in threads:
             thread.start()
         try:
+            wait_until(lambda: len(self.pass_seconds) == len(self.sides))
             yield
         finally:
             self._is_over.set()
@@ -114,6 +121,19 @@ class Traffic:
             self.expected.pop(name, None)
         time.sleep(0.05)
 
+    def _send(self, side: Side) -> None:
+        began = time.monotonic()
+        send(side)
+        took = time.monotonic() - began
+        longest = max(took, self.pass_seconds.get(side.name, 0))
+        self.pass_seconds[side.name] = longest
+
+    @property
+    def sync_seconds(self) -> str:
+        """How long to wait for the daemons to come back to a container."""
+        longest = max(self.pass_seconds.values())
+        return str(max(LEAST_SYNC_SECONDS, PASSES_TO_WAIT * longest))
+
 
 @pytest.fixture
 def traffic(sides, kinds) -> Traffic:
@@ -129,7 +149,8 @@ def reshard(traffic: Traffic, shards: int) -> None:
     """Change the number of shards here."""
     here = traffic.pair.here
     admin = Admin(here.side.cluster)
-    ran = admin('reshard', admin_name(here), str(shards), *OPTIONS)
+    sync = ('--sync-seconds', traffic.sync_seconds)
+    ran = admin('reshard', admin_name(here), str(shards), *SETTLE, *sync)
     assert ran.returncode == 0, ran.stderr
 
 
@@ -165,16 +186,18 @@ def test_container_that_becomes_plain_again_goes_on(traffic):
 def test_change_that_is_cancelled_loses_nothing(traffic):
     here = traffic.pair.here
     admin, name = Admin(here.side.cluster), admin_name(here)
-    never = ('--settle-seconds', '1000', '--sync-seconds', SYNC_SECONDS)
+    never = ('--settle-seconds', '1000')
     with traffic.running():
-        started = admin.start('reshard', name, '3', *never)
+        sync = ('--sync-seconds', traffic.sync_seconds)
+        started = admin.start('reshard', name, '3', *never, *sync)
         try:
             wait_for_phase(started, 'settling')
         finally:
             started.kill()
             started.communicate()
         # The daemons run while the rows return.
-        cancelled = admin('cancel', name, *OPTIONS, '--rows-per-second', '5')
+        slowly = ('--rows-per-second', '5')
+        cancelled = admin('cancel', name, *SETTLE, *sync, *slowly)
         assert cancelled.returncode == 0, cancelled.stderr
     traffic.put('at last', b'x', 0)
     traffic.check()

@@ -27,12 +27,13 @@ from test.functional.conftest import (
     make_sharded,
     unique,
 )
+from test.functional.operating import wait_until
 from test.functional.unfiltered import running_unfiltered_proxy
 
 #: Slow nodes are given up soon.
 SHORT_TIMEOUTS = {
-    'proxy-server.node_timeout': '1',
-    'proxy-server.recoverable_node_timeout': '1',
+    'proxy-server.node_timeout': '3',
+    'proxy-server.recoverable_node_timeout': '3',
 }
 
 #: What is back is used again at once.
@@ -596,9 +597,13 @@ class TestOneNodeOfThreeAway:
         names = [f'o{i}' for i in range(8)]
         for name in names:
             assert client.put(container, name, BODY).status == 201
-        two_of_three.daemon('object-updater')
-        two_of_three.daemon('container-replicator')
-        assert client.listing(container).names() == names
+
+        def are_listed() -> bool:
+            two_of_three.daemon('object-updater')
+            two_of_three.daemon('container-replicator')
+            return client.listing(container).names() == names
+
+        wait_until(are_listed)
 
     @pytest.mark.parametrize('i', ROUNDS)
     def test_a_container_that_one_replica_knows_an_object_of_is_not_deleted(

@@ -25,6 +25,9 @@ def bounded_url(cluster):
 
     def change(conf) -> None:
         conf['filter:shardmw']['account_fanout_concurrency'] = str(BOUND)
+        # The pause of a server is no reason to give it up.
+        conf['app:proxy-server']['node_timeout'] = '60'
+        conf['app:proxy-server']['recoverable_node_timeout'] = '60'
         # The same connections are not counted twice.
         conf['filter:shardmw']['idle_connections'] = '0'
 

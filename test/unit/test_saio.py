@@ -294,6 +294,11 @@ def test_daemons_are_not_rate_limited(name):
             'container-reconciler.conf',
             None,
         ),
+        (
+            'internal-client.node_timeout',
+            'internal-client.conf',
+            'app:proxy-server',
+        ),
         ('swift-constraints.max_file_size', 'swift.conf', None),
         ('memcache.io_timeout', 'memcache.conf', None),
         ('container-sync.container_time', 'container-1.conf', None),
@@ -308,6 +313,14 @@ def test_a_setting_goes_into_its_section(setting, file, section):
     given = ClusterOptions(settings={setting: '7'})
     section_name, option = setting.split('.')
     assert parsed(given, file)[section or section_name][option] == '7'
+
+
+def test_internal_clients_have_the_settings_of_proxies_or_their_own():
+    shared = {f'proxy-server.{name}': '3' for name in ('both', 'shared')}
+    given = ClusterOptions(settings={**shared, 'internal-client.both': '7'})
+    conf = parsed(given, 'shardmw-resharder.conf')['app:proxy-server']
+    assert (conf['both'], conf['shared']) == ('7', '3')
+    assert parsed(given, 'proxy-1.conf')['app:proxy-server']['both'] == '3'
 
 
 def test_a_setting_replaces_a_default():

@@ -143,7 +143,7 @@ def measure(stage: Stage, keep: Keep) -> Figures:
     settings = {
         'proxy-server.recheck_container_existence': cached,
         'proxy-server.recheck_account_existence': cached,
-        'proxy-server.node_timeout': _NODE_TIMEOUT,
+        'internal-client.node_timeout': _NODE_TIMEOUT,
     }
     with stage.site(parameters.cluster(settings)) as site:
         for case in parameters.cases:

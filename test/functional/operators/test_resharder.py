@@ -259,7 +259,7 @@ class TestGoingOn:
     def test_with_a_change_whose_command_and_daemon_were_killed(
         self, client, admin, resharder
     ):
-        names = fill(client, 'c', 12)
+        names = fill(client, 'c', 40)
         path = f'{client.account}/c'
         command = admin.start('reshard', path, '4', '--rows-per-second', '2')
         wait_until(lambda: 'c' in admin.changes(client))
@@ -268,7 +268,7 @@ class TestGoingOn:
         with resharder.running(rows_per_second=2) as daemon:
             daemon.wait_until_it_logs(f'{path}: moving')
             daemon.process.send_signal(signal.SIGKILL)
-        assert 0 < admin.changes(client)['c']['rows_left'] <= 12
+        assert 0 < admin.changes(client)['c']['rows_left'] <= 40
         with resharder.running() as daemon:
             daemon.wait_until_it_logs(f'{path}: done')
         assert shards_of(client, 'c') == 4
@@ -302,7 +302,7 @@ class TestGoingOn:
     def test_with_a_change_that_has_been_cancelled(
         self, client, admin, resharder
     ):
-        names = fill(client, 'c', 12)
+        names = fill(client, 'c', 40)
         path = f'{client.account}/c'
         admin.detach(client, 'c', 4)
         with resharder.running(rows_per_second=2) as daemon:

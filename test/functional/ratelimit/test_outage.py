@@ -39,7 +39,7 @@ SETTINGS = {
     'tempauth.active_fernet_key_id': 'any',
     # What is back is used again at once.
     'memcache.error_suppression_limit': '100000',
-    'memcache.io_timeout': '0.2',
+    'memcache.io_timeout': '0.5',
 }
 
 PROXIES = ('proxy-1', 'proxy-2')
