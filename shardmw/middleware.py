@@ -75,11 +75,12 @@ Where rows are
 The *root*, the Swift container of the client's name, has the metadata, the
 ACLs and the layout record (:mod:`shardmw.record`). The row of an object ``o``
 of container ``C`` in account ``A`` is in container ``C.<id>.<i>`` of the
-hidden account ``.shardmw_A``; ``i`` is :func:`shardmw.placement.shard_of` its
-name, with the count and depth of the layout. The proxy app tells the object
-servers where to send a row: the filter makes it believe that Swift's own
-sharder has split the container (:mod:`shardmw.backend.infocache`). Rows in
-other places are moved (:mod:`shardmw.layout.adoption`).
+hidden account ``.shards_shardmw_A``; ``i`` is
+:func:`shardmw.placement.shard_of` its name, with the count and depth of the
+layout. The proxy app tells the object servers where to send a row: the filter
+makes it believe that Swift's own sharder has split the container
+(:mod:`shardmw.backend.infocache`). Rows in other places are moved
+(:mod:`shardmw.layout.adoption`).
 
 The container of old versions, and that of the parts of S3 uploads
 (``bucket+segments``), are sharded like the container that they belong to.

@@ -23,8 +23,11 @@ from shardmw.record import ID_DIGITS, SHARD_COUNT_LIMIT
 VERSIONS_COMPONENT = 'versions'
 
 #: How the names of hidden accounts begin. Swift's auth filters deny clients
-#: the accounts whose names begin with a dot.
-HIDDEN_PREFIX = f'{AUTO_CREATE_ACCOUNT_PREFIX}shardmw_'
+#: the accounts whose names begin with a dot. A container server that lacks a
+#: database creates it for the first row that comes, in such an account; only
+#: not if the name begins as those of Swift's own shards do. Listings would
+#: read this database, which lacks all earlier rows.
+HIDDEN_PREFIX = f'{AUTO_CREATE_ACCOUNT_PREFIX}shards_shardmw_'
 
 #: The hidden account that lists which accounts have one: a container for each,
 #: of the account's name.

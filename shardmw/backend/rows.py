@@ -11,6 +11,7 @@ import orjson
 from swift.common.http import is_success
 from swift.common.utils import last_modified_date_to_timestamp, quorum_size
 
+from shardmw.backend.answers import Answer
 from shardmw.backend.containers import BackendError
 from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import Backend
@@ -33,30 +34,50 @@ def merge_rows(
     rows: list[dict],
     needs_all: bool = True,
 ) -> bool:
-    """Merge rows into a container's database, creating it if need be.
+    """Merge rows into a container's database.
+
+    The database is created only if most replicas say that they lack it, and
+    none has it. One replica that lacks it, because its disk is new, gets it
+    from the container-replicator: with a database of these rows alone, it
+    would list nothing else.
 
     :param place: the container, ``account/container``
     :param needs_all: False not to wait for a slow minority of replicas
     :param rows: as :func:`moved_row` and :func:`tombstone` return them
-    :returns: True if every replica has taken them
+    :returns: True if every replica has taken them, or has no database that
+              tombstones could remove rows from
     :raises BackendError: if fewer than a majority have
     """
     account, container = place.split('/', 1)
-    answers = ask_primaries(
-        backend.proxy_app,
-        env,
-        account,
-        container,
-        'UPDATE',
-        {
+    body = orjson.dumps(rows)
+
+    def send(creates: bool) -> list[Answer]:
+        headers = {
             'X-Backend-Storage-Policy-Index': str(policy_index),
-            'X-Backend-Auto-Create': 'true',
+            'X-Backend-Auto-Create': str(creates),
             'Content-Type': 'application/json',
-        },
-        orjson.dumps(rows),
-        needs_all,
+        }
+        return ask_primaries(
+            backend.proxy_app,
+            env,
+            account,
+            container,
+            'UPDATE',
+            headers,
+            body,
+            needs_all,
+        )
+
+    answers = send(creates=False)
+    only_removes = all(row['deleted'] for row in rows)
+    missing = sum(answer.is_missing for answer in answers)
+    has_it = any(answer.is_success for answer in answers)
+    if not (only_removes or has_it) and 2 * missing > len(answers):
+        answers = send(creates=True)
+    taken = sum(
+        is_success(answer.status) or (only_removes and answer.is_missing)
+        for answer in answers
     )
-    taken = sum(is_success(answer.status) for answer in answers)
     if taken < quorum_size(len(answers)):
         raise BackendError(
             None, 503, f'{taken} of {len(answers)} replicas took moved rows'
@@ -73,7 +94,9 @@ def all_replicas_answer(backend: Backend, env: dict, place: str) -> bool:
     answers = ask_primaries(
         backend.proxy_app, env, account, container, 'HEAD', needs_all=False
     )
-    return all(answer.is_success or answer.is_missing for answer in answers)
+    return all(answer.is_success for answer in answers) or all(
+        answer.is_missing for answer in answers
+    )
 
 
 def moved_row(listed: dict, policy_index: int, moved_at: int) -> dict:

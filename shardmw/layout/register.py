@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The register: which accounts have sharded containers, and which change.
 
-It is the hidden account ``.shardmw_``. Its containers are named like the
-accounts that have, or have had, a sharded container. Each lists the containers
-of that account whose layout is changing, in rows without objects.
+It is the hidden account ``.shards_shardmw_``. Its containers are named like
+the accounts that have, or have had, a sharded container. Each lists the
+containers of that account whose layout is changing, in rows without objects.
 """
 
 from collections.abc import Iterator

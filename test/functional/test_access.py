@@ -494,7 +494,7 @@ INTERNAL = {
     'X-Container-Sysmeta-Shardmw-Sync-To': '//saio/here/AUTH_x/c',
     'X-Backend-Allow-Private-Methods': 'true',
     'X-Backend-Storage-Policy-Index': '1',
-    'X-Backend-Quoted-Container-Path': '.shardmw_AUTH_test/c',
+    'X-Backend-Quoted-Container-Path': '.shards_shardmw_AUTH_test/c',
     'X-Backend-Record-Type': 'shard',
     'X-Backend-Timestamp': '9999999999.00000',
     'X-Backend-Inbound-X-Timestamp': '9999999999.00000',
@@ -526,8 +526,8 @@ def test_headers_that_look_internal_change_nothing(
 
 #: Containers whose names may be taken for something else.
 NAMES = [
-    '.shardmw_AUTH_test', '.shardmw_', '.', '..', 'a\nb', '\n', 'a%2Fb', '?',
-    'x' * 256, 'é' * 128, 'c.660d75d8db00a.0', '\x7f',
+    '.shards_shardmw_AUTH_test', '.shards_shardmw_', '.', '..', 'a\nb', '\n',
+    'a%2Fb', '?', 'x' * 256, 'é' * 128, 'c.660d75d8db00a.0', '\x7f',
 ]  # fmt: skip
 
 
@@ -549,8 +549,8 @@ class TestOddName:
 
     def test_of_an_archive_leads_nowhere(self, owner, twins, backing):
         files = {
-            '../../.shardmw_AUTH_test/c/o': b'1',
-            '/v1/.shardmw_AUTH_test/c/o': b'1',
+            '../../.shards_shardmw_AUTH_test/c/o': b'1',
+            '/v1/.shards_shardmw_AUTH_test/c/o': b'1',
             './o/./../x': b'1',
             'n' * 257 + '/o': b'1',
         }

@@ -752,7 +752,7 @@ def test_the_sharder_splits_backing_containers(small):
     names = [f'o{i:02}' for i in range(50)]
     for name in names:
         client.put('deep', name, b'x')
-    hidden = '.shardmw_AUTH_test'
+    hidden = '.shards_shardmw_AUTH_test'
     with running_unfiltered_proxy(small) as url:
         operator = Client(f'{url}/v1/{hidden}', client.token)
         for backing in operator.listing(prefix='deep.').names():

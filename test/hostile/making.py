@@ -100,7 +100,14 @@ NAMES = (
         '$(x)',
     ),
     *('x' * 1023, 'x' * 1024, 'x' * 1025, '☃' * 341, '☃' * 342, '/' * 1024),
-    *('a/' * 512, 'x' * 5000, '.shardmw_', 'shardmw-layout', '.r:*', 'null'),
+    *(
+        'a/' * 512,
+        'x' * 5000,
+        '.shards_shardmw_',
+        'shardmw-layout',
+        '.r:*',
+        'null',
+    ),
 )
 CONTAINERS = (
     *(
@@ -119,9 +126,20 @@ CONTAINERS = (
     *(f'{CONTAINER}.660d75d8db00a.0', f'{CONTAINER}/', f'/{CONTAINER}', '?'),
 )
 ACCOUNTS = (
-    *(f'.shardmw_{ACCOUNT}', '.shardmw_', '.expiring_objects', 'AUTH_', '.'),
+    *(
+        f'.shards_shardmw_{ACCOUNT}',
+        '.shards_shardmw_',
+        '.expiring_objects',
+        'AUTH_',
+        '.',
+    ),
     *('AUTH_other', '', '\x00', 'x' * 300, f'{ACCOUNT}\x00', '☃', '\udcff'),
-    *(f'%2Eshardmw_{ACCOUNT}', f'.SHARDMW_{ACCOUNT}', f'{ACCOUNT}/', '..'),
+    *(
+        f'%2Eshards_shardmw_{ACCOUNT}',
+        f'.SHARDS_SHARDMW_{ACCOUNT}',
+        f'{ACCOUNT}/',
+        '..',
+    ),
 )
 VERSIONS = ('v1', 'v1', 'v1', 'v1.0', 'v2', 'V1', '', '/v1', 'v1/', 'v1;x')
 OTHER_PATHS = (
@@ -300,7 +318,7 @@ PATHS_IN_HEADERS = (
         '',
         '/',
         'x',
-        f'.shardmw_{ACCOUNT}/x',
+        f'.shards_shardmw_{ACCOUNT}/x',
     ),
     *(
         f'{CONTAINER}%2Fa',
@@ -315,6 +333,7 @@ PATHS_IN_HEADERS = (
         '%00versions%00x/a',
     ),
 )
+OTHER_ACCOUNTS = (ACCOUNT, f'.shards_shardmw_{ACCOUNT}', 'x', '')
 HEADERS = {
     'X-Container-Shard-Count': NUMBERS,
     'X-Container-Shard-Depth': NUMBERS,
@@ -342,11 +361,11 @@ HEADERS = {
     'X-History-Location': PATHS_IN_HEADERS,
     'X-Versions-Enabled': WORDS,
     'X-Copy-From': PATHS_IN_HEADERS,
-    'X-Copy-From-Account': (ACCOUNT, f'.shardmw_{ACCOUNT}', 'x', '', '\udcff'),
+    'X-Copy-From-Account': (*OTHER_ACCOUNTS, '\udcff'),
     'Destination': PATHS_IN_HEADERS,
-    'Destination-Account': (ACCOUNT, f'.shardmw_{ACCOUNT}', 'x', '', '/'),
+    'Destination-Account': (*OTHER_ACCOUNTS, '/'),
     'X-Symlink-Target': PATHS_IN_HEADERS,
-    'X-Symlink-Target-Account': (ACCOUNT, f'.shardmw_{ACCOUNT}', 'x', ''),
+    'X-Symlink-Target-Account': OTHER_ACCOUNTS,
     'X-Symlink-Target-Etag': ('x', '', '"', 'a' * 32),
     'X-Object-Manifest': PATHS_IN_HEADERS,
     'X-Static-Large-Object': WORDS,
@@ -404,7 +423,7 @@ BODIES = (
     f'[{{"path": "{CONTAINER}", "size_bytes": -1, "etag": 5}}]',
     f'[{{"path": "/{CONTAINER}/\\ud800"}}, {{"data": "eA=="}}]',
     '[{"data": "!"}]',
-    f'[{{"path": "/.shardmw_{ACCOUNT}/x"}}]',
+    f'[{{"path": "/.shards_shardmw_{ACCOUNT}/x"}}]',
     '[' * 3000,
     f'/{CONTAINER}/a\n{CONTAINER}/missing\n\n%zz\n\udcff\n/{CONTAINER}\n',
     f'{CONTAINER}/{"x" * 3000}\n',

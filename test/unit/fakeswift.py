@@ -13,6 +13,7 @@ before a request.
 
 import json
 import os
+import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -536,6 +537,11 @@ class FakeSwift(Application):
         """
         for answer in self.direct('PUT', path, headers, replicas=replicas):
             assert answer.status in (201, 202), answer.status
+
+    def lose(self, account: str, container: str, replica: int) -> None:
+        """Remove a replica's database, as if its disk were a new one."""
+        database = Path(self.broker(account, container, replica).db_file)
+        shutil.rmtree(database.parent)
 
     def exists(self, account: str, container: str, replica: int = 0) -> bool:
         """Return True if a replica of a container exists."""

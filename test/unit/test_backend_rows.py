@@ -294,9 +294,32 @@ class TestMergeRows:
     def test_fails_if_less_than_a_majority_takes_them(
         self, replicated, backend, rows
     ):
+        merge_rows(backend, {}, PLACE, 1, rows)
         replicated.servers.away = {'d1', 'd2'}
         with pytest.raises(BackendError, match='1 of 3 replicas took'):
             merge_rows(backend, {}, PLACE, 1, rows)
+
+    def test_creates_no_database_that_another_replica_has(
+        self, replicated, backend, rows
+    ):
+        """It would lack all earlier rows, and be read by listings."""
+        merge_rows(backend, {}, PLACE, 1, rows)
+        replicated.lose(HIDDEN, 'backing', 1)
+        later = [{**row, 'name': 'later'} for row in rows]
+        assert merge_rows(backend, {}, PLACE, 1, later) is False
+        assert not replicated.exists(HIDDEN, 'backing', 1)
+        assert replicated.rows(HIDDEN, 'backing', 2) == {'o': 5, 'later': 5}
+
+    def test_has_nothing_to_remove_where_there_is_no_database(
+        self, replicated, backend, old, rows
+    ):
+        merge_rows(backend, {}, PLACE, 1, rows)
+        replicated.lose(HIDDEN, 'backing', 1)
+        gone = [tombstone(row, 1, SECOND_MOVE) for row in old.listing()]
+        assert merge_rows(backend, {}, PLACE, 1, gone) is True
+        assert not replicated.exists(HIDDEN, 'backing', 1)
+        assert merge_rows(backend, {}, f'{HIDDEN}/none', 1, gone) is True
+        assert not replicated.exists(HIDDEN, 'none')
 
     @pytest.mark.parametrize('count', [1, 10_000])
     def test_takes_as_many_as_a_listing_has(

@@ -134,7 +134,7 @@ def test_it_is_asked_as_the_app_would():
         read(Proxy(Ring([port_of(server.url)]), {}))
         (head,) = server.heads
     request, *headers = head.decode().splitlines()
-    path = '/d0/7/.shardmw_a/c.65a1b2c3d4e5f.2?limit=3'
+    path = '/d0/7/.shards_shardmw_a/c.65a1b2c3d4e5f.2?limit=3'
     assert request == f'GET {path} HTTP/1.1'
     assert 'X-Backend-Allow-Reserved-Names: true' in headers
     assert 'X-Backend-Record-Type: auto' in headers
@@ -179,7 +179,7 @@ def test_replicas_that_all_fail_are_a_503(proxy):
 def test_what_is_not_just_good_is_left_to_the_app(proxy, answer):
     app = proxy(answer, GOOD)
     assert read(app).body == [b'[]']
-    assert app.asked == ['/v1/.shardmw_a/c.65a1b2c3d4e5f.2']
+    assert app.asked == ['/v1/.shards_shardmw_a/c.65a1b2c3d4e5f.2']
 
 
 def test_after_failures_too(proxy):

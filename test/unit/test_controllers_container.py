@@ -475,6 +475,37 @@ class TestReplicas:
         assert resp.headers[SHARD_COUNT_HEADER] == '3'
 
 
+class TestReplicaOnANewDisk:
+    """The replicator has not yet brought the shard's database there."""
+
+    NAMES = ('a', 'b', 'c')
+
+    @pytest.fixture
+    def filter_app(self, replicated):
+        filter_app = filtered(replicated)
+        create(replicated, filter_app, 1)
+        shard = shard_for(replicated, 'a')
+        for name in self.NAMES:
+            replicated.put_row(f'/{HIDDEN}/{shard}/{name}')
+        replicated.lose(HIDDEN, shard, 0)
+        answers = replicated.direct(
+            'PUT',
+            f'/{HIDDEN}/{shard}/new',
+            {'X-Size': '1', 'X-Etag': 'e', 'X-Content-Type': 'text/plain'},
+        )
+        # The object server keeps the row until the database is there.
+        assert [answer.status for answer in answers] == [404, 201, 201]
+        return filtered(replicated, head_cache_seconds='0')
+
+    @pytest.mark.parametrize('newest', [{}, {'X-Newest': 'true'}])
+    def test_hides_no_rows(self, replicated, filter_app, newest):
+        resp = replicated.send(filter_app, 'GET', CONTAINER, newest)
+        names = [row['name'] for row in json.loads(resp.body)]
+        assert names == [*self.NAMES, 'new']
+        resp = replicated.send(filter_app, 'HEAD', CONTAINER, newest)
+        assert resp.headers['X-Container-Object-Count'] == '4'
+
+
 class TestDeletionThatOneReplicaTook:
     """Its DELETE was answered 503, and clients go on."""
 

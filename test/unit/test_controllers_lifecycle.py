@@ -387,7 +387,7 @@ class TestCreateThatSwiftRefuses:
             path = '/v1/AUTH_missing/c'
             resp = put(swift, filtered(swift), 2, path=path)
             assert resp.status_int == 404
-            assert swift.containers('.shardmw_AUTH_missing') == []
+            assert swift.containers('.shards_shardmw_AUTH_missing') == []
 
     def test_for_no_account_autocreate_is_none_in_an_account_that_exists(self):
         with fake_swift(account_autocreate='false') as swift:

@@ -72,7 +72,7 @@ class Accounts:
     proxy_app = None
 
     def __init__(self) -> None:
-        self.hidden = {'.shardmw_a'}
+        self.hidden = {'.shards_shardmw_a'}
         self.looked = 0
 
     def account_exists(self, _env, account) -> bool:

@@ -9,7 +9,7 @@ from test.unit.clocks import Clock
 from test.unit.containers import NEW_ID, OLD_ID
 
 TARGET = LogicalContainer('v1', 'a', 'c', {}, Layout(NEW_ID, 1))
-SHARD = f'.shardmw_a/c.{NEW_ID}.0'
+SHARD = f'.shards_shardmw_a/c.{NEW_ID}.0'
 SPLIT = '.shards_x/first'
 
 
@@ -48,7 +48,7 @@ def targets(backend, clock) -> RowTargets:
 
 def test_a_row_goes_to_the_shard_of_its_name(targets, backend):
     assert targets.of({}, TARGET, 'o') == SHARD
-    assert backend.asked == [('.shardmw_a', f'c.{NEW_ID}.0', 'o')]
+    assert backend.asked == [('.shards_shardmw_a', f'c.{NEW_ID}.0', 'o')]
 
 
 def test_a_shard_is_looked_up_once_a_minute(targets, backend, clock):
@@ -62,7 +62,7 @@ def test_a_shard_is_looked_up_once_a_minute(targets, backend, clock):
 
 def test_shards_without_writes_are_forgotten(targets, backend, clock):
     for shard in range(9):
-        backend.found = f'.shardmw_a/c.{NEW_ID}.{shard}'
+        backend.found = f'.shards_shardmw_a/c.{NEW_ID}.{shard}'
         targets.database({}, backend.found, 'o')
         clock.now += WHOLE_SECONDS / 4
     assert len(targets._whole) == 4

@@ -32,7 +32,7 @@ LAYOUT = Layout('65a1b2c3d4e5f', SHARDS)
 INFO = {'status': 200, 'sysmeta': {}, 'storage_policy': '0'}
 TARGET = LogicalContainer('v1', 'a', 'c', INFO, LAYOUT)
 PLAIN = 'a/c'
-BACKING = [f'.shardmw_a/c.{LAYOUT.id}.{i}' for i in range(SHARDS)]
+BACKING = [f'.shards_shardmw_a/c.{LAYOUT.id}.{i}' for i in range(SHARDS)]
 
 NAMES = [f'{i:03}' for i in range(100)]
 

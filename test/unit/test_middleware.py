@@ -62,7 +62,9 @@ class TestHiddenAccount:
     def test_answers_like_a_missing_one(self, swift):
         create(swift, filtered(swift), 2)
         present = swift.send(filtered(swift), 'GET', f'/v1/{HIDDEN}')
-        absent = swift.send(filtered(swift), 'GET', '/v1/.shardmw_AUTH_no')
+        absent = swift.send(
+            filtered(swift), 'GET', '/v1/.shards_shardmw_AUTH_no'
+        )
         assert present.headers == absent.headers
         assert present.body == absent.body
 

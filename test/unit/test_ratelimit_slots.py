@@ -22,7 +22,7 @@ from shardmw.ratelimit.slots import SlotAllocator
 from shardmw.ratelimit.worker_state import MaxWaitExceededError
 
 START = 60_000_000 * SECOND
-KEY = 'shardmw/ratelimit/.shardmw_AUTH_test/logs.65a1b2c3d4e5f.0'
+KEY = 'shardmw/ratelimit/.shards_shardmw_AUTH_test/logs.65a1b2c3d4e5f.0'
 
 
 @pytest.fixture(scope='module', autouse=True)
