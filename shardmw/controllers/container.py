@@ -234,8 +234,9 @@ class ContainerController:
     ) -> Callable:
         try:
             params = ListingParams.of(req)
-        except HTTPException:
-            return self.app  # the root refuses them the same way
+        except (HTTPException, ValueError):
+            # The root refuses them, as a plain container does.
+            return self._refused_by_root(req, path, self._read_root(req))
         if params.has_unlistable_prefix():
             return self.app  # one database fails for it, not all
         if container_order.allows_unordered(req, params, target.info):

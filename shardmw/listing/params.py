@@ -44,6 +44,8 @@ class ListingParams:
         """Return the parameters of a listing request.
 
         :raises HTTPException: for values that Swift's proxy refuses
+        :raises ValueError: for a limit of digits that int() does not take,
+                            such as superscripts
         """
         params = validate_container_params(req)
         return cls(

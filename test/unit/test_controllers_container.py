@@ -608,6 +608,20 @@ class TestQueryThatTheRootRefuses:
         assert asked_shards(swift) == []
 
 
+class TestLimitThatSwiftCannotParse:
+    @pytest.mark.parametrize('limit', ['%C2%B2', '9' * 5000])
+    def test_is_answered_as_by_a_plain_container(
+        self, swift, filter_app, limit
+    ):
+        plain = f'/v1/{ACCOUNT}/plain'
+        swift.send(filter_app, 'PUT', plain)
+        query = f'limit={limit}'
+        resp = get(swift, filter_app, query=query)
+        expected = get(swift, filter_app, path=plain, query=query)
+        assert (resp.status, resp.body) == (expected.status, expected.body)
+        assert resp.status_int == 503
+
+
 class TestDenied:
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
     def test_before_any_shard_is_read(self, swift, filter_app, method):
