@@ -12,9 +12,12 @@ from swift.common.utils import config_true_value
 
 from shardmw.placement import NameRange
 
+#: The last character of Unicode.
+LAST_CHARACTER = '\U0010ffff'
+
 #: Container servers compute the character after the last one of a prefix.
 #: After these two, there is none that UTF-8 can encode.
-NO_SUCCESSOR = ('\U0010ffff', '\ud7ff')
+NO_SUCCESSOR = (LAST_CHARACTER, '\ud7ff')
 
 #: All shards are asked for the first rows of a page with the same query.
 CACHED_QUERIES = 64
@@ -98,8 +101,19 @@ class ListingParams:
         return self.has_levels() or self.reverse
 
     def has_unlistable_prefix(self) -> bool:
-        """Return True if Swift answers 500 because it finds no prefix end."""
-        return self.path is None and self.prefix.endswith(NO_SUCCESSOR)
+        """Return True if Swift answers 500 because it finds no prefix end.
+
+        It computes the character after the last one, which fails for the last
+        character of Unicode. After U+D7FF, it gets one that SQLite does not
+        take. It does not use it if the listing ends before it anyway.
+        """
+        if self.path is not None or not self.prefix.endswith(NO_SUCCESSOR):
+            return False
+        if self.prefix.endswith(LAST_CHARACTER):
+            return True
+        before = self.names().before
+        end = self.prefix[:-1] + chr(ord(self.prefix[-1]) + 1)
+        return not before or before >= end
 
     def has_unskippable_delimiter(self) -> bool:
         """Return True if Swift answers 500 where a name has the delimiter.

@@ -15,11 +15,12 @@ from urllib.parse import urlencode
 
 from swift.common.constraints import CONTAINER_LISTING_LIMIT
 
-from shardmw.listing.params import NO_SUCCESSOR, ListingParams
+from shardmw.listing.params import (
+    LAST_CHARACTER,
+    NO_SUCCESSOR,
+    ListingParams,
+)
 from shardmw.listing.rows import Rows
-
-#: The last character of Unicode.
-LAST_CHARACTER = '\U0010ffff'
 
 
 class QueryTooLong(Exception):

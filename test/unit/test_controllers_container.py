@@ -608,6 +608,23 @@ class TestQueryThatTheRootRefuses:
         assert asked_shards(swift) == []
 
 
+class TestPrefixWithoutAnEnd:
+    @pytest.mark.parametrize(
+        'bound', ['end_marker={}', 'marker={}&reverse=on']
+    )
+    def test_is_listed_up_to_a_nearer_end(self, swift, filter_app, bound):
+        plain = f'/v1/{ACCOUNT}/plain'
+        swift.send(filter_app, 'PUT', plain)
+        for name in ('a\ud7ffa', 'a\ud7ffc'):
+            put_sharded_row(swift, name, size=1)
+            swift.put_row(f'/{ACCOUNT}/plain/{name}', size=1)
+        prefix, end = quote('a\ud7ff'), quote('a\ud7ffb')
+        query = f'prefix={prefix}&{bound.format(end)}'
+        resp = get(swift, filter_app, query=query)
+        expected = get(swift, filter_app, path=plain, query=query)
+        assert names_in(resp) == names_in(expected) == ['a\ud7ffa']
+
+
 class TestLimitThatSwiftCannotParse:
     @pytest.mark.parametrize('limit', ['%C2%B2', '9' * 5000])
     def test_is_answered_as_by_a_plain_container(

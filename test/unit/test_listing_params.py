@@ -90,6 +90,22 @@ def test_a_prefix_that_swift_fails_for_is_left_to_one_database(character):
     assert not params_of(f'path=a{character}').has_unlistable_prefix()
 
 
+@pytest.mark.parametrize(
+    ('query', 'is_unlistable'),
+    [
+        ('prefix=a%ED%9F%BF&end_marker=a%ED%9F%BFb', False),
+        ('prefix=a%ED%9F%BF&marker=a%ED%9F%BFb&reverse=on', False),
+        ('prefix=a%ED%9F%BF&marker=a%ED%9F%BFb', True),
+        ('prefix=a%ED%9F%BF&end_marker=a%EE%80%80', True),
+        ('prefix=a%F4%8F%BF%BF&end_marker=a', True),
+    ],
+)
+def test_an_end_before_that_of_the_prefix_makes_it_listable(
+    query, is_unlistable
+):
+    assert params_of(query).has_unlistable_prefix() == is_unlistable
+
+
 @pytest.mark.parametrize('query', ['limit=10001', 'prefix=%ff', 'marker=%ff'])
 def test_values_that_swift_refuses_are_refused(query):
     with pytest.raises(HTTPException):
