@@ -5,11 +5,12 @@ The proxy hands over paths as WSGI strings. The filter parses each path once
 and uses native strings from then on.
 """
 
-import functools
 from typing import NamedTuple
 
 from swift.common.swob import str_to_wsgi, wsgi_to_str
 from swift.common.utils import split_path
+
+from shardmw.lru import cached_if_short
 
 #: How many parsed paths to keep. The sub-requests of one client request name
 #: the same few paths again and again.
@@ -39,7 +40,7 @@ class Path(NamedTuple):
         return str_to_wsgi('/' + '/'.join(parts))
 
 
-@functools.lru_cache(maxsize=CACHED_PATHS)
+@cached_if_short(CACHED_PATHS)
 def parse_path(path: str) -> Path:
     """Split the path of a request to an account, a container or an object.
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from swift.common.utils import NamespaceBoundList
 from swift.proxy.controllers.base import get_cache_key
 
+from shardmw.lru import cached_if_short
+
 INFOCACHE_ENV = 'swift.infocache'
 STATE_KEY = 'shardmw'
 
@@ -20,7 +22,7 @@ STATE_KEY = 'shardmw'
 CACHED_CONTAINERS = 4096
 
 #: The cache key of a container's info, as Swift has it.
-info_key = functools.lru_cache(CACHED_CONTAINERS)(get_cache_key)
+info_key = cached_if_short(CACHED_CONTAINERS)(get_cache_key)
 
 
 @dataclass(slots=True)

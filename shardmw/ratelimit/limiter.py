@@ -16,7 +16,7 @@ from shardmw.backend.concurrency import sleep
 from shardmw.backend.memcached import SharedCache
 from shardmw.backend.requests import Backend
 from shardmw.config import RateLimits
-from shardmw.lru import LRU
+from shardmw.lru import LRU, is_short
 from shardmw.metrics import (
     DELAYED,
     DELAYED_OF_CONTAINER,
@@ -170,7 +170,8 @@ class RateLimiter:
         if now >= expires:
             info = self.backend.account_info(req.environ)
             flag = info.get('sysmeta', {}).get(ACCOUNT_FLAG)
-            self._flags[path.account] = (flag, now + FLAG_SECONDS)
+            if is_short(path.account):
+                self._flags[path.account] = (flag, now + FLAG_SECONDS)
         return flag
 
     def _refuse(

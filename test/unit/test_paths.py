@@ -28,6 +28,13 @@ def test_a_path_is_split_as_swift_splits_it(parts):
         )
 
 
+def test_only_short_paths_are_kept():
+    short, long = '/v1/a/c/o', '/v1/a/c/' + 'o' * 8000
+    assert parse_path(short) is parse_path(short)
+    assert parse_path(long) == parse_path(long)
+    assert parse_path(long) is not parse_path(long)
+
+
 def test_an_object_name_may_contain_slashes():
     path = parse_path('/v1/AUTH_test/logs/a/b/')
     assert path == Path('v1', 'AUTH_test', 'logs', 'a/b/')

@@ -654,6 +654,15 @@ class TestRateLimiter:
         assert (refusal and refusal.status_int) == status
         assert naps == ([1] if status else [])
 
+    def test_flag_of_a_long_name_is_not_kept(self):
+        account = 'a' * 8000
+        req = Request.blank(f'/v1/{account}/c/o')
+        info = {'status': 404, 'sysmeta': {}}
+        req.environ['swift.infocache'] = {get_cache_key(account): info}
+        rates = self.limiter_of()
+        assert rates.blacklisted(req, parse_path(req.path_info)) is None
+        assert not rates._flags
+
     def test_without_limits_no_account_is_looked_up(self):
         req = Request.blank(f'/v1/{ACCOUNT}/c/o')
         rates = self.limiter_of()
