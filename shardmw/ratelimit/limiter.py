@@ -127,7 +127,10 @@ class RateLimiter:
         return self._wait(req, path, key, rate)
 
     def add_backlog(self, key: str, count: int) -> None:
-        """Count requests that did not wait; the next ones wait for them."""
+        """Count requests that did not wait.
+
+        The next requests wait for them, but no longer than the longest wait.
+        """
         self._slots.add_backlog(key, count)
 
     def _wait(

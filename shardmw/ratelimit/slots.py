@@ -100,7 +100,7 @@ class SlotAllocator:
             slot = self._next_slot(shared, key, state, limit)
             now = self.clock.now()
         if limit.exceeds_max_wait(slot - now):
-            state.was_refused = True
+            state.must_read = True
             state.leased.put_back(slot)
             raise MaxWaitExceededError(slot - now)
         return max(0, slot - now)
@@ -108,9 +108,10 @@ class SlotAllocator:
     def add_backlog(self, key: str, count: int) -> None:
         """Count requests that proceed without a slot of their own.
 
-        The next reservation of the counter includes their slots.
+        The next reservation of the counter includes their slots, as far as
+        they delay other requests by no more than the longest wait.
         """
-        self._state(key).backlog += count
+        self._state(key).add_backlog(count, self.clock.now())
 
     def _state(self, key: str) -> WorkerState:
         state = self._states.get(key) or WorkerState()
@@ -180,13 +181,16 @@ class SlotAllocator:
         now = self.clock.now()
         state.check_max_wait(now, limit)
         fallback_end = state.fallback_end
-        backlog = state.reservable_backlog(limit)
+        backlog = state.take_backlog(now, limit)
         used = backlog * limit.interval + state.pending_fallback(now, limit)
         waiting = len(state.waiters)
         count = state.leased.batch_size(waiting, state.known_end, now, limit)
         duration = used + count * limit.interval
-        start = self._reserve_duration(shared, key, state, limit, duration)
-        state.backlog -= backlog
+        try:
+            start = self._reserve_duration(shared, key, state, limit, duration)
+        except BaseException:
+            state.backlog += backlog
+            raise
         state.clear_fallback(fallback_end)
         state.known_end = start + duration
         self.metrics.note(BOOKINGS)
@@ -223,7 +227,7 @@ class SlotAllocator:
             elif only_reads:
                 state.known_end = counter.end
                 state.check_max_wait(now, limit)
-                state.was_refused = False
+                state.must_read = False
             else:
                 return start
         raise _ResetTimeoutError

@@ -95,21 +95,23 @@ class WorkerState:
                           memcached
     :ivar fallback_end: the end of those slots, or None if there are none
     :ivar backlog: how many slots were used already and must still be reserved
-    :ivar was_refused: True if the last write was refused
+    :ivar backlog_since: when the backlog was added to for the last time
+    :ivar must_read: True if the counter must be read before slots are reserved
     :ivar is_reserving: True while a reservation is under way
     :ivar reservations: how many reservations succeeded
     """
 
     __slots__ = (
         'backlog',
+        'backlog_since',
         'fallback_end',
         'fallback_start',
         'is_reserving',
         'known_end',
         'leased',
+        'must_read',
         'reservations',
         'waiters',
-        'was_refused',
     )
 
     def __init__(self) -> None:
@@ -119,7 +121,8 @@ class WorkerState:
         self.fallback_start = 0
         self.fallback_end: int | None = None
         self.backlog = 0
-        self.was_refused = False
+        self.backlog_since = 0
+        self.must_read = False
         self.is_reserving = False
         self.reservations = 0
 
@@ -127,9 +130,10 @@ class WorkerState:
         """Return True if the counter must be read before slots are reserved.
 
         Slots that are beyond the longest wait, or expired, would be reserved
-        in vain and lost for all workers.
+        in vain and lost for all workers. A worker with a backlog must know
+        what the others have reserved: they may have one, too.
         """
-        return self.was_refused or self.known_end < now - limit.burst
+        return self.must_read or self.known_end < now - limit.burst
 
     def check_max_wait(self, now: int, limit: Limit) -> None:
         """Refuse a write without asking memcached if the wait is known.
@@ -142,7 +146,7 @@ class WorkerState:
         if limit.exceeds_max_wait(wait) and limit.is_plausible(
             self.known_end, now
         ):
-            self.was_refused = True
+            self.must_read = True
             raise MaxWaitExceededError(wait)
 
     def take_fallback_slot(self, now: int, limit: Limit) -> int:
@@ -160,8 +164,7 @@ class WorkerState:
             is_known = limit.is_plausible(self.known_end, now)
             self.fallback_start = max(now, self.known_end if is_known else 0)
             self.fallback_end = self.fallback_start
-        backlog = self.reservable_backlog(share)
-        self.backlog -= backlog
+        backlog = self.take_backlog(now, share)
         end = self.fallback_end + backlog * share.interval
         slot = next_slot(end, now, share)
         if limit.exceeds_max_wait(slot - now):
@@ -170,12 +173,23 @@ class WorkerState:
         self.fallback_end = slot + share.interval
         return slot
 
-    def reservable_backlog(self, limit: Limit) -> int:
-        """Return how many slots of the backlog to reserve at once.
+    def add_backlog(self, count: int, now: int) -> None:
+        """Add slots that were used without being reserved."""
+        self.backlog += count
+        self.backlog_since = now
+        self.must_read = True
 
-        They delay other writes by no more than the longest wait.
+    def take_backlog(self, now: int, limit: Limit) -> int:
+        """Empty the backlog and return how many of its slots to reserve.
+
+        They delay other writes by no more than the longest wait, and only
+        writes that come within that time.
         """
-        return min(self.backlog, max(1, limit.max_wait // limit.interval))
+        backlog, self.backlog = self.backlog, 0
+        longest = max(limit.max_wait, limit.interval)
+        if now - self.backlog_since > longest:
+            return 0
+        return min(backlog, longest // limit.interval)
 
     def pending_fallback(self, now: int, limit: Limit) -> int:
         """Return the duration to reserve for fallback slots in the future.

@@ -392,6 +392,57 @@ def test_the_backlog_delays_the_next_write():
     assert cluster.write(0) == cluster.now + 2 * SECOND
 
 
+def test_a_large_backlog_delays_others_by_no_more_than_the_longest_wait():
+    limit = limit_of(10, workers=2, max_wait=60 * SECOND)
+    cluster = Cluster(limit)
+    cluster.write(0)
+    cluster.workers[0].add_backlog(KEY, 145_000)
+    assert refused_seconds(cluster) <= 61
+
+
+def test_backlogs_of_many_workers_do_not_add_up():
+    limit = limit_of(10, workers=8, max_wait=60 * SECOND)
+    cluster = Cluster(limit)
+    for _ in range(30):
+        for worker in range(8):
+            cluster.write(worker)
+            cluster.workers[worker].add_backlog(KEY, 1000)
+        cluster.now += SECOND
+    assert refused_seconds(cluster) <= 120
+
+
+def test_a_worker_with_a_backlog_first_reads_how_far_the_counter_is():
+    cluster = Cluster(limit_of(10, workers=8, max_wait=60 * SECOND))
+    for worker in range(8):
+        cluster.write(worker)
+        cluster.workers[worker].add_backlog(KEY, 1000)
+    ends = []
+    for worker in range(8):
+        cluster.write(worker)
+        ends.append(cluster.counter.end)
+    assert max(ends) <= cluster.now + 121 * SECOND
+
+
+def test_a_backlog_of_one_slot_counts_at_a_rate_below_the_longest_wait():
+    cluster = Cluster(limit_of(0.01, burst=0, workers=1, max_wait=SECOND))
+    cluster.write(0)
+    cluster.now += 90 * SECOND
+    cluster.workers[0].add_backlog(KEY, 1)
+    cluster.now += 90 * SECOND
+    assert cluster.write(0) is None
+
+
+def refused_seconds(cluster: Cluster) -> int:
+    """Return after how many seconds no worker refuses a write any more."""
+    refused = 0
+    for second in range(1, 1000):
+        cluster.now += SECOND
+        for worker in range(len(cluster.workers)):
+            if cluster.write(worker) is None:
+                refused = second
+    return refused
+
+
 class TestOutage:
     def test_is_logged_once(self):
         cluster = Cluster(limit_of(1))

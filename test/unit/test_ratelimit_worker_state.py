@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
+import pytest
+
 from shardmw.ratelimit.gcra import MICROSECONDS as SECOND
 from shardmw.ratelimit.gcra import Limit
-from shardmw.ratelimit.worker_state import LeasedSlots
+from shardmw.ratelimit.worker_state import LeasedSlots, WorkerState
 
 NOW = 60_000_000 * SECOND
 
@@ -58,3 +60,21 @@ class TestLeasedSlots:
         assert size(50, 0) == 30
         assert size(50, 40) == 10
         assert size(50, 90) == 1
+
+
+class TestBacklog:
+    @pytest.mark.parametrize(
+        ('interval', 'age', 'taken'),
+        [
+            (SECOND // 10, 60 * SECOND, 600),
+            (SECOND // 10, 61 * SECOND, 0),
+            (100 * SECOND, 61 * SECOND, 1),
+        ],
+    )
+    def test_is_reserved_as_far_as_it_delays_no_one_for_too_long(
+        self, interval, age, taken
+    ):
+        state = WorkerState()
+        state.add_backlog(1000, NOW - age)
+        assert state.take_backlog(NOW, limit_of(interval)) == taken
+        assert state.take_backlog(NOW, limit_of(interval)) == 0
