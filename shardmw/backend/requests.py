@@ -37,6 +37,10 @@ from shardmw.placement import REGISTER, is_hidden_account, owner_of
 RESERVED_NAMES_ENV = 'HTTP_X_BACKEND_ALLOW_RESERVED_NAMES'
 NEWEST_ENV = 'HTTP_X_NEWEST'
 
+#: The Host of the filter's own requests, which container servers get as part
+#: of the Referer. The client's may be as long as a header can be.
+HOST = 'shardmw'
+
 #: The states of a container that Swift's own sharder has split.
 SPLIT_STATES = ('sharding', 'sharded')
 
@@ -206,10 +210,16 @@ class Backend:
     def owner_env(self, env: dict, uncached: bool = False) -> dict:
         """Return the base of pre-authorized requests on behalf of a request.
 
+        They have neither the client's Host nor its query: a header has no room
+        for both and what the filter asks for, and a client can quote any
+        character.
+
         :param uncached: leave memcached alone
         """
         base = make_pre_authed_env(env, swift_source=SWIFT_SOURCE)
         base.pop('HTTP_ORIGIN', None)
+        base['HTTP_HOST'] = HOST
+        base['QUERY_STRING'] = ''
         base['swift_owner'] = True
         base['swift.proxy_access_log_made'] = True
         base[RESERVED_NAMES_ENV] = 'true'

@@ -26,7 +26,7 @@ from swift.common.swob import Request
 from shardmw.backend.answers import Answer, require_success
 from shardmw.backend.concurrency import spawn
 from shardmw.backend.containers import BackendError, LogicalContainer
-from shardmw.backend.requests import Backend, newest_header
+from shardmw.backend.requests import HOST, Backend, newest_header
 from shardmw.backend.rows import STAY_SECONDS
 from shardmw.backend.shard_reads import ShardReads
 from shardmw.listing.merge import Ask, Page
@@ -44,7 +44,7 @@ ROOT = -1
 #: their WSGI server, or of a header if an operator allows less.
 MAX_LINE = min(8192, MAX_HEADER_SIZE)
 
-#: How many bytes of a line to leave for all but the proxy's URL, the account,
+#: How many bytes of a line to leave for all but the filter's URL, the account,
 #: the container and the query: the method, the device, the partition and the
 #: protocol.
 LINE_MARGIN = 128
@@ -240,7 +240,7 @@ class ListingRequest:
             target.container, target.layout.id, SHARD_COUNT_LIMIT - 1
         )
         path = quote(f'/{target.hidden_account}/{longest}')
-        return MAX_LINE - LINE_MARGIN - len(self.req.host_url + path)
+        return MAX_LINE - LINE_MARGIN - len(f'http://{HOST}{path}')
 
     def _fits(self, query: str) -> bool:
         """Return True if a container server takes a query string."""
@@ -289,10 +289,7 @@ class ListingRequest:
         return _rows_in(answer)
 
     def _reads(self) -> ShardReads:
-        # The client's query would be part of the Referer header, where it may
-        # be longer than in the request line: a client can quote any character.
-        env = {**self.req.environ, 'QUERY_STRING': ''}
-        return self.backend.shard_reads(env, self.target)
+        return self.backend.shard_reads(self.req.environ, self.target)
 
     def _fill(
         self,

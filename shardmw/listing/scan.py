@@ -5,7 +5,8 @@ A container server answers 414 to a request line above a limit. A request to a
 shard is longer than the client's: it has a longer path, and where the client
 sent a prefix, it may have a prefix and a marker. A scan sends queries that
 have either a marker or a prefix, and applies the other parameters here, as a
-container server does. It may read rows that the listing does not need.
+container server does. It may read rows that the listing does not need, and
+asks for more and more of them while it finds none that the listing needs.
 """
 
 import json
@@ -63,6 +64,8 @@ class Scan:
         self._position: str | None = None
         if marker and not self._is_ahead(marker):
             self._position = marker
+        # How many rows to ask for next, and how many the query asks for.
+        self._page = self._rows_needed()
         self._asked = 0
         #: The query string to send next, None if all rows are found.
         self.query: str | None = self._next_query()
@@ -84,12 +87,22 @@ class Scan:
                 found.names.append(row[0])
                 found.texts.append(row[1])
                 self.limit = self.limit and self.limit - 1
+        if found.names:
+            self._page = self._rows_needed()
+        else:
+            self._page = min(2 * self._page, CONTAINER_LISTING_LIMIT)
         if is_done or self.limit == 0:
             self.query = None
         else:
             self._go_on_after(rows.names[-1])
             self.query = self._next_query()
         return found
+
+    def _rows_needed(self) -> int:
+        """Return how many rows to ask for if the listing needs them all."""
+        if self.limit is None:
+            return CONTAINER_LISTING_LIMIT
+        return min(self.limit, CONTAINER_LISTING_LIMIT)
 
     def _sorts(self, name: str, other: str) -> bool:
         """Return True if a name is before another in the listing's order."""
@@ -147,36 +160,42 @@ class Scan:
         """Return the next query, with as much of its bound as it can have."""
         if self.limit == 0:
             return self._query('marker', '')
-        parameter, bound = 'marker', self._position
-        if bound is None:
-            parameter, bound = 'prefix', self.prefix
-        needs_all = self.limit is None or self.delimiter
-        self._asked = CONTAINER_LISTING_LIMIT if needs_all else self.limit
-        query = self._query(parameter, bound)
-        if self.fits(query):
+        self._asked = self._page
+        query = self._exact_query()
+        if query and self.fits(query):
             return query
+        # Few rows may all have the beginning that the query has.
         self._asked = CONTAINER_LISTING_LIMIT
-        return self._query(parameter, self._shortened(parameter, bound))
+        bound = self._position or self.prefix
+        return self._query('marker', self._shortened(bound))
 
-    def _shortened(self, parameter: str, bound: str) -> str:
-        """Return the longest beginning of a bound that a query can have.
+    def _exact_query(self) -> str | None:
+        """Return the query with its whole bound.
 
-        It excludes no row that the bound does not exclude.
+        :returns: None for a prefix that container servers fail at
         """
-        is_reversed = self.reverse and parameter == 'marker'
-        end = LAST_CHARACTER if is_reversed else ''
+        if self._position is not None:
+            return self._query('marker', self._position)
+        if self.prefix.endswith(NO_SUCCESSOR):
+            return None
+        return self._query('prefix', self.prefix)
+
+    def _shortened(self, bound: str) -> str:
+        """Return a marker: the longest beginning that a query can have.
+
+        It excludes no row that the bound, a marker or a prefix, does not
+        exclude.
+        """
+        end = LAST_CHARACTER if self.reverse else ''
 
         def is_too_long(length: int) -> bool:
-            return not self.fits(self._query(parameter, bound[:length] + end))
+            return not self.fits(self._query('marker', bound[:length] + end))
 
         longest = bisect_left(range(len(bound)), True, key=is_too_long) - 1
         for length in range(longest, 0, -1):
-            part = bound[:length]
-            if parameter == 'prefix' and part.endswith(NO_SUCCESSOR):
+            if self.reverse and bound[length] == LAST_CHARACTER:
                 continue
-            if is_reversed and bound[length] == LAST_CHARACTER:
-                continue
-            return part + end
+            return bound[:length] + end
         return ''
 
     def _query(self, parameter: str, bound: str) -> str:

@@ -16,7 +16,7 @@ from shardmw.backend.answers import Answer
 from shardmw.backend.concurrency import Timeout, sleep
 from shardmw.backend.containers import BackendError
 from shardmw.backend.infocache import INFOCACHE_ENV
-from shardmw.backend.requests import Backend, newest_header, to_environ
+from shardmw.backend.requests import HOST, Backend, newest_header, to_environ
 from shardmw.paths import parse_path
 from shardmw.placement import REGISTER
 from test.unit.containers import CONTAINER, create
@@ -117,6 +117,7 @@ class TestOwnersRequest:
     def base(self, backend) -> dict:
         env = environ(
             HTTP_ORIGIN='https://example.com',
+            HTTP_HOST='h' * 7800,
             HTTP_X_CONTAINER_META_COLOR='blue',
             HTTP_X_NEWEST='true',
             QUERY_STRING='prefix=a',
@@ -142,6 +143,11 @@ class TestOwnersRequest:
         for name in ('Origin', 'X-Container-Meta-Color', 'X-Newest'):
             assert name not in call.headers
         assert call.query == ''
+        assert call.headers['Host'] == HOST
+
+    def test_has_a_short_referer(self, base):
+        referer = Request(base).as_referer()
+        assert referer == f'GET http://shardmw{CONTAINER}/o'
 
     def test_is_that_of_the_clients_transaction(self, swift, backend, base):
         call = self.call(swift, backend, base)

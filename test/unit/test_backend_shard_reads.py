@@ -138,7 +138,7 @@ def test_it_is_asked_as_the_app_would():
     assert request == f'GET {path} HTTP/1.1'
     assert 'X-Backend-Allow-Reserved-Names: true' in headers
     assert 'X-Backend-Record-Type: auto' in headers
-    assert 'Referer: GET http://localhost/v1/a/c' in headers
+    assert 'Referer: GET http://shardmw/v1/a/c' in headers
     assert 'Connection: close' not in headers
 
 

@@ -444,6 +444,17 @@ class TestLongQueries:
         assert whole_page['limit'] == '30'
         assert 'marker' not in whole_page
 
+    def test_the_clients_host_takes_no_room(self, twins):
+        twins.fill(NAMES, ['stray'])
+        params = ListingParams(1, prefix='05')
+        req = twins.request(params).req
+        req.environ['HTTP_HOST'] = 'h' * 8100
+        listing = ListingRequest(twins.backend, req, TARGET)
+        listing.read_root_and_shards(params)
+        assert listing.rows(params).names == ['050']
+        for backing in BACKING:
+            assert twins.sharded.asked(backing)[0]['prefix'] == '05'
+
     def test_they_are_listed_in_any_order(self, twins):
         twins.fill(LONG_NAMES[:40], LONG_NAMES[40:])
         params = ListingParams(1000, prefix=PREFIX)

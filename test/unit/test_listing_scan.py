@@ -113,6 +113,7 @@ NAMES = [
     *('a1', 'ab', 'b', 'b/', 'b/1', 'b/1/2', 'c/1', 'é', 'é/', 'é/1'),
     *('a/\ud7ff', 'a/\ud7ffé', 'a/\U0010ffff', 'a/\U0010ffff\U0010ffffé'),
 ]  # fmt: skip
+BY_LAST = NAMES[-1]
 in_names = st.sampled_from(
     ['', '', 'a', 'a/', 'a/1', 'a/b/', 'a//', 'b', 'b/', 'é', *NAMES[-4:]]
 )
@@ -123,7 +124,7 @@ in_listings = st.builds(
     limit=st.sampled_from([2, 100]),
     marker=in_names,
     end_marker=in_names,
-    prefix=st.sampled_from(['', 'a', 'a/', 'é/', 'a/\ud7ffé']),
+    prefix=st.sampled_from(['', 'a', 'a/', 'é/', 'a/\ud7ffé', BY_LAST]),
     delimiter=st.sampled_from(['', '/', 'b/', 'é']),
     path=st.sampled_from([None, None, None, '', 'a', 'a/']),
     reverse=st.booleans(),
@@ -189,6 +190,55 @@ def test_a_scan_by_path_passes_a_large_directory_by(
     scan = Scan(wanted, '', 9, lambda _query: True)
     assert scan.add(rows_of([{'name': name} for name in names])).names == []
     assert dict(parse_qsl(scan.query))['marker'] == unquote(marker)
+
+
+def asked_limits(wanted: ListingParams, names: list[str]) -> list[int]:
+    """Return how many rows a scan asks for, of a source with these names."""
+    limits = []
+    scan = Scan(wanted, wanted.marker, wanted.limit, lambda _query: True)
+    while scan.query is not None:
+        query = dict(parse_qsl(scan.query))
+        limits.append(int(query['limit']))
+        after = [name for name in names if name > query.get('marker', '')]
+        page = after[: limits[-1]]
+        scan.add(Rows(page, [b''] * len(page)))
+    return limits
+
+
+def test_a_scan_asks_for_more_and_more_rows_while_it_finds_none():
+    names = [f'a/{i:05}/x' for i in range(30_000)]
+    limits = asked_limits(ListingParams(1, path='a'), names)
+    assert limits[:4] == [1, 2, 4, 8]
+    assert max(limits) == 10_000
+    assert len(limits) < 20
+
+
+def test_with_a_delimiter_a_scan_asks_for_no_more_rows_than_are_wanted():
+    names = [f'{i:03}/x' for i in range(200)]
+    assert asked_limits(ListingParams(50, delimiter='/'), names) == [50]
+
+
+@pytest.mark.parametrize('last', ['\U0010ffff', '\ud7ff'])
+@pytest.mark.parametrize('reverse', [False, True])
+def test_a_long_prefix_is_sent_as_a_marker_before_it(reverse, last):
+    prefix = 'logs/' + f'{last}a' * 600
+    wanted = ListingParams(1, prefix=prefix, reverse=reverse)
+    scan = Scan(wanted, '', 1, lambda query: len(query) <= 1000)
+    query = dict(parse_qsl(scan.query))
+    end = '\U0010ffff' if reverse else ''
+    beginning = query['marker'].removesuffix(end)
+    assert prefix.startswith(beginning)
+    assert len(beginning) > 100
+    assert query['limit'] == '10000'
+
+
+@pytest.mark.parametrize('reverse', [False, True])
+def test_a_prefix_that_container_servers_fail_at_is_not_sent(reverse):
+    wanted = ListingParams(1, prefix='a\ud7ff', reverse=reverse)
+    scan = Scan(wanted, '', 1, lambda _query: True)
+    query = dict(parse_qsl(scan.query))
+    assert query['marker'] == ('a\U0010ffff' if reverse else 'a')
+    assert 'prefix' not in query
 
 
 @pytest.mark.parametrize('parameter', ['marker', 'prefix'])
