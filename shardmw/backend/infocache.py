@@ -14,6 +14,7 @@ from swift.common.utils import NamespaceBoundList
 from swift.proxy.controllers.base import get_cache_key
 
 from shardmw.lru import cached_if_short
+from shardmw.paths import Path
 
 INFOCACHE_ENV = 'swift.infocache'
 STATE_KEY = 'shardmw'
@@ -47,19 +48,38 @@ class RequestState:
         return state
 
 
-@contextmanager
-def without_memcached(env: dict) -> Iterator[None]:
-    """Have the proxy app cache what it learns in the request only.
+class _MemcacheWithoutInfo:
+    """Swift's client of memcached, which does not store one key."""
 
-    It would share the figures of a root with other requests, which hold
-    quotas against them.
+    def __init__(self, memcache, key: str) -> None:
+        self._memcache = memcache
+        self._key = key
+
+    def __getattr__(self, name: str):
+        return getattr(self._memcache, name)
+
+    def set(self, key: str, *args, **kwargs) -> None:
+        if key != self._key:
+            self._memcache.set(key, *args, **kwargs)
+
+
+@contextmanager
+def without_sharing_info(env: dict, path: Path) -> Iterator[None]:
+    """Have the proxy app keep a container's or account's info in the request.
+
+    In memcached, other requests would enforce quotas with the counts of the
+    root.
     """
-    memcache = env.pop('swift.cache', None)
+    memcache = env.get('swift.cache')
+    if memcache is None:
+        yield
+        return
+    key = info_key(path.account, path.container)
+    env['swift.cache'] = _MemcacheWithoutInfo(memcache, key)
     try:
         yield
     finally:
-        if memcache is not None:
-            env['swift.cache'] = memcache
+        env['swift.cache'] = memcache
 
 
 def info_at_hand(env: dict, account: str, container: str) -> dict | None:

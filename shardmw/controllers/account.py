@@ -13,7 +13,6 @@ from swift.common.swob import HTTPConflict, Request
 
 from shardmw.backend.answers import Answer, Verbatim, unavailable
 from shardmw.backend.containers import BackendError, authorize
-from shardmw.backend.infocache import without_memcached
 from shardmw.backend.nodes import (
     NO_ANSWER,
     ask_primaries,
@@ -23,12 +22,13 @@ from shardmw.backend.requests import Backend
 from shardmw.metrics import ACCOUNT_REQUESTS
 from shardmw.paths import Path
 from shardmw.placement import can_be_sharded, hidden_account, owner_of
-from shardmw.quotas.info_app import share_info
+from shardmw.quotas.info_app import read_and_share
 from shardmw.stats.accounts import (
     AFTER_ALL,
     OBJECT_COUNT_HEADER,
     AccountStats,
     account_rows,
+    add_counts,
 )
 
 JSON = 'application/json'
@@ -59,14 +59,13 @@ class AccountController:
         return self.app
 
     def _read(self, req: Request, path: Path) -> Callable:
-        with without_memcached(req.environ):
-            answer = self.backend.pass_on(req)
+        answer = read_and_share(req.environ, path, self.backend.pass_on, req)
         if not answer.is_success or OBJECT_COUNT_HEADER not in answer.headers:
             return Verbatim(answer)
         self.backend.metrics.note(ACCOUNT_REQUESTS, method=req.method)
         answer = answer._replace(headers=HeaderKeyDict(answer.headers))
-        self.stats.add_totals(req.environ, path.account, answer.headers)
-        share_info(req.environ, path, answer)
+        totals = self.stats.totals(req.environ, path.account)
+        add_counts(answer.headers, totals)
         if req.method == 'GET':
             answer = self._with_sums(req, path, answer)
         return Verbatim(answer)

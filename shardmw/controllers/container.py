@@ -7,7 +7,7 @@ Creation, changes and deletion are in :mod:`shardmw.controllers.lifecycle`.
 import dataclasses
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from functools import partial
 
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.http import is_server_error
@@ -37,7 +37,6 @@ from shardmw.backend.containers import (
     described_by,
     may_be_sharded,
 )
-from shardmw.backend.infocache import without_memcached
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import STAY_SECONDS
 from shardmw.controllers.lifecycle import Lifecycle
@@ -59,7 +58,7 @@ from shardmw.metrics import (
     LISTINGS_OF_CONTAINER,
 )
 from shardmw.paths import Path
-from shardmw.quotas.info_app import share_info
+from shardmw.quotas.info_app import read_and_share
 from shardmw.ratelimit import container_rate
 from shardmw.ratelimit.accounting import Accounting
 from shardmw.record import LayoutError
@@ -127,18 +126,18 @@ class ContainerController:
         return self._list(req, path, target)
 
     def _head(self, req: Request, path: Path) -> Callable:
-        root = self._read_root(req)
+        root = self._read_root(req, path)
         if root.is_missing:
             self.layouts.forget(path)
             if self._revive(req, path):
-                root = self._read_root(req)
+                root = self._read_root(req, path)
         target = self._target_of(req, path, root)
         if root.is_success:
             self._look_for_rows(req, path, target)
         if target is None:
             return self._unsharded(req, path, root)
         if root.object_count and self._adopt_strays(req, target):
-            root = self._read_root(req)
+            root = self._read_root(req, path)
         self.metrics.note(CONTAINER_REQUESTS, method='HEAD')
         sums = self.head_cache.kept(req.environ, target)
         if sums is None:
@@ -150,18 +149,18 @@ class ContainerController:
                 is_late = time.monotonic() - started >= STAY_SECONDS
                 if is_late or target.layout.is_changing:
                     # Rows may have moved, or the layout changed, meanwhile.
-                    root = self._read_root(req)
+                    root = self._read_root(req, path)
                     if not root.is_success:
                         return self._refused_by_root(req, path, root)
                     target = self._target_of(req, path, root)
                     if target is None:
                         return self._unsharded(req, path, root)
                     if root.object_count and self._adopt_strays(req, target):
-                        root = self._read_root(req)
+                        root = self._read_root(req, path)
                         require_success([root])
                 sums = self._sum_shards(req, target)
             if target.moves_to_root:
-                root = self._read_root(req)
+                root = self._read_root(req, path)
                 require_success([root])
         stats = ContainerStats(
             root.object_count + sums.object_count,
@@ -186,47 +185,39 @@ class ContainerController:
                 self.layouts.forget(path)
             if state.layout or not state.exists:
                 raise BackendError(None, 503, 'replicas of the root differ')
-            root = self._read_root(req)
+            root = self._read_root(req, path)
         _show_settings(req, root)
-        if req.method == 'HEAD':
-            share_info(req.environ, path, root)
         return Verbatim(root)
 
-    def _read_root(self, req: Request) -> Answer:
+    def _read_root(self, req: Request, path: Path) -> Answer:
         """Send the client's GET or HEAD to the root."""
-        with self._without_memcached(req):
-            return self.backend.pass_on(req)
+        return read_and_share(req.environ, path, self.backend.pass_on, req)
 
-    def _without_memcached(self, req: Request) -> AbstractContextManager:
-        """Keep the proxy app from caching info in memcached.
-
-        It then caches in the request only. The account's info is put there
-        first, as the proxy app needs it.
-        """
-        self.backend.account_info(req.environ)
-        return without_memcached(req.environ)
+    def _open_root(self, req: Request) -> Answer:
+        """Send the client's GET to the root, without reading the listing."""
+        status, headers, body = req.call_application(self.app)
+        return Answer(None, status, HeaderKeyDict(headers), body)
 
     def _plain(self, req: Request, path: Path) -> Callable:
         """Return the root's own answer, if it has no layout record.
 
         The cached info of a container may be older than its record.
         """
-        status, headers, body = req.call_application(self.app)
-        root = Answer(None, status, HeaderKeyDict(headers), body)
+        root = read_and_share(req.environ, path, self._open_root, req)
         try:
             target = self._target_of(req, path, root)
         except (BackendError, LayoutError):
-            drain_and_close(body)
+            drain_and_close(root.body)
             raise
         if target is not None:
-            drain_and_close(body)
+            drain_and_close(root.body)
             return self._list(req, path, target)
         if not root.is_missing:
             return self._unsharded(req, path, root)
-        text = b''.join(body)
-        close_if_possible(body)
+        text = b''.join(root.body)
+        close_if_possible(root.body)
         if self._revive(req, path):
-            return self.app
+            return Verbatim(self._read_root(req, path))
         return Verbatim(root._replace(body=[text]))
 
     def _list(
@@ -238,7 +229,8 @@ class ContainerController:
             # The root refuses them, as a plain container does.
             return self._refused_by_root(req, path, self._read_root(req))
         if params.has_unlistable_prefix():
-            return self.app  # one database fails for it, not all
+            # One database fails for it, not all.
+            return Verbatim(self._read_root(req, path))
         if container_order.allows_unordered(req, params, target.info):
             params = dataclasses.replace(params, is_unordered=True)
         if params.is_unordered and params.wants_order():
@@ -277,8 +269,7 @@ class ContainerController:
                   a stray may have moved from the root to a shard meanwhile
         """
         listing = ListingRequest(self.backend, req, target)
-        with self._without_memcached(req):
-            root = listing.read_root()
+        root = read_and_share(req.environ, path, listing.read_root)
         if not root.is_success:
             return self._refused_by_root(req, path, root)
         is_late = time.monotonic() - started >= STAY_SECONDS
@@ -306,12 +297,12 @@ class ContainerController:
         """
         target = listing.target
         started = time.monotonic()
-        with self._without_memcached(req):
-            root = (
-                listing.read_root()
-                if listing.is_unordered(params)
-                else listing.read_root_and_shards(params, max(1, ahead))
-            )
+        if listing.is_unordered(params):
+            read = listing.read_root
+        else:
+            pages = max(1, ahead)
+            read = partial(listing.read_root_and_shards, params, pages)
+        root = read_and_share(req.environ, path, read)
         if not root.is_success:
             return self._refused_by_root(req, path, root)
         try:
@@ -327,8 +318,7 @@ class ContainerController:
             listing.stop()
             target = present
             listing = ListingRequest(self.backend, req, target)
-            with self._without_memcached(req):
-                root = listing.read_root()
+            root = read_and_share(req.environ, path, listing.read_root)
             require_success([root])
         rows = self._rows(req, listing, params)
         self._note_costs(listing, started)
@@ -366,7 +356,7 @@ class ContainerController:
         if root.is_missing:
             self.layouts.forget(path)
             if self._revive(req, path):
-                return self.app
+                return Verbatim(self._read_root(req, path))
         return Verbatim(root)
 
     def _rows(
@@ -470,9 +460,7 @@ class ContainerController:
             headers[SYNC_TO_HEADER] = sync_to
         if body is not None:
             headers['Content-Length'] = str(len(body))
-        answer = root._replace(headers=headers, body=[body or b''])
-        share_info(req.environ, target.path, answer)
-        return Verbatim(answer)
+        return Verbatim(root._replace(headers=headers, body=[body or b'']))
 
 
 def _show_settings(req: Request, root: Answer) -> None:

@@ -260,7 +260,7 @@ class ListingRequest:
     def _scan_root(
         self, _shard: None, params: ListingParams, strays: Strays
     ) -> Answer:
-        base = self.backend.owner_env(self.req.environ)
+        base = self.backend.owner_env(self.req.environ, uncached=True)
         headers = newest_header(self.req.environ)
         path = self.target.path.to_wsgi()
         scan = Scan(params, '', None, self._fits)

@@ -21,6 +21,7 @@ from swift.proxy.controllers.base import headers_to_account_info
 
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import (
+    RECORD_HEADER,
     ROOT_OBJECTS_KEY,
     STORED_SYNC_TO_NAME,
     BackendError,
@@ -29,13 +30,13 @@ from shardmw.backend.containers import (
 from shardmw.backend.infocache import (
     INFOCACHE_ENV,
     info_key,
-    without_memcached,
+    without_sharing_info,
 )
 from shardmw.backend.memcached import SharedCache
 from shardmw.paths import Path, parse_path
 from shardmw.placement import is_hidden_account, versions_owner
 from shardmw.record import LayoutError
-from shardmw.stats.accounts import AccountStats
+from shardmw.stats.accounts import AccountStats, add_counts
 from shardmw.stats.sums import SummedStats
 
 QUOTA_MARK = '-quota-'
@@ -79,20 +80,33 @@ class InfoApp:
             return self.app(env, start_response)
         if path.name or is_hidden_account(path.account):
             return self.app(env, start_response)
-        # The info in memcached must never have the counts of the root alone.
-        with without_memcached(env):
-            resp = Request(env).get_response(self.app)
+        resp = self._head(env, path)
         if resp.is_success and _needs_sums(path, resp.headers):
-            self._add_sums(env, path, resp)
+            sums = self._sums(env, path, resp)
+            # Reading the sums may have taken long. The rest of the info, such
+            # as ACLs, must not be older than that of a plain container.
+            resp = self._head(env, path)
+            if resp.is_success:
+                add_counts(resp.headers, sums)
+                _add_figures(env, path, resp.headers)
         _set_info(env, path, resp.headers)
         return resp(env, start_response)
 
-    def _add_sums(self, env: dict, path: Path, resp: Response) -> None:
+    def _head(self, env: dict, path: Path) -> Response:
+        """Return the answer of the root, or of the account itself."""
+        _forget_in_request(env, path)
+        with without_sharing_info(env, path):
+            return Request(env).get_response(self.app)
+
+    def _sums(self, env: dict, path: Path, resp: Response) -> dict[str, int]:
+        """Return the counts to add to an answer, by header.
+
+        :returns: an empty dictionary if they cannot be read
+        """
         try:
             if path.container is None:
-                self.account_stats.add_totals(env, path.account, resp.headers)
-            else:
-                self._add_shards(env, path, resp)
+                return self.account_stats.totals(env, path.account)
+            return self._sums_of_shards(env, path, resp)
         except (BackendError, LayoutError) as err:
             self.logger.warning(
                 'shardmw: quotas of /%s/%s lack the counts of shards: %s',
@@ -100,40 +114,45 @@ class InfoApp:
                 path.container or '',
                 err,
             )
-            return
-        _add_figures(env, path, resp.headers)
+            return {}
 
-    def _add_shards(self, env: dict, path: Path, resp: Response) -> None:
-        answer = Answer(
-            None, resp.status, HeaderKeyDict(resp.headers.items()), []
-        )
+    def _sums_of_shards(
+        self, env: dict, path: Path, resp: Response
+    ) -> dict[str, int]:
+        headers = HeaderKeyDict(resp.headers.items())
+        answer = Answer(None, resp.status, headers, [])
         target = described_by(path, answer.info())
         if target is None:
-            return
+            return {}
         sums = self.stats.of(env, target)
-        resp.headers.update(
-            {
-                OBJECT_COUNT_HEADER: str(
-                    answer.object_count + sums.object_count
-                ),
-                BYTES_USED_HEADER: str(answer.bytes_used + sums.bytes_used),
-            }
-        )
+        return {
+            OBJECT_COUNT_HEADER: sums.object_count,
+            BYTES_USED_HEADER: sums.bytes_used,
+        }
 
 
-def share_info(env: dict, path: Path, answer: Answer) -> None:
-    """Put the info that an answer has into memcached.
+def read_and_share(
+    env: dict, path: Path, read: Callable[..., Answer], *args
+) -> Answer:
+    """Return the answer to a client's GET or HEAD, and share its info.
 
-    The proxy app does so whenever it answers a GET or HEAD, but with the
-    counts of the root, so these requests are sent without memcached.
+    The proxy app would put the info into memcached with the counts of the root
+    alone. Here it goes there at once, like that of a plain container: later,
+    it could replace the info of a POST that was acknowledged meanwhile. Info
+    that needs sums is not shared: :class:`InfoApp` alone puts it there.
 
-    :param answer: the answer to the client, with the counts of the shards
+    :param path: the path of the container or account
+    :param read: sends the request in `env`, or in a copy of it
     """
+    with without_sharing_info(env, path):
+        answer = read(*args)
     if not answer.is_success:
-        return
+        return answer
     if _needs_sums(path, answer.headers):
-        _add_figures(env, path, answer.headers)
-    _set_info(env, path, answer.headers)
+        _forget_in_request(env, path)
+    else:
+        _set_info(env, path, answer.headers)
+    return answer
 
 
 def install(pipeline: list, info_app: InfoApp) -> None:
@@ -157,6 +176,12 @@ def _add_figures(env: dict, path: Path, headers: HeaderKeyDict) -> None:
     info = {**infocache[key], **_figures(path, headers)}
     info.setdefault(ROOT_OBJECTS_KEY, infocache[key].get('object_count'))
     infocache[key] = info
+
+
+def _forget_in_request(env: dict, path: Path) -> None:
+    """Drop the info that the request has, but not that in memcached."""
+    infocache = env.get(INFOCACHE_ENV) or {}
+    infocache.pop(info_key(path.account, path.container), None)
 
 
 def _set_info(env: dict, path: Path, headers: HeaderKeyDict) -> None:
@@ -193,6 +218,9 @@ def _figures(path: Path, headers: HeaderKeyDict) -> dict:
 
 
 def _needs_sums(path: Path, headers) -> bool:
+    """Return True if a quota may be enforced with the counts of shards."""
+    if path.container and RECORD_HEADER not in headers:
+        return False
     if path.container and versions_owner(path.container) is not None:
         return True
     return any(QUOTA_MARK in name.lower() for name in headers)

@@ -6,11 +6,10 @@ only. The hidden account's database counts those of the backing containers.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, MutableMapping
 from urllib.parse import quote
 
 from swift.common.constraints import ACCOUNT_LISTING_LIMIT
-from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.http import HTTP_GONE, HTTP_NOT_FOUND
 
 from shardmw.backend.containers import BackendError
@@ -50,17 +49,15 @@ class AccountStats:
         self.backend = backend
         self.seconds = seconds
 
-    def add_totals(
-        self, env: dict, account: str, headers: HeaderKeyDict
-    ) -> None:
-        """Add the hidden account's totals to the headers of an account.
+    def totals(self, env: dict, account: str) -> dict[str, int]:
+        """Return the totals of an account's hidden account, by header.
 
-        :param headers: of the answer to a HEAD or GET of the account
+        :returns: an empty dictionary if there is no hidden account
         :raises BackendError: if the hidden account does not answer
         """
         hidden = hidden_account(account)
         if not self.backend.account_exists(env, hidden):
-            return
+            return {}
         answer = self.backend.send(
             self.backend.owner_env(env),
             'HEAD',
@@ -68,12 +65,14 @@ class AccountStats:
             headers=newest_header(env),
         )
         if answer.status in (HTTP_NOT_FOUND, HTTP_GONE):
-            return
+            return {}
         if not answer.is_success:
             raise BackendError(None, answer.status, _failure(answer.status))
-        for name, value in answer.headers.items():
-            if _is_figure(name):
-                headers[name] = str(int(headers.get(name, 0)) + int(value))
+        return {
+            name: int(value)
+            for name, value in answer.headers.items()
+            if _is_figure(name)
+        }
 
     def of_containers(
         self, env: dict, account: str, containers: Iterable[str]
@@ -130,6 +129,17 @@ class AccountStats:
                 sums[0] += row['count']
                 sums[1] += row['bytes']
         return figures
+
+
+def add_counts(
+    headers: MutableMapping[str, str], counts: Mapping[str, int]
+) -> None:
+    """Add counts to the headers of an answer.
+
+    :param counts: by header
+    """
+    for name, count in counts.items():
+        headers[name] = str(int(headers.get(name, 0)) + count)
 
 
 def account_rows(

@@ -8,8 +8,10 @@ from shardmw.backend.infocache import (
     info_at_hand,
     info_key,
     redirected,
-    without_memcached,
+    without_sharing_info,
 )
+from shardmw.paths import Path
+from test.unit.fakeswift import Memcached
 
 KEY = get_cache_key('a', 'c')
 UPDATING_KEY = get_cache_key('a', 'c', shard='updating')
@@ -59,22 +61,34 @@ class TestRedirected:
         assert infocache['other'] == 1
 
 
-class TestWithoutMemcached:
-    def test_is_a_time_without_memcached(self):
-        env = {'swift.cache': (cache := object())}
-        with without_memcached(env):
-            assert 'swift.cache' not in env
-        assert env == {'swift.cache': cache}
+class TestWithoutSharingInfo:
+    PATH = Path('v1', 'a', 'c')
+
+    def test_stores_all_but_the_info_in_memcached(self):
+        env = {'swift.cache': (cache := Memcached())}
+        with without_sharing_info(env, self.PATH):
+            env['swift.cache'].set(KEY, INFO, time=60)
+            env['swift.cache'].set('other', 1, time=60)
+        assert list(cache.values) == ['other']
+
+    def test_finds_all_in_memcached(self):
+        env = {'swift.cache': (cache := Memcached())}
+        cache.set(KEY, INFO)
+        with without_sharing_info(env, self.PATH):
+            assert env['swift.cache'].get(KEY) == INFO
 
     def test_ends_with_an_error(self):
-        env = {'swift.cache': (cache := object())}
-        with pytest.raises(RuntimeError), without_memcached(env):
+        env = {'swift.cache': (cache := Memcached())}
+        with (
+            pytest.raises(RuntimeError),
+            without_sharing_info(env, self.PATH),
+        ):
             raise RuntimeError
         assert env == {'swift.cache': cache}
 
     def test_needs_no_memcached(self):
         env = {}
-        with without_memcached(env):
+        with without_sharing_info(env, self.PATH):
             pass
         assert env == {}
 

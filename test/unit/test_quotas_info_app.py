@@ -5,7 +5,7 @@ The pipelines are loaded by Swift's loadapp, with Swift's filters.
 """
 
 import pytest
-from swift.common.swob import Request, Response
+from swift.common.swob import HTTPForbidden, Request, Response
 from swift.proxy.controllers.base import (
     get_account_info,
     get_cache_key,
@@ -49,6 +49,11 @@ OBJECT = f'{CONTAINER}/o'
 PATH = f'/v1/{ACCOUNT}'
 OWNER = {'swift_owner': True}
 RESELLER = {'swift_owner': True, 'reseller_request': True}
+READ_ACL = 'X-Container-Read'
+COLOUR = 'X-Account-Meta-Colour'
+
+#: Swift finds no end of the names with this prefix.
+NO_END = 'a%ED%9F%BF'
 EXCEEDED = (413, b'Upload exceeds quota.')
 
 
@@ -145,6 +150,29 @@ class TestContainerQuota:
         swift.servers.before(shard, upload_meanwhile)
         swift.send(app, method, CONTAINER)
         assert uploads[0].wait() == EXCEEDED
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_holds_after_a_client_was_denied_the_container(
+        self, swift, app, method
+    ):
+        set_meta(swift, app, CONTAINER, self.COUNT, 3)
+        swift.memcached.values.clear()
+        denied = {'swift.authorize': lambda req: HTTPForbidden(request=req)}
+        assert swift.send(app, method, CONTAINER, env=denied).status_int == 403
+        assert upload(swift, app) == EXCEEDED
+
+    @pytest.mark.parametrize(
+        'query',
+        [f'prefix={NO_END}&end_marker={NO_END}z', 'allow_unordered=true'],
+    )
+    def test_holds_after_a_listing_that_reads_the_root_alone(
+        self, swift, app, query
+    ):
+        swift.put_row(f'/{ACCOUNT}/c/stray')
+        set_meta(swift, app, CONTAINER, self.COUNT, 4)
+        swift.memcached.values.clear()
+        swift.send(app, 'GET', CONTAINER, query=query)
+        assert upload(swift, app) == EXCEEDED
 
     def test_holds_if_a_shard_cannot_be_read(self, swift, app):
         """The shard counts like the mean of the others."""
@@ -307,6 +335,60 @@ class TestInfo:
         assert swift.memcached.get(get_cache_key(account)) == cached
         is_there = account == ACCOUNT
         assert bool(cached['account_really_exists']) is is_there
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_is_not_older_than_a_post_that_came_while_shards_were_read(
+        self, swift, app, method
+    ):
+        set_meta(swift, app, CONTAINER, READ_ACL, 'before')
+        swift.servers.before(
+            f'/{HIDDEN}/{backing(swift, 1)}',
+            lambda: set_meta(swift, app, CONTAINER, READ_ACL, 'after'),
+        )
+        query = 'allow_unordered=true'
+        swift.send(app, method, CONTAINER, env=OWNER, query=query)
+        info = get_container_info(self.env(swift, CONTAINER), app)
+        assert info['read_acl'] == 'after'
+
+    def test_is_not_older_than_a_post_that_came_while_sums_were_read(
+        self, swift, app
+    ):
+        set_meta(swift, app, CONTAINER, TestContainerQuota.COUNT, 100)
+        set_meta(swift, app, CONTAINER, READ_ACL, 'before')
+        swift.servers.before(
+            f'/{HIDDEN}/{backing(swift, 1)}',
+            lambda: set_meta(swift, app, CONTAINER, READ_ACL, 'after'),
+        )
+        upload(swift, app)
+        info = get_container_info(self.env(swift, CONTAINER), app)
+        assert (info['read_acl'], info['object_count']) == ('after', 3)
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD', 'PUT'])
+    def test_of_an_account_is_not_older_than_a_post(self, swift, app, method):
+        set_meta(swift, app, PATH, TestAccountQuota.BYTES, 100, RESELLER)
+        set_meta(swift, app, PATH, COLOUR, 'before')
+        swift.before(
+            'HEAD',
+            f'/v1/{HIDDEN}',
+            lambda: set_meta(swift, app, PATH, COLOUR, 'after'),
+        )
+        path = {'PUT': OBJECT}.get(method, PATH)
+        swift.send(app, method, path, {'Content-Length': '0'}, OWNER)
+        info = get_account_info(self.env(swift, PATH), app)
+        assert info['meta']['colour'] == 'after'
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_of_a_plain_container_is_cached_when_it_is_read(
+        self, swift, app, method
+    ):
+        path = f'{PATH}/plain'
+        swift.send(app, 'PUT', path)
+        set_meta(swift, app, path, TestContainerQuota.COUNT, 1)
+        swift.put_row(f'/{ACCOUNT}/plain/a')
+        swift.send(app, method, path)
+        forget_requests(swift)
+        info = get_container_info(self.env(swift, path), app)
+        assert (int(info['object_count']), swift.calls) == (1, [])
 
     @pytest.mark.parametrize('name', ['missing', 'c'])
     def test_is_cached_like_swift_caches_it(self, swift, app, name):
