@@ -324,7 +324,7 @@ class ContainerController:
         self._note_costs(listing, started)
         body = to_json(rows.texts[: params.limit])
         if not listing.has_all_figures:
-            sums = self.stats.of(req.environ, target)
+            sums = self.stats.known(req.environ, target)
             stats = ContainerStats(
                 root.object_count + sums.object_count,
                 root.bytes_used + sums.bytes_used,

@@ -11,9 +11,11 @@ import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from swift.common.http import HTTP_SERVICE_UNAVAILABLE
+
 from shardmw.backend.answers import Answer
 from shardmw.backend.concurrency import Event
-from shardmw.backend.containers import LogicalContainer
+from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.infocache import RequestState
 from shardmw.backend.memcached import SharedCache
 from shardmw.backend.requests import Backend
@@ -25,7 +27,8 @@ CACHE_KEY = 'shardmw/stats/{account}/{container}'
 #: expired ones are used while one request reads new ones.
 STALE_FACTOR = 2
 
-#: How old sums may be while the layout of the container changes.
+#: How old sums may be while the layout of the container changes, and for how
+#: long sums are used while a shard does not answer.
 CHANGING_SECONDS = 5
 
 #: How many containers' sums a worker keeps.
@@ -44,12 +47,20 @@ class _CachedSums(NamedTuple):
 
     :param expires: until when they are fresh, in seconds since 1970
     :param serial: the serial of the layout with which they were read
+    :param missing: a shard that has not answered, which makes the sums an
+                    estimate; estimates are not in memcached
     """
 
     object_count: int
     bytes_used: int
     expires: float
     serial: str
+    missing: int | None = None
+
+    @property
+    def is_estimate(self) -> bool:
+        """Return True if a shard is missing."""
+        return self.missing is not None
 
     @property
     def stats(self) -> ContainerStats:
@@ -98,11 +109,29 @@ class SummedStats:
         self._reads: dict[str, Event] = {}
 
     def of(self, env: dict, target: LogicalContainer) -> ContainerStats:
-        """Return the sums over a container's shards."""
+        """Return the sums over a container's shards, for quotas and rates.
+
+        They are an estimate if a shard does not answer and no sums are known.
+        """
+        return self._of_request(env, target).stats
+
+    def known(self, env: dict, target: LogicalContainer) -> ContainerStats:
+        """Return the sums over a container's shards, to show to a client.
+
+        :raises BackendError: if a shard does not answer and no sums are known
+        """
+        sums = self._of_request(env, target)
+        if sums.is_estimate:
+            sums = self._read_once(env, target)
+        if sums.is_estimate:
+            raise BackendError(sums.missing, HTTP_SERVICE_UNAVAILABLE)
+        return sums.stats
+
+    def _of_request(self, env: dict, target: LogicalContainer) -> _CachedSums:
         in_request = RequestState.of(env).sums
         key = (target.account, target.container)
         if key not in in_request:
-            in_request[key] = self._cached(env, target).stats
+            in_request[key] = self._cached(env, target)
         return in_request[key]
 
     def forget(self, env: dict, target: LogicalContainer) -> None:
@@ -116,6 +145,8 @@ class SummedStats:
         local = _of_layout(self._local.get(key), target)
         if local and self._is_fresh(local):
             return local
+        if local and local.is_estimate:
+            local = None
         shared = SharedCache(env)
         kept = shared.get(key)
         sums = _of_layout(kept and _CachedSums(*kept), target) or local
@@ -176,21 +207,28 @@ class SummedStats:
     ) -> _CachedSums:
         """Read the sums and keep them.
 
-        If no shard can be read, the expired sums are kept as fresh ones.
+        While a shard cannot be read, the expired sums stay in use.
         """
         answers = self.backend.head_shards(env, target)
-        stats = estimated_total(answers)
-        if expired and not any(answer.is_success for answer in answers):
-            stats = expired.stats
+        missing = [a.shard for a in answers if not a.is_success]
         seconds = self.seconds
-        if target.layout.is_changing:
-            # Rows move between the root and the shards.
+        if target.layout.is_changing or missing:
+            # Rows move between the root and the shards, or the shard may be
+            # read again soon.
             seconds = min(seconds, CHANGING_SECONDS)
         expires = time.time() + seconds
-        sums = _CachedSums(*stats, expires, target.layout.serial)
+        serial = target.layout.serial
         key = _key(target)
+        if not missing:
+            sums = _CachedSums(*total(answers), expires, serial)
+            kept = [*sums.stats, expires, serial]
+            SharedCache(env).set(key, kept, STALE_FACTOR * self.seconds)
+        elif expired:
+            sums = expired._replace(expires=expires)
+        else:
+            stats = estimated_total(answers)
+            sums = _CachedSums(*stats, expires, serial, missing[0])
         self._local[key] = sums
-        SharedCache(env).set(key, list(sums), STALE_FACTOR * self.seconds)
         return sums
 
 

@@ -768,6 +768,40 @@ class TestShardThatFails:
         assert COUNT_HEADER not in resp.headers
 
 
+class TestShardThatADirectoryDoesNotNeed:
+    """The listing reads one shard, and its headers tell of all."""
+
+    @pytest.fixture
+    def listed(self, swift, filter_app):
+        """Return the status and count of a listing while a shard fails."""
+        create(swift, filter_app, SHARDS, 'deep', depth=1)
+        put_sharded_row(swift, 'a/b', 'deep')
+        path = f'/v1/{ACCOUNT}/deep'
+        mine = shard_for(swift, 'a/b', 'deep')
+        others = {
+            f'/{HIDDEN}/{backing(swift, shard, "deep")}'
+            for shard in range(SHARDS)
+        } - {f'/{HIDDEN}/{mine}'}
+
+        def listed(is_broken: bool) -> tuple[int, str | None]:
+            swift.servers.broken = others if is_broken else set()
+            resp = swift.send(filter_app, 'GET', path, query='prefix=a/')
+            return resp.status_int, resp.headers.get(COUNT_HEADER)
+
+        return listed
+
+    def test_as_it_fails_and_no_counts_are_known_is_a_503(self, listed):
+        assert listed(is_broken=True) == (503, None)
+
+    def test_as_it_fails_shows_the_counts_that_are_known(self, listed):
+        assert listed(is_broken=False) == (200, '1')
+        assert listed(is_broken=True) == (200, '1')
+
+    def test_when_it_answers_again_shows_the_counts(self, listed):
+        listed(is_broken=True)
+        assert listed(is_broken=False) == (200, '1')
+
+
 class TestNewest:
     """X-Newest asks all replicas of every shard."""
 

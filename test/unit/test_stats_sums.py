@@ -7,7 +7,7 @@ from swift.common.header_key_dict import HeaderKeyDict
 
 from shardmw.backend.answers import Answer
 from shardmw.backend.concurrency import sleep, spawn
-from shardmw.backend.containers import LogicalContainer
+from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.record import Layout
 from shardmw.stats.sums import (
     CACHE_KEY,
@@ -32,6 +32,7 @@ class Backend:
         self.reads = 0
         self.fails = False
         self.status_line = '204 '
+        self.away: set[int] = set()
 
     def head_shards(self, _env: dict, target: LogicalContainer):
         self.reads += 1
@@ -39,9 +40,12 @@ class Backend:
         if self.fails:
             self.fails = False
             raise RuntimeError
-        return [
-            Answer(i, self.status_line, SHARD, []) for i in target.shards()
-        ]
+        return [self._answer(shard) for shard in target.shards()]
+
+    def _answer(self, shard: int) -> Answer:
+        if shard in self.away:
+            return Answer(shard, '503 ', HeaderKeyDict(), [])
+        return Answer(shard, self.status_line, SHARD, [])
 
 
 @pytest.fixture
@@ -176,6 +180,55 @@ def test_while_no_shard_can_be_read_older_sums_stay(backend):
     sleep(0.02)
     backend.status_line = '503 '
     assert stats.of({}, TARGET) == ContainerStats(4, 40)
+    assert backend.reads == 2
+
+
+def test_while_a_shard_cannot_be_read_older_sums_are_shown(
+    backend, memcached, monkeypatch
+):
+    stats = SummedStats(backend, 60)
+    stats.of(environ(memcached), TARGET)
+    later = time.time() + 61
+    monkeypatch.setattr('shardmw.stats.sums.time.time', lambda: later)
+    backend.away = {1}
+    monkeypatch.setitem(SHARD, 'X-Container-Object-Count', '50')
+    assert stats.known(environ(memcached), TARGET) == ContainerStats(4, 40)
+    assert backend.reads == 2
+
+
+def test_an_estimate_is_shown_to_nobody(backend, memcached):
+    stats = SummedStats(backend, 60)
+    backend.away = {1}
+    env = environ(memcached)
+    assert stats.of(env, TARGET) == ContainerStats(4, 40)
+    for each in (env, environ(memcached)):
+        with pytest.raises(BackendError, match='shard 1 answered 503'):
+            stats.known(each, TARGET)
+
+
+def test_after_an_estimate_the_shards_are_read_for_a_client(
+    backend, memcached
+):
+    stats = SummedStats(backend, 60)
+    backend.away = {1}
+    stats.of(environ(memcached), TARGET)
+    backend.away = set()
+    env = environ(memcached)
+    assert stats.known(env, TARGET) == ContainerStats(4, 40)
+    assert memcached.values[KEY][:2] == [4, 40]
+
+
+def test_an_estimate_lasts_for_seconds_in_one_worker(
+    backend, memcached, monkeypatch
+):
+    stats = SummedStats(backend, 60)
+    backend.away = {1}
+    for _ in range(3):
+        stats.of(environ(memcached), TARGET)
+    assert (backend.reads, memcached.values) == (1, {})
+    later = time.time() + 6
+    monkeypatch.setattr('shardmw.stats.sums.time.time', lambda: later)
+    stats.of(environ(memcached), TARGET)
     assert backend.reads == 2
 
 
