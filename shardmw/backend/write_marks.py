@@ -22,7 +22,9 @@ All of this holds while all proxies keep answers for the same time, use the
 same memcached server for a container, and it drops no mark before its time. If
 a proxy cannot reach the server, the others show that proxy's writes when what
 they have kept expires. If it uses another server instead, it shows the others'
-writes as late.
+writes as late. If one of several servers dies or comes back, its marks are not
+on the server that all proxies use next, which has marks of other containers:
+writes show late until the workers set their marks again.
 """
 
 import math
