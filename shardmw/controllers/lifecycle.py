@@ -52,6 +52,7 @@ from shardmw.layout.adoption import Adoption
 from shardmw.layout.lookup import Layouts
 from shardmw.layout.roots import RootState, read_root
 from shardmw.layout.syncing import (
+    TIMESTAMP_HEADER,
     SyncChange,
     SyncSettings,
     asked_settings,
@@ -81,6 +82,7 @@ from shardmw.record import (
 from shardmw.stats.sums import SummedStats
 
 POLICY_HEADER = 'X-Storage-Policy'
+POLICY_INDEX_HEADER = 'X-Backend-Storage-Policy-Index'
 
 LOCK_KEY = 'shardmw/lifecycle/{account}/{container}'
 
@@ -242,17 +244,15 @@ class Lifecycle:
     def _put_change(
         self, req: Request, path: Path, root: RootState, change: SyncChange
     ) -> Answer:
-        if root.is_safe:
-            answer = self.backend.send_as_client(
-                req, to_environ(change.root_headers())
-            )
-            if answer.status == HTTP_CREATED:
-                # It was deleted meanwhile; this PUT has created it anew.
-                self._shard_created(req, path)
-                return answer
-        else:
-            answer = self._recommit(req, path, change.root_headers())
-        if answer.is_success:
+        if root.holders < root.replicas:
+            self._complete_root(req, path, root)
+        answer = self.backend.send_as_client(
+            req, to_environ(change.root_headers())
+        )
+        if answer.status == HTTP_CREATED:
+            # It was deleted meanwhile; this PUT has created it anew.
+            self._shard_created(req, path)
+        elif answer.is_success:
             change.write_shards()
         return answer
 
@@ -262,23 +262,34 @@ class Lifecycle:
         target = _target(path, root.answer.info(), root.layout)
         return SyncChange(self.backend, req, target, asked_at)
 
-    def _recommit(
-        self, req: Request, path: Path, headers: dict[str, str]
-    ) -> Answer:
-        """Put a root again because too few replicas have its record.
+    def _complete_root(
+        self, req: Request, path: Path, root: RootState
+    ) -> None:
+        """Put the root's record and policy where they are missing.
 
-        :param headers: to send besides those of the client
-        :raises BackendError: if too few replicas have it afterwards
+        A client's PUT would create a missing replica, or one on a handoff,
+        without the record and in the policy that the client asks for. The
+        record's own time is the timestamp: a record or a deletion that has
+        been written meanwhile is later, and counts.
+
+        :raises BackendError: if too few replicas have the record afterwards,
+                              or another one
         """
-        with self._lock(req, path):
-            root = read_root(self.backend, req.environ, path)
-            if root.layout is None:
-                raise BackendError(None, 503, CHANGED)
-            headers = {**headers, RECORD_HEADER: root.layout.to_record()}
-            answer = self.backend.send_as_client(req, to_environ(headers))
-            if answer.is_success:
-                self._check_committed(req, path, root.layout)
-        return answer
+        self.backend.send(
+            self.backend.owner_env(req.environ),
+            'PUT',
+            path.to_wsgi(),
+            headers={
+                TIMESTAMP_HEADER: Timestamp(
+                    time_of_id(root.layout.serial)
+                ).internal,
+                # By index: the proxy refuses the name of a policy that has
+                # been deprecated since.
+                POLICY_INDEX_HEADER: str(root.policy_index),
+                RECORD_HEADER: root.layout.to_record(),
+            },
+        )
+        self._check_committed(req, path, root.layout)
 
     def _check_committed(
         self, req: Request, path: Path, layout: Layout
@@ -582,7 +593,7 @@ class Lifecycle:
                 target.backing(shard),
                 'PUT',
                 {
-                    'X-Backend-Storage-Policy-Index': str(target.policy_index),
+                    POLICY_INDEX_HEADER: str(target.policy_index),
                     **shard_headers(
                         target.container, settings if is_synced else {}
                     ),

@@ -480,6 +480,11 @@ class FakeSwift(Application):
             f'd{replica}', PARTITION, account, container
         )
 
+    def lose(self, account: str, container: str, replica: int) -> None:
+        """Remove a replica of a container, as if handoffs had it."""
+        broker = self.broker(account, container, replica)
+        shutil.rmtree(Path(broker.db_file).parent)
+
     def replicate(self, account: str, container: str) -> None:
         """Bring the replicas of a container together, like a replicator."""
         replicas = range(self.container_ring.replica_count)

@@ -28,6 +28,7 @@ from shardmw.placement import (
     REGISTER,
     backing_container,
     parse_backing,
+    shard_of,
     versions_container,
 )
 from shardmw.ratelimit.container_rate import RATE_HEADER, RATE_SYSMETA
@@ -592,18 +593,110 @@ class TestRecordOnTooFewReplicas:
         assert put(replicated, filter_app, 2).status_int == 503
         assert len(shards_in(replicated)) == 2
 
-    def test_is_mended_by_the_next_put(self, replicated, filter_app):
-        put(replicated, filter_app, 2)
-        layout = layout_of(replicated)
+    @pytest.fixture
+    def layout(self, replicated, filter_app) -> Layout:
+        """The layout of a root of which one replica of three has remained."""
+        put(replicated, filter_app, 2, X_Storage_Policy='silver')
         for replica in (1, 2):
-            broker = replicated.broker(ACCOUNT, 'c', replica)
-            broker.update_metadata(
-                {RECORD_HEADER.title(): ('', Timestamp.now().internal)}
-            )
+            replicated.lose(ACCOUNT, 'c', replica)
+        return layout_of(replicated)
+
+    def policies(self, swift) -> list[int]:
+        """Return the storage policies of the root's replicas."""
+        brokers = [swift.broker(ACCOUNT, 'c', i) for i in range(3)]
+        return [broker.storage_policy_index for broker in brokers]
+
+    def test_is_mended_by_the_next_put(self, replicated, filter_app, layout):
         resp = put(replicated, filter_app, 2)
         assert resp.status_int == 202
         for replica in range(3):
             assert layout_of(replicated, replica=replica) == layout
+
+    def test_is_mended_in_the_policy_of_the_root(
+        self, replicated, filter_app, layout
+    ):
+        put(replicated, filter_app)
+        assert self.policies(replicated) == [1, 1, 1]
+
+    def test_is_mended_in_a_policy_that_is_deprecated_since(
+        self, replicated, filter_app
+    ):
+        headers = {
+            'X-Backend-Storage-Policy-Index': str(RETIRED),
+            RECORD_HEADER: Layout(NEW_ID, 2).to_record(),
+        }
+        replicated.put_container(f'/{ACCOUNT}/c', headers, replicas=[1])
+        assert put(replicated, filter_app).status_int == 202
+        assert self.policies(replicated) == [RETIRED] * 3
+
+    def test_and_a_put_that_asks_for_another_policy_are_a_conflict(
+        self, replicated, filter_app, layout
+    ):
+        resp = put(replicated, filter_app, X_Storage_Policy='gold')
+        assert resp.status_int == 409
+        assert self.policies(replicated) == [1, 1, 1]
+
+    def test_is_a_503_while_too_few_replicas_take_it(
+        self, replicated, filter_app, layout
+    ):
+        away = replicated.servers.away
+        replicated.before('PUT', CONTAINER, lambda: away.update({'d1', 'd2'}))
+        assert put(replicated, filter_app).status_int == 503
+
+
+class TestPutWithAReplicaThatLacksTheContainer:
+    @pytest.fixture
+    def filter_app(self, replicated):
+        filter_app = filtered(replicated)
+        put(replicated, filter_app, 2, X_Storage_Policy='silver')
+        replicated.lose(ACCOUNT, 'c', 0)
+        return filter_app
+
+    def test_gives_it_the_record_and_the_policy(self, replicated, filter_app):
+        assert put(replicated, filter_app).status_int == 202
+        layout = layout_of(replicated, replica=1)
+        assert layout_of(replicated, replica=0) == layout
+        broker = replicated.broker(ACCOUNT, 'c', 0)
+        assert broker.storage_policy_index == 1
+
+    def test_lets_workers_list_it_that_do_not_know_the_container(
+        self, replicated, filter_app
+    ):
+        layout = layout_of(replicated, replica=1)
+        shard = backing_container('c', layout.id, shard_of('o', 2))
+        replicated.put_row(f'/{HIDDEN}/{shard}/o', policy_index=1)
+        put(replicated, filter_app)
+        resp = replicated.send(filtered(replicated), 'GET', CONTAINER)
+        assert b'"name": "o"' in resp.body
+
+    def test_leaves_a_record_that_is_written_meanwhile(
+        self, replicated, filter_app
+    ):
+        record = layout_of(replicated, replica=1)
+        later = record.announced(3, time.time() + 1)
+        at = Timestamp(time_of_id(later.serial)).internal
+        headers = {RECORD_HEADER: later.to_record(), 'X-Timestamp': at}
+
+        def change():
+            replicated.direct('POST', f'/{ACCOUNT}/c', headers)
+
+        replicated.before('PUT', CONTAINER, change)
+        assert put(replicated, filter_app).status_int == 503
+        assert put(replicated, filter_app).status_int == 202
+        for replica in range(3):
+            assert layout_of(replicated, replica=replica) == later
+
+    def test_leaves_it_deleted_if_it_is_deleted_meanwhile(
+        self, replicated, filter_app
+    ):
+        def delete():
+            replicated.direct('DELETE', f'/{ACCOUNT}/c')
+
+        replicated.before('PUT', CONTAINER, delete)
+        assert put(replicated, filter_app, 2).status_int == 503
+        resp = replicated.send(filtered(replicated), 'GET', CONTAINER)
+        assert resp.status_int == 404
+        assert put(replicated, filter_app, 2).status_int == 201
 
 
 class TestLock:
