@@ -237,7 +237,8 @@ class Lifecycle:
         if refusal:
             return Verbatim(refusal)
         if _asks_for_sharding(req):
-            self._put_missing_shards(req, change.target, root)
+            with self.backend.turn(req.environ, path.account):
+                self._put_missing_shards(req, change.target, root)
         with change.turn():
             return Verbatim(self._put_change(req, path, root, change))
 

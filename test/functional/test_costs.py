@@ -184,6 +184,13 @@ def create(scene: Scene, count: int) -> str:
     return transaction(scene.owner.put(unique('new'), headers=headers))
 
 
+def put_again(scene: Scene, count: int) -> str:
+    headers = {SHARD_COUNT_HEADER: str(count)} if count else {}
+    container = scene.containers[count]
+    scene.owner.head(container)  # a PUT drops what is cached
+    return transaction(scene.owner.put(container, headers=headers))
+
+
 def delete_new(scene: Scene, count: int) -> str:
     container = unique('new')
     headers = {SHARD_COUNT_HEADER: str(count)} if count else {}
@@ -265,6 +272,7 @@ ALLOWED = {
     'bulk delete of three names': [bulk_delete('granted')],
     'S3: delete three keys': [s3(USER, 'delete_objects', **KEYS)],
     'PUT of the container, as it is': [by('owner', 'PUT')],
+    'PUT of the container with its own shard count': [put_again],
     'POST of the container': [by('owner', 'POST')],
     'DELETE of the container that is not empty': [by('owner', 'DELETE')],
     'PUT of a new container': [create],
