@@ -37,6 +37,8 @@ WRITES = ('PUT', 'POST', 'DELETE')
 
 TIMESTAMP_ENV = 'HTTP_X_TIMESTAMP'
 
+IF_DELETE_AT_HEADER = 'X-If-Delete-At'
+
 _SHARDING_HEADERS = {
     env: header
     for header in (SHARD_COUNT_HEADER, SHARD_DEPTH_HEADER)
@@ -161,7 +163,9 @@ class ObjectController:
         """Delete an object, and its rows in other places than new ones go to.
 
         Like Swift, write tombstones also for an object that does not exist:
-        so a repeated DELETE removes a row that an earlier one has left.
+        so a repeated DELETE removes a row that an earlier one has left. A
+        DELETE of the object expirer leaves none if the object server could
+        not verify when the object expires.
 
         :param delete: the WSGI application that deletes the object
         :param places: the other places, ``account/container``
@@ -169,8 +173,10 @@ class ObjectController:
         timestamp = req.environ.setdefault(
             TIMESTAMP_ENV, Timestamp.now().internal
         )
+        is_conditional = IF_DELETE_AT_HEADER in req.headers
         resp = req.get_response(delete)
-        if resp.is_success or resp.status_int == HTTP_NOT_FOUND:
+        is_missing = resp.status_int == HTTP_NOT_FOUND
+        if resp.is_success or (is_missing and not is_conditional):
             policy_index = target.policy_index
             row = deletion(path.name, timestamp, policy_index)
             try:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from swift.common.swob import HTTPForbidden, Request
+from swift.common.utils import Timestamp
 from swift.proxy.controllers.base import get_cache_key
 from swift.proxy.controllers.obj import BaseObjectController
 
@@ -413,6 +414,19 @@ class TestDeleteWithStrays:
         swift.register('DELETE', OBJECT, status)
         assert swift.send(filter_app, 'DELETE', OBJECT).status_int == status
         assert 'o' in swift.rows(ACCOUNT, 'c')
+
+    @pytest.mark.parametrize(
+        ('status', 'rows'), [(204, {'p': 1}), (404, {'o': 1, 'p': 1})]
+    )
+    def test_of_the_expirer_removes_the_row_only_with_the_object(
+        self, swift, filter_app, status, rows
+    ):
+        swift.register('DELETE', OBJECT, status)
+        expired = Timestamp.now().normal
+        headers = {'X-If-Delete-At': expired, 'X-Timestamp': expired}
+        resp = swift.send(filter_app, 'DELETE', OBJECT, headers)
+        assert resp.status_int == status
+        assert swift.rows(ACCOUNT, 'c') == rows
 
     def test_that_cannot_reach_the_root_is_a_503(self, swift, filter_app):
         swift.send(filter_app, 'PUT', OBJECT)
