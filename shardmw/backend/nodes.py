@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests to single container servers, past the proxy's controllers.
+"""Requests to single account or container servers, past the proxy's code.
 
 They use what the proxy app has: its rings, timeouts and error limits.
 """
@@ -30,6 +30,10 @@ from shardmw.backend.connections import Connection, Connections
 #: answered and is enough.
 SLOW_SECONDS = 1
 
+#: The types of servers, as Swift's log has them.
+ACCOUNT_SERVER = 'Account'
+CONTAINER_SERVER = 'Container'
+
 NO_ANSWER = Answer(None, '503 No Answer', HeaderKeyDict(), [])
 
 
@@ -53,11 +57,13 @@ def ask_node(
     query: str = '',
     body: bytes = b'',
     connections: Connections | None = None,
+    server_type: str = CONTAINER_SERVER,
 ) -> Answer:
-    """Send one request to one container server and read the whole answer.
+    """Send one request to one server and read the whole answer.
 
     :param path: ``/account/container``, a native string
     :param query: the quoted query string
+    :param server_type: for the log
     :param connections: those to use, if the request has no body; None to open
                         one for this request
     :raises Exception: and Timeout, if the server does not answer
@@ -88,7 +94,7 @@ def ask_node(
             close_swift_conn(response)
         else:
             connections.keep(*address, connection)
-    app.check_response(node, 'Container', response, method, path, answer_body)
+    app.check_response(node, server_type, response, method, path, answer_body)
     return Answer(
         None,
         f'{response.status} {response.reason}',
@@ -157,7 +163,7 @@ def ask_primaries(
     app: Application,
     env: dict,
     account: str,
-    container: str,
+    container: str | None,
     method: str,
     headers: Mapping[str, str] | None = None,
     body: bytes = b'',
@@ -168,14 +174,19 @@ def ask_primaries(
 
     :param env: the environment of the client request
     :param account: a native string, like `container`
+    :param container: None to ask the servers of the account
     :param needs_all: False to ask no server that has made many errors of late,
                       and not to wait for a slow minority
     :param query: the quoted query string
     :returns: an answer for each primary; 503 for one that gave none
     """
-    ring = app.container_ring
+    if container is None:
+        server_type, ring = ACCOUNT_SERVER, app.account_ring
+        path = f'/{account}'
+    else:
+        server_type, ring = CONTAINER_SERVER, app.container_ring
+        path = f'/{account}/{container}'
     part, nodes = ring.get_nodes(account, container)
-    path = f'/{account}/{container}'
     all_headers = {**request_headers(app, env), **(headers or {})}
     log_locals = app.logger.thread_locals
 
@@ -193,10 +204,11 @@ def ask_primaries(
                 all_headers,
                 query=query,
                 body=body,
+                server_type=server_type,
             )
         except (Exception, Timeout):
             app.exception_occurred(
-                node, 'Container', f'Trying to {method} {path}'
+                node, server_type, f'Trying to {method} {path}'
             )
             return NO_ANSWER
 
@@ -210,7 +222,7 @@ def ask_primaries(
 
 
 def is_majority(answers: list[Answer], replicas: int) -> bool:
-    """Return True if most replicas tell whether they have a container."""
+    """Return True if most replicas tell whether they have a database."""
     told = [a for a in answers if a.is_success or a.is_missing]
     return 2 * len(told) > replicas
 

@@ -6,6 +6,7 @@ only. The hidden account's database counts those of the backing containers.
 """
 
 import hashlib
+import itertools
 from collections.abc import Iterable, Mapping, MutableMapping
 from urllib.parse import quote
 
@@ -14,6 +15,7 @@ from swift.common.http import HTTP_GONE, HTTP_NOT_FOUND
 
 from shardmw.backend.containers import BackendError
 from shardmw.backend.memcached import SharedCache
+from shardmw.backend.nodes import ask_primaries, is_majority
 from shardmw.backend.requests import Backend, newest_header
 from shardmw.paths import Path
 from shardmw.placement import (
@@ -168,6 +170,47 @@ def account_rows(
         if len(rows) < ACCOUNT_LISTING_LIMIT:
             return
         marker = rows[-1]['name']
+
+
+def counts_of_replicas(
+    backend: Backend, env: dict, account: str
+) -> dict[str, int]:
+    """Return the containers that any replica of an account lists.
+
+    One replica may lack most of them: an account server that has no database
+    of a hidden account creates one for the report of any container.
+
+    :returns: the largest object count that a replica has, by name
+    :raises BackendError: if fewer than a majority of replicas answer
+    """
+    counts: dict[str, int] = {}
+    marker = ''
+    while True:
+        answers = ask_primaries(
+            backend.proxy_app,
+            env,
+            account,
+            None,
+            'GET',
+            query=f'format=json&limit={ACCOUNT_LISTING_LIMIT}'
+            f'&marker={quote(marker)}',
+        )
+        if not is_majority(answers, len(answers)):
+            raise BackendError(
+                None, 503, 'too few replicas of the hidden account answered'
+            )
+        pages = [answer.rows() for answer in answers if answer.is_success]
+        for row in itertools.chain(*pages):
+            name = row['name']
+            counts[name] = max(row['count'], counts.get(name, 0))
+        ends = [
+            page[-1]['name']
+            for page in pages
+            if len(page) == ACCOUNT_LISTING_LIMIT
+        ]
+        if not ends:
+            return counts
+        marker = min(ends)
 
 
 def _is_figure(name: str) -> bool:

@@ -485,6 +485,12 @@ class FakeSwift(Application):
         broker = self.broker(account, container, replica)
         shutil.rmtree(Path(broker.db_file).parent)
 
+    def lose_account(self, account: str, replica: int) -> None:
+        """Remove a replica of an account."""
+        server = self.servers.apps[Servers.ACCOUNT_PORT]
+        broker = server._get_account_broker(f'd{replica}', PARTITION, account)
+        shutil.rmtree(Path(broker.db_file).parent)
+
     def replicate(self, account: str, container: str) -> None:
         """Bring the replicas of a container together, like a replicator."""
         replicas = range(self.container_ring.replica_count)

@@ -15,6 +15,7 @@ from test.unit.containers import (
     create,
     forget_requests,
     put_sharded_row,
+    shard_for,
 )
 from test.unit.fakeswift import ACCOUNT, HIDDEN, fake_swift, filtered
 
@@ -323,6 +324,31 @@ class TestDelete:
         put_sharded_row(swift, 'o')
         assert self.delete(swift, filter_app).status_int == 409
 
+    def test_with_a_shard_that_is_emptied_but_not_reported_yet_is_the_apps(
+        self, swift, filter_app
+    ):
+        put_sharded_row(swift, 'o')
+        swift.update_accounts()
+        swift.direct('DELETE', f'/{HIDDEN}/{shard_for(swift, "o")}/o')
+        assert self.delete(swift, filter_app).status_int == 204
+
+    def test_with_a_query_is_a_bad_request_as_in_swift(
+        self, swift, filter_app
+    ):
+        put_sharded_row(swift, 'o')
+        resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER, query='a')
+        assert resp.status_int == 400
+        assert swift.sent() == [('DELETE', PATH)]
+
+    def test_where_nobody_may_is_not_allowed_as_in_swift(
+        self, swift, filter_app
+    ):
+        put_sharded_row(swift, 'o')
+        swift.allow_account_management = False
+        resp = self.delete(swift, filter_app)
+        assert resp.status_int == 405
+        assert swift.sent() == [('DELETE', PATH)]
+
     def test_that_is_denied_asks_for_nothing(self, swift, filter_app):
         put_sharded_row(swift, 'o')
         resp = self.delete(swift, filter_app, DENIED)
@@ -344,7 +370,7 @@ class TestDelete:
     def test_with_a_hidden_account_that_does_not_answer_is_a_503(
         self, swift, filter_app
     ):
-        swift.register('GET', HIDDEN_PATH, 503)
+        swift.servers.broken = {f'/{HIDDEN}'}
         assert self.delete(swift, filter_app).status_int == 503
         assert swift.sent('DELETE') == []
 
@@ -352,6 +378,57 @@ class TestDelete:
         filter_app = filtered(swift)
         assert self.delete(swift, filter_app).status_int == 204
         assert swift.sent('DELETE') == [('DELETE', PATH)]
+
+
+class TestDeleteWithReplicas:
+    """Replicas of the hidden account list different containers."""
+
+    @pytest.fixture
+    def swift(self):
+        with fake_swift(replicas=3, allow_account_management='true') as swift:
+            yield swift
+
+    @pytest.fixture
+    def filter_app(self, swift):
+        """The filter, and an account with an empty and a filled container."""
+        filter_app = filtered(swift)
+        create(swift, filter_app, 2)
+        create(swift, filter_app, 2, 'd')
+        put_sharded_row(swift, 'o')
+        return filter_app
+
+    def only_d(self, swift, replicas: list[int]) -> None:
+        """Let replicas list a shard of the empty container only."""
+        for replica in replicas:
+            swift.lose_account(HIDDEN, replica)
+        swift.update_account(HIDDEN, backing(swift, 0, 'd'))
+
+    @pytest.mark.parametrize('replicas', [[0], [0, 1], [1, 2]])
+    def test_of_which_some_lack_rows_is_refused(
+        self, swift, filter_app, replicas
+    ):
+        self.only_d(swift, replicas)
+        resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)
+        assert resp.status_int == 409
+
+    def test_of_which_some_lack_rows_is_refused_beyond_the_first_page(
+        self, swift, filter_app, monkeypatch
+    ):
+        monkeypatch.setattr(accounts, 'ACCOUNT_LISTING_LIMIT', 1)
+        self.only_d(swift, [0])
+        resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)
+        assert resp.status_int == 409
+
+    def test_of_which_one_does_not_answer_is_refused(self, swift, filter_app):
+        swift.servers.away = {'d0'}
+        resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)
+        assert resp.status_int == 409
+
+    def test_of_which_most_do_not_answer_is_a_503(self, swift, filter_app):
+        swift.servers.away = {'d0', 'd1'}
+        resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)
+        assert resp.status_int == 503
+        assert swift.sent('DELETE') == []
 
 
 @pytest.mark.parametrize('method', ['PUT', 'POST', 'OPTIONS'])

@@ -105,6 +105,7 @@ def test_one_turn_is_enough_for_requests_of_all_kinds(swift):
         container_listing_ratelimit_0='1000',
     )
     Reads(swift)
+    swift.allow_account_management = True
     shards = {SHARD_COUNT_HEADER: str(SHARDS)}
     asked = [
         each
