@@ -481,7 +481,7 @@ class FakeSwift(Application):
         )
 
     def lose(self, account: str, container: str, replica: int) -> None:
-        """Remove a replica of a container, as if handoffs had it."""
+        """Remove a replica of a container, as if its disk were a new one."""
         broker = self.broker(account, container, replica)
         shutil.rmtree(Path(broker.db_file).parent)
 
@@ -548,11 +548,6 @@ class FakeSwift(Application):
         """
         for answer in self.direct('PUT', path, headers, replicas=replicas):
             assert answer.status in (201, 202), answer.status
-
-    def lose(self, account: str, container: str, replica: int) -> None:
-        """Remove a replica's database, as if its disk were a new one."""
-        database = Path(self.broker(account, container, replica).db_file)
-        shutil.rmtree(database.parent)
 
     def exists(self, account: str, container: str, replica: int = 0) -> bool:
         """Return True if a replica of a container exists."""
