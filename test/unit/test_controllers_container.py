@@ -608,23 +608,6 @@ class TestQueryThatTheRootRefuses:
         assert asked_shards(swift) == []
 
 
-class TestLongHost:
-    @pytest.mark.parametrize(
-        'query',
-        ['limit=1&prefix=e', 'limit=1&prefix=e&allow_unordered=true'],
-    )
-    def test_costs_no_more_requests(self, swift, filter_app, query):
-        swift.put_row(f'{CONTAINER.removeprefix("/v1")}/stray')
-        get(swift, filter_app, query=query)
-        asked = []
-        for host in ('localhost', 'h' * 8000):
-            forget_requests(swift)
-            resp = get(swift, filter_app, query=query, headers={'Host': host})
-            assert resp.status_int == 200
-            asked.append(sorted(asked_shards(swift)))
-        assert asked[0] == asked[1]
-
-
 class TestPrefixWithoutAnEnd:
     @pytest.mark.parametrize(
         'bound', ['end_marker={}', 'marker={}&reverse=on']
