@@ -72,9 +72,10 @@ class Audit:
         if container is not None:
             self.cluster.root(self.account, container)
             return list(self.problems(container))
+        names = self.containers()
         return [
-            *(p for each in self.containers() for p in self.problems(each)),
-            *self.without_root(),
+            *(p for each in names for p in self.problems(each)),
+            *self.without_root(names),
         ]
 
     def repair_all(self, problems: list[Problem]) -> None:
@@ -83,25 +84,28 @@ class Audit:
             self.repair(container)
 
     def containers(self) -> list[str]:
-        """Return the sharded containers of the account.
+        """Return the names of the account's containers.
 
-        :raises BackendError: if the account or a root cannot be read
+        Plain ones are among them: rows may come late to the shards that a
+        container had before it was made plain.
+
+        :raises BackendError: if the account cannot be listed
         """
         path = Path(API_VERSION, self.account)
         rows = account_rows(
             self.cluster.backend, self.cluster.base, path, '', ''
         )
-        return [row['name'] for row in rows if self._root(row['name']).layout]
+        return [row['name'] for row in rows]
 
-    def without_root(self) -> Iterator[Problem]:
-        """List the backing containers whose container does not exist."""
+    def without_root(self, containers: list[str]) -> Iterator[Problem]:
+        """List the backing containers whose container does not exist.
+
+        :param containers: the names of those that exist
+        :raises BackendError: if the hidden account cannot be listed
+        """
         hidden = Path(API_VERSION, hidden_account(self.account))
-        path = Path(API_VERSION, self.account)
         backend, base = self.cluster.backend, self.cluster.base
-        roots = {
-            backing_base(row['name'])
-            for row in account_rows(backend, base, path, '', '')
-        }
+        roots = set(map(backing_base, containers))
         for row in account_rows(backend, base, hidden, '', ''):
             name = parse_backing(row['name'])
             if name and name.base not in roots:

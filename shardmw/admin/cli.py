@@ -332,7 +332,7 @@ def export_(
 @click.option(
     '--account',
     type=Name(1),
-    help='Audit all sharded containers of this account.',
+    help='Audit all containers of this account.',
 )
 @click.option(
     '--objects',
@@ -352,8 +352,8 @@ def audit(
 ) -> None:
     """Find rows and backing containers that do not belong where they are.
 
-    The command looks at A/C, or at all sharded containers of an account. It
-    finds missing shards, rows in the wrong shard or in the root, objects that
+    The command looks at A/C, or at all containers of an account. It finds
+    missing shards, rows in the wrong shard or in the root, objects that
     are listed twice, and backing containers of earlier layouts or of no
     container. With --objects it also finds rows of objects that do not exist.
     A container whose layout is changing is named and not audited.
