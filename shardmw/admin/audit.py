@@ -2,7 +2,7 @@
 """Find rows and backing containers that are not as they should be."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from swift.common.utils import Timestamp
 
@@ -21,6 +21,7 @@ from shardmw.layout.resharding import MoveOptions, Resharding
 from shardmw.layout.roots import RootState, read_root
 from shardmw.paths import Path
 from shardmw.placement import backing_base, hidden_account, parse_backing
+from shardmw.record import LayoutError
 from shardmw.stats.accounts import account_rows
 
 #: How many rows to look at together.
@@ -34,6 +35,7 @@ NO_OBJECT = 'row without an object'
 EARLIER_LAYOUT = 'backing container of an earlier layout'
 NO_ROOT = 'backing container without a container'
 CHANGING = 'layout that is changing'
+FAILED = 'container that could not be audited'
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +45,29 @@ class Problem:
     :param kind: one of the constants of this module
     :param container: the container that it concerns
     :param name: an object, a backing container, or ''
+    :param reason: why the container could not be audited, else ''
     """
 
     kind: str
     container: str
     name: str
+    reason: str = field(default='', compare=False)
 
     def as_json(self) -> dict:
         """Return the values for ``--json``."""
         return asdict(self)
+
+
+def mended(found: list[Problem], left: list[Problem]) -> set[Problem]:
+    """Return the problems that a repair has mended.
+
+    None of a container that could not be audited afterwards is among them.
+
+    :param left: what was found after the repair
+    """
+    failed = {each.container for each in left if each.kind == FAILED}
+    gone = set(found).difference(left)
+    return {each for each in gone if each.container not in failed}
 
 
 class Audit:
@@ -68,20 +84,40 @@ class Audit:
         self.looks_for_objects = looks_for_objects
 
     def look(self, container: str | None) -> list[Problem]:
-        """Return what is found in a container, None for the whole account."""
+        """Return what is found in a container, None for the whole account.
+
+        A container that cannot be read is a problem, too.
+
+        :raises AdminError: if the container does not exist
+        :raises BackendError: if the account cannot be listed
+        """
         if container is not None:
             self.cluster.root(self.account, container)
-            return list(self.problems(container))
+            return list(self._found_in(container))
         names = self.containers()
         return [
-            *(p for each in names for p in self.problems(each)),
+            *(p for each in names for p in self._found_in(each)),
             *self.without_root(names),
         ]
 
-    def repair_all(self, problems: list[Problem]) -> None:
-        """Mend problems."""
+    def repair_all(self, problems: list[Problem]) -> list[Problem]:
+        """Mend problems.
+
+        :returns: a problem for each container of which that failed
+        """
+        failures = []
         for container in sorted({each.container for each in problems}):
-            self.repair(container)
+            try:
+                self.repair(container)
+            except (BackendError, LayoutError) as err:
+                failures.append(Problem(FAILED, container, '', str(err)))
+        return failures
+
+    def _found_in(self, container: str) -> Iterator[Problem]:
+        try:
+            yield from self.problems(container)
+        except (BackendError, LayoutError) as err:
+            yield Problem(FAILED, container, '', str(err))
 
     def containers(self) -> list[str]:
         """Return the names of the account's containers.
@@ -117,6 +153,7 @@ class Audit:
         """Look through a container.
 
         :raises BackendError: if a database cannot be read
+        :raises LayoutError: if its record cannot be read
         """
         root = self._root(container)
         layout = root.record
@@ -212,6 +249,7 @@ class Audit:
         object's deletion is known.
 
         :raises BackendError: if a server does not answer
+        :raises LayoutError: if its record cannot be read
         """
         cluster = self.cluster
         root = self._root(container)

@@ -356,28 +356,34 @@ def audit(
     missing shards, rows in the wrong shard or in the root, objects that
     are listed twice, and backing containers of earlier layouts or of no
     container. With --objects it also finds rows of objects that do not exist.
-    A container whose layout is changing is named and not audited.
+    A container whose layout is changing is named and not audited, and so is
+    one that cannot be read.
 
     The exit code is 1 if problems were found and are not all repaired.
     """
     if (container is None) == (account is None):
         raise click.UsageError('Name a container, or an account: --account.')
     cluster = context.obj()
-    from shardmw.admin.audit import Audit
+    from shardmw.admin.audit import Audit, mended
 
     name = container[0] if container else account[0]
     auditor = Audit(cluster, name, objects)
-    found = auditor.look(container[1] if container else None)
+    found = left = auditor.look(container[1] if container else None)
     if repair and found:
-        auditor.repair_all(found)
-        left = auditor.look(container[1] if container else None)
-    else:
-        left = found
+        failures = auditor.repair_all(found)
+        left = auditor.look(container[1] if container else None) + failures
+    is_mended = mended(found, left)
+    shown = list(dict.fromkeys([*found, *left]))
+    for each in shown:
+        if each.reason:
+            path = printable(f'{name}/{each.container}')
+            click.echo(f'Error: {path}: {each.reason}', err=True)
     if as_json:
         print_json(
-            {**each.as_json(), 'is_mended': each not in left} for each in found
+            {**each.as_json(), 'is_mended': each in is_mended}
+            for each in shown
         )
-    elif found:
+    elif shown:
         print_table(
             ('problem', 'container', 'name', ''),
             [
@@ -385,9 +391,9 @@ def audit(
                     each.kind,
                     printable(each.container),
                     printable(each.name),
-                    '' if each in left else 'mended',
+                    'mended' if each in is_mended else '',
                 )
-                for each in found
+                for each in shown
             ],
         )
     context.exit(FOUND if left else 0)
