@@ -136,11 +136,14 @@ class Changes:
 
         :param depth: the depth to change to, None to keep it
         :returns: the container and that of its old versions, or the one of
-                  the two that is not sharded like that yet
+                  the two that is not sharded like that yet, or of whose
+                  change the end is left
         :raises AdminError: if it is refused; neither changes then
         """
         sharding = self._asked(account, container, shards, depth)
-        paths = self._without(account, container, sharding)
+        paths = self.with_versions(account, container)
+        undone = [p for p in paths if not self._is_done(p, sharding)]
+        paths = undone or paths[:1]
         for path in paths:
             self._check(path, sharding)
         for path in paths:
@@ -254,6 +257,12 @@ class Changes:
         layout = self._layout(path)
         return layout.sharding == sharding and not layout.is_changing
 
+    def _is_done(self, path: Path, sharding: Sharding) -> bool:
+        root = self._root(path)
+        if (root.record or PLAIN).sharding != sharding:
+            return False
+        return not self._resharding(path).is_under_way(root, *sharding)
+
     def _layout(self, path: Path) -> Layout:
         return self._root(path).record or PLAIN
 
@@ -263,11 +272,11 @@ class Changes:
         :raises AdminError: if it cannot
         """
         root = self._root(path)
-        layout = root.record or PLAIN
-        if layout.is_changing and layout.sharding == sharding:
+        resharding = self._resharding(path)
+        if resharding.is_under_way(root, *sharding):
             return
         try:
-            self._resharding(path).check(root, *sharding)
+            resharding.check(root, *sharding)
         except ChangeRefusedError as err:
             raise _refused(path, err) from err
 

@@ -153,13 +153,15 @@ class Resharding:
     def begin(self, shards: int, depth: int = 0) -> None:
         """Announce a change, unless the same change is under way.
 
+        A change of which only the end is left is under way, too.
+
         :param shards: the number of shards, 0 for a plain container
         :raises ChangeRefusedError: if it cannot be made
         :raises BackendError: if too few servers answer
         """
         root = read_root(self.backend, self.env, self.path)
         layout = root.record or PLAIN
-        if layout.is_changing and layout.sharding == (shards, depth):
+        if self.is_under_way(root, shards, depth):
             self.register.note(self.path)
             return
         self.check(root, shards, depth)
@@ -173,6 +175,18 @@ class Resharding:
         # record, and a process that cleaned up may have deleted some shards.
         self.register.note(self.path)
         self._put_shards(target)
+
+    def is_under_way(
+        self, root: RootState, shards: int, depth: int = 0
+    ) -> bool:
+        """Return True if :meth:`run` would go on with this very change.
+
+        :raises BackendError: if too few servers answer
+        """
+        layout = root.record
+        if layout is None or layout.sharding != (shards, depth):
+            return False
+        return layout.is_changing or self._is_unfinished(layout)
 
     def check(self, root: RootState, shards: int, depth: int = 0) -> None:
         """Check that a change can be made.
@@ -279,8 +293,7 @@ class Resharding:
         root = read_root(self.backend, self.env, self.path)
         if root.record is None or root.record.is_changing:
             return
-        settings = agreed_settings(self.backend, self.env, self.path)
-        if not (settings.are_set or any(self._dropped(root.record))):
+        if not self._is_unfinished(root.record):
             return
         if root.holders < root.replicas:
             raise BackendError(None, 503, _holders_text(root))
@@ -288,6 +301,17 @@ class Resharding:
             self._clean_up(root, now)
         except _RecordChangedError:
             return  # another change has begun, and will clean up
+
+    def _is_unfinished(self, layout: Layout) -> bool:
+        """Return True if the end of a change may not be done.
+
+        That is so of each container that syncs: its settings do not tell
+        whether they are in all places yet.
+
+        :param layout: one that does not change
+        """
+        settings = agreed_settings(self.backend, self.env, self.path)
+        return settings.are_set or any(self._dropped(layout))
 
     def _clean_up(self, root: RootState, now: float) -> None:
         """Finish a change: switch container sync and delete old shards.

@@ -6,10 +6,16 @@ from collections.abc import Callable
 import pytest
 from click.testing import CliRunner, Result
 
-from shardmw.admin import cli
+from shardmw.admin import changes, cli
 from shardmw.admin.cluster import SwiftCluster
 from shardmw.backend.containers import RECORD_HEADER
-from test.unit.fakeswift import ACCOUNT
+from shardmw.layout import resharding
+from shardmw.layout.resharding import Resharding
+from test.unit.containers import backing, create, layout_of
+from test.unit.fakeswift import ACCOUNT, HIDDEN, filtered
+
+#: The waits of a change.
+AT_ONCE = ('--settle-seconds', '0', '--info-cache-seconds', '0')
 
 
 @pytest.fixture
@@ -28,3 +34,42 @@ class TestAudit:
             assert ran.exit_code == 1
             assert f'Error: {ACCOUNT}/damaged: version None' in ran.stderr
             assert 'container that could not be audited' in ran.stdout
+
+
+class TestReshard:
+    @pytest.fixture(autouse=True)
+    def sharded(self, swift, monkeypatch) -> None:
+        """The container `c` of four shards."""
+        info = {'shardmw': {'max_shards': 1024}}
+        monkeypatch.setattr(changes, 'get_swift_info', lambda: info)
+        monkeypatch.setattr(resharding, 'sleep', lambda _seconds: None)
+        create(swift, filtered(swift), 4)
+
+    @pytest.fixture
+    def reshard(self, admin) -> Callable[..., Result]:
+        """Changes `c`: ``reshard('2')``."""
+        return lambda *arguments: admin(
+            'reshard', f'{ACCOUNT}/c', *arguments, *AT_ONCE
+        )
+
+    @pytest.mark.parametrize('count', ['0', '2'])
+    def test_goes_on_with_a_change_that_was_killed_at_its_end(
+        self, swift, reshard, monkeypatch, count
+    ):
+        former = [backing(swift, shard) for shard in range(4)]
+
+        def kill(*_args) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Resharding, '_clean_up', kill)
+            assert reshard(count).exit_code == 1
+        assert layout_of(swift).shards == int(count)
+        swift.update_accounts()
+        assert all(swift.exists(HIDDEN, each) for each in former)
+        ran = reshard(count)
+        assert ran.exit_code == 0, ran.output
+        assert not any(swift.exists(HIDDEN, each) for each in former)
+        ran = reshard(count)
+        assert ran.exit_code == 1
+        assert f'it has {count} shards already' in ran.stderr

@@ -34,7 +34,7 @@ NAMES = [f'n{i:03}' for i in range(60)]
 TREE = [f'{top}/{sub}/{i}' for top in 'abcd' for sub in 'xy' for i in '12']
 PATH = Path('v1', ACCOUNT, 'c')
 ROOT = f'/{ACCOUNT}/c'
-OPTIONS = MoveOptions(cache_seconds=0, settle_seconds=0)
+OPTIONS = MoveOptions(cache_seconds=0, settle_seconds=0, sync_seconds=0)
 
 
 @pytest.fixture(params=[1, 3])
@@ -539,6 +539,28 @@ class TestComplete:
         change(swift).complete()
         assert not any(swift.exists(HIDDEN, each) for each in ended)
 
+    def test_is_done_by_whoever_begins_the_same_change(self, swift, ended):
+        reshard(swift, 2)
+        assert not any(swift.exists(HIDDEN, each) for each in ended)
+
+    def test_switches_the_sync_of_a_container_on_if_it_is_begun_again(
+        self, swift, proxy, monkeypatch
+    ):
+        headers = {
+            'X-Container-Shard-Count': '2',
+            'X-Container-Sync-To': 'http://127.0.0.1/v1/a/c',
+            'X-Container-Sync-Key': 'key',
+        }
+        owner = {'swift_owner': True}
+        swift.send(proxy, 'PUT', f'/v1{ROOT}', headers, owner)
+        with monkeypatch.context() as patched:
+            patched.setattr(Resharding, '_clean_up', killed)
+            with pytest.raises(KeyboardInterrupt):
+                reshard(swift, 0)
+        assert syncs_to(swift) == ''
+        reshard(swift, 0)
+        assert syncs_to(swift) == 'http://127.0.0.1/v1/a/c'
+
     def test_waits_for_nothing_if_nothing_is_left(self, swift, monkeypatch):
         fill(swift, 4)
         reshard(swift, 2)
@@ -572,6 +594,12 @@ class TestComplete:
 
 def killed(*_args) -> None:
     raise KeyboardInterrupt
+
+
+def syncs_to(swift: FakeSwift) -> str:
+    """Return where container-sync sends the objects of the root to."""
+    metadata = swift.broker(ACCOUNT, 'c').metadata
+    return metadata['X-Container-Sync-To'][0]
 
 
 class TestSeveralMovers:
