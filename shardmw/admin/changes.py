@@ -107,6 +107,22 @@ class Changes:
         versions = path.of_container(versions_container(container))
         return [path, versions] if self._root(versions).exists else [path]
 
+    def asked(
+        self, account: str, container: str, shards: int, depth: int | None
+    ) -> Sharding:
+        """Return what to change a container to.
+
+        :param depth: None for the depth that the container has, or is
+                      changing to
+        :raises AdminError: if it is not allowed
+        """
+        self._check_count(account, container, shards)
+        if shards == 0:
+            return Sharding(0)
+        if depth is None:
+            depth = self._layout(Path(API_VERSION, account, container)).depth
+        return Sharding(shards, depth)
+
     def plan(
         self,
         account: str,
@@ -119,7 +135,7 @@ class Changes:
         :param depth: the depth to change to, None to keep it
         :raises AdminError: if it would be refused
         """
-        sharding = self._asked(account, container, shards, depth)
+        sharding = self.asked(account, container, shards, depth)
         return [
             self._plan(each, sharding)
             for each in self._without(account, container, sharding)
@@ -140,7 +156,7 @@ class Changes:
                   change the end is left
         :raises AdminError: if it is refused; neither changes then
         """
-        sharding = self._asked(account, container, shards, depth)
+        sharding = self.asked(account, container, shards, depth)
         paths = self.with_versions(account, container)
         undone = [p for p in paths if not self._is_done(p, sharding)]
         paths = undone or paths[:1]
@@ -181,6 +197,18 @@ class Changes:
         threads = [spawn(self._resharding(path).run) for path in paths]
         for thread in threads:
             thread.wait()
+
+    def differing(self, paths: list[Path], asked: Sharding) -> dict[str, str]:
+        """Return what containers are that are not as asked, by their names."""
+        shardings = {
+            f'{path.account}/{path.container}': self._layout(path).sharding
+            for path in paths
+        }
+        return {
+            name: str(sharding)
+            for name, sharding in shardings.items()
+            if sharding != asked
+        }
 
     def under_way(self) -> Iterator[ChangeState]:
         """List the changes of all accounts, and those of late.
@@ -225,22 +253,6 @@ class Changes:
             layout.depth,
             layout.former_depth,
         )
-
-    def _asked(
-        self, account: str, container: str, shards: int, depth: int | None
-    ) -> Sharding:
-        """Return what to change a container to.
-
-        :param depth: None for the depth that the container has, or is
-                      changing to
-        :raises AdminError: if it is not allowed
-        """
-        self._check_count(account, container, shards)
-        if shards == 0:
-            return Sharding(0)
-        if depth is None:
-            depth = self._layout(Path(API_VERSION, account, container)).depth
-        return Sharding(shards, depth)
 
     def _without(
         self, account: str, container: str, sharding: Sharding

@@ -127,8 +127,11 @@ def reshard(
             )
         return
     with _naming(container):
-        paths = changes.begin(*container, shards, depth)
+        asked = changes.asked(*container, shards, depth)
+        paths = changes.begin(*container, *asked)
     _finish(changes, paths, reporter, options, DETACHED)
+    if not options['detach']:
+        _check_result(changes, paths, asked)
 
 
 @click.command()
@@ -290,6 +293,24 @@ def _finish(
             sharding = Sharding(state.shards, state.depth)
             what = detached if options['detach'] else sharding
             click.echo(f'{name}: {what}')
+
+
+def _check_result(changes, paths, asked: Sharding) -> None:
+    """Check that changes which have ended have made what was asked.
+
+    :raises AdminError: if another process has cancelled one, or a client has
+                        replaced the container
+    """
+    differing = changes.differing(paths, asked)
+    if differing:
+        found = ', '.join(
+            f'{printable(name)}: {sharding}'
+            for name, sharding in differing.items()
+        )
+        raise AdminError(
+            f'{found}, not {asked}: the change was cancelled or the container '
+            'was replaced meanwhile'
+        )
 
 
 def _former(state) -> str:

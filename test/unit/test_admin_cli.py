@@ -73,3 +73,21 @@ class TestReshard:
         ran = reshard(count)
         assert ran.exit_code == 1
         assert f'it has {count} shards already' in ran.stderr
+
+    def test_that_was_cancelled_meanwhile_says_so(
+        self, swift, reshard, monkeypatch
+    ):
+        look_through = Resharding._look_through
+
+        def cancel_and_look_through(change, *args):
+            monkeypatch.setattr(Resharding, '_look_through', look_through)
+            change.cancel()
+            return look_through(change, *args)
+
+        monkeypatch.setattr(
+            Resharding, '_look_through', cancel_and_look_through
+        )
+        ran = reshard('2')
+        assert ran.exit_code == 1
+        assert f'Error: {ACCOUNT}/c: 4 shards, not 2 shards: ' in ran.stderr
+        assert layout_of(swift).shards == 4
