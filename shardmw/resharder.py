@@ -304,7 +304,7 @@ class Resharder(Daemon):
 
         A change that waits for anything else lets others move.
         """
-        if progress.phase == MOVING and not progress.problem:
+        if progress.phase == MOVING:
             self._take_slot(key)
         else:
             self._moving.discard(key)
@@ -339,7 +339,8 @@ class Resharder(Daemon):
         return not layout.is_changing and age > self.reclaim_age
 
     def _log(self, key: tuple[str, str], progress: Progress) -> None:
-        state = (progress.phase, progress.problem)
+        phase = '' if progress.problem else progress.phase
+        state = (phase, progress.problem)
         if self._states.get(key) == state:
             return
         self._states[key] = state

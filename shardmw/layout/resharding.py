@@ -110,8 +110,9 @@ class Progress:
     """The progress of a change.
 
     :ivar phase: the phase or the wait that it is in
-    :ivar moved: how many rows it has moved
-    :ivar total: about how many rows it has to move; None if not known yet
+    :ivar moved: how many rows it has moved in its present direction
+    :ivar total: about how many rows it has to move in all; None if not known
+                 yet
     :ivar problem: why it waits, '' if it does not
     """
 
@@ -148,6 +149,9 @@ class Resharding:
         self._checked = 0.0
         # True if the container has synced at some point of the change.
         self._has_synced = False
+        # The layout in which rows move, and since when none has been found.
+        self._moving: Layout | None = None
+        self._quiet_since = 0.0
         self.pace = Pace(options.rows_per_second)
 
     def begin(self, shards: int, depth: int = 0) -> None:
@@ -254,9 +258,12 @@ class Resharding:
         """
         while True:
             try:
-                if self._step():
+                is_done = self._step()
+                self._note(problem='')
+                if is_done:
                     return
             except _RecordChangedError:
+                self._note(problem='')
                 sleep(POLL_SECONDS)
             except BackendError as err:
                 self._note(problem=str(err))
@@ -362,13 +369,14 @@ class Resharding:
         :param seconds: the least time to wait
         :raises _RecordChangedError: if it is replaced meanwhile
         """
+        earlier = self.progress.problem
         while True:
             root = self._check_record(layout)
             if root.holders == root.replicas:
                 break
             self._note(problem=_holders_text(root))
             sleep(POLL_SECONDS)
-        self._note()
+        self._note(problem=earlier)
         cached = max(self.options.cache_seconds, LEAST_SECONDS)
         # While no replica answers, a proxy goes by its cache for longer.
         cached += min(cached, UNCONFIRMED_SECONDS)
@@ -410,23 +418,27 @@ class Resharding:
             self._check_record(layout)
 
     def _move(self, root: RootState) -> None:
-        """Move rows until the old place has stayed empty."""
+        """Move rows until the old place has stayed empty.
+
+        If a look fails, the time for which it has been empty goes on: the
+        next look finds the rows that have come meanwhile.
+        """
         target = self._target(root, root.record)
-        self.progress.total = self.rows_to_move(root)
+        if self._moving != target.layout:
+            self._moving = target.layout
+            self._quiet_since = time.monotonic()
+            self.progress.moved = 0
+        self.progress.total = self.progress.moved + self.rows_to_move(root)
         self._note('moving')
-        quiet_since = time.monotonic()
         sources = _sources(target)
         while self._look_through(target, sources):
-            quiet_since = time.monotonic()
             sleep(POLL_SECONDS)
         self._note('settling')
-        while time.monotonic() - quiet_since < self.options.settle_seconds:
-            self._sleep(
-                self.options.settle_seconds / PASSES_TO_SETTLE, target.layout
-            )
+        settle_seconds = self.options.settle_seconds
+        while time.monotonic() - self._quiet_since < settle_seconds:
+            self._sleep(settle_seconds / PASSES_TO_SETTLE, target.layout)
             if late := self._look_through(target, sources):
                 self.backend.metrics.note(ADOPTED, late, kind=LATE)
-                quiet_since = time.monotonic()
 
     def _sleep(self, seconds: float, layout: Layout) -> None:
         """Wait, and check now and then that the record is the same.
@@ -473,12 +485,19 @@ class Resharding:
             lambda seconds: self._check_record_of_late(target.layout, seconds),
             self._note_moved,
         )
-        return row_pass.run(sources)
+        found = row_pass.run(sources)
+        if found:
+            self._quiet_since = time.monotonic()
+        self._note(problem='')
+        return found
 
     def _note_moved(self, rows: int) -> None:
+        if rows:
+            # A pass that fails after this must not count as an empty one.
+            self._quiet_since = time.monotonic()
         self.progress.moved += rows
         self.backend.metrics.note(RESHARDED_ROWS, rows)
-        self._note()
+        self._note(problem='' if rows else None)
 
     def _put_shards(self, target: LogicalContainer) -> None:
         for shard in range(target.layout.shards):
@@ -580,11 +599,19 @@ class Resharding:
             layout,
         )
 
-    def _note(self, phase: str | None = None, problem: str = '') -> None:
-        """Report the progress."""
+    def _note(
+        self, phase: str | None = None, problem: str | None = None
+    ) -> None:
+        """Report the progress.
+
+        The problem of a step that has failed stays until the step has
+        succeeded or rows have moved: the step waits long before it gets back
+        to where it failed.
+        """
         if phase is not None:
             self.progress.phase = phase
-        self.progress.problem = problem
+        if problem is not None:
+            self.progress.problem = problem
         self.report(self.progress)
 
 

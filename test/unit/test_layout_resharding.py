@@ -602,6 +602,78 @@ def syncs_to(swift: FakeSwift) -> str:
     return metadata['X-Container-Sync-To'][0]
 
 
+@pytest.mark.parametrize('swift', [1], indirect=True)
+class TestAfterAFailure:
+    @pytest.fixture
+    def moving(self, swift) -> Resharding:
+        """A change of which the first look fails when it has moved rows."""
+        fill(swift)
+        resharder = change(swift)
+        resharder.begin(4)
+        resharder._write(layout(swift).moving(time.time()), layout(swift))
+        look_through = resharder._look_through
+
+        def fail(*_args) -> None:
+            resharder._look_through = look_through
+            resharder._note_moved(20)
+            raise BackendError(None, 503, 'away')
+
+        resharder._look_through = fail
+        return resharder
+
+    def test_the_problem_is_shown_until_rows_have_moved(self, moving):
+        seen = []
+        moving.report = lambda p: seen.append((p.phase, p.problem))
+        moving.run()
+        assert ('waiting to move', 'away') in seen
+        assert ('moving', 'away') in seen
+        assert ('settling', 'away') not in seen
+        assert seen[-1] == ('done', '')
+
+    def test_the_rows_that_have_moved_are_of_the_total(self, swift, moving):
+        root = read_root(backend(swift), environ(), PATH)
+        with pytest.raises(BackendError):
+            moving._move(root)
+        moving._move(root)
+        assert moving.progress.moved == moving.progress.total == 80
+
+    def test_rows_that_move_back_are_counted_anew(self, swift, moving):
+        with pytest.raises(BackendError):
+            moving._move(read_root(backend(swift), environ(), PATH))
+        change(swift).cancel()
+        moving._move(read_root(backend(swift), environ(), PATH))
+        assert (moving.progress.moved, moving.progress.total) == (0, 0)
+
+    def test_the_time_to_settle_goes_on(self, swift, monkeypatch):
+        fill(swift)
+        resharder = change(swift, MoveOptions(0, 300))
+        resharder.begin(4)
+        resharder._write(layout(swift).moving(time.time()), layout(swift))
+        monkeypatch.setattr(resharding, 'time', clock := Clock())
+
+        def sleep(seconds: float, _layout) -> None:
+            clock.now += seconds
+            if clock.now == 200:
+                raise BackendError(None, 503, 'away')
+
+        monkeypatch.setattr(resharder, '_sleep', sleep)
+        root = read_root(backend(swift), environ(), PATH)
+        with pytest.raises(BackendError):
+            resharder._move(root)
+        resharder._move(root)
+        assert clock.now == 300
+
+
+class Clock:
+    """The module `time` with a clock that a test sets."""
+
+    now = 0.0
+    time = staticmethod(time.time)
+
+    def monotonic(self) -> float:
+        return self.now
+
+
 class TestSeveralMovers:
     def test_one_that_is_late_removes_nothing_from_the_root(self, swift):
         """A listing may read the root and the shards at once by then."""
