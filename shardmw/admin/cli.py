@@ -413,7 +413,7 @@ def _open(swift_dir: Path, conf: Path | None):
             f'{swift_dir}/swift.conf: no such file: name its folder with '
             '--swift-dir'
         )
-    is_other = utils.set_swift_dir(str(swift_dir))
+    is_other = utils.set_swift_dir(str(swift_dir.absolute()))
     from swift.common import constraints, storage_policy
 
     if is_other:

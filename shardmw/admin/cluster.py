@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Swift cluster that the commands work on."""
 
+import configparser
 from pathlib import Path as FilePath
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from swift.common.utils import (
     hash_path,
     storage_directory,
 )
+from swift.common.wsgi import ConfigFileError
 from swift.proxy.server import Application
 
 from shardmw.admin.errors import AdminError
@@ -148,9 +150,18 @@ def open_cluster(conf: FilePath, swift_dir: FilePath) -> SwiftCluster:
         raise AdminError(f'{conf}: no such file: name one with --conf')
     try:
         client = InternalClient(
-            str(conf), USER_AGENT, 1, global_conf={'swift_dir': str(swift_dir)}
+            str(conf.absolute()),
+            USER_AGENT,
+            1,
+            global_conf={'swift_dir': str(swift_dir.absolute())},
         )
-    except (OSError, LookupError, ValueError) as err:
+    except (
+        OSError,
+        LookupError,
+        ValueError,
+        ConfigFileError,
+        configparser.Error,
+    ) as err:
         raise AdminError(f'{conf}: {err}') from err
     return SwiftCluster(client.app._pipeline_final_app)
 

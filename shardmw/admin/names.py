@@ -15,9 +15,14 @@ def parse_name(text: str, parts: int) -> tuple[str, ...]:
     :param text: such as ``AUTH_ci/logs``, quoted or not, with or without a
                  slash at its beginning
     :param parts: how many names are wanted, 1 to 3
-    :raises AdminError: if there are fewer, or more
+    :raises AdminError: if there are fewer, or more, or they are not UTF-8
     """
-    names = tuple(unquote(text).removeprefix('/').split('/', parts - 1))
+    try:
+        unquoted = unquote(text, errors='strict')
+        unquoted.encode()
+    except UnicodeError as err:
+        raise AdminError(f'{ascii(text)}: not UTF-8') from err
+    names = tuple(unquoted.removeprefix('/').split('/', parts - 1))
     wanted = '/'.join(('ACCOUNT', 'CONTAINER', 'OBJECT')[:parts])
     is_container = parts < 3
     if (

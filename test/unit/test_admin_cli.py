@@ -2,12 +2,14 @@
 """The command line of shardmw-admin, on Swift's own databases."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from shardmw.admin import changes, cli
-from shardmw.admin.cluster import SwiftCluster
+from shardmw.admin.cluster import SwiftCluster, open_cluster
+from shardmw.admin.errors import AdminError
 from shardmw.backend.containers import RECORD_HEADER
 from shardmw.layout import resharding
 from shardmw.layout.resharding import Resharding
@@ -91,3 +93,29 @@ class TestReshard:
         assert ran.exit_code == 1
         assert f'Error: {ACCOUNT}/c: 4 shards, not 2 shards: ' in ran.stderr
         assert layout_of(swift).shards == 4
+
+
+class TestConfiguration:
+    @pytest.mark.parametrize(
+        'text',
+        [
+            'garbage',
+            '[pipeline:main]\npipeline = shardmw',
+            '[pipeline:main]\npipeline = shardmw proxy-server\n'
+            '[app:proxy-server]\nuse = egg:swift#proxy\n'
+            '[filter:shardmw]\nuse = egg:shardmw#shardmw\nfoo = 1',
+        ],
+    )
+    def test_that_is_wrong_is_told_in_a_line(
+        self, tmp_path, monkeypatch, text
+    ):
+        monkeypatch.chdir(tmp_path)
+        Path('bad.conf').write_text(text)
+        with pytest.raises(AdminError, match='^bad.conf: '):
+            open_cluster(Path('bad.conf'), Path())
+
+    def test_takes_only_names_in_utf8(self, admin):
+        for name in ('a/\udcff', 'a/%FF'):
+            ran = admin('stat', name)
+            assert ran.exit_code == 2
+            assert 'not UTF-8' in ran.stderr
