@@ -30,6 +30,7 @@ from swift.common.utils import (
 )
 
 from shardmw.admin.advice import (
+    NEAR,
     ROWS_PER_SHARD,
     Fullest,
     Listed,
@@ -377,7 +378,8 @@ class Resharder(Daemon):
         known = self._read('accounts', survey.accounts())
         fullest = Fullest(self.metrics.containers)
         for account in sorted({*known, *self.accounts}):
-            listed = self._read(account, survey.containers(account))
+            containers = survey.containers(account, NEAR * self.rows_per_shard)
+            listed = self._read(account, containers)
             containers = fullest.among(listed)
             for container in self._unsuitable(account, containers):
                 self._begin_suitable(survey, account, container)

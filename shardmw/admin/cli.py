@@ -14,7 +14,12 @@ from pathlib import Path
 import click
 from swift.common import utils
 
-from shardmw.admin.advice import ROWS_PER_SHARD, Listed, findings_among
+from shardmw.admin.advice import (
+    NEAR,
+    ROWS_PER_SHARD,
+    Listed,
+    findings_among,
+)
 from shardmw.admin.arguments import (
     ACCOUNT,
     AS_JSON,
@@ -260,6 +265,8 @@ def check(
     container is sharded by directory and one shard has far more rows than the
     others, another depth is advised instead: more shards would not help.
 
+    Containers that Swift's own sharder has split are left out.
+
     The counts are those of the last report of container-updater. The exit
     code is 1 if a container is listed, or if its layout cannot be read.
     """
@@ -267,7 +274,7 @@ def check(
     listed = [
         each
         for name in account or survey.accounts()
-        for each in survey.containers(name)
+        for each in survey.containers(name, NEAR * rows_per_shard)
     ]
     problems = _report_problems(listed)
     findings = list(findings_among(listed, rows_per_shard))

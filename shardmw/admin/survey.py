@@ -5,6 +5,7 @@ The figures of :class:`Survey`'s lists are those that ``container-updater`` has
 reported to the accounts. :meth:`Survey.state` asks the databases themselves.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -22,6 +23,7 @@ from shardmw.admin.cluster import (
 from shardmw.admin.errors import AdminError
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import BackendError
+from shardmw.backend.requests import SPLIT_STATES
 from shardmw.layout.resharding import change_text
 from shardmw.layout.roots import RootState
 from shardmw.layout.row_targets import RowTargets
@@ -139,14 +141,21 @@ class Survey:
         ):
             yield row['name']
 
-    def containers(self, account: str) -> Iterator[Listed]:
-        """List all containers of an account, plain ones too."""
+    def containers(
+        self, account: str, large: float = math.inf
+    ) -> Iterator[Listed]:
+        """List all containers of an account, plain ones too.
+
+        :param large: from how many rows on to ask whether Swift's own sharder
+                      has split a plain container: it has no database with all
+                      of them then, and is listed with none in the fullest
+        """
         backing = self._backing(account)
         path = Path(API_VERSION, account)
         for row in account_rows(
             self.cluster.backend, self.cluster.base, path, '', ''
         ):
-            yield self._listed(account, row, backing)
+            yield self._listed(account, row, backing, large)
 
     def measured(self, account: str, container: str) -> Listed:
         """Return a container with the figures of its databases now.
@@ -276,15 +285,19 @@ class Survey:
         account: str,
         row: dict,
         backing: dict[str, dict[str, Figures]],
+        large: float,
     ) -> Listed:
         name, rows, used = row['name'], row['count'], row['bytes']
         layouts = backing.get(backing_base(name))
         try:
-            layout = layouts and self.cluster.root(account, name).layout
+            needs_root = layouts or rows >= large
+            root = self.cluster.root(account, name) if needs_root else None
         except (AdminError, BackendError, LayoutError) as err:
             return Listed(account, name, 0, rows, used, rows, str(err))
+        layout = root and root.layout
         if not layout:
-            return Listed(account, name, 0, rows, used, rows)
+            fullest = 0 if root and _is_split(root) else rows
+            return Listed(account, name, 0, rows, used, fullest)
         figures = [
             figures
             for layout_id, shards in layouts.items()
@@ -331,6 +344,11 @@ def _has_strays(root: RootState) -> bool:
     """Return True if rows of the root do not belong there."""
     layout = root.layout
     return layout is not None and 0 not in (layout.shards, layout.former)
+
+
+def _is_split(root: RootState) -> bool:
+    """Return True if Swift's own sharder has split a root."""
+    return root.answer.info()['sharding_state'] in SPLIT_STATES
 
 
 def _places(nodes: list[dict]) -> list[str]:

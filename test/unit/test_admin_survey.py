@@ -2,6 +2,7 @@
 """The survey of shardmw-admin, on Swift's own databases."""
 
 import pytest
+from swift.common.utils import Timestamp
 
 from shardmw.admin.cluster import SwiftCluster
 from shardmw.admin.errors import AdminError
@@ -98,6 +99,17 @@ class TestContainers:
         first, second = survey.containers(ACCOUNT)
         assert first.problem.startswith('version None')
         assert second.problem == ''
+
+    def test_that_swifts_sharder_has_split_have_no_full_database(
+        self, swift, survey
+    ):
+        broker = swift.broker(ACCOUNT, 'plain')
+        broker.enable_sharding(Timestamp.now())
+        assert broker.set_sharding_state()
+        _, plain = survey.containers(ACCOUNT, large=len(NAMES))
+        assert (plain.objects, plain.fullest) == (len(NAMES), 0)
+        _, plain = survey.containers(ACCOUNT, large=len(NAMES) + 1)
+        assert plain.fullest == len(NAMES)
 
     def test_of_an_account_without_shards_are_plain(self, swift, survey):
         swift.put_account('other')
