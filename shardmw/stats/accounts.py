@@ -196,9 +196,7 @@ def counts_of_replicas(
             f'&marker={quote(marker)}',
         )
         if not is_majority(answers, len(answers)):
-            raise BackendError(
-                None, 503, 'too few replicas of the hidden account answered'
-            )
+            raise BackendError(None, 503, _failure(503))
         pages = [answer.rows() for answer in answers if answer.is_success]
         for row in itertools.chain(*pages):
             name = row['name']

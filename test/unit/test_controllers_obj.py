@@ -15,6 +15,7 @@ from swift.proxy.controllers.obj import BaseObjectController
 from shardmw.backend.containers import RECORD_HEADER, SHARD_COUNT_HEADER
 from shardmw.paths import parse_path
 from shardmw.placement import backing_container, shard_of, versions_container
+from shardmw.quotas.info_app import InfoApp
 from shardmw.ratelimit import limiter
 from shardmw.record import Layout
 from test.unit.containers import (
@@ -30,6 +31,7 @@ from test.unit.fakeswift import (
     HIDDEN,
     Call,
     FakeSwift,
+    Logger,
     fake_swift,
     filtered,
 )
@@ -369,6 +371,11 @@ class TestLayoutThatChangesDuringTheWaitForASlot:
         assert rows_of_writes(swift) == [f'{HIDDEN}/{shard_for(swift, "o")}']
 
 
+def info_app(swift, filter_app) -> InfoApp:
+    """Return what filters ask for info, as in a pipeline."""
+    return InfoApp(swift, *filter_app._stats, Logger())
+
+
 class TestDeleteWithStrays:
     """A DELETE reaches a row in the root, too, which may have some."""
 
@@ -451,7 +458,7 @@ class TestDeleteWithStrays:
         quota = {'X-Container-Meta-Quota-Count': '9'}
         swift.send(filter_app, 'POST', path, quota)
         swift.put_row(f'/{HIDDEN}/{shard_for(swift, "o", "d")}/o')
-        swift.send(filter_app, 'HEAD', path)
+        swift.send(info_app(swift, filter_app), 'HEAD', path)
         info = swift.memcached.get(get_cache_key(ACCOUNT, 'd'))
         assert int(info['object_count']) == 1
         swift.send(filter_app, 'DELETE', f'{path}/o')
@@ -461,7 +468,7 @@ class TestDeleteWithStrays:
         quota = {'X-Container-Meta-Quota-Count': '9'}
         swift.send(filter_app, 'POST', CONTAINER, quota)
         swift.register('GET', f'/v1/{HIDDEN}', 503)
-        swift.send(filter_app, 'HEAD', CONTAINER)
+        swift.send(info_app(swift, filter_app), 'HEAD', CONTAINER)
         swift.send(filter_app, 'DELETE', OBJECT)
         assert swift.rows(ACCOUNT, 'c') == {'p': 1}
 
