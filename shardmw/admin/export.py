@@ -2,7 +2,8 @@
 """All names of a container, read without the filter."""
 
 import heapq
-from collections.abc import Iterator
+import itertools
+from collections.abc import Collection, Iterator, Sequence
 from operator import itemgetter
 from urllib.parse import quote
 
@@ -13,6 +14,7 @@ from shardmw.backend.containers import BackendError
 from shardmw.layout.adoption import listed_backing
 from shardmw.paths import Path
 from shardmw.placement import hidden_account
+from shardmw.record import PLAIN
 
 #: How many rows to hold in memory at most.
 ROWS_IN_MEMORY = 200_000
@@ -25,9 +27,9 @@ def export(
 ) -> Iterator[dict]:
     """List all rows of a container, in the order of their names.
 
-    Strays and rows of earlier layouts are among them. They are read before
-    the shards that they may move to meanwhile. While a layout changes, rows
-    that move as they are read may be missing.
+    Strays and rows of earlier layouts are among them. Of each range of names,
+    the places that rows move out of are read before those that they move into:
+    a row that moves meanwhile is found in one of the two.
 
     :returns: rows as in Swift's JSON listings, each name once
     :raises AdminError: if the container does not exist
@@ -36,40 +38,96 @@ def export(
     root = cluster.root(account, container)
     target = cluster.logical(account, container, root)
     path = Path(API_VERSION, account, container)
-    if target is None:
-        yield from _once(rows_of(cluster, path, CONTAINER_LISTING_LIMIT))
-        return
+    layout = root.record or PLAIN
     hidden = hidden_account(account)
-    earlier = [
+    first = [
         Path(API_VERSION, hidden, each.container)
         for each in listed_backing(cluster.backend, cluster.base, path)
-        if not target.layout.has(each.name.layout_id, each.name.shard)
+        if not layout.has(each.name.layout_id, each.name.shard)
     ]
-    elsewhere = sorted(
-        (
-            row
-            for place in (*earlier, path)
-            for row in rows_of(cluster, place, CONTAINER_LISTING_LIMIT)
-        ),
-        key=_NAME,
-    )
-    page = ROWS_IN_MEMORY // target.layout.backing_count
-    page = min(page, CONTAINER_LISTING_LIMIT)
     shards = [
-        rows_of(cluster, target.backing_path(shard), page, must_exist=True)
-        for shard in target.shards()
+        [target.backing_path(shard) for shard in stage]
+        for stage in (target.read_stages() if target else ())
     ]
-    yield from _once(heapq.merge(*shards, elsewhere, key=_NAME))
+    if target and target.moves_to_root:
+        stages = [first, *shards, [path]]
+    else:
+        stages = [[*first, path], *shards]
+    needed = [path for stage in shards for path in stage]
+    merge = _Merge(cluster, [stage for stage in stages if stage], needed)
+    yield from _once(merge.rows(0, '', ''))
+
+
+class _Merge:
+    """Merges the rows of places that are read in stages.
+
+    :param stages: the places of each stage, in the order to read them
+    :param needed: those that must exist
+    """
+
+    def __init__(
+        self,
+        cluster: SwiftCluster,
+        stages: Sequence[Sequence[Path]],
+        needed: Collection[Path],
+    ) -> None:
+        self._cluster = cluster
+        self._stages = stages
+        self._needed = needed
+        # Half of the rows are those of pages, half those of windows.
+        self._window = max(1, ROWS_IN_MEMORY // 2 // len(stages))
+
+    def rows(self, stage: int, after: str, end: str) -> Iterator[dict]:
+        """List the rows of a stage and all later ones, by name.
+
+        The rows of a stage are read in windows. Those of the later stages
+        within a window are read when it has been.
+
+        :param after: the name to begin after, '' for the first one
+        :param end: the last name, '' for no bound
+        """
+        rows = self._of_stage(stage, after)
+        if end:
+            rows = itertools.takewhile(lambda row: row['name'] <= end, rows)
+        if stage == len(self._stages) - 1:
+            yield from rows
+            return
+        while True:
+            window = list(itertools.islice(rows, self._window))
+            is_last = len(window) < self._window
+            window_end = end if is_last else window[-1]['name']
+            later = self.rows(stage + 1, after, window_end)
+            yield from heapq.merge(window, later, key=_NAME)
+            if is_last:
+                return
+            after = window_end
+
+    def _of_stage(self, stage: int, after: str) -> Iterator[dict]:
+        places = self._stages[stage]
+        page = max(1, self._window // len(places))
+        page = min(page, CONTAINER_LISTING_LIMIT)
+        return heapq.merge(
+            *(
+                rows_of(self._cluster, path, page, after, path in self._needed)
+                for path in places
+            ),
+            key=_NAME,
+        )
 
 
 def rows_of(
-    cluster: SwiftCluster, path: Path, page: int, must_exist: bool = False
+    cluster: SwiftCluster,
+    path: Path,
+    page: int,
+    marker: str = '',
+    must_exist: bool = False,
 ) -> Iterator[dict]:
     """List the rows of one container.
 
     :param page: how many rows to ask for at once
+    :param marker: the name to begin after
+    :raises BackendError: if it cannot be read, or is missing and must exist
     """
-    marker = ''
     while True:
         answer = cluster.backend.send(
             cluster.base,

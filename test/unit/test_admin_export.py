@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The export of names by shardmw-admin, from Swift's own databases."""
+
+import time
+
+import pytest
+
+from shardmw.admin import export
+from shardmw.admin.cluster import SwiftCluster
+from shardmw.backend.containers import RECORD_HEADER
+from shardmw.placement import backing_container, shard_of
+from shardmw.record import Layout
+from test.unit.containers import NEW_ID, OLD_ID
+from test.unit.fakeswift import ACCOUNT, HIDDEN
+
+NAMES = [f'o{i:03}' for i in range(60)]
+
+PLAIN_TO_4 = Layout(OLD_ID, 0).announced(4, time.time())
+LAYOUTS = {
+    'plain': None,
+    'sharded': Layout(OLD_ID, 4),
+    'announced': PLAIN_TO_4,
+    'moving': PLAIN_TO_4.moving(time.time()),
+    'returning': PLAIN_TO_4.moving(time.time()).cancelled(time.time()),
+    'to plain': Layout(OLD_ID, 4).announced(0, time.time()),
+    'to more': Layout(OLD_ID, 2).announced(5, time.time()),
+}
+
+
+@pytest.fixture(autouse=True)
+def small_pages(monkeypatch) -> None:
+    """As if the containers had millions of rows."""
+    monkeypatch.setattr(export, 'CONTAINER_LISTING_LIMIT', 3)
+    monkeypatch.setattr(export, 'ROWS_IN_MEMORY', 20)
+
+
+class Database:
+    """The places of one container's rows in a layout."""
+
+    def __init__(self, swift, layout: Layout | None) -> None:
+        self.swift = swift
+        layout = layout or Layout(OLD_ID, 0)
+        headers = {RECORD_HEADER: layout.to_record()}
+        swift.put_container(
+            f'/{ACCOUNT}/c', headers if layout != Layout(OLD_ID, 0) else {}
+        )
+        self.new = (layout.id, layout.shards)
+        self.former = (layout.former_id, layout.former)
+        for layout_id, shards in (self.new, self.former):
+            for shard in range(shards or 0):
+                backing = backing_container('c', layout_id, shard)
+                swift.put_container(f'/{HIDDEN}/{backing}')
+
+    def put(self, name: str, where: tuple[str, int | None]) -> None:
+        """Put a row where a layout has it."""
+        self.swift.put_row(self._path(name, where))
+
+    def move(self, name: str) -> None:
+        """Move a row as a change of layout does."""
+        self.put(name, self.new)
+        self.swift.direct('DELETE', self._path(name, self.former))
+
+    def _path(self, name: str, where: tuple[str, int | None]) -> str:
+        layout_id, shards = where
+        place = f'{ACCOUNT}/c'
+        if shards:
+            shard = shard_of(name, shards)
+            place = f'{HIDDEN}/{backing_container("c", layout_id, shard)}'
+        return f'/{place}/{name}'
+
+    def names(self) -> list[str]:
+        cluster = SwiftCluster(self.swift)
+        return [row['name'] for row in export.export(cluster, ACCOUNT, 'c')]
+
+
+@pytest.mark.parametrize('layout', LAYOUTS.values(), ids=LAYOUTS)
+def test_has_each_name_once_wherever_its_rows_are(swift, layout):
+    database = Database(swift, layout)
+    for i, name in enumerate(NAMES):
+        if i % 3:
+            database.put(name, database.new)
+        if i % 3 != 1:
+            database.put(name, database.former)
+    late = backing_container('c', NEW_ID, 7)
+    swift.put_container(f'/{HIDDEN}/{late}')
+    swift.put_row(f'/{HIDDEN}/{late}/z')
+    swift.update_accounts()
+    assert database.names() == [*NAMES, 'z']
+
+
+@pytest.mark.parametrize('order', [1, -1], ids=['ahead', 'from behind'])
+@pytest.mark.parametrize('layout', list(LAYOUTS.values())[3:])
+def test_has_rows_that_move_as_it_reads(swift, monkeypatch, layout, order):
+    """Whenever a row has been read, one moves."""
+    database = Database(swift, layout)
+    for name in NAMES:
+        database.put(name, database.former)
+    swift.update_accounts()
+    rows_of, left = export.rows_of, NAMES[::order]
+
+    def reading(*args):
+        for row in rows_of(*args):
+            if left:
+                database.move(left.pop(0))
+            yield row
+
+    monkeypatch.setattr(export, 'rows_of', reading)
+    assert database.names() == NAMES
+    assert left == []
+
+
+@pytest.mark.parametrize('layout', LAYOUTS.values(), ids=LAYOUTS)
+def test_holds_few_rows_in_memory(swift, monkeypatch, layout):
+    database = Database(swift, layout)
+    for name in NAMES:
+        database.put(name, database.former)
+        database.put(name, database.new)
+    swift.update_accounts()
+    rows_of, read = export.rows_of, []
+
+    def reading(*args):
+        for row in rows_of(*args):
+            read.append(row['name'])
+            yield row
+
+    monkeypatch.setattr(export, 'rows_of', reading)
+    rows = export.export(SwiftCluster(swift), ACCOUNT, 'c')
+    assert next(rows)['name'] == NAMES[0]
+    assert len(read) <= 2 * export.ROWS_IN_MEMORY
