@@ -105,7 +105,7 @@ def list_(
     survey = _survey(context.obj)
     listed = [
         each
-        for name in account or survey.accounts()
+        for name in _accounts(survey, account)
         for each in survey.containers(name)
         if each.shards or each.problem or each.phase
     ]
@@ -273,7 +273,7 @@ def check(
     survey = _survey(context.obj)
     listed = [
         each
-        for name in account or survey.accounts()
+        for name in _accounts(survey, account)
         for each in survey.containers(name, NEAR * rows_per_shard)
     ]
     problems = _report_problems(listed)
@@ -374,6 +374,8 @@ def audit(
     from shardmw.admin.audit import Audit, mended
 
     name = container[0] if container else account[0]
+    if account:
+        cluster.check_account(name)
     auditor = Audit(cluster, name, objects)
     found = left = auditor.look(container[1] if container else None)
     if repair and found:
@@ -408,6 +410,17 @@ def audit(
 
 for _command in (reshard, status, cancel):
     main.add_command(_command)
+
+
+def _accounts(survey, account: tuple[str] | None) -> Iterable[str]:
+    """Return the accounts to look through.
+
+    :param account: the one that was named, None for all
+    :raises AdminError: if it does not exist
+    """
+    if account:
+        survey.cluster.check_account(*account)
+    return account or survey.accounts()
 
 
 def _open(swift_dir: Path, conf: Path | None):

@@ -24,6 +24,7 @@ from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.requests import Backend
 from shardmw.layout.roots import RootState, read_root
 from shardmw.paths import Path
+from shardmw.placement import hidden_account
 
 USER_AGENT = 'shardmw-admin'
 API_VERSION = 'v1'
@@ -68,6 +69,15 @@ class SwiftCluster:
             self.app.recheck_container_existence,
             self.app.recheck_account_existence,
         )
+
+    def check_account(self, account: str) -> None:
+        """Check that there is an account, or that its shards are left.
+
+        :raises AdminError: if there is not
+        """
+        names = (account, hidden_account(account))
+        if not any(self.backend.account_exists(self.env, n) for n in names):
+            raise AdminError(f'{account}: no such account')
 
     def root(self, account: str, container: str) -> RootState:
         """Return the state of a root by all its replicas.

@@ -140,6 +140,9 @@ def test_export_prints_all_names(admin, owner, container):
     ('arguments', 'code', 'text'),
     [
         (['stat', 'a/none'], 1, 'a/none: no such container'),
+        (['list', 'AUTH_none'], 1, 'AUTH_none: no such account'),
+        (['check', 'AUTH_none'], 1, 'AUTH_none: no such account'),
+        (['audit', '--account', 'AUTH_no'], 1, 'AUTH_no: no such account'),
         (['export', 'a/none'], 1, 'a/none: no such container'),
         (['stat', 'a'], 2, 'a: not a name like ACCOUNT/CONTAINER'),
         (['nothing'], 2, "No such command 'nothing'"),
