@@ -127,6 +127,8 @@ class RowPass:
         changed = time_of_id(target.layout.serial)
         moved_at = int(max(time.time(), changed) * MICROSECONDS)
         self.mover = RowMover(backend, env, target.path, moved_at)
+        # The last page of each place, of which some rows may be left.
+        self._read: dict[str, tuple[list[dict], list[dict], str | None]] = {}
 
     def run(self, sources: list[int | None]) -> int:
         """Move the rows that are in a wrong place.
@@ -303,6 +305,9 @@ class RowPass:
     ) -> tuple[dict[str, tuple[list[dict], list[dict]]], str | None]:
         """Read the next rows of some places, up to the same name.
 
+        What is left of a page is used for the next ones: the rows of a
+        directory may be in one of the places.
+
         :returns: for each place the rows that all replicas have, and the ones
                   to ask for the objects of; and the next pages' marker, None
                   after the last ones
@@ -311,9 +316,16 @@ class RowPass:
         limit = self.pace.page
         if len(places) > 1:
             limit = max(LEAST_ROWS, limit // len(places))
-        pages = self._for_each(
-            lambda place: self._page(place, marker, limit), places, AT_A_TIME
-        )
+
+        def read(place: str) -> tuple[list[dict], list[dict], str | None]:
+            agreed, doubtful, end = self._read.get(place, ([], [], ''))
+            if end is not None and end <= marker:
+                agreed, doubtful, end = self._page(place, marker, limit)
+            left = _after(marker, agreed), _after(marker, doubtful), end
+            self._read[place] = left
+            return left
+
+        pages = self._for_each(read, places, AT_A_TIME)
         pages = dict(zip(places, pages, strict=True))
         end = min(
             (end for *_, end in pages.values() if end is not None),
@@ -392,6 +404,11 @@ class RowPass:
             self._check(CHECK_SECONDS)
             merge_rows(self.backend, self.env, place, policy_index, tombstones)
         return existing
+
+
+def _after(marker: str, rows: list[dict]) -> list[dict]:
+    """Return the rows behind a name."""
+    return [row for row in rows if row['name'] > marker]
 
 
 def _up_to(end: str | None, rows: list[dict]) -> list[dict]:

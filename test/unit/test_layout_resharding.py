@@ -128,6 +128,37 @@ def all_rows(swift: FakeSwift) -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.parametrize('depth', [0, 1])
+def test_rows_that_return_to_the_root_are_read_about_once(monkeypatch, depth):
+    """Also if neighbours are in one shard, which the others wait for."""
+    shards, page = 16, 10
+    monkeypatch.setattr(resharding, 'sleep', lambda _seconds: None)
+    monkeypatch.setattr(passes, 'CONTAINER_LISTING_LIMIT', shards * page)
+    monkeypatch.setattr(passes, 'LEAST_ROWS', page)
+    names = [f'{top}/{i:02}' for top in 'abcdef' for i in range(50)]
+    with fake_swift() as swift:
+        headers = {
+            'X-Container-Shard-Count': str(shards),
+            'X-Container-Shard-Depth': str(depth),
+        }
+        swift.send(filtered(swift), 'PUT', f'/v1{ROOT}', headers)
+        present = layout(swift)
+        for name in names:
+            shard = shard_of(name, shards, depth)
+            backing = backing_container('c', present.id, shard)
+            swift.put_row(f'/{HIDDEN}/{backing}/{name}')
+        swift.servers.asked.clear()
+        reshard(swift, 0)
+        asked = [
+            path
+            for _, method, path in swift.servers.asked
+            if method == 'GET' and f'/{HIDDEN}/' in path
+        ]
+        assert listed(swift, filtered(swift)) == names
+    # Each shard is also asked for its last page, and by the second pass.
+    assert len(asked) <= len(names) / page + 3 * shards
+
+
 @pytest.mark.parametrize(
     ('before', 'after'), [(0, 4), (4, 9), (9, 4), (4, 0), (1, 32), (3, 1)]
 )
