@@ -434,9 +434,12 @@ class Resharding:
         while self._look_through(target, sources):
             sleep(POLL_SECONDS)
         self._note('settling')
-        settle_seconds = self.options.settle_seconds
-        while time.monotonic() - self._quiet_since < settle_seconds:
-            self._sleep(settle_seconds / PASSES_TO_SETTLE, target.layout)
+        while (
+            time.monotonic() - self._quiet_since < self.options.settle_seconds
+        ):
+            self._sleep(
+                self.options.settle_seconds / PASSES_TO_SETTLE, target.layout
+            )
             if late := self._look_through(target, sources):
                 self.backend.metrics.note(ADOPTED, late, kind=LATE)
 
