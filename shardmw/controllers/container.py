@@ -227,7 +227,8 @@ class ContainerController:
             params = ListingParams.of(req)
         except (HTTPException, ValueError):
             # The root refuses them, as a plain container does.
-            return self._refused_by_root(req, path, self._read_root(req))
+            root = self._read_root(req, path)
+            return self._refused_by_root(req, path, root)
         if params.has_unlistable_prefix():
             # One database fails for it, not all.
             return Verbatim(self._read_root(req, path))

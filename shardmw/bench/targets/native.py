@@ -18,6 +18,10 @@ REPLICATOR = 'container-replicator'
 
 _MANAGE = (sys.executable, '-m', 'swift.cli.manage_shard_ranges')
 
+# The tool takes each container of an account with Swift's own prefix for a
+# shard, which it does not split. Backing containers are in such an account.
+_PREFIX = ('--shards_account_prefix', '.shards_split_')
+
 # One run of the sharder splits off some ranges, two by default, and another
 # run may be needed to report them to the root.
 _RUNS_PER_RANGE = 2
@@ -97,9 +101,9 @@ def _inject(database: Path, ranges: Sequence[dict[str, object]]) -> None:
     with tempfile.NamedTemporaryFile('w', suffix='.json') as file:
         json.dump(ranges, file)
         file.flush()
-        _manage(database, 'replace', file.name)
+        _manage(database, 'replace', *_PREFIX, file.name)
     # replace has --enable, but fails with it
-    _manage(database, 'enable')
+    _manage(database, 'enable', *_PREFIX)
 
 
 def _manage(database: Path, *arguments: str) -> None:

