@@ -115,14 +115,16 @@ MUTATIONS = {
             (
                 'layout/resharding.py',
                 'while self._look_through(target, sources):\n'
-                '            quiet_since',
+                '            sleep',
                 'for _ in range(bool(self._look_through(target, sources))):\n'
-                '            quiet_since',
+                '            sleep',
             ),
             (
                 'layout/resharding.py',
-                'while time.monotonic() - quiet_since < '
-                'self.options.settle_seconds',
+                'while (\n'
+                '            time.monotonic() - self._quiet_since < '
+                'self.options.settle_seconds\n'
+                '        )',
                 'while False',
             ),
             (
