@@ -8,15 +8,14 @@ with the options of Swift's.
 """
 
 from eventlet import Timeout
-from swift.common.direct_client import (
-    direct_get_container,
-    direct_head_container,
-)
+from swift.common.direct_client import direct_head_container
 from swift.common.exceptions import ClientException
 from swift.common.utils import split_path
 from swift.obj.watchers import dark_data
 
 from shardmw.backend.containers import RECORD_HEADER, LogicalContainer
+from shardmw.backend.requests import SPLIT_STATES
+from shardmw.backend.rows import row_at
 from shardmw.record import Layout, LayoutError, parse_record
 
 API_VERSION = 'v1'
@@ -79,20 +78,11 @@ class DarkDataWatcher(dark_data.DarkDataWatcher):
 
         :raises UnknownError: if Swift's own sharder has split the container
         """
-        account, container = place.split('/', 1)
-        part, nodes = self.container_ring.get_nodes(account, container)
+        part, nodes = self.container_ring.get_nodes(*place.split('/', 1))
         for node in nodes:
-            headers, rows = direct_get_container(
-                node,
-                part,
-                account,
-                container,
-                prefix=name,
-                limit=1,
-                headers={'X-Backend-Record-Type': 'auto'},
-            )
-            if headers.get('X-Backend-Record-Type') == 'shard':
+            headers, row = row_at(node, part, place, name)
+            if headers.get('X-Backend-Sharding-State') in SPLIT_STATES:
                 raise UnknownError
-            if rows and rows[0]['name'] == name:
+            if row:
                 return True
         return False

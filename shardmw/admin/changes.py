@@ -157,9 +157,7 @@ class Changes:
         :raises AdminError: if it is refused; neither changes then
         """
         sharding = self.asked(account, container, shards, depth)
-        paths = self.with_versions(account, container)
-        undone = [p for p in paths if not self._is_done(p, sharding)]
-        paths = undone or paths[:1]
+        paths = self._without(account, container, sharding)
         for path in paths:
             self._check(path, sharding)
         for path in paths:
@@ -259,15 +257,13 @@ class Changes:
     ) -> list[Path]:
         """Return what a change concerns.
 
-        A container that is sharded like that already is among them only if
-        that of its old versions is so, too, or does not exist.
+        A container that is sharded like that already, and of whose change no
+        end is left, is among them only if that of its old versions is so,
+        too, or does not exist.
         """
         paths = self.with_versions(account, container)
-        return [p for p in paths if not self._has(p, sharding)] or paths[:1]
-
-    def _has(self, path: Path, sharding: Sharding) -> bool:
-        layout = self._layout(path)
-        return layout.sharding == sharding and not layout.is_changing
+        undone = [p for p in paths if not self._is_done(p, sharding)]
+        return undone or paths[:1]
 
     def _is_done(self, path: Path, sharding: Sharding) -> bool:
         root = self._root(path)

@@ -22,6 +22,7 @@ from shardmw.admin.errors import AdminError
 from shardmw.backend.concurrency import Timeout
 from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.requests import Backend
+from shardmw.backend.rows import row_at
 from shardmw.layout.roots import RootState, read_root
 from shardmw.paths import Path
 from shardmw.placement import hidden_account
@@ -119,16 +120,8 @@ class SwiftCluster:
         part, nodes = self.container_place(account, container)
 
         def has_row(node: dict) -> bool:
-            _, rows = direct_client.direct_get_container(
-                node,
-                part,
-                account,
-                container,
-                prefix=name,
-                limit=1,
-                headers={'X-Backend-Allow-Reserved-Names': 'true'},
-            )
-            return bool(rows) and rows[0].get('name') == name
+            _, row = row_at(node, part, f'{account}/{container}', name)
+            return row is not None
 
         return part, [_replica(node, has_row) for node in nodes]
 

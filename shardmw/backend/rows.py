@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that are written straight into container databases.
+"""Rows that are written into container databases, or read, past the proxy.
 
 A container database keeps, for each name, the row with the newest timestamp,
 and a deletion is a row, too. So rows can be merged in any order and again.
@@ -8,6 +8,8 @@ and a deletion is a row, too. So rows can be merged in any order and again.
 import functools
 
 import orjson
+from swift.common.direct_client import direct_get_container
+from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.http import is_success
 from swift.common.utils import last_modified_date_to_timestamp, quorum_size
 
@@ -83,6 +85,23 @@ def merge_rows(
             None, 503, f'{taken} of {len(answers)} replicas took moved rows'
         )
     return taken == len(answers)
+
+
+def row_at(
+    node: dict, part: int, place: str, name: str
+) -> tuple[HeaderKeyDict, dict | None]:
+    """Ask one server, without the proxy app, for the row of an object.
+
+    :param place: the container whose database has it, ``account/container``
+    :returns: the headers of the answer; the listed row, None if there is none
+    :raises ClientException: if the server does not list the container
+    """
+    account, container = place.split('/', 1)
+    headers, rows = direct_get_container(
+        node, part, account, container, prefix=name, limit=1
+    )
+    found = (row for row in rows if row.get('name') == name)
+    return headers, next(found, None)
 
 
 def all_replicas_answer(backend: Backend, env: dict, place: str) -> bool:

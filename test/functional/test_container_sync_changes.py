@@ -130,7 +130,7 @@ class Traffic:
 
     @property
     def sync_seconds(self) -> str:
-        """How long to wait for the daemons to come back to a container."""
+        """Return how long the daemons may take to come back."""
         longest = max(self.pass_seconds.values())
         return str(max(LEAST_SYNC_SECONDS, PASSES_TO_WAIT * longest))
 

@@ -29,7 +29,7 @@ LAYOUTS = {
 
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch) -> None:
-    """As if the containers had millions of rows."""
+    """Read few rows at a time, as of containers with millions."""
     monkeypatch.setattr(export, 'CONTAINER_LISTING_LIMIT', 3)
     monkeypatch.setattr(export, 'ROWS_IN_MEMORY', 20)
 
@@ -91,7 +91,7 @@ def test_has_each_name_once_wherever_its_rows_are(swift, layout):
 @pytest.mark.parametrize('order', [1, -1], ids=['ahead', 'from behind'])
 @pytest.mark.parametrize('layout', list(LAYOUTS.values())[3:])
 def test_has_rows_that_move_as_it_reads(swift, monkeypatch, layout, order):
-    """Whenever a row has been read, one moves."""
+    """Move a row whenever one has been read."""
     database = Database(swift, layout)
     for name in NAMES:
         database.put(name, database.former)

@@ -15,6 +15,7 @@ from swift.common.utils import Timestamp, load_pkg_resource
 from swift.obj.watchers import dark_data as swifts
 
 from shardmw import dark_data
+from shardmw.backend import rows
 from shardmw.backend.containers import RECORD_HEADER
 from test.unit.containers import (
     create,
@@ -25,6 +26,8 @@ from test.unit.containers import (
 from test.unit.fakeswift import ACCOUNT, HIDDEN, FakeSwift, filtered
 
 OLD = time.time() - 30 * 86400
+
+SPLIT_HEADERS = {'X-Backend-Sharding-State': 'sharded'}
 
 
 @pytest.fixture
@@ -53,14 +56,16 @@ def direct(replicated, monkeypatch) -> FakeSwift:
     def head(node, part, account, container):
         return ask('HEAD', node, f'{account}/{container}', {})[0]
 
-    def get(node, part, account, container, headers, extra_params=None, **q):
+    def get(
+        node, part, account, container, headers=(), extra_params=None, **q
+    ):
         query = urlencode({'format': 'json', **q, **(extra_params or {})})
         path = f'{account}/{container}?{query}'
-        found, body = ask('GET', node, path, headers)
+        found, body = ask('GET', node, path, dict(headers))
         return found, json.loads(body or b'[]')
 
     monkeypatch.setattr(dark_data, 'direct_head_container', head)
-    monkeypatch.setattr(dark_data, 'direct_get_container', get)
+    monkeypatch.setattr(rows, 'direct_get_container', get)
     monkeypatch.setattr(swifts, 'direct_get_container', get)
     monkeypatch.setattr(swifts, 'Ring', lambda *_, **__: swift.container_ring)
     return swift
@@ -158,4 +163,14 @@ class TestKeepsAll:
             dark_data, 'parse_record', side_effect=dark_data.LayoutError
         ):
             assert auditor.keeps('c', name)
+        assert auditor.totals == (0, 0, 1)
+
+    def test_if_swifts_sharder_has_split_the_shard(
+        self, direct, auditor, name, monkeypatch
+    ):
+        """Its rows are in other databases then."""
+        monkeypatch.setattr(
+            dark_data, 'row_at', lambda *_: (SPLIT_HEADERS, None)
+        )
+        assert auditor.keeps('c', name)
         assert auditor.totals == (0, 0, 1)
