@@ -8,10 +8,10 @@ import sys
 import time
 from pathlib import Path
 
-from test.faults.matrix import CELLS, chosen
+from test.faults.matrix import CELLS, Cell, chosen
 from test.faults.mutations import MUTATIONS
 from test.faults.page import mutation_table, put_in, table
-from test.faults.run import Run
+from test.faults.run import CLIENTS, Run
 from test.faults.site import Site, temporary_folder
 
 RESULTS = Path('.faults/results.jsonl')
@@ -40,18 +40,22 @@ def main() -> int:
         Site(folder) as site,
     ):
         for number, cell in enumerate(cells, 1):
-            result = carry_out(site, cell, options.seed, options.seconds)
+            result = carry_out(
+                site, cell, options.seed, options.seconds, options.clients
+            )
             print(f'{number}/{len(cells)} {text_of(result)}', flush=True)
             print(json.dumps(result), file=file, flush=True)
             bad += not result['is_good']
     return bool(bad)
 
 
-def carry_out(site: Site, cell, seed: int, seconds: int) -> dict:
+def carry_out(
+    site: Site, cell: Cell, seed: int, seconds: int, clients: int = CLIENTS
+) -> dict:
     """Run a cell on a clean cluster; return its result for JSON."""
     began = time.monotonic()
     site.wipe()
-    run = Run(site, cell, seed, seconds)
+    run = Run(site, cell, seed, seconds, clients)
     outcomes = run.outcomes()
     return {
         'cell': str(cell),
@@ -106,7 +110,12 @@ def _write_page(page: Path, results: Path) -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser('python -m test.faults', description=HEAD)
     parser.add_argument('cells', nargs='*', help=HELP['cells'])
-    for name, default in (('seconds', 30), ('seed', int(time.time()))):
+    numbers = (
+        ('seconds', 30),
+        ('clients', CLIENTS),
+        ('seed', int(time.time())),
+    )
+    for name, default in numbers:
         parser.add_argument(
             f'--{name}', type=int, default=default, help=HELP[name]
         )
@@ -129,6 +138,8 @@ HELP = {
     'cells': 'the first parts of the names of cells, * for any part, such as '
     'container-stopped or "*-*-reshard" (all cells)',
     'seconds': 'how long the clients of a cell work (%(default)s)',
+    'clients': 'how many clients each proxy has for each of the two '
+    'containers (%(default)s)',
     'seed': 'decides what clients do and what fails; by default a new one. '
     'Times differ between runs, so a seed repeats the work, not the history',
     'results': 'the file of the results, a line of JSON a cell (%(default)s); '

@@ -27,7 +27,7 @@ from test.history import History, Write
 KINDS = ('plain', 'sharded')
 PROXIES = (0, 1)
 
-#: How many clients of each kind a proxy has.
+#: How many clients a proxy has for each of the two containers.
 CLIENTS = 10
 
 #: The shares of the time before, during and after the fault.
@@ -79,9 +79,16 @@ class Run:
     :ivar changes: how many changes of layout have ended
     """
 
-    def __init__(self, site: Site, cell: Cell, seed: int, seconds: int):
+    def __init__(
+        self,
+        site: Site,
+        cell: Cell,
+        seed: int,
+        seconds: int,
+        clients: int = CLIENTS,
+    ) -> None:
         self.site, self.cell, self.seed = site, cell, seed
-        self.seconds = seconds
+        self.seconds, self.clients = seconds, clients
         self.account = f'AUTH_{cell}-{seed}-{int(time.time())}'
         self.texts: list[str] = []
         self.changes = 0
@@ -139,7 +146,7 @@ class Run:
     def _jobs(self, proxy: int) -> list[Job]:
         jobs = []
         for kind in KINDS:
-            for number in range(CLIENTS):
+            for number in range(self.clients):
                 is_churn = self.cell.work == 'names' and number == 0
                 names = tuple(f'{kind}-{proxy}-{i}' for i in range(2))
                 jobs.append(
