@@ -64,8 +64,7 @@ def ask_node(
     :param path: ``/account/container``, a native string
     :param query: the quoted query string
     :param server_type: for the log
-    :param connections: those to use, if the request has no body; None to open
-                        one for this request
+    :param connections: those to use; None to open one for this request
     :raises Exception: and Timeout, if the server does not answer
     """
     address = get_ip_port(node, headers)
@@ -83,7 +82,7 @@ def ask_node(
             http.putheader(name, value)
         http.endheaders()
 
-    used = connections and _use_again(app, connections, address, send)
+    used = connections and _use_again(app, connections, address, send, body)
     connection, response = used or _use_new(app, node, address, send, body)
     response.swift_conn = connection.http
     answer_body = None
@@ -108,6 +107,7 @@ def _use_again(
     connections: Connections,
     address: tuple[str, int],
     send: Callable[[BufferedHTTPConnection], None],
+    body: bytes,
 ) -> tuple[Connection, BufferedHTTPResponse] | None:
     """Send a request on an open connection.
 
@@ -125,6 +125,8 @@ def _use_again(
         )
         with Timeout(app.node_timeout):
             send(connection.http)
+            if body:
+                connection.http.send(body)
             return connection, connection.http.getresponse()
     except BaseException as err:
         connection.http.close()

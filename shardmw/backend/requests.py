@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests of the filter to the rest of the pipeline."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from io import BytesIO
@@ -20,6 +21,7 @@ from swift.proxy.controllers.obj import BaseObjectController
 from swift.proxy.server import Application
 
 from shardmw.backend.answers import Answer
+from shardmw.backend.batch import Address
 from shardmw.backend.concurrency import Timeout
 from shardmw.backend.connections import Connections
 from shardmw.backend.containers import (
@@ -40,6 +42,9 @@ NEWEST_ENV = 'HTTP_X_NEWEST'
 #: The Host of the filter's own requests, which container servers get as part
 #: of the Referer. The client's may be as long as a header can be.
 HOST = 'shardmw'
+
+#: How long not to ask a container server for a batch that did not know how.
+WITHOUT_SECONDS = 300
 
 #: The states of a container that Swift's own sharder has split.
 SPLIT_STATES = ('sharding', 'sharded')
@@ -86,10 +91,20 @@ class Backend:
         self._turns = turns
         self._read_turns = read_turns
         self._other_read_turns = other_read_turns
+        # When to ask servers for batches again, by address.
+        self._without_batches: dict[Address, float] = {}
         #: To container servers, for reads of shards; None if none stay open.
         self.connections = (
             Connections(idle_connections) if idle_connections else None
         )
+
+    def takes_batches(self, address: Address) -> bool:
+        """Return False if a server has no filter shardmw-container."""
+        return self._without_batches.get(address, 0) < time.monotonic()
+
+    def without_batches(self, address: Address) -> None:
+        """Note that a server has no filter shardmw-container."""
+        self._without_batches[address] = time.monotonic() + WITHOUT_SECONDS
 
     @property
     def proxy_app(self) -> Application | None:
@@ -370,10 +385,7 @@ class Backend:
         answers = [
             answer
             for stage in target.read_stages()
-            for answer in self.fan_out(
-                lambda shard: reads.read(shard, 'HEAD'),
-                [(shard,) for shard in stage],
-            )
+            for answer in reads.heads(stage)
         ]
         return sorted(answers, key=lambda answer: answer.shard)
 

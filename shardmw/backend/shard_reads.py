@@ -7,16 +7,33 @@ servers are asked directly, as the app would ask them: with its ring, its order
 of replicas, its timeouts and its error limits. All but a plain good answer is
 left to the app: a missing container, one that Swift's own sharder has split,
 and requests that need more than one replica.
+
+A server with the filter ``shardmw-container`` is asked for several shards in
+one request, a *batch*.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 
 from swift.common.header_key_dict import HeaderKeyDict
+from swift.common.http import is_client_error
+from swift.common.request_helpers import get_ip_port
 from swift.common.swob import Request
 from swift.proxy.controllers.base import NodeIter
 from swift.proxy.server import Application
 
 from shardmw.backend.answers import Answer
+from shardmw.backend.batch import (
+    METHOD,
+    MOST_READS,
+    Address,
+    Found,
+    Place,
+    Read,
+    decode_found,
+    encode_reads,
+    grouped,
+)
 from shardmw.backend.concurrency import Timeout
 from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.nodes import (
@@ -24,6 +41,16 @@ from shardmw.backend.nodes import (
     request_headers,
     tells_of_container,
 )
+
+#: A server reads the shards of a batch one after the other. So a batch that
+#: may have more rows is split, to be read by several servers at once.
+MOST_ROWS = 500
+
+#: A batch has as many shards, if there are enough for a second one, even if
+#: all could be read at once with fewer in each.
+USUAL_READS = 8
+
+_UNAVAILABLE = '503 Service Unavailable'
 
 
 class ShardReads:
@@ -63,21 +90,177 @@ class ShardReads:
             }
             self._log_locals = app.logger.thread_locals
 
-    def read(self, shard: int, method: str, query: str = '') -> Answer:
+    def read(
+        self,
+        shard: int,
+        method: str,
+        query: str = '',
+        failed: Address | None = None,
+    ) -> Answer:
         """Read a backing container.
 
         :param method: GET or HEAD
         :param query: the quoted query string
+        :param failed: the address of a server that has just failed
         """
         with self.backend.read_turn(self.target.account, self.is_within_turn):
-            answer = self._app and self._read(shard, method, query)
+            answer = self._app and self._read(shard, method, query, failed)
             return answer or self.backend.send_to_shard(
                 self.base, self.target, shard, method, query, self.headers
             )
 
-    def _read(self, shard: int, method: str, query: str) -> Answer | None:
+    def heads(self, shards: Iterable[int]) -> list[Answer]:
+        """HEAD backing containers; return the answers in their order."""
+        shards = list(shards)
+        answers: dict[int, Answer] = {}
+
+        def read(shard: int, batch: list[Place]) -> Answer:
+            found = self.read_batch(batch, 'HEAD', [''] * len(batch))
+            for place, answer in zip(batch, found, strict=True):
+                answers[place.shard] = answer
+            return answers[shard]
+
+        calls = [(batch[0].shard, batch) for batch in self.batches(shards)]
+        self.backend.fan_out(read, calls)
+        return [answers.get(shard) or _no_answer(shard) for shard in shards]
+
+    def batches(
+        self, shards: Iterable[int], rows: int = 0
+    ) -> list[list[Place]]:
+        """Say which backing containers to read together.
+
+        :param rows: about how many rows to read of each
+        :returns: a list for each request to send
+        """
+        shards = list(shards)
+        count = len(shards)
+        size = min(
+            MOST_READS,
+            MOST_ROWS // max(1, rows),
+            max(
+                math.ceil(count / self.backend.concurrency),
+                min(USUAL_READS, math.ceil(count / 2)),
+            ),
+        )
+        if self._app is None or size < 2:
+            return [[Place(shard)] for shard in shards]
+        places = {shard: self._places(shard) for shard in shards}
+        return grouped(places, size)
+
+    def _places(self, shard: int) -> dict[Address, Place]:
+        """Return the replicas that the proxy may ask first, by address."""
+        app = self._app
+        backing = self.target.backing(shard)
+        part, nodes = app.container_ring.get_nodes(
+            self.target.hidden_account, backing
+        )
+        nodes = app.sort_nodes([n for n in nodes if not app.error_limited(n)])
+        options = app.get_policy_options(None)
+        if options.sorting_method == 'timing':
+            nodes = nodes[:1]
+        elif options.sorting_method == 'affinity':
+            key = options.read_affinity_sort_key
+            nodes = [node for node in nodes if key(node) == key(nodes[0])]
+        places = {
+            get_ip_port(node, self._headers): Place(shard, node, part)
+            for node in nodes
+        }
+        return {
+            address: place
+            for address, place in places.items()
+            if self.backend.takes_batches(address)
+        }
+
+    def read_batch(
+        self, batch: list[Place], method: str, queries: list[str]
+    ) -> Iterator[Answer]:
+        """Read backing containers, with one request if that works.
+
+        :param batch: one of :meth:`batches`
+        :param method: GET or HEAD
+        :param queries: the quoted query strings
+        :returns: the answers in their order
+        """
+        failed = None
+        answers = [None] * len(batch)
+        if len(batch) > 1:
+            with self.backend.read_turn(
+                self.target.account, self.is_within_turn
+            ):
+                answers = self._ask_for(batch, method, queries)
+            if answers is None:
+                answers = [None] * len(batch)
+                failed = get_ip_port(batch[0].node, self._headers)
+        for place, query, answer in zip(batch, queries, answers, strict=True):
+            yield answer or self.read(place.shard, method, query, failed)
+
+    def _ask_for(
+        self, batch: list[Place], method: str, queries: list[str]
+    ) -> list[Answer | None] | None:
+        """Send one request for several shards.
+
+        :returns: None for each shard that is to be read alone; None if the
+                  server did not answer
+        """
+        app = self._app
+        app.logger.thread_locals = self._log_locals
+        account = self.target.hidden_account
+        reads = [
+            Read(
+                place.node['device'],
+                place.part,
+                account,
+                self.target.backing(place.shard),
+                method,
+                query,
+            )
+            for place, query in zip(batch, queries, strict=True)
+        ]
+        node, part = batch[0].node, batch[0].part
+        path = f'/{account}/{reads[0].container}'
+        try:
+            answer = ask_node(
+                app,
+                node,
+                part,
+                METHOD,
+                path,
+                self._headers,
+                body=encode_reads(reads),
+                connections=self.backend.connections,
+            )
+            if is_client_error(answer.status):
+                self.backend.without_batches(get_ip_port(node, self._headers))
+            if not answer.is_success:
+                return [None] * len(batch)
+            found = decode_found(b''.join(answer.body), len(batch))
+        except (Exception, Timeout):
+            app.exception_occurred(
+                node, 'Container', f'Trying to {METHOD} {path}'
+            )
+            return None
+        return [
+            each and self._answer(place.shard, method, each)
+            for place, each in zip(batch, found, strict=True)
+        ]
+
+    @staticmethod
+    def _answer(shard: int, method: str, found: Found) -> Answer | None:
+        status = '200 OK' if method == 'GET' else '204 No Content'
+        headers = HeaderKeyDict(found.headers)
+        answer = Answer(shard, status, headers, [found.body])
+        return answer if _is_complete(answer) else None
+
+    def _read(
+        self,
+        shard: int,
+        method: str,
+        query: str,
+        failed: Address | None,
+    ) -> Answer | None:
         """Return the answer of the first replica that gives one.
 
+        :param failed: the address of a server to ask last
         :returns: None if the app has to decide
         """
         app = self._app
@@ -90,7 +273,7 @@ class ShardReads:
             'container', app, ring, part, app.logger, self._request
         )
         path = f'/{account}/{backing}'
-        for node in nodes:
+        for node in self._last(failed, nodes):
             try:
                 answer = ask_node(
                     app,
@@ -111,7 +294,23 @@ class ShardReads:
                 if _is_complete(answer):
                     return answer._replace(shard=shard)
                 return None
-        return Answer(shard, '503 Service Unavailable', HeaderKeyDict(), [])
+        return _no_answer(shard)
+
+    def _last(
+        self, address: Address | None, nodes: Iterable[dict]
+    ) -> Iterator[dict]:
+        """Iterate over nodes, those at an address after all others."""
+        late = []
+        for node in nodes:
+            if get_ip_port(node, self._headers) == address:
+                late.append(node)
+            else:
+                yield node
+        yield from late
+
+
+def _no_answer(shard: int) -> Answer:
+    return Answer(shard, _UNAVAILABLE, HeaderKeyDict(), [])
 
 
 def _reads_many_replicas(app: Application) -> bool:

@@ -17,10 +17,14 @@ If a shard cannot be read, the listing fails. There is never a partial listing.
 
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from urllib.parse import quote
 
-from swift.common.constraints import MAX_HEADER_SIZE
+from swift.common.constraints import (
+    CONTAINER_LISTING_LIMIT,
+    MAX_HEADER_SIZE,
+)
 from swift.common.swob import Request
 
 from shardmw.backend.answers import Answer, require_success
@@ -28,7 +32,7 @@ from shardmw.backend.concurrency import spawn
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.requests import HOST, Backend, newest_header
 from shardmw.backend.rows import STAY_SECONDS
-from shardmw.backend.shard_reads import ShardReads
+from shardmw.backend.shard_reads import Place, ShardReads
 from shardmw.listing.merge import Ask, Page
 from shardmw.listing.params import ListingParams
 from shardmw.listing.rows import Rows, parse_rows
@@ -303,41 +307,77 @@ class ListingRequest:
         those that fail often: so such a listing asks for one shard at a time.
         """
         is_risky = params.has_unskippable_delimiter()
+
+        def rows_each(asks: list[Ask]) -> int:
+            if is_risky:
+                return CONTAINER_LISTING_LIMIT
+            # Shards have the same pseudo-directories, so they find fewer.
+            if params.has_levels():
+                return 0
+            return max(ask.limit for ask in asks)
+
         while asks := page.asks():
+            by_shard = {ask.source: ask for ask in asks}
+            batches = reads.batches(by_shard, rows_each(asks))
+            calls = []
+            for batch in batches:
+                shards = [place.shard for place in batch]
+                of_batch = [by_shard[shard] for shard in shards]
+                calls.append((shards[0], batch, of_batch, page, params, reads))
             answers = self.backend.fan_out(
                 self._read,
-                [(ask.source, ask, page, params, reads) for ask in asks],
+                calls,
                 concurrency=1 if is_risky else None,
                 ends_at_failure=True,
             )
             require_success(answers)
-            for ask, answer in zip(asks, answers, strict=True):
-                self.answers.setdefault(ask.source, answer)
 
     def _read(
         self,
-        shard: int,
-        ask: Ask,
+        _shard: int,
+        batch: list[Place],
+        asks: list[Ask],
         page: Page | UnorderedPage,
         params: ListingParams,
         reads: ShardReads,
     ) -> Answer:
-        """Send one query to a shard and put its rows into the page.
+        """Send queries to the shards of a batch and put the rows into a page.
 
         The rows are parsed while other shards are still at work.
 
-        :returns: the answer, without the rows
+        :returns: the first answer that is no success, else the last one
         """
-        ask = self._sendable(ask, page, params)
-        query = params.query(ask.marker, ask.limit, ask.end)
-        if self._fits(query):
-            answer = self._get(shard, query, reads)
-            rows = _rows_in(answer)
+        asks = [self._sendable(ask, page, params) for ask in asks]
+        queries = [params.query(a.marker, a.limit, a.end) for a in asks]
+        if all(map(self._fits, queries)):
+            answers = self._read_batch(batch, queries, reads)
         else:
-            answer, rows = self._scan_shard(ask, params, reads)
-        if answer.is_success:
+            answers = (
+                self._read_alone(ask, query, params, reads)
+                for ask, query in zip(asks, queries, strict=True)
+            )
+        for ask, (answer, rows) in zip(asks, answers, strict=True):
+            if not answer.is_success:
+                return answer
             page.add(ask, rows)
-        return answer._replace(body=[])
+            answer = answer._replace(body=[])
+            self.answers.setdefault(ask.source, answer)
+        return answer
+
+    def _read_batch(
+        self, batch: list[Place], queries: list[str], reads: ShardReads
+    ) -> Iterator[tuple[Answer, Rows]]:
+        self._requests.update(place.shard for place in batch)
+        for answer in reads.read_batch(batch, 'GET', queries):
+            yield answer, _rows_in(answer)
+
+    def _read_alone(
+        self, ask: Ask, query: str, params: ListingParams, reads: ShardReads
+    ) -> tuple[Answer, Rows]:
+        if not self._fits(query):
+            return self._scan_shard(ask, params, reads)
+        answer = self._get(ask.source, query, reads)
+        return answer, _rows_in(answer)
 
     def _sendable(
         self, ask: Ask, page: Page | UnorderedPage, params: ListingParams

@@ -68,6 +68,9 @@ SYNC_CLIENT_PIPELINE = (
 EXPIRER_PIPELINE = 'catch_errors cache shardmw proxy-server'
 RECONCILER_PIPELINE = 'catch_errors proxy-logging cache shardmw proxy-server'
 
+#: The filter of container servers.
+CONTAINER_FILTER = 'shardmw-container'
+
 #: Background daemons by the kind of server in whose file they are configured.
 STORAGE_DAEMONS = {
     'account-server': (
@@ -426,7 +429,7 @@ _UPDATE_TIMINGS = {
 
 
 def _filter(options: ClusterOptions, name: str) -> Section:
-    if name in ('shardmw', 'shardmw-listings'):
+    if name in ('shardmw', 'shardmw-listings', CONTAINER_FILTER):
         egg = f'egg:shardmw#{name.replace("-", "_")}'
     else:
         egg = f'egg:swift#{_EGG_NAMES.get(name, name)}'
@@ -439,6 +442,9 @@ def _storage_conf(
 ) -> Sections:
     egg = server.kind.removesuffix('-server')
     cache = f'{place.cache}/{server.node}'
+    pipeline = ['healthcheck', 'recon', server.kind]
+    if server.kind == 'container-server':
+        pipeline.insert(-1, CONTAINER_FILTER)
     conf: Sections = {
         'DEFAULT': {
             **_common(place),
@@ -449,18 +455,15 @@ def _storage_conf(
             'fallocate_reserve': '0',
             'recon_cache_path': cache,
         },
-        'pipeline:main': {'pipeline': f'healthcheck recon {server.kind}'},
-        'filter:healthcheck': {'use': 'egg:swift#healthcheck'},
-        'filter:recon': {
-            'use': 'egg:swift#recon',
-            'recon_cache_path': cache,
-        },
+        'pipeline:main': {'pipeline': ' '.join(pipeline)},
+        **{f'filter:{name}': _filter(options, name) for name in pipeline[:-1]},
         f'app:{server.kind}': _configured(
             options,
             server.kind,
             {'use': f'egg:swift#{egg}', **_UPDATE_TIMINGS},
         ),
     }
+    conf['filter:recon']['recon_cache_path'] = cache
     for daemon in STORAGE_DAEMONS[server.kind]:
         defaults = dict(_DAEMON_OPTIONS.get(daemon, {}))
         if daemon in _COPY_DATABASES:

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A batch: reads of several containers in one request to a server. Pure.
+
+The request has the method :data:`METHOD`, which container servers of Swift
+answer with 405. Its body is a JSON list of :class:`Read`. The answer has two
+lines for each, in their order: the headers as a JSON object, and the listing
+as Swift writes it, empty for a HEAD. The headers are ``null`` if the server
+leaves the read to a request of its own.
+"""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import orjson
+
+METHOD = 'REPORT'
+
+#: How many reads a request has at most.
+MOST_READS = 16
+
+#: The IP and the port of a server.
+Address = tuple[str, int]
+
+
+class Place(NamedTuple):
+    """Where to read a shard.
+
+    :param shard: the index of the shard
+    :param node: a server that has it, as a ring describes it; None if the
+                 replicas are to be asked one after the other
+    :param part: its partition
+    """
+
+    shard: int
+    node: dict | None = None
+    part: int = 0
+
+
+class Read(NamedTuple):
+    """A read of one container.
+
+    :param device: the name of the device
+    :param part: the partition
+    :param account: a native string, like `container`
+    :param method: GET or HEAD
+    :param query: the quoted query string
+    """
+
+    device: str
+    part: int
+    account: str
+    container: str
+    method: str
+    query: str = ''
+
+
+class Found(NamedTuple):
+    """What a server has found.
+
+    :param headers: those of the container's figures
+    :param body: the listing in JSON, empty for a HEAD
+    """
+
+    headers: dict[str, str]
+    body: bytes
+
+
+def grouped(
+    places: Mapping[int, Mapping[Address, Place]], size: int
+) -> list[list[Place]]:
+    """Choose servers that have many of the shards each.
+
+    Servers that have as many take turns.
+
+    :param places: by shard and by the address of the server
+    :param size: how many shards to read of a server together at most
+    :returns: the shards to read together. One without a place, or for which
+              there is no other, is on its own, with no node
+    """
+    rest: dict[Address, dict[int, Place]] = defaultdict(dict)
+    for shard, of_shard in places.items():
+        for address, place in of_shard.items():
+            rest[address][shard] = place
+    batches = []
+    alone = [shard for shard, of_shard in places.items() if not of_shard]
+    used: Counter[Address] = Counter()
+    while rest:
+        address = max(rest, key=lambda a: (min(size, len(rest[a])), -used[a]))
+        used[address] += 1
+        batch = list(rest[address].values())[:size]
+        chosen = [place.shard for place in batch]
+        if len(batch) > 1:
+            batches.append(batch)
+        else:
+            alone += chosen
+        for address, here in list(rest.items()):
+            for shard in chosen:
+                here.pop(shard, None)
+            if not here:
+                del rest[address]
+    return batches + [[Place(shard)] for shard in alone]
+
+
+def encode_reads(reads: list[Read]) -> bytes:
+    """Return the body of a request."""
+    return orjson.dumps([list(read) for read in reads])
+
+
+def decode_reads(body: bytes) -> list[Read]:
+    """Return the reads that a request asks for.
+
+    :raises ValueError: if these are none
+    """
+    try:
+        reads = [Read(*each) for each in orjson.loads(body)]
+    except TypeError as err:
+        raise ValueError(str(err)) from None
+    if not 0 < len(reads) <= MOST_READS:
+        raise ValueError(f'{len(reads)} reads')
+    for read in reads:
+        texts = (read.device, read.account, read.container, read.query)
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError(f'no text: {read}')
+        if not isinstance(read.part, int) or read.part < 0:
+            raise ValueError(f'no partition: {read}')
+        if read.method not in ('GET', 'HEAD'):
+            raise ValueError(f'no method: {read}')
+    return reads
+
+
+def encode_found(found: Found | None) -> bytes:
+    """Return the part of an answer for one read."""
+    if found is None:
+        return b'null\n\n'
+    return json.dumps(found.headers).encode() + b'\n' + found.body + b'\n'
+
+
+def decode_found(body: bytes, count: int) -> list[Found | None]:
+    """Return what a server has found, in the order of the reads.
+
+    :param count: the number of reads
+    :raises ValueError: if the answer is not whole
+    """
+    lines = body.split(b'\n')
+    if len(lines) != 2 * count + 1:
+        raise ValueError(f'{len(lines)} lines for {count} reads')
+    found = []
+    for number in range(0, 2 * count, 2):
+        headers = orjson.loads(lines[number])
+        found.append(headers and Found(headers, lines[number + 1]))
+    return found

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read several containers for one request: the filter of container servers.
+
+A listing of a sharded container reads a few rows of each shard. Most of what
+such a read costs is the HTTP request around it. With this filter, a proxy asks
+a server for several shards at once::
+
+    [pipeline:main]
+    pipeline = healthcheck recon shardmw-container container-server
+
+    [filter:shardmw-container]
+    use = egg:shardmw#shardmw_container
+
+Proxies find out by themselves which servers have it. It answers what a GET or
+a HEAD of a plain, present container answers; all else it leaves to a request
+for that container alone. It stands next to ``container-server``.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+
+from swift.common.constraints import check_drive
+from swift.common.exceptions import LockTimeout
+from swift.common.request_helpers import validate_container_params
+from swift.common.swob import HTTPBadRequest, HTTPException, Request, Response
+from swift.common.utils import config_true_value, get_logger
+from swift.container.backend import SHARDED, SHARDING, ContainerBroker
+from swift.container.server import ContainerController, gen_resp_headers
+
+from shardmw.backend.batch import (
+    METHOD,
+    Found,
+    Read,
+    decode_reads,
+    encode_found,
+)
+from shardmw.backend.concurrency import Timeout, sleep
+from shardmw.config import ConfigError, check_option_names
+from shardmw.listing.one_level import one_level
+
+#: How long to wait for the lock of rows that are to be merged, as Swift does.
+PENDING_SECONDS = 0.1
+
+#: More than the longest request that a proxy sends.
+MOST_BYTES = 256 * 1024
+
+
+class ContainerFilter:
+    """The filter ``shardmw-container``.
+
+    :param app: the container server
+    :param logger: the filter's logger
+    """
+
+    def __init__(self, app: ContainerController, logger) -> None:
+        self.app = app
+        self.logger = logger
+
+    def __call__(self, env: dict, start_response: Callable):
+        """WSGI entry point."""
+        if env['REQUEST_METHOD'] != METHOD:
+            return self.app(env, start_response)
+        req = Request(env)
+        self.logger.txn_id = req.headers.get('X-Trans-Id')
+        try:
+            reads = decode_reads(req.body_file.read(MOST_BYTES))
+        except ValueError as err:
+            response = HTTPBadRequest(request=req, body=str(err))
+        else:
+            response = Response(request=req, app_iter=self._answer(reads, req))
+        return response(env, start_response)
+
+    def _answer(self, reads: list[Read], req: Request) -> Iterator[bytes]:
+        started = time.monotonic()
+        for number, read in enumerate(reads):
+            if number:
+                sleep()  # other requests have their turn
+            yield encode_found(self._found(read))
+        if self.app.log_requests:
+            self.logger.info(
+                '%s %s: %d reads in %.4f s',
+                req.method,
+                req.path,
+                len(reads),
+                time.monotonic() - started,
+            )
+
+    def _found(self, read: Read) -> Found | None:
+        """Return what a container server would answer.
+
+        :returns: None if that is more than figures and rows
+        """
+        try:
+            check_drive(self.app.root, read.device, self.app.mount_check)
+            return self._read(read)
+        except (ValueError, HTTPException):
+            return None
+        except (Exception, LockTimeout, Timeout):
+            self.logger.exception('shardmw-container: %s', read)
+            return None
+
+    def _read(self, read: Read) -> Found | None:
+        # The server's own method chooses the database's path.
+        with self.app._get_container_broker(  # noqa: SLF001
+            read.device,
+            str(read.part),
+            read.account,
+            read.container,
+            pending_timeout=PENDING_SECONDS,
+            stale_reads_ok=True,
+        ) as broker:
+            info, is_deleted = broker.get_info_is_deleted()
+            if is_deleted or info['db_state'] in (SHARDING, SHARDED):
+                return None
+            headers = {
+                name: str(value)
+                for name, value in gen_resp_headers(info).items()
+            }
+            if read.method == 'HEAD':
+                return Found(headers, b'')
+            rows = _rows(broker, read.query, info['storage_policy_index'])
+        listing = [self.app.update_object_record(row) for row in rows]
+        return Found(headers, json.dumps(listing).encode('ascii'))
+
+
+def _rows(broker: ContainerBroker, query: str, policy: int) -> list[tuple]:
+    """Return the rows of a listing, as a broker does.
+
+    :param query: the quoted query string
+    :param policy: the index of the container's storage policy
+    :raises HTTPException: for values that Swift refuses
+    """
+    params = validate_container_params(Request({'QUERY_STRING': query}))
+    delimiter, path = params.get('delimiter'), params.get('path')
+    reverse = config_true_value(params.get('reverse'))
+    # A broker takes rows that wait into the database before it lists them;
+    # get_info() has done that.
+    if delimiter and path is None and not reverse:
+        with broker.get() as connection:
+            return one_level(
+                connection,
+                policy,
+                params['limit'],
+                delimiter,
+                params.get('prefix', ''),
+                params.get('marker', ''),
+                params.get('end_marker', ''),
+            )
+    return broker.list_objects_iter(
+        params['limit'],
+        params.get('marker', ''),
+        params.get('end_marker'),
+        params.get('prefix'),
+        delimiter,
+        path,
+        storage_policy_index=policy,
+        reverse=reverse,
+        allow_reserved=True,
+    )
+
+
+def filter_factory(
+    global_conf: dict[str, str], **local_conf: str
+) -> Callable[[Callable], ContainerFilter]:
+    """Return the filter's constructor, for PasteDeploy.
+
+    :raises ConfigError: if an option is wrong, or the filter does not stand
+                         next to a container server
+    """
+    check_option_names(local_conf, 'shardmw-container', names=(), prefixes=())
+    conf = {**global_conf, **local_conf}
+    logger = get_logger(conf, log_route='shardmw-container')
+
+    def make(app: Callable) -> ContainerFilter:
+        if not isinstance(app, ContainerController):
+            raise ConfigError(
+                'shardmw-container: it must stand next to container-server, '
+                'at the end of the pipeline of container-server.conf'
+            )
+        return ContainerFilter(app, logger)
+
+    return make

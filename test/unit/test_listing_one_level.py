@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One level of pseudo-directories, against Swift's container broker."""
+
+import itertools
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from swift.common.utils import Timestamp
+from swift.container.backend import ContainerBroker
+
+from shardmw.listing.one_level import one_level
+
+TEXTS = st.text(alphabet='ab/é\U0001f600-', max_size=6)
+NAMES = st.lists(TEXTS.filter(bool), max_size=25, unique=True)
+CLOCK = itertools.count(1)
+
+
+@pytest.fixture
+def broker(tmp_path):
+    broker = ContainerBroker(
+        str(tmp_path / 'x.db'), account='AUTH_t', container='c'
+    )
+    broker.initialize(Timestamp(1).internal, 0)
+    return broker
+
+
+def _put(broker, names, deleted=()):
+    for name in names:
+        broker.put_object(
+            name, Timestamp(next(CLOCK)).internal, 7, 'text/plain', 'etag'
+        )
+    for name in deleted:
+        broker.delete_object(name, Timestamp(next(CLOCK)).internal)
+    broker.get_info()
+
+
+def _clear(broker):
+    for name, *_ in broker.list_objects_iter(
+        10000, '', '', None, None, allow_reserved=True
+    ):
+        broker.delete_object(name, Timestamp(next(CLOCK)).internal)
+
+
+@settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(data=st.data())
+def test_same_rows_as_swifts_broker(broker, data):
+    _clear(broker)
+    names = data.draw(NAMES)
+    gone = data.draw(st.lists(st.sampled_from(names), max_size=3)) if names else ()
+    _put(broker, names, gone)
+    markers = st.one_of(TEXTS, st.sampled_from(names)) if names else TEXTS
+    asked = {
+        'limit': data.draw(st.integers(0, 30)),
+        'marker': data.draw(markers),
+        'end_marker': data.draw(markers),
+        'prefix': data.draw(TEXTS),
+        'delimiter': data.draw(TEXTS.filter(bool)),
+    }
+    swifts = broker.list_objects_iter(**asked, allow_reserved=True)
+    with broker.get() as connection:
+        ours = one_level(connection, 0, **asked)
+    assert [tuple(row) for row in ours] == [tuple(row) for row in swifts]
+
+
+def test_rows_of_other_policies_are_left_out(broker):
+    broker.put_object('a/b', Timestamp(1).internal, 7, 'text/plain', 'e')
+    broker.put_object(
+        'a', Timestamp(1).internal, 7, 'x', 'e', storage_policy_index=1
+    )
+    broker.get_info()
+    with broker.get() as connection:
+        rows = one_level(connection, 0, 10, '/')
+    assert rows == [('a/', '0', 0, None, '')]
+
+
+@pytest.mark.parametrize('last', ['\U0010ffff', '\ud7ff'])
+def test_delimiter_without_a_successor_is_refused(broker, last):
+    _put(broker, [f'a{last}b'])
+    with broker.get() as connection, pytest.raises(ValueError):
+        one_level(connection, 0, 10, last)
+
+
+def test_no_transaction_stays_open(broker):
+    _put(broker, ['a/b', 'c'])
+    with broker.get() as connection:
+        one_level(connection, 0, 10, '/')
+        assert not connection.in_transaction
