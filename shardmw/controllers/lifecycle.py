@@ -138,12 +138,18 @@ class Lifecycle:
             return refusal
         asked_at = Timestamp.now()
         settings = asked_settings(self.backend, req)
-        if not settings and not _asks_for_sharding(req):
+        is_plain_post = not (settings or _asks_for_sharding(req))
+        if is_plain_post and VERSIONS_HEADER not in req.headers:
             return self.app
         root = read_root(self.backend, req.environ, path)
         refusal = self._refused_change(req, root)
-        if refusal or not (root.layout and settings):
+        if refusal or not root.layout:
             return refusal or self.app
+        failure = self._shard_new_versions(req, path, root.layout)
+        if failure:
+            return Verbatim(failure)
+        if not settings:
+            return self.app
         change = self._sync_change(req, path, root, asked_at)
         refusal = change.refusal()
         if refusal:
@@ -239,6 +245,9 @@ class Lifecycle:
         if _asks_for_sharding(req):
             with self.backend.turn(req.environ, path.account):
                 self._put_missing_shards(req, change.target, root)
+        failure = self._shard_new_versions(req, path, root.layout)
+        if failure:
+            return Verbatim(failure)
         with change.turn():
             return Verbatim(self._put_change(req, path, root, change))
 
@@ -401,13 +410,13 @@ class Lifecycle:
 
         The containers of old versions and of the parts of S3 uploads take as
         many writes as the container to which they belong, so they get the same
-        count and depth.
+        count and depth. That of old versions gets them from the client's
+        request, which follows: object versioning creates it before anybody has
+        authorized the client.
         """
-        if self.options.max_shards == 0:
+        is_of_versions = versions_owner(path.container) is not None
+        if is_of_versions or self.options.max_shards == 0:
             return PLAIN_SHARDING
-        owner = versions_owner(path.container)
-        if owner is not None:
-            return self._sharding_of(req, path.of_container(owner))
         bucket = path.container.removesuffix(MULTIUPLOAD_SUFFIX)
         is_bucket = bucket in ('', path.container)
         names = (path.account, path.container)
@@ -504,6 +513,42 @@ class Lifecycle:
         return self._shard_root(
             req, dataclasses.replace(target, container=versions)
         )
+
+    def _shard_new_versions(
+        self, req: Request, path: Path, layout: Layout
+    ) -> Answer | None:
+        """Shard the versions' container for which a client turns them on.
+
+        Object versioning has created it just before, or long ago: one that
+        is plain and has rows stays plain.
+
+        :param req: an authorized PUT or POST of a sharded container
+        :param layout: of the sharded container
+        :returns: the answer of what could not be done, or None
+        :raises LayoutError: if it has a record that cannot be read
+        """
+        sharding = layout.written_sharding
+        if VERSIONS_HEADER not in req.headers or self.options.max_shards == 0:
+            return None
+        versions = path.of_container(versions_container(path.container))
+        present = read_root(self.backend, req.environ, versions)
+        if not (present.exists and sharding.shards):
+            return None
+        if present.layout or present.answer.object_count:
+            return None
+        self.account_rate.charge_create(
+            req.environ, path.account, sharding.shards
+        )
+        target = _target(versions, {}, _new_layout(sharding, present))
+        self.backend.create_hidden_account(req.environ, target.hidden_account)
+        with (
+            self.backend.turn(req.environ, path.account),
+            self._lock(req, versions),
+        ):
+            failure = self._shard_root(req, target)
+        if failure and not is_client_error(failure.status):
+            raise BackendError(failure.shard, failure.status)
+        return failure
 
     def _shard_root(
         self, req: Request, target: LogicalContainer

@@ -8,6 +8,7 @@ from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import HTTPForbidden
 from swift.proxy.controllers.base import get_cache_key
 
+from shardmw.backend.containers import SHARD_COUNT_HEADER
 from shardmw.placement import backing_base, versions_container
 from shardmw.stats import accounts
 from test.unit.containers import (
@@ -235,7 +236,8 @@ class TestListing:
     def test_of_versions_shows_what_their_shards_hold(self, swift, filter_app):
         versions = versions_container('c')
         path = f'{PATH}/{versions}'
-        swift.send(filter_app, 'PUT', path, RESERVED_ALLOWED)
+        headers = {**RESERVED_ALLOWED, SHARD_COUNT_HEADER: '2'}
+        swift.send(filter_app, 'PUT', path, headers)
         put_sharded_row(swift, '\0o\x001', versions, size=7)
         swift.update_accounts()
         resp = get(swift, filter_app, headers=RESERVED_ALLOWED)

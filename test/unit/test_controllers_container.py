@@ -934,7 +934,8 @@ class TestVersions:
 
     @pytest.fixture(autouse=True)
     def versions(self, swift, filter_app):
-        swift.send(filter_app, 'PUT', self.PATH, self.ALLOWED)
+        headers = {**self.ALLOWED, SHARD_COUNT_HEADER: '2'}
+        swift.send(filter_app, 'PUT', self.PATH, headers)
         for name in ('\0o\x001', '\0o\x002'):
             put_sharded_row(swift, name, VERSIONS)
         forget_requests(swift)

@@ -4,6 +4,9 @@
 import json
 
 import pytest
+from swift.common.middleware.versioned_writes.object_versioning import (
+    ObjectVersioningMiddleware,
+)
 
 from shardmw.backend.containers import (
     RECORD_HEADER,
@@ -25,7 +28,6 @@ SHARDS = 4
 COUNT = {SHARD_COUNT_HEADER: '4'}
 DEPTH = {SHARD_DEPTH_HEADER: '1'}
 NAMES = ['a/1', 'a/2', 'b/1', 'c/1', 'top']
-ALLOWED = {'HTTP_X_BACKEND_ALLOW_RESERVED_NAMES': 'true'}
 NEEDS_COUNT = b'X-Container-Shard-Depth needs X-Container-Shard-Count'
 OUT_OF_BOUNDS = b'X-Container-Shard-Depth must be a number from 0 to 16'
 
@@ -96,14 +98,22 @@ class TestCreate:
         put(swift, filtered(swift, **rules), headers)
         assert layout_of(swift).sharding == sharding
 
-    @pytest.mark.parametrize('name', [versions_container('c'), 'c+segments'])
-    def test_of_what_belongs_to_a_container_takes_its_depth(
-        self, swift, filter_app, name
+    def test_of_parts_of_uploads_takes_the_depth_of_the_bucket(
+        self, swift, filter_app
     ):
         create(swift, filter_app, SHARDS, depth=2)
-        path = f'/v1/{ACCOUNT}/{name}'
-        swift.send(filter_app, 'PUT', path, {}, ALLOWED)
-        assert layout_of(swift, name).sharding == (SHARDS, 2)
+        put(swift, filter_app, name='c+segments')
+        assert layout_of(swift, 'c+segments').sharding == (SHARDS, 2)
+
+    def test_of_old_versions_takes_the_depth_of_their_container(
+        self, swift, filter_app
+    ):
+        create(swift, filter_app, SHARDS, depth=2)
+        versioning = ObjectVersioningMiddleware(filter_app, {})
+        headers = {'X-Versions-Enabled': 'true'}
+        swift.send(versioning, 'POST', CONTAINER, headers)
+        versions = versions_container('c')
+        assert layout_of(swift, versions).sharding == (SHARDS, 2)
 
 
 class TestPresentContainer:

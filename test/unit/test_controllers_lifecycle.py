@@ -10,6 +10,7 @@ import time
 import pytest
 from swift.common.middleware.versioned_writes.object_versioning import (
     SYSMETA_VERSIONS_CONT,
+    ObjectVersioningMiddleware,
 )
 from swift.common.swob import HTTPForbidden
 from swift.common.utils import Timestamp
@@ -54,7 +55,7 @@ from test.unit.fakeswift import (
 
 VERSIONS = versions_container('c')
 REGISTERED = f'/v1/{REGISTER}/'
-RESERVED_ALLOWED = {'X-Backend-Allow-Reserved-Names': 'true'}
+VERSIONS_ON = {'X-Versions-Enabled': 'true'}
 OWNER = {'swift.authorize': lambda _req: None, 'swift_owner': True}
 DENIED = {'swift.authorize': lambda req: HTTPForbidden(request=req)}
 RESELLER = {'reseller_request': True}
@@ -246,8 +247,9 @@ class TestMaxShards0:
     def test_leaves_versions_of_sharded_containers_plain(self, swift):
         create(swift, filtered(swift), 2)
         filter_app = filtered(swift, max_shards='0')
-        path = f'/v1/{ACCOUNT}/{VERSIONS}'
-        swift.send(filter_app, 'PUT', path, RESERVED_ALLOWED)
+        versioning = ObjectVersioningMiddleware(filter_app, {})
+        swift.send(versioning, 'POST', CONTAINER, VERSIONS_ON)
+        assert swift.exists(ACCOUNT, VERSIONS)
         assert shards_in(swift, VERSIONS) == []
 
     def test_keeps_sharded_containers_as_they_are(self, swift):
@@ -748,34 +750,74 @@ class TestVersions:
 
     PATH = f'/v1/{ACCOUNT}/{VERSIONS}'
 
-    def test_are_sharded_like_their_owner(self, swift, filter_app):
+    @pytest.fixture
+    def versioning(self, filter_app) -> ObjectVersioningMiddleware:
+        return ObjectVersioningMiddleware(filter_app, {})
+
+    @pytest.mark.parametrize('method', ['PUT', 'POST'])
+    def test_are_sharded_like_their_owner(
+        self, swift, filter_app, versioning, method
+    ):
         create(swift, filter_app, 3)
-        resp = swift.send(filter_app, 'PUT', self.PATH, RESERVED_ALLOWED)
-        assert resp.status_int == 201
+        resp = swift.send(versioning, method, CONTAINER, VERSIONS_ON)
+        assert resp.is_success
         layout = layout_of(swift, VERSIONS)
         assert layout.shards == 3
         assert shards_in(swift, VERSIONS) == all_backing(layout, VERSIONS)
 
+    @pytest.mark.parametrize('method', ['PUT', 'POST'])
+    def test_are_not_sharded_for_a_client_that_is_denied(
+        self, swift, filter_app, versioning, method
+    ):
+        create(swift, filter_app, 3)
+        before = len(swift.sent())
+        resp = swift.send(versioning, method, CONTAINER, VERSIONS_ON, DENIED)
+        assert resp.status_int == 403
+        sent = [path for _, path in swift.sent()[before:]]
+        shards = f'/v1/{HIDDEN}/'
+        assert not any(path.startswith(shards) for path in sent)
+        assert not swift.exists(ACCOUNT, VERSIONS)
+
+    def test_are_charged_to_the_account(self, swift, filter_app, versioning):
+        create(swift, filter_app, 3)
+        charged = []
+        rate = filter_app._containers._handlers['PUT'].__self__.account_rate
+        rate.charge_create = lambda *args: charged.append(args[1:])
+        swift.send(versioning, 'POST', CONTAINER, VERSIONS_ON)
+        assert charged == [(ACCOUNT, 3)]
+
+    def test_that_are_there_and_have_rows_stay_plain(
+        self, swift, filter_app, versioning
+    ):
+        create(swift, filter_app, 3)
+        swift.put_container(f'/{ACCOUNT}/{VERSIONS}')
+        swift.put_row(f'/{ACCOUNT}/{VERSIONS}/\0o\x001')
+        resp = swift.send(versioning, 'POST', CONTAINER, VERSIONS_ON)
+        assert resp.status_int == 204
+        assert shards_in(swift, VERSIONS) == []
+
     def test_of_a_plain_owner_are_plain(self, swift):
         filter_app = filtered(swift, default_shards='2')
         swift.put_container(f'/{ACCOUNT}/c')
-        swift.send(filter_app, 'PUT', self.PATH, RESERVED_ALLOWED)
+        versioning = ObjectVersioningMiddleware(filter_app, {})
+        resp = swift.send(versioning, 'POST', CONTAINER, VERSIONS_ON)
+        assert resp.status_int == 204
+        assert swift.exists(ACCOUNT, VERSIONS)
         assert shards_in(swift, VERSIONS) == []
 
-    def test_of_an_owner_that_does_not_answer_are_not_created(
-        self, swift, filter_app
+    @pytest.mark.parametrize('method', ['PUT', 'POST'])
+    def test_that_cannot_be_sharded_are_not_turned_on(
+        self, swift, filter_app, versioning, method, monkeypatch
     ):
-        swift.register('HEAD', CONTAINER, 503)
-        resp = swift.send(filter_app, 'PUT', self.PATH, RESERVED_ALLOWED)
+        create(swift, filter_app, 2)
+        monkeypatch.setattr(lifecycle, 'id_of_time', lambda _seconds: NEW_ID)
+        shard = backing_container(VERSIONS, NEW_ID, 1)
+        swift.register('PUT', f'/v1/{HIDDEN}/{shard}', 503)
+        resp = swift.send(versioning, method, CONTAINER, VERSIONS_ON)
         assert resp.status_int == 503
-        assert swift.sent('PUT') == []
-
-    def test_of_an_owner_with_a_damaged_record_are_not_created(
-        self, swift, filter_app
-    ):
-        swift.put_container(f'/{ACCOUNT}/c', {RECORD_HEADER: 'damaged'})
-        resp = swift.send(filter_app, 'PUT', self.PATH, RESERVED_ALLOWED)
-        assert resp.status_int == 503
+        name = SYSMETA_VERSIONS_CONT.title()
+        assert name not in swift.broker(ACCOUNT, 'c').metadata
+        assert not swift.exists(ACCOUNT, VERSIONS)
 
     def test_that_clients_name_are_left_to_swift(self, swift, filter_app):
         resp = swift.send(filter_app, 'PUT', self.PATH)

@@ -13,7 +13,7 @@ from swift.proxy.controllers.base import (
 )
 
 from shardmw.backend.concurrency import sleep, spawn
-from shardmw.backend.containers import RECORD_HEADER
+from shardmw.backend.containers import RECORD_HEADER, SHARD_COUNT_HEADER
 from shardmw.middleware import ShardMiddleware
 from shardmw.placement import versions_container
 from shardmw.quotas.info_app import InfoApp
@@ -193,7 +193,8 @@ class TestVersions:
 
     def test_count_wherever_they_are_listed(self, swift, app):
         path = f'{PATH}/{self.VERSIONS}'
-        swift.send(filter_in(app), 'PUT', path, self.ALLOWED)
+        headers = {**self.ALLOWED, SHARD_COUNT_HEADER: '2'}
+        swift.send(filter_in(app), 'PUT', path, headers)
         put_sharded_row(swift, '\0o\x001', self.VERSIONS, size=100)
         versioned = {
             'X-Container-Sysmeta-Versions-Container': '%00versions%00c',
