@@ -5,18 +5,21 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from io import BytesIO
+from urllib.parse import quote
 
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.http import HTTP_GONE, HTTP_NOT_FOUND, is_server_error
-from swift.common.swob import Request
+from swift.common.swob import Request, Response
 from swift.common.utils import StreamingPile, close_if_possible
 from swift.common.wsgi import make_pre_authed_env
 from swift.proxy.controllers.base import (
     Controller,
     clear_info_cache,
+    cors_validation,
     get_account_info,
     get_container_info,
 )
+from swift.proxy.controllers.container import ContainerController
 from swift.proxy.controllers.obj import BaseObjectController
 from swift.proxy.server import Application
 
@@ -191,6 +194,21 @@ class Backend:
             return True
         app = self.proxy_app
         return app is not None and header not in app.swift_owner_headers
+
+    def with_cors(self, req: Request, path: Path, resp: Response) -> Response:
+        """Return an answer of the filter with what browsers need to see it.
+
+        The proxy app adds these headers to its own answers, if the container
+        has them for the Origin of the request.
+
+        :param path: the path of a container
+        """
+        if self.proxy_app is None:
+            return resp
+        controller = ContainerController(
+            self.proxy_app, quote(path.account), quote(path.container)
+        )
+        return cors_validation(lambda _controller, _req: resp)(controller, req)
 
     def forget_info(self, env: dict, path: Path) -> None:
         """Drop what memcached and the request have cached of a container."""

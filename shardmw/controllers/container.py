@@ -16,6 +16,7 @@ from swift.common.swob import (
     HTTPException,
     HTTPNotFound,
     Request,
+    Response,
 )
 from swift.common.utils import close_if_possible, drain_and_close
 
@@ -107,9 +108,12 @@ class ContainerController:
         if handler is None or not may_be_sharded(req, path):
             return self.app
         try:
-            return handler(req, path)
+            answer = handler(req, path)
         except (BackendError, LayoutError) as err:
-            return unavailable(req, path, self.backend, err)
+            answer = unavailable(req, path, self.backend, err)
+        if isinstance(answer, Response):
+            return self.backend.with_cors(req, path, answer)
+        return answer
 
     def _get(self, req: Request, path: Path) -> Callable:
         info = self.backend.container_info(req.environ)

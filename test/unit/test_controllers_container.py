@@ -1057,6 +1057,50 @@ class TestWriteRate:
         assert RATE_HEADER not in resp.headers
 
 
+ORIGIN = 'https://example.com'
+CORS_HEADERS = (
+    'Access-Control-Allow-Origin',
+    'Access-Control-Expose-Headers',
+    'Vary',
+)
+
+
+class TestOfABrowser:
+    """The answers that the filter gives itself have the headers of CORS."""
+
+    @pytest.fixture(params=[ORIGIN, '*', 'https://elsewhere.com', None])
+    def allowed(self, request, swift, filter_app) -> None:
+        swift.put_container(f'/{ACCOUNT}/plain')
+        swift.put_row(f'/{ACCOUNT}/plain/o')
+        name = 'X-Container-Meta-Access-Control-Allow-Origin'
+        for container in ('c', 'plain'):
+            path = f'/v1/{ACCOUNT}/{container}'
+            headers = {name: request.param} if request.param else {}
+            swift.send(filter_app, 'POST', path, headers, OWNER)
+
+    def test_deletion_that_is_refused(self, swift, filter_app, allowed):
+        def answer(container: str) -> tuple:
+            path = f'/v1/{ACCOUNT}/{container}'
+            headers = {'Origin': ORIGIN}
+            resp = swift.send(filter_app, 'DELETE', path, headers, OWNER)
+            found = {
+                name: sorted(resp.headers.get(name, '').split(', '))
+                for name in CORS_HEADERS
+            }
+            return resp.status_int, found
+
+        assert answer('c') == answer('plain')
+        assert answer('c')[0] == 409
+
+    def test_count_that_is_refused(self, swift, filter_app):
+        headers = {'X-Container-Meta-Access-Control-Allow-Origin': '*'}
+        swift.send(filter_app, 'POST', CONTAINER, headers, OWNER)
+        headers = {SHARD_COUNT_HEADER: '7', 'Origin': ORIGIN}
+        resp = swift.send(filter_app, 'PUT', CONTAINER, headers, OWNER)
+        assert resp.status_int == 409
+        assert resp.headers['Access-Control-Allow-Origin'] == '*'
+
+
 @pytest.mark.parametrize('method', ['OPTIONS', 'COPY', 'UPDATE'])
 def test_other_methods_are_left_to_the_app(swift, filter_app, method):
     env = {'swift.infocache': (infocache := {})}
