@@ -320,6 +320,9 @@ class _Run:
         self.path = path
         self.root = root
         self.base = backend.owner_env(env)
+        # The app would put info with the counts of the root alone into
+        # memcached, and quotas would be enforced with these.
+        self._uncached = backend.owner_env(env, uncached=True)
         self.target = (
             _target(path, root.answer, root.layout) if root.layout else None
         )
@@ -395,7 +398,7 @@ class _Run:
         ):
             limit = min(PAGE_ROWS, self.left)
             page = self.backend.send(
-                self.base,
+                self._uncached,
                 'GET',
                 source.to_wsgi(),
                 query=f'format=json&limit={limit}&marker={quote(marker)}',

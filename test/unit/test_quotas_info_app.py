@@ -14,6 +14,7 @@ from swift.proxy.controllers.base import (
 
 from shardmw.backend.concurrency import sleep, spawn
 from shardmw.backend.containers import RECORD_HEADER, SHARD_COUNT_HEADER
+from shardmw.layout import adoption
 from shardmw.middleware import ShardMiddleware
 from shardmw.placement import versions_container
 from shardmw.quotas.info_app import InfoApp
@@ -172,6 +173,17 @@ class TestContainerQuota:
         set_meta(swift, app, CONTAINER, self.COUNT, 4)
         swift.memcached.values.clear()
         swift.send(app, 'GET', CONTAINER, query=query)
+        assert upload(swift, app) == EXCEEDED
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_holds_while_strays_cannot_be_moved(
+        self, swift, app, method, monkeypatch
+    ):
+        monkeypatch.setattr(adoption, 'all_replicas_answer', lambda *_: False)
+        swift.put_row(f'/{ACCOUNT}/c/stray')
+        set_meta(swift, app, CONTAINER, self.COUNT, 4)
+        swift.memcached.values.clear()
+        swift.send(app, method, CONTAINER)
         assert upload(swift, app) == EXCEEDED
 
     def test_holds_if_a_shard_cannot_be_read(self, swift, app):
