@@ -60,8 +60,18 @@ class SwiftCluster:
         logger = get_logger({}, USER_AGENT)
         self.backend = Backend(app, logger, CONCURRENCY)
         trans_id = generate_trans_id(f'-{USER_AGENT}')
-        self.env = Request.blank('/', {'swift.trans_id': trans_id}).environ
+        self._env = Request.blank('/', {'swift.trans_id': trans_id}).environ
         self.base = self.backend.owner_env(self.env)
+
+    @property
+    def env(self) -> dict:
+        """Return the environment of a new request.
+
+        Swift keeps in it what it has read of accounts and containers, as long
+        as the request lasts. The daemon runs for months: it needs a new one
+        for each container that it works on.
+        """
+        return dict(self._env)
 
     @property
     def info_cache_seconds(self) -> float:
