@@ -165,7 +165,7 @@ def status(context: click.Context, as_json: bool) -> None:
                     _shown(state.account, state.container),
                     _former(state),
                     str(Sharding(state.shards, state.depth)),
-                    state.phase,
+                    printable(state.phase),
                     datetime.fromtimestamp(
                         int(state.since), timezone.utc
                     ).isoformat(),
@@ -239,7 +239,7 @@ class _Reporter:
                 parts.append(f'about {left / rate:,.0f} s left')
         if progress.problem:
             parts.append(f'waiting: {progress.problem}')
-        return f'{printable(name)}: ' + ', '.join(parts)
+        return printable(f'{name}: ' + ', '.join(parts))
 
 
 def _changes(context: click.Context, options: dict):

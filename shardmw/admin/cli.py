@@ -385,8 +385,8 @@ def audit(
     shown = list(dict.fromkeys([*found, *left]))
     for each in shown:
         if each.reason:
-            path = printable(f'{name}/{each.container}')
-            click.echo(f'Error: {path}: {each.reason}', err=True)
+            text = printable(f'{name}/{each.container}: {each.reason}')
+            click.echo(f'Error: {text}', err=True)
     if as_json:
         print_json(
             {**each.as_json(), 'is_mended': each in is_mended}
@@ -466,8 +466,8 @@ def _report_problems(listed: Iterable[Listed]) -> int:
     """Print on stderr what could not be read; return how many there are."""
     problems = [each for each in listed if each.problem]
     for each in problems:
-        name = printable(f'{each.account}/{each.container}')
-        click.echo(f'Error: {name}: {each.problem}', err=True)
+        name = f'{each.account}/{each.container}'
+        click.echo(f'Error: {printable(f"{name}: {each.problem}")}', err=True)
     return len(problems)
 
 

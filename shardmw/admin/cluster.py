@@ -175,7 +175,9 @@ def open_cluster(conf: FilePath, swift_dir: FilePath) -> SwiftCluster:
         ConfigFileError,
         configparser.Error,
     ) as err:
-        raise AdminError(f'{conf}: {err}') from err
+        # Errors of the parser have several lines.
+        text = ' '.join(str(err).split())
+        raise AdminError(f'{conf}: {text}') from err
     return SwiftCluster(client.app._pipeline_final_app)
 
 

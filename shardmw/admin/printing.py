@@ -2,9 +2,14 @@
 """The output of the commands."""
 
 import json
+import re
 from collections.abc import Sequence
+from urllib.parse import quote
 
 import click
+
+#: Characters that end a line, or that a terminal obeys.
+_CONTROL = re.compile('[\x00-\x1f\x7f-\x9f\u2028\u2029]')
 
 
 def print_json(values: object) -> None:
@@ -38,6 +43,10 @@ def print_table(
         click.echo('  '.join(cells).rstrip())
 
 
-def printable(name: str) -> str:
-    """Return a name without the zero bytes of Swift's reserved names."""
-    return name.replace('\0', '%00')
+def printable(text: str) -> str:
+    """Return a text with its control characters quoted as in a URL.
+
+    Clients choose the names of containers and objects. Commands take names
+    that are quoted like that.
+    """
+    return _CONTROL.sub(lambda match: quote(match[0]), text)
