@@ -323,6 +323,13 @@ class TestAlerts:
         for rule in rules:
             assert {*SERIES.findall(rule['expr'])} <= made_series()
 
+    def test_count_the_first_value_of_a_counter(self, rules):
+        for rule in rules:
+            expr = ' '.join(rule['expr'].split())
+            for series, time in re.findall(r'increase\((\S+)\[(\w+)]', expr):
+                name = series.partition('{')[0]
+                assert f'{series} unless {name} offset {time}' in expr
+
     def test_say_what_they_mean(self, rules):
         for rule in rules:
             assert rule['labels']['severity'] in ('warning', 'critical')
