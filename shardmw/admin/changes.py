@@ -63,7 +63,8 @@ class ChangeState:
     """A change that is under way, or of which late rows may come.
 
     :param phase: announced, moving, returning or done, or why it is not known
-    :param since: when that phase began, in seconds since 1970
+    :param since: when that phase began, in seconds since 1970; 0 if the
+                  container could not be read
     :param rows_left: about how many rows are still to be moved
     """
 
@@ -76,6 +77,11 @@ class ChangeState:
     rows_left: int
     depth: int = 0
     former_depth: int = 0
+
+    @property
+    def is_known(self) -> bool:
+        """Return True if the container could be read."""
+        return self.since > 0
 
     def as_json(self) -> dict:
         """Return the values for ``--json``."""

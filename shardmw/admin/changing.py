@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 import click
 
 from shardmw.admin.arguments import AS_JSON, CONTAINER
-from shardmw.admin.errors import AdminError
+from shardmw.admin.errors import FOUND, AdminError
 from shardmw.admin.printing import print_json, print_table, printable
 from shardmw.record import DEPTH_LIMIT, MOVING, Sharding
 
@@ -152,7 +152,10 @@ def cancel(
 @AS_JSON
 @click.pass_context
 def status(context: click.Context, as_json: bool) -> None:
-    """List the changes that are under way or ended within the last week."""
+    """List the changes that are under way or ended within the last week.
+
+    The exit code is 1 if the layout of a container cannot be read.
+    """
     changes, _ = _changes(context, {})
     states = list(changes.under_way())
     if as_json:
@@ -174,6 +177,7 @@ def status(context: click.Context, as_json: bool) -> None:
                 for state in states
             ],
         )
+    context.exit(0 if all(state.is_known for state in states) else FOUND)
 
 
 @contextlib.contextmanager

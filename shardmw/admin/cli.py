@@ -28,7 +28,7 @@ from shardmw.admin.arguments import (
     Name,
 )
 from shardmw.admin.changing import cancel, reshard, status
-from shardmw.admin.errors import AdminError
+from shardmw.admin.errors import FOUND, AdminError
 from shardmw.admin.printing import (
     print_json,
     print_pairs,
@@ -42,9 +42,6 @@ CONF_NAME = 'internal-client.conf'
 
 #: The advice for a container of which a few directories fill a shard.
 OTHER_DEPTH = '--depth 0, or a greater one'
-
-#: The exit code of a command that found something, or failed.
-FOUND = 1
 
 
 class _Commands(click.Group):

@@ -8,11 +8,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from shardmw.admin import changes, cli
+from shardmw.admin.changes import Changes
 from shardmw.admin.cluster import SwiftCluster, open_cluster
 from shardmw.admin.errors import AdminError
 from shardmw.backend.containers import RECORD_HEADER
 from shardmw.layout import resharding
-from shardmw.layout.resharding import Resharding
+from shardmw.layout.resharding import MoveOptions, Resharding
+from shardmw.paths import Path as SwiftPath
 from test.unit.containers import backing, create, layout_of
 from test.unit.fakeswift import ACCOUNT, HIDDEN, filtered
 
@@ -36,6 +38,22 @@ class TestAudit:
             assert ran.exit_code == 1
             assert f'Error: {ACCOUNT}/damaged: version None' in ran.stderr
             assert 'container that could not be audited' in ran.stdout
+
+
+class TestStatus:
+    def test_fails_if_a_container_cannot_be_read(self, swift, admin):
+        cluster = SwiftCluster(swift)
+        cluster.backend.create_hidden_account(cluster.env, HIDDEN)
+        swift.put_container(f'/{ACCOUNT}/damaged', {RECORD_HEADER: '{}'})
+        swift.update_accounts()
+        assert admin('status').exit_code == 0
+        Changes(cluster, MoveOptions()).register.note(
+            SwiftPath('v1', ACCOUNT, 'damaged')
+        )
+        for options in ([], ['--json']):
+            ran = admin('status', *options)
+            assert ran.exit_code == 1
+            assert 'version None' in ran.stdout
 
 
 class TestReshard:
