@@ -5,6 +5,7 @@ Swift's modules read ``swift.conf`` when they are imported, so what uses them
 is imported once the folder of that file is known.
 """
 
+import configparser
 import json
 import sys
 from collections.abc import Callable, Iterable
@@ -423,14 +424,18 @@ def _accounts(survey, account: tuple[str] | None) -> Iterable[str]:
 def _open(swift_dir: Path, conf: Path | None):
     """Return the cluster of a folder.
 
-    :raises AdminError: if the folder has no swift.conf
+    :raises AdminError: if the folder has no swift.conf, or it cannot be read
     """
-    if not (swift_dir / 'swift.conf').is_file():
+    swift_conf = swift_dir / 'swift.conf'
+    if not swift_conf.is_file():
         raise AdminError(
-            f'{swift_dir}/swift.conf: no such file: name its folder with '
-            '--swift-dir'
+            f'{swift_conf}: no such file: name its folder with --swift-dir'
         )
-    is_other = utils.set_swift_dir(str(swift_dir.absolute()))
+    try:
+        is_other = utils.set_swift_dir(str(swift_dir.absolute()))
+    except (OSError, configparser.Error) as err:
+        text = ' '.join(str(err).split())
+        raise AdminError(f'{swift_conf}: {text}') from err
     from swift.common import constraints, storage_policy
 
     if is_other:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from swift.common import utils
 
 from shardmw.admin import changes, cli
 from shardmw.admin.changes import Changes
@@ -140,3 +141,14 @@ class TestConfiguration:
             ran = admin('stat', name)
             assert ran.exit_code == 2
             assert 'not UTF-8' in ran.stderr
+
+    def test_a_wrong_swift_conf_is_told_in_a_line(self, tmp_path, monkeypatch):
+        for name in 'SWIFT_CONF_FILE', 'HASH_PATH_PREFIX', 'HASH_PATH_SUFFIX':
+            monkeypatch.setattr(utils, name, getattr(utils, name))
+        (tmp_path / 'swift.conf').write_text('garbage')
+        ran = CliRunner().invoke(
+            cli.main, ['--swift-dir', str(tmp_path), 'status']
+        )
+        assert ran.exit_code == 1
+        assert ran.stderr.startswith(f'Error: {tmp_path}/swift.conf: ')
+        assert ran.stderr.count('\n') == 1
