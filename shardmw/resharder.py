@@ -244,6 +244,8 @@ class Resharder(Daemon):
             yield from rows
         except BackendError as err:
             self.logger.error('%s: cannot be listed: %s', what, err)
+        except (Exception, Timeout):
+            self.logger.exception('%s: unexpected error', what)
 
     def _is_own(self, account: str, container: str) -> bool:
         if not self.processes:

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configuration of the daemon that changes layouts."""
+"""The daemon that changes layouts: its configuration, and what it logs."""
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from swift.common.exceptions import ChunkReadTimeout
 
+from shardmw.backend.containers import BackendError
 from shardmw.config import ConfigError
 from shardmw.resharder import SECTION, Resharder
+from test.unit.fakeswift import Logger
 
 COMMAND = 'from shardmw.commands import resharder; resharder()'
 
@@ -62,6 +66,28 @@ def test_a_process_must_be_one_of_the_processes(conf):
     options = {'processes': '2', 'process': '2'}
     with pytest.raises(ConfigError, match='must be less than processes = 2'):
         Resharder({'__file__': str(conf), **options})
+
+
+@pytest.mark.parametrize(
+    ('error', 'line'),
+    [
+        (
+            BackendError(None, 503),
+            'AUTH_a: cannot be listed: the root answered 503',
+        ),
+        (ChunkReadTimeout(None), 'AUTH_a: unexpected error'),
+        (ValueError('half a page'), 'AUTH_a: unexpected error'),
+    ],
+)
+def test_a_listing_that_breaks_off_is_logged_and_ends(error, line):
+    def rows() -> Iterator[str]:
+        yield 'first'
+        raise error
+
+    daemon = object.__new__(Resharder)
+    daemon.logger = Logger()
+    assert list(daemon._read('AUTH_a', rows())) == ['first']
+    assert daemon.logger.lines == [line]
 
 
 @pytest.mark.parametrize(
