@@ -50,6 +50,12 @@ COUNTED = 10_000
 #: The option without which Swift sends no metrics.
 HOST_OPTION = 'log_statsd_host'
 
+#: The options with which Swift sends only some of its metrics.
+SAMPLING_OPTIONS = (
+    'log_statsd_default_sample_rate',
+    'log_statsd_sample_rate_factor',
+)
+
 
 class Metric(NamedTuple):
     """A metric.
@@ -267,6 +273,24 @@ def open_metrics(conf: Mapping, logger, containers: int) -> Metrics:
     """
     if not conf.get(HOST_OPTION):
         return SILENT
+    send = _sender(conf, logger)
+    # Of a counter or timer, a sample tells the rest. A gauge that is left out
+    # is missing until the next interval of the daemon.
+    whole = {k: v for k, v in conf.items() if k not in SAMPLING_OPTIONS}
+    send_gauge = _sender(whole, logger)
+
+    def send_either(
+        metric: Metric, value: float, labels: Mapping[str, str]
+    ) -> None:
+        (send_gauge if metric.kind == GAUGE else send)(metric, value, labels)
+
+    return Metrics(send_either, containers, logger)
+
+
+def _sender(
+    conf: Mapping, logger
+) -> Callable[[Metric, float, Mapping[str, str]], None]:
+    """Return what sends a metric with its value and its labels."""
     labelled = get_labeled_statsd_client(conf, logger)
     dotted = get_statsd_client(conf, DOTTED_PREFIX, logger)
 
@@ -282,5 +306,4 @@ def open_metrics(conf: Mapping, logger, containers: int) -> Metrics:
         dotted._send(metric.dotted.format(**labels), value, metric.kind)
 
     has_labels = labelled.label_formatter is not None
-    send = send_labelled if has_labels else send_dotted
-    return Metrics(send, containers, logger)
+    return send_labelled if has_labels else send_dotted

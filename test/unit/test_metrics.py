@@ -20,6 +20,7 @@ from shardmw.metrics import (
     OBJECT_REQUESTS,
     PERIOD_SECONDS,
     ROWS_LIMIT,
+    SAMPLING_OPTIONS,
     SILENT,
     TIMER,
     WRITES_OF_CONTAINER,
@@ -157,6 +158,14 @@ class TestSending:
         conf['statsd_user_label_site'] = 'a'
         open_metrics(conf, LOGGER, 0).note(ROWS_LIMIT, 5)
         assert statsd.line() == 'shardmw_rows_per_shard:5|g|#user_site:a'
+
+    @pytest.mark.parametrize('option', SAMPLING_OPTIONS)
+    def test_leaves_out_no_gauges(self, statsd, option):
+        conf = {**statsd.conf, option: '0.000001'}
+        opened = open_metrics(conf, LOGGER, 0)
+        opened.note(OBJECT_REQUESTS, method='PUT')
+        opened.note(ROWS_LIMIT, 5)
+        assert statsd.line() == 'shardmw.rows_per_shard:5|g'
 
     def test_needs_a_host(self):
         assert open_metrics({}, LOGGER, 20) is SILENT
