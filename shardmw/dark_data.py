@@ -3,22 +3,35 @@
 
 Swift's watcher takes an object for dark data if its container does not list
 it. The root of a sharded container lists nothing, so this one asks the shard
-before it logs, quarantines or deletes an object. It runs in object-auditors,
+before it logs, quarantines or deletes an object, and leaves objects alone
+while rows of their container have yet to be moved. It runs in object-auditors,
 with the options of Swift's.
 """
 
+from collections.abc import Collection, Iterator
+
 from eventlet import Timeout
-from swift.common.direct_client import direct_head_container
+from swift.common.constraints import ACCOUNT_LISTING_LIMIT
+from swift.common.direct_client import (
+    direct_get_account,
+    direct_head_container,
+)
 from swift.common.exceptions import ClientException
+from swift.common.http import HTTP_NOT_FOUND
 from swift.common.utils import split_path
 from swift.obj.watchers import dark_data
 
 from shardmw.backend.containers import RECORD_HEADER, LogicalContainer
 from shardmw.backend.requests import SPLIT_STATES
 from shardmw.backend.rows import row_at
+from shardmw.layout.adoption import backing_among, backing_range
+from shardmw.placement import hidden_account
 from shardmw.record import Layout, LayoutError, parse_record
 
 API_VERSION = 'v1'
+
+#: The folder of the rings, as Swift's watcher has it.
+SWIFT_DIR = '/etc/swift'
 
 
 class UnknownError(Exception):
@@ -27,6 +40,10 @@ class UnknownError(Exception):
 
 class DarkDataWatcher(dark_data.DarkDataWatcher):
     """Finds objects that neither a container nor a shard lists."""
+
+    def __init__(self, conf: dict, logger) -> None:
+        super().__init__(conf, logger)
+        self.account_ring = dark_data.Ring(SWIFT_DIR, ring_name='account')
 
     def policy_based_object_handling(
         self, data_file_path: str, metadata: dict
@@ -38,7 +55,13 @@ class DarkDataWatcher(dark_data.DarkDataWatcher):
         self.tot_dark -= 1
         try:
             is_listed = self._is_listed(metadata['name'])
-        except (ClientException, LayoutError, Timeout, UnknownError):
+        except (
+            ClientException,
+            LayoutError,
+            Timeout,
+            UnknownError,
+            dark_data.ContainerError,
+        ):
             self.tot_unknown += 1
             return
         if is_listed:
@@ -50,18 +73,46 @@ class DarkDataWatcher(dark_data.DarkDataWatcher):
     def _is_listed(self, path: str) -> bool:
         """Return True if an object is in the shard where it belongs.
 
-        :raises UnknownError: if rows are moving
+        :raises UnknownError: if rows are moving, or have yet to be moved
         """
         account, container, name = split_path(path, 3, 3, True)
-        for layout in self._layouts(account, container):
-            if layout.is_changing:
-                raise UnknownError
+        layouts = self._layouts(account, container)
+        if any(layout.is_changing for layout in layouts):
+            raise UnknownError
+        if self._has_late_rows(account, container, layouts):
+            raise UnknownError
+        for layout in layouts:
             target = LogicalContainer(
                 API_VERSION, account, container, {}, layout
             )
             if self._has_row(target.place_of(name), name):
                 return True
-        return False
+        # A late row may have been moved to the root since Swift's watcher has
+        # looked there.
+        return bool(dark_data.get_info_1(self.container_ring, path))
+
+    def _has_late_rows(
+        self, account: str, container: str, layouts: Collection[Layout]
+    ) -> bool:
+        """Return True if a shard of an earlier layout has rows.
+
+        They are listed when they have been moved. After the deletion of a
+        full container by a proxy without the filter, they are all of its rows.
+        """
+        hidden = hidden_account(account)
+        part, nodes = self.account_ring.get_nodes(hidden)
+        return any(
+            listed.object_count
+            and not any(
+                layout.has(listed.name.layout_id, listed.name.shard)
+                for layout in layouts
+            )
+            for node in nodes
+            for listed in backing_among(
+                _account_rows(node, part, hidden, *backing_range(container)),
+                container,
+            )
+        )
 
     def _layouts(self, account: str, container: str) -> set[Layout]:
         """Return the layouts that the replicas of a root have recorded."""
@@ -86,3 +137,27 @@ class DarkDataWatcher(dark_data.DarkDataWatcher):
             if row:
                 return True
         return False
+
+
+def _account_rows(
+    node: dict, part: int, account: str, start: str, end: str
+) -> Iterator[dict]:
+    """List what a server has of an account between two names.
+
+    :raises ClientException: if it does not answer; a server that does not have
+                             the account lists nothing
+    """
+    marker = start
+    while True:
+        try:
+            _, rows = direct_get_account(
+                node, part, account, marker=marker, end_marker=end
+            )
+        except ClientException as err:
+            if err.http_status == HTTP_NOT_FOUND:
+                return
+            raise
+        yield from rows
+        if len(rows) < ACCOUNT_LISTING_LIMIT:
+            return
+        marker = rows[-1]['name']

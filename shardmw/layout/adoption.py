@@ -532,12 +532,27 @@ def listed_backing(
     :param base: an environment of :meth:`Backend.owner_env`
     :raises BackendError: if the hidden account cannot be listed
     """
-    prefix = backing_prefix(path.container)
     hidden = Path(path.version, hidden_account(path.account))
-    base_name = backing_base(path.container)
+    start, end = backing_range(path.container)
+    rows = account_rows(backend, base, hidden, start, end)
+    yield from backing_among(rows, path.container)
+
+
+def backing_range(container: str) -> tuple[str, str]:
+    """Return two names that all backing containers of a container lie between.
+
+    Those of other containers may, too.
+    """
+    prefix = backing_prefix(container)
     start = prefix + id_of_time(EARLIEST_ID_SECONDS)
     end = prefix + id_of_time(time.time() + LATEST_ID_SECONDS)
-    for row in account_rows(backend, base, hidden, start, end):
+    return start, end
+
+
+def backing_among(rows: Iterable[dict], container: str) -> Iterator[Listed]:
+    """Return those rows of an account that are a container's shards."""
+    base_name = backing_base(container)
+    for row in rows:
         name = parse_backing(row['name'])
         if name and name.base == base_name:
             yield Listed(name, row['name'], row['count'])

@@ -17,7 +17,9 @@ from swift.obj.watchers import dark_data as swifts
 from shardmw import dark_data
 from shardmw.backend import rows
 from shardmw.backend.containers import RECORD_HEADER
+from shardmw.placement import backing_container
 from test.unit.containers import (
+    OLD_ID,
     create,
     layout_of,
     put_sharded_row,
@@ -38,12 +40,18 @@ def direct(replicated, monkeypatch) -> FakeSwift:
     """
     swift = replicated
 
-    def ask(method: str, node: dict, path: str, headers: dict):
+    def ask(
+        method: str,
+        node: dict,
+        path: str,
+        headers: dict,
+        port: int = swift.servers.CONTAINER_PORT,
+    ):
         if node['device'] in swift.servers.away:
             raise ClientException('', http_status=503)
         stamp = {'X-Timestamp': Timestamp.now().internal}
         answer = swift.servers.answer(
-            swift.servers.CONTAINER_PORT,
+            port,
             method,
             f'/{node["device"]}/1/{path}',
             list({**stamp, **headers}.items()),
@@ -64,10 +72,18 @@ def direct(replicated, monkeypatch) -> FakeSwift:
         found, body = ask('GET', node, path, dict(headers))
         return found, json.loads(body or b'[]')
 
+    def get_account(node, part, account, **q):
+        path = f'{account}?{urlencode({"format": "json", **q})}'
+        port = swift.servers.ACCOUNT_PORT
+        found, body = ask('GET', node, path, {}, port)
+        return found, json.loads(body or b'[]')
+
+    monkeypatch.setattr(dark_data, 'direct_get_account', get_account)
     monkeypatch.setattr(dark_data, 'direct_head_container', head)
     monkeypatch.setattr(rows, 'direct_get_container', get)
     monkeypatch.setattr(swifts, 'direct_get_container', get)
-    monkeypatch.setattr(swifts, 'Ring', lambda *_, **__: swift.container_ring)
+    rings = {'account': swift.account_ring, 'container': swift.container_ring}
+    monkeypatch.setattr(swifts, 'Ring', lambda _, ring_name: rings[ring_name])
     return swift
 
 
@@ -174,3 +190,39 @@ class TestKeepsAll:
         )
         assert auditor.keeps('c', name)
         assert auditor.totals == (0, 0, 1)
+
+
+class TestWhileRowsHaveYetToBeMoved:
+    @pytest.fixture(params=['c', 'plain'])
+    def container(self, request, direct) -> str:
+        """A container with a row in a shard that it had before."""
+        late = backing_container(request.param, OLD_ID, 3)
+        direct.put_container(f'/{HIDDEN}/{late}')
+        direct.put_row(f'/{HIDDEN}/{late}/late', at=OLD)
+        direct.update_accounts()
+        return request.param
+
+    def test_keeps_all_objects(self, auditor, container):
+        assert auditor.keeps(container, 'late')
+        assert auditor.totals == (0, 0, 1)
+
+    def test_needs_one_replica_of_the_account(
+        self, direct, auditor, container
+    ):
+        for replica in (0, 1):
+            direct.lose_account(HIDDEN, replica)
+        assert auditor.keeps(container, 'late')
+
+    def test_keeps_no_objects_of_other_containers(self, auditor, container):
+        (other,) = {'c', 'plain'} - {container}
+        assert not auditor.keeps(other, 'late')
+
+    def test_keeps_what_is_moved_to_the_root_meanwhile(
+        self, direct, auditor, container, monkeypatch
+    ):
+        def move(*_args) -> bool:
+            direct.put_row(f'/{ACCOUNT}/{container}/late', at=OLD)
+            return False
+
+        monkeypatch.setattr(auditor.watcher, '_has_late_rows', move)
+        assert auditor.keeps(container, 'late')
