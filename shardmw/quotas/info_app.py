@@ -108,10 +108,10 @@ class InfoApp:
                 return self.account_stats.totals(env, path.account)
             return self._sums_of_shards(env, path, resp)
         except (BackendError, LayoutError) as err:
+            names = filter(None, (path.account, path.container))
             self.logger.warning(
-                'shardmw: quotas of /%s/%s lack the counts of shards: %s',
-                path.account,
-                path.container or '',
+                'shardmw: quotas of /%s lack the counts of shards: %s',
+                '/'.join(names),
                 err,
             )
             return {}
