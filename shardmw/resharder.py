@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon ``shardmw-resharder``.
 
-It goes on with the changes of layout that somebody has begun and not finished,
-and with those that were left to it (``shardmw-admin reshard --detach``). Until
-Swift forgets tombstones, it comes back to containers that have changed, and
-moves rows that came late. With ``auto_reshard`` it also gives containers more
-shards that have too many rows in one database.
+It continues changes of layout that were interrupted, and makes those that were
+announced for it (``shardmw-admin reshard --detach``). Until Swift reclaims
+tombstones, it looks for late rows of containers that have changed, and moves
+them. With ``auto_reshard`` it also gives more shards to containers that have
+too many rows in one database.
 
-Any number of them may run, on any machines: what is under way is listed in the
-register and in the layout records, and two that change the same container do
-no harm. ``processes`` and ``process`` share the containers out.
+Any number of daemons may run, on any machines: the changes under way are
+listed in the register and in the layout records, and two daemons that change
+the same container do no harm. ``processes`` and ``process`` divide the
+containers among them.
 """
 
 import configparser

@@ -109,7 +109,7 @@ def reshard(
     object per line.
     """
     if depth and not shards:
-        raise click.UsageError('A plain container has no depth: --depth.')
+        raise click.UsageError('--depth needs N > 0: N = 0 has no shards.')
     changes, reporter = _changes(context, options)
     if dry_run:
         with _naming(container):

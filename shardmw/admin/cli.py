@@ -367,7 +367,9 @@ def audit(
     The exit code is 1 if problems were found and are not all repaired.
     """
     if (container is None) == (account is None):
-        raise click.UsageError('Name a container, or an account: --account.')
+        raise click.UsageError(
+            'Name either a container, A/C, or an account with --account.'
+        )
     cluster = context.obj()
     from shardmw.admin.audit import Audit, mended
 

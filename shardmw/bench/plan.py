@@ -95,7 +95,7 @@ def plan(
     \b
     shardmw-bench plan --objects 10e9 --puts 20000
 
-    Cores and disks that are not given limit nothing. Nothing is measured.
+    Cores and disks that are not given are no limit. Nothing is measured.
     """
     bounds = Bounds(
         puts_per_second=limit,

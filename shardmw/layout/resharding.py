@@ -246,7 +246,7 @@ class Resharding:
             self._check_record(cancelled)
         except _RecordChangedError as err:
             raise ChangeRefusedError(
-                'another process has just gone on with its change: try again'
+                'another process has just continued the change: try again'
             ) from err
 
     def run(self) -> None:

@@ -26,7 +26,7 @@ class _Works(InOrder):
 
 @click.group(cls=_Works)
 def compare() -> None:
-    """Do the same work on a plain, a natively sharded and sharded containers.
+    """Do the same work on plain, natively sharded and sharded containers.
 
     The containers take turns in each round. Ratios to the plain container
     have a confidence interval. On an existing cluster there is no natively

@@ -51,7 +51,7 @@ class WorkParameters(Parameters):
         0,
         options.RANGES,
         "Also measure a container that Swift's own container-sharder splits "
-        'into so many ranges; 0 for none.',
+        'into this many ranges; 0 for none.',
     )
     rounds: int = option(
         1, options.POSITIVE, 'Rounds; each measures every container once.'
@@ -124,7 +124,7 @@ class TimedParameters(WorkParameters):
         '--count]',
     )
     count: int | None = option(
-        None, options.COUNT, 'End each load after so many operations.'
+        None, options.COUNT, 'End each load after this many operations.'
     )
 
     def check(self) -> None:

@@ -40,13 +40,16 @@ class TestUsage:
             (['reshard', 'a/c'], "Missing argument 'N'"),
             (
                 ['reshard', 'a/c', '0', '--depth', '1'],
-                'A plain container has no depth: --depth.',
+                '--depth needs N > 0: N = 0 has no shards.',
             ),
             (['reshard', 'a', '4'], 'a: not a name like ACCOUNT/CONTAINER'),
             (['cancel', 'a'], 'a: not a name like ACCOUNT/CONTAINER'),
             (['cancel', 'a/c', '--settle-seconds', '-1'], '-1.0 is not in'),
             (['status', 'a/c'], 'Got unexpected extra argument (a/c)'),
-            (['audit'], 'Name a container, or an account: --account.'),
+            (
+                ['audit'],
+                'Name either a container, A/C, or an account with --account.',
+            ),
         ],
     )
     def test_of_a_wrong_kind_is_told(self, admin, arguments, message):
