@@ -173,11 +173,15 @@ class Backend:
         """Have the register list the owner of a hidden account."""
         if not self.account_exists(env, REGISTER):
             self._autocreate(env, REGISTER)
-        path = Path('v1', REGISTER, owner_of(account)).to_wsgi()
+        owner = owner_of(account)
+        path = Path('v1', REGISTER, owner).to_wsgi()
         answer = self.send(self.owner_env(env), 'PUT', path)
         if not answer.is_success:
-            reason = f'the register of accounts answered {answer.status}'
-            raise BackendError(None, answer.status, reason)
+            raise BackendError(
+                None,
+                answer.status,
+                f'container {REGISTER}/{owner} answered {answer.status}',
+            )
 
     def _autocreate(self, env: dict, account: str) -> None:
         req = Request(self.owner_env(env))

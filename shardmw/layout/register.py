@@ -83,6 +83,8 @@ class Register:
         )
         if not (answer.is_success or answer.is_missing):
             raise BackendError(
-                None, answer.status, f'the register answered {answer.status}'
+                None,
+                answer.status,
+                f'container {REGISTER}/{account} answered {answer.status}',
             )
         return answer._replace(body=[]) if answer.is_missing else answer

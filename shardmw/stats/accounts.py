@@ -69,7 +69,7 @@ class AccountStats:
         if answer.status in (HTTP_NOT_FOUND, HTTP_GONE):
             return {}
         if not answer.is_success:
-            raise BackendError(None, answer.status, _failure(answer.status))
+            raise _failure(hidden, answer.status)
         return {
             name: int(value)
             for name, value in answer.headers.items()
@@ -164,7 +164,7 @@ def account_rows(
         if answer.status in (HTTP_NOT_FOUND, HTTP_GONE):
             return
         if not answer.is_success:
-            raise BackendError(None, answer.status, _failure(answer.status))
+            raise _failure(account.account, answer.status)
         rows = answer.rows()
         yield from (row for row in rows if 'name' in row)
         if len(rows) < ACCOUNT_LISTING_LIMIT:
@@ -196,7 +196,7 @@ def counts_of_replicas(
             f'&marker={quote(marker)}',
         )
         if not is_majority(answers, len(answers)):
-            raise BackendError(None, 503, _failure(503))
+            raise _failure(account, 503)
         pages = [answer.rows() for answer in answers if answer.is_success]
         for row in itertools.chain(*pages):
             name = row['name']
@@ -218,5 +218,6 @@ def _is_figure(name: str) -> bool:
     return name.startswith(POLICY_PREFIX) and name.endswith(FIGURE_SUFFIXES)
 
 
-def _failure(status: int) -> str:
-    return f'the hidden account answered {status}'
+def _failure(account: str, status: int) -> BackendError:
+    """Return the error for an account that did not answer as it must."""
+    return BackendError(None, status, f'account {account} answered {status}')

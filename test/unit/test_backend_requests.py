@@ -335,7 +335,9 @@ class TestHiddenAccount:
     def test_that_cannot_be_registered_is_not_created(self, swift, backend):
         env = environ(CONTAINER, **{'swift.cache': swift.memcached})
         swift.register('PUT', f'/v1/{REGISTER}/{ACCOUNT}', 503)
-        with pytest.raises(BackendError, match='the register'):
+        with pytest.raises(
+            BackendError, match=f'container {REGISTER}/{ACCOUNT} answered 503'
+        ):
             backend.create_hidden_account(env, HIDDEN)
         swift.memcached.values.clear()
         env['swift.infocache'] = {}

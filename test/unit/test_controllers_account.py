@@ -125,7 +125,7 @@ class TestTotals:
         swift.register('HEAD', HIDDEN_PATH, 503)
         assert swift.send(filter_app, method, PATH).status_int == 503
         (line,) = filter_app._logger.lines
-        assert 'the hidden account answered 503' in line
+        assert f'account {HIDDEN} answered 503' in line
 
     def test_of_a_hidden_account_that_is_gone_are_its_own(
         self, swift, filter_app
