@@ -33,9 +33,8 @@ as many as it takes to fill it, and the last name of a page is the next one's
 marker, as usual. ``delimiter``, ``path`` and ``reverse`` need an order, so
 they are refused with 400. A list of versions (``?versions``) keeps its order.
 The figures in the headers may be ``stats_cache_seconds`` old. The owner of a
-container can make this the default of its listings, for clients of S3 above
-all: ``X-Container-Unordered-Listings``
-(:mod:`shardmw.listing.container_order`).
+container can make this the default of its listings, mainly for clients of S3:
+``X-Container-Unordered-Listings`` (:mod:`shardmw.listing.container_order`).
 
 ``GET /info`` has ``shardmw`` with what a client may ask for: the default and
 the largest shard count and depth, ``unordered_listings``, and the rates.
@@ -90,9 +89,9 @@ The packages
 
 ``controllers`` handle one kind of request each. They use ``ratelimit``,
 ``quotas``, ``listing`` and ``layout``; these use ``stats``; all use
-``backend``, the seam to Swift, and ``metrics``, which names what they tell
-statsd. ``placement``, ``paths``, ``record`` and ``lru`` are pure. Dependencies
-point in that order only.
+``backend``, the seam to Swift, and ``metrics``, which defines the metrics that
+they send to statsd. ``placement``, ``paths``, ``record`` and ``lru`` are pure.
+Dependencies point in that order only.
 """
 
 import math

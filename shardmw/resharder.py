@@ -182,7 +182,7 @@ class Resharder(Daemon):
         self._moving: set[tuple[str, str]] = set()
         self._swept: dict[tuple[str, str], float] = {}
         # The serial of each container's last record, once what follows it is
-        # done: whoever has written it may have been interrupted.
+        # done: the process that wrote it may have been interrupted.
         self._completed: dict[tuple[str, str], str] = {}
         # When registered containers were first seen without a change.
         self._unneeded: dict[tuple[str, str], float] = {}

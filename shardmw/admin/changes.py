@@ -38,7 +38,7 @@ USUAL_ROWS_PER_SECOND = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The amount of work of a change that nobody has begun.
+    """The amount of work of a change that has not begun.
 
     :param rows: about how many rows it moves
     :param seconds: about how long it takes, without the time to settle
@@ -215,7 +215,7 @@ class Changes:
         }
 
     def under_way(self) -> Iterator[ChangeState]:
-        """List the changes of all accounts, and those of late.
+        """List the changes under way of all accounts, and recent ones.
 
         :raises BackendError: if the register cannot be read
         """

@@ -177,8 +177,8 @@ def ask_primaries(
     :param env: the environment of the client request
     :param account: a native string, like `container`
     :param container: None to ask the servers of the account
-    :param needs_all: False to ask no server that has made many errors of late,
-                      and not to wait for a slow minority
+    :param needs_all: False to skip servers that have made many errors
+                      recently, and not to wait for a slow minority
     :param query: the quoted query string
     :returns: an answer for each primary; 503 for one that gave none
     """

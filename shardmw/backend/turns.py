@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many requests a process serves at once that read many shards.
+"""Limit how many requests that read many shards a process serves at once.
 
 One listing of a container with 512 shards sends 512 requests. If a client
 sends a hundred such listings, they must not take all of the process's time and
@@ -9,9 +9,9 @@ has a part of them. Requests without a turn wait in order. Within its turn, a
 request takes another kind of turn for each read of one shard, which bounds the
 reads that are under way for an account.
 
-A turn is charged to the account whose container is read, whoever reads it: an
-anonymous reader has no account. So those who read a public container can delay
-each other and its owner, and no other account.
+A turn is charged to the account whose container is read, and not to that of
+the reader: an anonymous reader has no account. So the readers of a public
+container can delay each other and its owner, but no other account.
 """
 
 from collections import Counter, deque

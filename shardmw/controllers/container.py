@@ -407,7 +407,7 @@ class ContainerController:
     def _look_for_rows(
         self, req: Request, path: Path, target: LogicalContainer | None
     ) -> None:
-        """Adopt late rows, if nobody looked for them of late.
+        """Adopt late rows, if this worker has not looked for them recently.
 
         :raises BackendError: if rows have yet to be moved
         """
@@ -430,7 +430,7 @@ class ContainerController:
     def _adopt_strays(self, req: Request, target: LogicalContainer) -> bool:
         """Move the rows of the root to the shards.
 
-        During a change of layout, whoever changes it moves them.
+        During a change of layout, the process that makes it moves them.
 
         :returns: True if the root has to be read again
         """

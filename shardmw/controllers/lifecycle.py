@@ -503,8 +503,8 @@ class Lifecycle:
     ) -> Answer | None:
         """Shard the versions' container of one that is being created.
 
-        Object versioning has created it just before, when nobody could tell
-        how many shards its owner would get. What it lists becomes strays.
+        Object versioning has created it just before, when the number of its
+        owner's shards was not known yet. The rows that it has become strays.
 
         :returns: the answer of what could not be done, or None
         :raises LayoutError: if it has a record that cannot be read

@@ -30,8 +30,8 @@ class RootState:
                    been sharded, or does not exist
     :param deleted: the last deletion that a replica knows of, in seconds since
                     1970; 0 for none
-    :param is_revived: True if nobody has put the container since, but rows
-                       have brought it back, without metadata
+    :param is_revived: True if the container was not put since, but rows have
+                       created it again, without metadata
     :param holders: how many replicas have the layout's record
     :param replicas: how many replicas there are
     :param missing: how many of them answer 404

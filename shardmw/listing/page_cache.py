@@ -3,8 +3,8 @@
 
 A page of few rows costs a request to each shard, as a page of many rows does,
 and with a delimiter, each shard has nearly all pseudo-directories. So such a
-page is kept in memcached, for a few seconds at most, and whoever asks for the
-same one again gets it from there.
+page is kept in memcached, for a few seconds at most, and further requests for
+the same page get it from there.
 
 The next page of a walk is nearly always asked for right after this one. So a
 page that follows another one is read together with the pages behind it, which
