@@ -79,11 +79,10 @@ class ContainerFilter:
             yield encode_found(self._found(read))
         if self.app.log_requests:
             self.logger.info(
-                '%s %s: %d reads in %.4f s',
-                req.method,
-                req.path,
+                'shardmw-container: %d containers read in %.4f s, such as %s',
                 len(reads),
                 time.monotonic() - started,
+                req.path,
             )
 
     def _found(self, read: Read) -> Found | None:
@@ -97,7 +96,11 @@ class ContainerFilter:
         except (ValueError, HTTPException):
             return None
         except (Exception, LockTimeout, Timeout):
-            self.logger.exception('shardmw-container: %s', read)
+            self.logger.exception(
+                'shardmw-container: could not read /%s/%s',
+                read.account,
+                read.container,
+            )
             return None
 
     def _read(self, read: Read) -> Found | None:

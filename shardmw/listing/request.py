@@ -28,11 +28,12 @@ from swift.common.constraints import (
 from swift.common.swob import Request
 
 from shardmw.backend.answers import Answer, require_success
+from shardmw.backend.batch import Place
 from shardmw.backend.concurrency import spawn
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.requests import HOST, Backend, newest_header
 from shardmw.backend.rows import STAY_SECONDS
-from shardmw.backend.shard_reads import Place, ShardReads
+from shardmw.backend.shard_reads import MOST_ROWS, ShardReads
 from shardmw.listing.merge import Ask, Page
 from shardmw.listing.params import ListingParams
 from shardmw.listing.rows import Rows, parse_rows
@@ -52,6 +53,10 @@ MAX_LINE = min(8192, MAX_HEADER_SIZE)
 #: the container and the query: the method, the device, the partition and the
 #: protocol.
 LINE_MARGIN = 128
+
+#: By how much to divide the number of pseudo-directories that shards are asked
+#: for. It keeps those of a request below CONTAINER_LISTING_LIMIT.
+FEWER_ROWS = CONTAINER_LISTING_LIMIT // MOST_ROWS
 
 
 class ListingRequest:
@@ -308,17 +313,9 @@ class ListingRequest:
         """
         is_risky = params.has_unskippable_delimiter()
 
-        def rows_each(asks: list[Ask]) -> int:
-            if is_risky:
-                return CONTAINER_LISTING_LIMIT
-            # Shards have the same pseudo-directories, so they find fewer.
-            if params.has_levels():
-                return 0
-            return max(ask.limit for ask in asks)
-
         while asks := page.asks():
             by_shard = {ask.source: ask for ask in asks}
-            batches = reads.batches(by_shard, rows_each(asks))
+            batches = reads.batches(by_shard, _cost(asks, params))
             calls = []
             for batch in batches:
                 shards = [place.shard for place in batch]
@@ -421,6 +418,18 @@ class ListingRequest:
     def _get(self, shard: int, query: str, reads: ShardReads) -> Answer:
         self._requests[shard] += 1
         return reads.read(shard, 'GET', query)
+
+
+def _cost(asks: list[Ask], params: ListingParams) -> int:
+    """Return what a shard costs its server, as a number of rows.
+
+    With a delimiter, shards have the same pseudo-directories, so each finds
+    far fewer than it is asked for.
+    """
+    most = max(ask.limit for ask in asks)
+    if params.has_unskippable_delimiter():
+        return CONTAINER_LISTING_LIMIT
+    return most // FEWER_ROWS if params.has_levels() else most
 
 
 def _rows_in(answer: Answer) -> Rows:

@@ -193,6 +193,7 @@ LINES = [
             'Log lines of proxies and internal clients'
         )
     ),
+    *documented('Log lines of container servers'),
     *documented('Log lines of shardmw-resharder'),
 ]
 KNOWN_REASONS = [

@@ -51,7 +51,11 @@ def _clear(broker):
 def test_same_rows_as_swifts_broker(broker, data):
     _clear(broker)
     names = data.draw(NAMES)
-    gone = data.draw(st.lists(st.sampled_from(names), max_size=3)) if names else ()
+    gone = (
+        data.draw(st.lists(st.sampled_from(names), max_size=3))
+        if names
+        else ()
+    )
     _put(broker, names, gone)
     markers = st.one_of(TEXTS, st.sampled_from(names)) if names else TEXTS
     asked = {

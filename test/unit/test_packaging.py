@@ -11,15 +11,19 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+from swift.common.wsgi import loadapp
 
 from shardmw import listing_bypass, middleware
 from shardmw.config import OPTION_NAMES, OPTION_PREFIXES, parse_options
+from shardmw.container_filter import ContainerFilter
 from shardmw.pipeline import read_pipeline
 from shardmw.placement import object_key, shard_key, shard_of
 
 PROJECT = Path(__file__).parents[2]
 ETC = PROJECT / 'etc'
-SAMPLES = sorted(ETC.glob('*.conf-sample'))
+CONTAINER_SAMPLE = ETC / 'container-server.conf-sample'
+#: Those with the filter shardmw.
+SAMPLES = sorted({*ETC.glob('*.conf-sample')} - {CONTAINER_SAMPLE})
 SAMPLE = ETC / 'proxy-server.conf-sample'
 DESIGN = PROJECT / 'doc' / 'design.md'
 UNIT = ETC / 'shardmw-resharder.service'
@@ -99,6 +103,16 @@ def test_the_sample_can_have_the_listings_filter_where_it_says(tmp_path):
     path.write_text(text.replace('cache listing_formats', place))
     assert 'shardmw_listings' in read_pipeline({'__file__': str(path)}).kinds
     listing_bypass.filter_factory({'__file__': str(path)})
+
+
+def test_container_servers_have_one_more_filter_than_swifts(tmp_path):
+    text = CONTAINER_SAMPLE.read_text()
+    assert '# devices = /srv/node\n' in text
+    path = tmp_path / 'container-server.conf'
+    path.write_text(
+        text.replace('# devices = /srv/node', f'devices = {tmp_path}')
+    )
+    assert isinstance(loadapp(str(path)).app.app, ContainerFilter)
 
 
 @pytest.mark.parametrize('name', INTERNAL_CLIENTS)
@@ -238,6 +252,7 @@ def test_a_wheel_has_the_filter_and_the_commands(wheel):
     packed.read_string(wheel.read(path).decode('utf-8'))
     assert dict(packed['paste.filter_factory']) == {
         'shardmw': 'shardmw.middleware:filter_factory',
+        'shardmw_container': 'shardmw.container_filter:filter_factory',
         'shardmw_listings': 'shardmw.listing_bypass:filter_factory',
     }
     assert dict(packed['console_scripts']) == {

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches: how they are sent, and which shards they have."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardmw.backend.batch import (
+    MOST_READS,
+    Found,
+    Place,
+    Read,
+    decode_found,
+    decode_reads,
+    encode_found,
+    encode_reads,
+    grouped,
+)
+
+TEXTS = st.text(st.characters(exclude_categories=['Cs']), max_size=20)
+READS = st.builds(
+    Read,
+    TEXTS,
+    st.integers(0, 2**32),
+    TEXTS,
+    TEXTS,
+    st.sampled_from(['GET', 'HEAD']),
+    TEXTS,
+)
+FOUND = st.none() | st.builds(
+    Found,
+    st.dictionaries(TEXTS, TEXTS, min_size=1),
+    st.binary(max_size=20).filter(lambda body: b'\n' not in body),
+)
+ADDRESSES = [('127.0.0.1', port) for port in range(4)]
+
+
+@given(st.lists(READS, min_size=1, max_size=MOST_READS))
+def test_reads_arrive_as_they_were_sent(reads):
+    assert decode_reads(encode_reads(reads)) == reads
+
+
+@pytest.mark.parametrize(
+    'body',
+    [
+        b'',
+        b'{}',
+        b'[]',
+        b'null',
+        b'[1]',
+        b'[["d"]]',
+        b'[["d", 1, "a", "c", "PUT", ""]]',
+        b'[["d", "1", "a", "c", "GET", ""]]',
+        b'[["d", -1, "a", "c", "GET", ""]]',
+        b'[["d", 1, null, "c", "GET", ""]]',
+        b'[["d", 1, "a", "c", "GET", "", 1]]',
+        encode_reads([Read('d', 1, 'a', 'c', 'GET')] * (MOST_READS + 1)),
+        encode_reads([Read('d', 1, 'a', 'c', 'GET')])[:-1],
+    ],
+)
+def test_what_is_no_list_of_reads_is_refused(body):
+    with pytest.raises(ValueError):
+        decode_reads(body)
+
+
+@given(st.lists(FOUND, min_size=1, max_size=MOST_READS))
+def test_answers_arrive_as_they_were_sent(found):
+    body = b''.join(map(encode_found, found))
+    assert decode_found(body, len(found)) == found
+
+
+@given(st.lists(FOUND, min_size=1), st.data())
+def test_an_answer_that_is_cut_off_is_refused(found, data):
+    body = b''.join(map(encode_found, found))
+    cut = data.draw(st.integers(0, len(body) - 1))
+    with pytest.raises(ValueError):
+        decode_found(body[:cut], len(found))
+
+
+@st.composite
+def places(draw):
+    return {
+        shard: {
+            address: Place(shard, {'port': address[1]}, shard)
+            for address in draw(st.sets(st.sampled_from(ADDRESSES)))
+        }
+        for shard in range(draw(st.integers(0, 40)))
+    }
+
+
+@given(places(), st.integers(2, MOST_READS))
+def test_each_shard_is_read_once_where_it_is(places, size):
+    batches = grouped(places, size)
+    read = [place.shard for batch in batches for place in batch]
+    assert sorted(read) == sorted(places)
+    for batch in batches:
+        assert 0 < len(batch) <= size
+        if len(batch) == 1:
+            assert batch[0].node is None
+            continue
+        assert len({place.node['port'] for place in batch}) == 1
+        for place in batch:
+            assert place in places[place.shard].values()
+
+
+def test_servers_take_turns():
+    places = {
+        shard: {
+            address: Place(shard, {'port': address[1]})
+            for address in ADDRESSES
+        }
+        for shard in range(32)
+    }
+    batches = grouped(places, 8)
+    ports = [{place.node['port'] for place in batch} for batch in batches]
+    assert sorted(map(sorted, ports)) == [[0], [1], [2], [3]]

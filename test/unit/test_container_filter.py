@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The filter of container servers, on Swift's container server."""
+
+import itertools
+import json
+from urllib.parse import urlencode
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from swift.common.header_key_dict import HeaderKeyDict
+from swift.common.swob import Request, str_to_wsgi
+from swift.common.utils import Timestamp, get_logger
+from swift.container.server import ContainerController
+
+from shardmw.backend.batch import METHOD, Read, decode_found, encode_reads
+from shardmw.config import ConfigError
+from shardmw.container_filter import ContainerFilter, filter_factory
+
+ACCOUNT = '.shards_shardmw_AUTH_t'
+NAMES = ['a', 'a/b', 'a/c', 'b/', 'b/\U0001f600', 'c"\n', '\0v\0x', 'é']
+TEXTS = st.sampled_from(['', 'a', 'a/', 'b/', 'é', '\0', '/'])
+CLOCK = itertools.count(1)
+
+
+@pytest.fixture(scope='module')
+def server(tmp_path_factory):
+    devices = tmp_path_factory.mktemp('devices')
+    (devices / 'sdb1').mkdir()
+    conf = {'devices': str(devices), 'mount_check': 'false'}
+    server = ContainerController(conf)
+    for container in ('full', 'empty', 'gone', 'split'):
+        send(server, 'PUT', container)
+    for name in NAMES:
+        send(server, 'PUT', 'full', name, {'X-Size': '7'})
+    send(server, 'DELETE', 'gone')
+    return server
+
+
+def send(server, method, container, name=None, headers=None, query=''):
+    path = f'/sdb1/1/{ACCOUNT}/{container}' + (f'/{name}' if name else '')
+    request = Request.blank(
+        str_to_wsgi(path),
+        environ={'REQUEST_METHOD': method, 'QUERY_STRING': query},
+        headers={
+            'X-Timestamp': Timestamp(next(CLOCK)).internal,
+            'X-Backend-Storage-Policy-Index': '0',
+            'X-Backend-Allow-Reserved-Names': 'true',
+            'X-Content-Type': 'text/plain',
+            'X-Etag': 'etag',
+            'X-Size': '0',
+            'X-Backend-Record-Type': 'auto',
+            **(headers or {}),
+        },
+    )
+    if method in ('GET', 'HEAD'):
+        del request.headers['X-Backend-Storage-Policy-Index']
+    return request.get_response(server)
+
+
+def report(server, reads):
+    """Send reads to the server's filter; return what it has found."""
+    answer = ask(server, encode_reads(reads))
+    assert answer.status_int == 200
+    return decode_found(answer.body, len(reads))
+
+
+def ask(server, body):
+    request = Request.blank(
+        '/sdb1/1/a/c', environ={'REQUEST_METHOD': METHOD}, body=body
+    )
+    return request.get_response(ContainerFilter(server, get_logger({})))
+
+
+def are_in(headers, answer):
+    return (
+        HeaderKeyDict(headers).items() <= HeaderKeyDict(answer.headers).items()
+    )
+
+
+def read(container, method='GET', device='sdb1', **params):
+    query = urlencode({'format': 'json', **params})
+    return Read(device, 1, ACCOUNT, container, method, query)
+
+
+@settings(
+    max_examples=200,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            'limit': st.integers(0, 10),
+            'marker': TEXTS,
+            'end_marker': TEXTS,
+            'prefix': TEXTS,
+            'delimiter': TEXTS,
+            'path': TEXTS,
+            'reverse': st.sampled_from(['', 'true', 'no']),
+        },
+    )
+)
+def test_listings_are_those_of_the_server(server, params):
+    asked = [read('full', **params), read('empty', **params)]
+    for each, found in zip(asked, report(server, asked), strict=True):
+        answer = send(server, 'GET', each.container, query=each.query)
+        assert found.body == answer.body
+        assert are_in(found.headers, answer)
+
+
+def test_figures_are_those_of_the_server(server):
+    (found,) = report(server, [read('full', 'HEAD')])
+    answer = send(server, 'HEAD', 'full')
+    assert found.body == b''
+    assert are_in(found.headers, answer)
+    assert found.headers['X-Container-Object-Count'] == str(len(NAMES))
+    assert float(found.headers['X-PUT-Timestamp'])
+
+
+def test_rows_that_wait_are_listed(server):
+    broker = server._get_container_broker('sdb1', '1', ACCOUNT, 'full')
+    broker.put_object('waits', Timestamp(1).internal, 7, 'text/plain', 'e')
+    try:
+        (found,) = report(server, [read('full', delimiter='/')])
+        assert 'waits' in {row.get('name') for row in json.loads(found.body)}
+    finally:
+        send(server, 'DELETE', 'full', 'waits')
+
+
+@pytest.mark.parametrize(
+    'asked',
+    [
+        read('missing'),
+        read('gone'),
+        read('full', device='sdb2'),
+        read('full', device='..'),
+        read('full', limit=10001),
+        read('full', delimiter='\U0010ffff', prefix='a\U0010ffff'),
+        Read('sdb1', 1, ACCOUNT, 'full', 'GET', 'marker=%ff'),
+    ],
+    ids=lambda asked: f'{asked.device} {asked.container} {asked.query}',
+)
+def test_all_else_is_left_to_a_request_of_its_own(server, asked):
+    found = report(server, [read('empty'), asked, read('empty', 'HEAD')])
+    assert [each is not None for each in found] == [True, False, True]
+
+
+def test_a_container_that_swift_has_split_is_left_to_the_server(
+    server, monkeypatch
+):
+    kind = type(server._get_container_broker('sdb1', '1', ACCOUNT, 'split'))
+    monkeypatch.setattr(kind, 'get_db_state', lambda _self: 'sharded')
+    assert report(server, [read('split'), read('split', 'HEAD')]) == [None] * 2
+
+
+@pytest.mark.parametrize('body', [b'', b'{', b'[]', b'[[1]]'])
+def test_what_is_no_list_of_reads_is_a_bad_request(server, body):
+    assert ask(server, body).status_int == 400
+
+
+def test_other_requests_reach_the_server(server):
+    filtered = ContainerFilter(server, get_logger({}))
+    assert (
+        send(filtered, 'GET', 'full').body == send(server, 'GET', 'full').body
+    )
+    assert send(server, METHOD, 'full').status_int == 405
+
+
+def test_it_stands_next_to_the_container_server(server):
+    make = filter_factory({})
+    assert isinstance(make(server), ContainerFilter)
+    with pytest.raises(ConfigError, match='next to container-server'):
+        make(lambda _env, _start_response: [])
+
+
+def test_it_has_no_options():
+    with pytest.raises(ConfigError, match='most'):
+        filter_factory({}, most='1')
