@@ -114,6 +114,19 @@ def redirected(
     return infocache
 
 
+def decided(env: dict, account: str, container: str, info: dict) -> dict:
+    """Return an info cache that has what was found of a container.
+
+    Swift caches no info that it could not get. So the proxy app would ask for
+    it again.
+
+    :param info: Swift's info of the container
+    """
+    infocache = dict(env.get(INFOCACHE_ENV, ()))
+    infocache[info_key(account, container)] = info
+    return infocache
+
+
 @functools.lru_cache(CACHED_CONTAINERS)
 def _updating_key(account: str, container: str) -> str:
     return get_cache_key(account, container, shard='updating')

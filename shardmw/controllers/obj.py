@@ -8,7 +8,7 @@ path; only the object's row goes to another container.
 import time
 from collections.abc import Callable
 
-from swift.common.http import HTTP_NOT_FOUND
+from swift.common.http import HTTP_NOT_FOUND, is_success
 from swift.common.swob import HTTPBadRequest, Request
 from swift.common.utils import Timestamp
 
@@ -21,7 +21,7 @@ from shardmw.backend.containers import (
     authorize_write,
     may_be_sharded,
 )
-from shardmw.backend.infocache import INFOCACHE_ENV, redirected
+from shardmw.backend.infocache import INFOCACHE_ENV, decided, redirected
 from shardmw.backend.requests import Backend, to_environ
 from shardmw.backend.rows import deletion, merge_rows
 from shardmw.backend.write_marks import WriteMarks
@@ -86,7 +86,7 @@ class ObjectController:
             return self.app
         info = self.backend.container_info(req.environ)
         if req.method in WRITES and authorize_write(req, info):
-            return self.app  # the app's denial is the answer
+            return self._unsharded(path, info)  # the app denies it
         try:
             return self._write(req, path, info)
         except LayoutError as err:
@@ -101,19 +101,43 @@ class ObjectController:
         try:
             target = self._target(req, path, info)
         except BackendError:
-            return self.app  # as for a plain container
+            return self._unsharded(path, info)  # the app refuses it
         started = time.monotonic()
         refusal = self.accounting.write(req, path, info, target)
         if refusal or req.method not in WRITES:
-            return refusal or self.app
+            return refusal or self._unsharded(path, info)
         if time.monotonic() - started >= DOUBT_SECONDS:
             # The layout may have changed while it waited for its slot.
             target = self._target(req, path, info)
         if target is None:
-            return self.app
+            return self._unsharded(path, info)
         if _is_of_another_policy(req, target):
             return self.app
         return self._redirected(req, path, target)
+
+    def _unsharded(self, path: Path, info: dict) -> Callable:
+        """Return the app, for an object of a container that is not sharded.
+
+        Nothing is known of a container that has not answered. If it answered
+        the app a moment later, a row of a sharded container would go to the
+        root, where a tombstone removes nothing.
+
+        :param info: Swift's info of the container
+        """
+        if is_success(info['status']):
+            return self.app
+
+        def answer(env: dict, start_response: Callable):
+            infocache = env.setdefault(INFOCACHE_ENV, {})
+            env[INFOCACHE_ENV] = decided(
+                env, path.account, path.container, info
+            )
+            try:
+                return self.app(env, start_response)
+            finally:
+                env[INFOCACHE_ENV] = infocache
+
+        return answer
 
     def _target(
         self, req: Request, path: Path, info: dict

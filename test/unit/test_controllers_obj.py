@@ -271,6 +271,27 @@ class TestUnreadableRoot:
         assert swift.calls[-1].path == OBJECT
         assert swift.calls[-1].env['swift.infocache'] is infocache
 
+    @pytest.mark.parametrize('method', WRITES)
+    @pytest.mark.parametrize('path', [CONTAINER, f'/v1/{ACCOUNT}'])
+    @pytest.mark.parametrize('is_allowed', [True, False])
+    def test_is_not_taken_for_a_plain_one_if_it_answers_the_app(
+        self, swift, filter_app, method, path, is_allowed
+    ):
+        def deny(req):
+            return (
+                None if req.acl or is_allowed else HTTPForbidden(request=req)
+            )
+
+        swift.memcached.values.clear()
+        swift.register('HEAD', path, 503)
+        swift.before(method, OBJECT, lambda: swift.unregister('HEAD', path))
+        swift.send(filter_app, method, OBJECT, env={'swift.authorize': deny})
+        (write,) = (call for call in swift.calls if call.path == OBJECT)
+        req = Request({**write.env, 'swift.infocache': write.infocache})
+        controller = BaseObjectController(swift, ACCOUNT, 'c', 'o')
+        info = controller.container_info(ACCOUNT, 'c', req)
+        assert info['nodes'] is None
+
 
 class TestVersions:
     """Object versioning writes under reserved names."""
