@@ -452,10 +452,11 @@ class _Run:
         if copied and self.target:
             # Pages and sums that were read before the copy lack the rows.
             self._marks.mark(self.env, self.target)
-        if copied and source == self.path:
-            sleep(STAY_SECONDS)
         place_in_source = self._place_in(source)
         try:
+            if copied and source == self.path:
+                sleep(STAY_SECONDS)
+                self._check_record()
             for rows, policy_index in copied:
                 self.mover.remove(rows, policy_index, place_in_source)
                 if source == self.path:
@@ -465,6 +466,18 @@ class _Run:
         except BackendError:
             self._copied.pop(source, None)  # to look at these rows again
             raise
+
+    def _check_record(self) -> None:
+        """Check that the root has the same layout as before.
+
+        If the container is becoming plain, the copies of strays may be back
+        in the root, in the very rows that would be removed.
+
+        :raises BackendError: if the layout has changed
+        """
+        root = read_root(self.backend, self.env, self.path)
+        if root.record != self.root.record:
+            raise BackendError(None, 503, 'the layout has changed meanwhile')
 
     def _can_take_strays(self, place: str) -> bool:
         """Return True if every replica of a place could take rows.

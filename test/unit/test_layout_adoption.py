@@ -387,6 +387,20 @@ class TestStrays:
         proxy.look()
         assert waits == [(3, strays, strays)]
 
+    def test_stay_if_the_container_becomes_plain_meanwhile(
+        self, swift, proxy, strays, monkeypatch
+    ):
+        now = time.time()
+        returning = LAYOUT.announced(0, now).moving(now)
+
+        def change(_seconds: float) -> None:
+            headers = {RECORD_HEADER: returning.to_record()}
+            swift.direct('POST', f'/{ACCOUNT}/c', headers)
+
+        monkeypatch.setattr(adoption_module, 'sleep', change)
+        assert proxy.look() is False
+        assert swift.rows(ACCOUNT, 'c') == strays
+
     def test_that_could_not_be_removed_are_looked_at_again(
         self, swift, proxy, strays, monkeypatch
     ):
