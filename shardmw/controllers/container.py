@@ -326,6 +326,8 @@ class ContainerController:
             root = read_and_share(req.environ, path, listing.read_root)
             require_success([root])
         rows = self._rows(req, listing, params)
+        if time.monotonic() - started >= self.layouts.seconds:
+            self._check_layout(req, target)
         self._note_costs(listing, started)
         body = to_json(rows.texts[: params.limit])
         if not listing.has_all_figures:
@@ -348,6 +350,20 @@ class ContainerController:
                     started,
                 )
         return self._summed(req, target, root, stats, divert(req, body))
+
+    def _check_layout(self, req: Request, target: LogicalContainer) -> None:
+        """Check that a container still has the layout by which it was read.
+
+        Rows begin to move once every proxy must know that they will. A listing
+        that was read for as long may lack rows that have moved on.
+
+        :raises BackendError: if the layout has changed
+        """
+        root = read_root(self.backend, req.environ, target.path)
+        if root.layout != target.layout:
+            raise BackendError(
+                None, 503, 'the layout has changed while it was listed'
+            )
 
     def _refused_by_root(
         self, req: Request, path: Path, root: Answer

@@ -18,6 +18,7 @@ from shardmw.backend.containers import (
     SHARD_COUNT_HEADER,
     BackendError,
 )
+from shardmw.controllers import container as container_module
 from shardmw.layout import adoption, lookup, moving
 from shardmw.listing.container_order import UNORDERED_HEADER
 from shardmw.listing_bypass import BYPASS_ENV, STAND_IN, Bypass
@@ -25,6 +26,7 @@ from shardmw.placement import backing_container, shard_of, versions_container
 from shardmw.ratelimit import limiter
 from shardmw.ratelimit.container_rate import RATE_HEADER
 from shardmw.record import Layout
+from test.unit.clocks import Clock
 from test.unit.containers import (
     CONTAINER,
     OLD_ID,
@@ -171,6 +173,32 @@ class TestListing:
         assert resp.body == STAND_IN
         rows = json.loads(bypass.body)
         assert [row['name'] for row in rows] == NAMES
+
+
+class TestSlowListing:
+    @pytest.mark.parametrize(
+        ('seconds', 'changes', 'status'),
+        [(60, True, 503), (60, False, 200), (59, True, 200)],
+    )
+    def test_is_a_503_if_rows_may_have_moved_on(
+        self, swift, filter_app, monkeypatch, seconds, changes, status
+    ):
+        clock = Clock()
+        monkeypatch.setattr(container_module, 'time', clock)
+
+        def wait() -> None:
+            clock.now += seconds
+            if changes:
+                changing = layout_of(swift).announced(8, time.time())
+                headers = {RECORD_HEADER: changing.to_record()}
+                swift.direct('POST', f'/{ACCOUNT}/c', headers)
+
+        swift.servers.before(f'/{HIDDEN}/{backing(swift, 1)}', wait)
+        # An unordered listing reads the shards after the root.
+        resp = swift.send(
+            filter_app, 'GET', CONTAINER, query='allow_unordered=true'
+        )
+        assert resp.status_int == status
 
 
 class TestListingThatSwiftRefuses:
