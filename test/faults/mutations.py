@@ -60,14 +60,15 @@ MUTATIONS = {
         (
             (
                 'listing/request.py',
-                '            require_success(answers)\n'
-                '            for ask, answer in zip',
-                '            for ask, answer in zip',
+                '            )\n            require_success(answers)\n',
+                '            )\n',
             ),
             (
                 'listing/request.py',
-                '        if answer.is_success:\n            page.add',
-                '        if answer or rows:\n            page.add',
+                '            if not answer.is_success:\n'
+                '                return answer\n'
+                '            page.add',
+                '            page.add',
             ),
         ),
         ('databases-slow-objects', 'databases-slow-reshard'),
