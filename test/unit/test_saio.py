@@ -611,6 +611,8 @@ def test_purge_ends_what_runs(made, tmp_path):
     sleeper = processes.start(
         made.path, 'proxy-1', ['sleep', '60'], tmp_path / 'log'
     )
+    while not processes.find(made.path):
+        pass  # the kernel shows its environment a moment after its start
     run_saio('purge', made.path, '--yes')
     assert sleeper.wait() == -signal.SIGTERM
     assert not made.path.exists()
