@@ -344,9 +344,14 @@ class ListingRequest:
 
         :returns: the first answer that is no success, else the last one
         """
-        asks = [self._sendable(ask, page, params) for ask in asks]
+        most = CONTAINER_LISTING_LIMIT // len(batch)
+        asks = [
+            _of_at_most(most, self._sendable(ask, page, params))
+            for ask in asks
+        ]
         queries = [params.query(a.marker, a.limit, a.end) for a in asks]
-        if all(map(self._fits, queries)):
+        is_small = all(ask.limit <= most for ask in asks)
+        if is_small and all(map(self._fits, queries)):
             answers = self._read_batch(batch, queries, reads)
         else:
             answers = (
@@ -430,6 +435,17 @@ def _cost(asks: list[Ask], params: ListingParams) -> int:
     if params.has_unskippable_delimiter():
         return CONTAINER_LISTING_LIMIT
     return most // FEWER_ROWS if params.has_levels() else most
+
+
+def _of_at_most(limit: int, ask: Ask) -> Ask:
+    """Return an ask for fewer rows, if it ends where the page probably does.
+
+    Then the shard is unlikely to have as many before that, and if it has, it
+    is asked again.
+    """
+    if ask.end is None:
+        return ask
+    return ask._replace(limit=min(ask.limit, limit))
 
 
 def _rows_in(answer: Answer) -> Rows:

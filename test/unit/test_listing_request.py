@@ -10,9 +10,11 @@ import pytest
 from swift.common.swob import Request
 from swift.common.utils import get_logger
 
+from shardmw.backend.batch import Place
 from shardmw.backend.concurrency import Timeout, sleep
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.requests import Backend
+from shardmw.backend.shard_reads import ShardReads
 from shardmw.listing import request
 from shardmw.listing.params import ListingParams
 from shardmw.listing.request import ROOT, ListingRequest
@@ -107,8 +109,30 @@ def databases(tmp_path_factory) -> Callable[[str], Database]:
     return make
 
 
+@pytest.fixture(params=[False, True], ids=['alone', 'together'])
+def batches(request, monkeypatch):
+    """Read the shards of a container in one request, as with the filter."""
+    if not request.param:
+        return
+
+    def ask_for(self, batch, method, queries):
+        return [
+            self.backend.send_to_shard(
+                self.base, self.target, place.shard, method, query
+            )
+            for place, query in zip(batch, queries, strict=True)
+        ]
+
+    monkeypatch.setattr(
+        ShardReads,
+        'batches',
+        lambda _self, shards, _rows: [[*map(Place, shards)]],
+    )
+    monkeypatch.setattr(ShardReads, '_ask_for', ask_for)
+
+
 @pytest.fixture
-def twins(databases) -> Twins:
+def twins(databases, batches) -> Twins:
     return Twins(databases)
 
 
@@ -282,6 +306,7 @@ class TestShardsTogetherWithTheRoot:
         assert [each for each, _ in twins.sharded.requests] == [PLAIN]
 
 
+@pytest.mark.parametrize('batches', [False], ids=['alone'], indirect=True)
 class TestCosts:
     def test_each_shard_is_asked_once_for_all_rows(self, twins):
         twins.fill(NAMES)
