@@ -105,14 +105,15 @@ class ContainerFilter:
 
     def _read(self, read: Read) -> Found | None:
         # The server's own method chooses the database's path.
-        with self.app._get_container_broker(  # noqa: SLF001
+        broker = self.app._get_container_broker(  # noqa: SLF001
             read.device,
             str(read.part),
             read.account,
             read.container,
             pending_timeout=PENDING_SECONDS,
             stale_reads_ok=True,
-        ) as broker:
+        )
+        try:
             info, is_deleted = broker.get_info_is_deleted()
             if is_deleted or info['db_state'] in (SHARDING, SHARDED):
                 return None
@@ -123,6 +124,9 @@ class ContainerFilter:
             if read.method == 'HEAD':
                 return Found(headers, b'')
             rows = _rows(broker, read.query, info['storage_policy_index'])
+        finally:
+            if broker.conn:  # brokers close it themselves from Swift 2.38 on
+                broker.conn.close()
         listing = [self.app.update_object_record(row) for row in rows]
         return Found(headers, json.dumps(listing).encode('ascii'))
 

@@ -9,7 +9,7 @@ listing's cost.
 
 import sqlite3
 
-from swift.common.utils.timestamp import decode_timestamps
+from swift.common.utils import decode_timestamps
 
 _SELECT = (
     'SELECT name, created_at, size, content_type, etag FROM object '
