@@ -325,7 +325,7 @@ def setting_sections() -> list[str]:
         for section in (kind, *daemons)
     ]
     others = ['DEFAULT', 'memcache', 'swift-constraints', SYNC_REALMS]
-    others += [INTERNAL_CLIENT]
+    others += [INTERNAL_CLIENT, CONTAINER_FILTER]
     return sorted({*PIPELINE.split(), *storage, *CLUSTER_DAEMONS, *others})
 
 
