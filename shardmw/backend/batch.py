@@ -9,8 +9,9 @@ leaves the read to a request of its own.
 """
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 import orjson
@@ -85,21 +86,31 @@ def grouped(
             rest[address][shard] = place
     batches = []
     alone = [shard for shard, of_shard in places.items() if not of_shard]
-    used: Counter[Address] = Counter()
-    while rest:
-        address = max(rest, key=lambda a: (min(size, len(rest[a])), -used[a]))
-        used[address] += 1
-        batch = list(rest[address].values())[:size]
-        chosen = [place.shard for place in batch]
-        if len(batch) > 1:
+    # The best server comes first. As others take shards of a server, its rank
+    # is looked at again when its turn comes.
+    ranked = [
+        (-min(size, len(here)), 0, order, address)
+        for order, (address, here) in enumerate(rest.items())
+    ]
+    heapify(ranked)
+    while ranked:
+        shards, used, order, address = heappop(ranked)
+        here = rest[address]
+        count = min(size, len(here))
+        if -shards != count:
+            heappush(ranked, (-count, used, order, address))
+            continue
+        batch = list(here.values())[:count]
+        if count > 1:
             batches.append(batch)
         else:
-            alone += chosen
-        for address, here in list(rest.items()):
-            for shard in chosen:
-                here.pop(shard, None)
-            if not here:
-                del rest[address]
+            alone += [place.shard for place in batch]
+        for place in batch:
+            for other in places[place.shard]:
+                del rest[other][place.shard]
+        if here:
+            rank = -min(size, len(here)), used + 1
+            heappush(ranked, (*rank, order, address))
     return batches + [[Place(shard)] for shard in alone]
 
 

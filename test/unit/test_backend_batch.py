@@ -114,3 +114,16 @@ def test_servers_take_turns():
     batches = grouped(places, 8)
     ports = [{place.node['port'] for place in batch} for batch in batches]
     assert sorted(map(sorted, ports)) == [[0], [1], [2], [3]]
+
+
+def test_a_server_with_more_shards_comes_first():
+    first, second = ADDRESSES[:2]
+    servers = [[first], [first, second], [second], [second]]
+    places = {
+        shard: {
+            address: Place(shard, {'port': address[1]}) for address in each
+        }
+        for shard, each in enumerate(servers)
+    }
+    batches = grouped(places, 8)
+    assert [[p.shard for p in batch] for batch in batches] == [[1, 2, 3], [0]]
