@@ -46,9 +46,6 @@ NEWEST_ENV = 'HTTP_X_NEWEST'
 #: of the Referer. The client's may be as long as a header can be.
 HOST = 'shardmw'
 
-#: How long not to ask a container server for a batch that did not know how.
-WITHOUT_SECONDS = 300
-
 #: The states of a container that Swift's own sharder has split.
 SPLIT_STATES = ('sharding', 'sharded')
 
@@ -102,12 +99,12 @@ class Backend:
         )
 
     def takes_batches(self, address: Address) -> bool:
-        """Return False if a server has no filter shardmw-container."""
+        """Return False if a server is not to be asked for batches now."""
         return self._without_batches.get(address, 0) < time.monotonic()
 
-    def without_batches(self, address: Address) -> None:
-        """Note that a server has no filter shardmw-container."""
-        self._without_batches[address] = time.monotonic() + WITHOUT_SECONDS
+    def without_batches(self, address: Address, seconds: float) -> None:
+        """Do not ask a server for batches for a while."""
+        self._without_batches[address] = time.monotonic() + seconds
 
     @property
     def proxy_app(self) -> Application | None:

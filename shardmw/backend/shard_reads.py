@@ -50,6 +50,14 @@ MOST_ROWS = 500
 #: all could be read at once with fewer in each.
 USUAL_READS = 8
 
+#: How long not to ask a container server for a batch that did not know how.
+WITHOUT_SECONDS = 300
+
+#: How long to read alone the shards of a container server that did not answer
+#: a batch. Only then do Swift's error limits find out which device is to
+#: blame.
+FAILED_SECONDS = 60
+
 _UNAVAILABLE = '503 Service Unavailable'
 
 
@@ -217,6 +225,7 @@ class ShardReads:
             for place, query in zip(batch, queries, strict=True)
         ]
         node, part = batch[0].node, batch[0].part
+        address = get_ip_port(node, self._headers)
         path = f'/{account}/{reads[0].container}'
         try:
             answer = ask_node(
@@ -230,7 +239,7 @@ class ShardReads:
                 connections=self.backend.connections,
             )
             if is_client_error(answer.status):
-                self.backend.without_batches(get_ip_port(node, self._headers))
+                self.backend.without_batches(address, WITHOUT_SECONDS)
             if not answer.is_success:
                 return [None] * len(batch)
             found = decode_found(b''.join(answer.body), len(batch))
@@ -238,6 +247,7 @@ class ShardReads:
             app.exception_occurred(
                 node, 'Container', f'Trying to {METHOD} {path}'
             )
+            self.backend.without_batches(address, FAILED_SECONDS)
             return None
         return [
             each and self._answer(place.shard, method, each)

@@ -11,6 +11,8 @@ from swift.common.swob import Request, Response
 from swift.common.utils import get_logger
 from swift.proxy.server import Application
 
+from shardmw.backend.answers import Answer
+from shardmw.backend.batch import Found, encode_found
 from shardmw.backend.concurrency import Timeout, sleep, spawn
 from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.requests import Backend
@@ -60,6 +62,9 @@ class Ring:
 
     def get_part(self, _account, _container):
         return 7
+
+    def get_nodes(self, _account, _container):
+        return 7, list(self.nodes)
 
     def get_part_nodes(self, _part):
         return list(self.nodes)
@@ -300,3 +305,127 @@ class TestConnectionThatStaysOpen:
             assert reads.read(2, 'GET').status == 503
         assert server.accepted == 1
         assert app.error_limiter.stats
+
+
+SHARDS = 4
+
+
+def found(*bodies: bytes | None) -> bytes:
+    """Return a server's answer to a batch, None for a read left out."""
+    figures = {'X-Container-Object-Count': '1', 'X-PUT-Timestamp': '1.0'}
+    body = b''.join(
+        encode_found(None if each is None else Found(figures, each))
+        for each in bodies
+    )
+    return response('200 OK', body)
+
+
+ALL_FOUND = found(*[b'["%d"]' % shard for shard in range(SHARDS)])
+UNKNOWN = response('405 Method Not Allowed')
+
+
+@contextmanager
+def batch_servers(*answers: bytes | None, **conf: str):
+    """Run servers; gives the app, reads of a container, and the servers."""
+    with ExitStack() as running:
+        servers = [
+            running.enter_context(answering(lambda _n, a=answer: a))
+            for answer in answers
+        ]
+        app = Proxy(Ring([port_of(each.url) for each in servers]), conf)
+        # Few shards at once, so that all are in one batch.
+        backend = Backend(app, get_logger({}), 1, IDLE_CONNECTIONS)
+        yield app, reads_of(backend), servers
+
+
+def bodies(reads: ShardReads) -> list[bytes]:
+    """Read all shards; return what was found in each."""
+    return [
+        body
+        for batch in reads.batches(range(SHARDS))
+        for answer in reads.read_batch(batch, 'GET', ['limit=3'] * len(batch))
+        for body in answer.body
+    ]
+
+
+class TestBatch:
+    def test_is_one_request(self):
+        with batch_servers(ALL_FOUND) as (_app, reads, (server,)):
+            assert bodies(reads) == [b'["0"]', b'["1"]', b'["2"]', b'["3"]']
+        (head,) = server.heads
+        assert head.startswith(b'REPORT /d0/7/.shards_shardmw_a/c.')
+
+    def test_of_heads_is_one_request(self):
+        with batch_servers(found(*[b''] * SHARDS)) as (_, reads, (server,)):
+            answers = reads.heads(range(SHARDS))
+        assert [each.shard for each in answers] == list(range(SHARDS))
+        assert all(each.object_count == 1 for each in answers)
+        assert len(server.heads) == 1
+
+    def test_that_a_server_does_not_know_is_not_sent_again(self):
+        with batch_servers(UNKNOWN) as (app, reads, (server,)):
+            bodies(reads)
+            bodies(reads)
+        methods = [head.split()[0] for head in server.heads]
+        assert methods == [b'REPORT'] + [b'GET'] * 2 * SHARDS
+        assert not app.error_limiter.stats
+
+    @pytest.mark.parametrize(
+        'failing',
+        [SILENT, b'', ALL_FOUND[:-1], found(b'["0"]')],
+        ids=['silent', 'closes', 'short', 'of others'],
+    )
+    def test_that_fails_is_read_of_other_servers(self, failing):
+        with batch_servers(failing, GOOD) as (_app, reads, (first, other)):
+            assert bodies(reads) == [LISTING] * SHARDS
+        assert {head.split()[0] for head in first.heads} == {b'REPORT'}
+        assert len(other.heads) == SHARDS
+
+    def test_that_fails_is_not_sent_again_soon(self):
+        """Error limits then count which of the devices fails."""
+        with batch_servers(SILENT, GOOD) as (app, reads, (first, _other)):
+            bodies(reads)
+            bodies(reads)
+        methods = [head.split()[0] for head in first.heads]
+        assert methods == [b'REPORT'] + [b'GET'] * SHARDS
+        node = app.container_ring.nodes[0]
+        stats = app.error_limiter.stats[app.error_limiter.node_key(node)]
+        assert stats['errors'] == 1 + SHARDS
+
+    def test_reads_alone_what_it_leaves_out(self):
+        answer = found(b'["0"]', None, b'["2"]', None)
+        with batch_servers(answer) as (_app, reads, (server,)):
+            batch = reads.batches(range(SHARDS))[0]
+            reads.read = lambda shard, *_args: Answer(shard, '200', {}, [])
+            answers = list(reads.read_batch(batch, 'GET', [''] * SHARDS))
+        assert [each.body for each in answers] == [
+            [b'["0"]'], [], [b'["2"]'], []
+        ]  # fmt: skip
+        assert len(server.heads) == 1
+
+    @pytest.mark.parametrize(
+        ('conf', 'asked'),
+        [
+            ({}, 3),
+            ({'sorting_method': 'timing'}, 1),
+            ({'sorting_method': 'affinity', 'read_affinity': 'r1=1'}, 2),
+        ],
+        ids=['shuffle', 'timing', 'affinity'],
+    )
+    def test_may_go_to_the_replicas_that_the_proxy_asks_first(
+        self, conf, asked
+    ):
+        with batch_servers(GOOD, GOOD, GOOD, **conf) as (app, reads, _):
+            for node, region in zip(
+                app.container_ring.nodes, (1, 1, 2), strict=True
+            ):
+                node['region'] = region
+            places = reads._places(0)
+        ports = [node['port'] for node in app.container_ring.nodes]
+        assert [port for _ip, port in places] == ports[:asked]
+
+    def test_does_not_go_to_a_server_that_is_error_limited(self):
+        with batch_servers(GOOD, GOOD) as (app, reads, _servers):
+            app.error_limit(app.container_ring.nodes[0], 'away')
+            (address,) = reads._places(0)
+        assert address[1] == app.container_ring.nodes[1]['port']
