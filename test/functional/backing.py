@@ -147,7 +147,7 @@ def write_record(
     cluster: Cluster, account: str, container: str, record: str
 ) -> None:
     """Write a layout record into the databases of a root."""
-    for path in _databases(cluster, account, container):
+    for path in databases(cluster, account, container):
         written = (record, Timestamp.now().internal)
         ContainerBroker(str(path)).update_metadata({RECORD_HEADER: written})
 
@@ -169,13 +169,14 @@ def put_rows(
         }
         for name in names
     ]
-    for path in _databases(cluster, account, container):
+    for path in databases(cluster, account, container):
         ContainerBroker(str(path)).merge_items(rows)
 
 
-def _databases(
+def databases(
     cluster: Cluster, account: str, container: str
 ) -> Iterator[Path]:
+    """Return the databases of all replicas of a container."""
     conf = configparser.ConfigParser()
     conf.read(cluster.path / 'etc' / 'swift.conf')
     salt = conf['swift-hash']
