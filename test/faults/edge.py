@@ -17,6 +17,7 @@ from eventlet import sleep
 from swift.common.utils import Timestamp
 from swift.common.wsgi import loadwsgi
 
+from shardmw import container_filter
 from shardmw.saio.processes import MARK
 
 FOLDER = 'faults'
@@ -98,9 +99,13 @@ def _server(kind: str, global_conf: dict, **conf: str) -> Edge:
     return Edge(app)
 
 
-account, container, obj = (
-    partial(_server, kind) for kind in ('account', 'container', 'object')
-)
+account, obj = (partial(_server, kind) for kind in ('account', 'object'))
+
+
+def container(global_conf: dict, **conf: str) -> Callable:
+    """Return shardmw-container with an edge on its left."""
+    reads = container_filter.filter_factory(global_conf, **conf)
+    return lambda app: Edge(reads(app))
 
 
 def proxy(global_conf: dict, **conf: str) -> Callable:
@@ -126,7 +131,7 @@ def put_fault(folder: Path, server: str, fault: Mapping) -> None:
 #: The settings of a cluster whose servers have an edge.
 SETTINGS = {
     'account-server.use': f'call:{__name__}:account',
-    'container-server.use': f'call:{__name__}:container',
+    'shardmw-container.use': f'call:{__name__}:container',
     'object-server.use': f'call:{__name__}:obj',
     'healthcheck.use': f'call:{__name__}:proxy',
 }

@@ -2,7 +2,8 @@
 """What one request costs, as doc/access.md has it.
 
 The formulas of the page are compared with what storage servers have logged.
-The session's cluster has one replica; for another number of them::
+They have no filter, so each shard is a request. The cluster has one replica;
+for another number of them::
 
     SHARDMW_COSTS_REPLICAS=3 pytest test/functional/test_costs.py
 """
@@ -31,7 +32,8 @@ from test.functional.conftest import (
 from test.functional.costs import StorageRequests, cost, table
 from test.functional.realclients import s3_client
 
-REPLICAS = int(os.environ.get('SHARDMW_COSTS_REPLICAS', '0'))
+REPLICAS = int(os.environ.get('SHARDMW_COSTS_REPLICAS', '1'))
+WITHOUT_FILTER = {'shardmw-container.use': 'egg:swift#healthcheck'}
 
 #: A user of the same account, whom no ACL names. S3 asks for a user's account.
 NOBODY = STRANGER
@@ -84,11 +86,8 @@ class Scene:
 
 
 @pytest.fixture(scope='module')
-def scene(request, tmp_path_factory) -> Scene:
-    if not REPLICAS:
-        yield Scene(request.getfixturevalue('cluster'))
-        return
-    options = ClusterOptions(replicas=REPLICAS)
+def scene(tmp_path_factory) -> Scene:
+    options = ClusterOptions(replicas=REPLICAS, settings=WITHOUT_FILTER)
     with Cluster(tmp_path_factory.mktemp('costs'), options) as cluster:
         scene = Scene(cluster)
         time.sleep(1)
