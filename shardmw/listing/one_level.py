@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """List one level of pseudo-directories from a container's database.
 
-Swift's container broker does the same, with a new query and a new cursor for
-each pseudo-directory, which takes four times as long. Of a sharded container,
-each shard has nearly all pseudo-directories, so that is most of such a
-listing's cost.
+Swift's container broker does the same with a new query and a new cursor for
+each pseudo-directory, which takes five times as long. Nearly every shard of a
+container has nearly all of its pseudo-directories, so these queries are most
+of what such a listing costs.
 """
 
 import sqlite3
