@@ -26,7 +26,7 @@ Address = tuple[str, int]
 
 
 class Place(NamedTuple):
-    """Where to read a shard.
+    """A shard and a server to read it from.
 
     :param shard: the index of the shard
     :param node: a server that has it, as a ring describes it; None if the
@@ -58,7 +58,7 @@ class Read(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a server has found.
+    """The figures of one container, and the rows of its listing.
 
     :param headers: those of the container's figures
     :param body: the listing in JSON, empty for a HEAD

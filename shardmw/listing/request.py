@@ -33,7 +33,7 @@ from shardmw.backend.concurrency import spawn
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.requests import HOST, Backend, newest_header
 from shardmw.backend.rows import STAY_SECONDS
-from shardmw.backend.shard_reads import MOST_ROWS, ShardReads
+from shardmw.backend.shard_reads import ShardReads
 from shardmw.listing.merge import Ask, Page
 from shardmw.listing.params import ListingParams
 from shardmw.listing.rows import Rows, parse_rows
@@ -53,10 +53,6 @@ MAX_LINE = min(8192, MAX_HEADER_SIZE)
 #: the container and the query: the method, the device, the partition and the
 #: protocol.
 LINE_MARGIN = 128
-
-#: By how much to divide the number of pseudo-directories that shards are asked
-#: for. It keeps those of a request below CONTAINER_LISTING_LIMIT.
-FEWER_ROWS = CONTAINER_LISTING_LIMIT // MOST_ROWS
 
 
 class ListingRequest:
@@ -312,10 +308,9 @@ class ListingRequest:
         those that fail often: so such a listing asks for one shard at a time.
         """
         is_risky = params.has_unskippable_delimiter()
-
         while asks := page.asks():
             by_shard = {ask.source: ask for ask in asks}
-            batches = reads.batches(by_shard, _cost(asks, params))
+            batches = reads.batches(by_shard, _cost(asks, params, is_risky))
             calls = []
             for batch in batches:
                 shards = [place.shard for place in batch]
@@ -346,8 +341,7 @@ class ListingRequest:
         """
         most = CONTAINER_LISTING_LIMIT // len(batch)
         asks = [
-            _of_at_most(most, self._sendable(ask, page, params))
-            for ask in asks
+            self._sendable_of_at_most(most, ask, page, params) for ask in asks
         ]
         queries = [params.query(a.marker, a.limit, a.end) for a in asks]
         is_small = all(ask.limit <= most for ask in asks)
@@ -400,6 +394,26 @@ class ListingRequest:
             return ask
         return Ask(ask.source, None, page.limit)
 
+    def _sendable_of_at_most(
+        self,
+        limit: int,
+        ask: Ask,
+        page: Page | UnorderedPage,
+        params: ListingParams,
+    ) -> Ask:
+        """Return the ask to send, for at most `limit` rows if it can be sent.
+
+        A shard that has more rows is asked again. An ask for the whole page,
+        because the marker is too long, keeps its limit: asked again, it would
+        find the same rows.
+        """
+        fewer = ask._replace(limit=min(ask.limit, limit))
+        sent = self._sendable(fewer, page, params)
+        if sent.end is None:
+            return sent
+        # It ends where the page probably does, so few shards have as many.
+        return sent._replace(limit=min(sent.limit, limit))
+
     def _scan_shard(
         self, ask: Ask, params: ListingParams, reads: ShardReads
     ) -> tuple[Answer, Rows]:
@@ -425,27 +439,17 @@ class ListingRequest:
         return reads.read(shard, 'GET', query)
 
 
-def _cost(asks: list[Ask], params: ListingParams) -> int:
+def _cost(asks: list[Ask], params: ListingParams, is_risky: bool) -> int:
     """Return what a shard costs its server, as a number of rows.
 
     With a delimiter, shards have the same pseudo-directories, so each finds
     far fewer than it is asked for.
+
+    :param is_risky: True to read each shard alone
     """
-    most = max(ask.limit for ask in asks)
-    if params.has_unskippable_delimiter():
+    if is_risky:
         return CONTAINER_LISTING_LIMIT
-    return most // FEWER_ROWS if params.has_levels() else most
-
-
-def _of_at_most(limit: int, ask: Ask) -> Ask:
-    """Return an ask for fewer rows, if it ends where the page probably does.
-
-    Then the shard is unlikely to have as many before that, and if it has, it
-    is asked again.
-    """
-    if ask.end is None:
-        return ask
-    return ask._replace(limit=min(ask.limit, limit))
+    return 0 if params.has_levels() else max(ask.limit for ask in asks)
 
 
 def _rows_in(answer: Answer) -> Rows:

@@ -297,7 +297,7 @@ def without_filters(cluster):
 
 
 class Damage:
-    """What can be wrong with the first of three nodes."""
+    """Faults of the first of three nodes."""
 
     def __init__(self, cluster: Cluster, shards: list[list[Path]]) -> None:
         self.cluster = cluster
