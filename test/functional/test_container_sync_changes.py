@@ -3,6 +3,7 @@
 
 import contextlib
 import random
+import re
 import subprocess
 import threading
 import time
@@ -11,6 +12,7 @@ from functools import partial
 
 import pytest
 
+from shardmw.saio import Cluster
 from test.functional.conftest import SHARD_COUNT_HEADER
 from test.functional.operating import wait_until
 from test.functional.syncing import (
@@ -70,7 +72,7 @@ class Traffic:
         self._failures: list[BaseException] = []
 
     def put(self, name: str, body: bytes, to: int) -> None:
-        self.pair[to].ask('PUT', name, body=body)
+        assert self._status(to, 'PUT', name, body) in (201, 202)
         self.expected[name] = body
 
     @contextlib.contextmanager
@@ -115,11 +117,29 @@ class Traffic:
         if self._random.random() < 0.7:
             self.put(name, f'{name} {time.time()}'.encode(), to)
         else:
-            container = self.pair[to]
-            status = container.side.client.delete(container.name, name).status
-            assert status in (204, 404)
+            assert self._status(to, 'DELETE', name) in (204, 404)
             self.expected.pop(name, None)
         time.sleep(0.05)
+
+    def _status(
+        self, to: int, method: str, name: str, body: bytes | None = None
+    ) -> int:
+        """Return the status of a request for an object.
+
+        It is sent again if the only object server has failed it: Swift's
+        answers 503 if a daemon replaces a file that the request has found.
+        All that the servers have logged of it is printed.
+        """
+        container = self.pair[to]
+        client, cluster = container.side.client, container.side.cluster
+        while True:
+            answer = client.request(method, container.name, name, body=body)
+            if answer.status < 500:
+                return answer.status
+            lines = logged(cluster, answer.headers['x-trans-id'])
+            print(method, name, answer, *lines, sep='\n')
+            failed = re.compile(rf'object-server: .*"{method} /\S+" 5\d\d ')
+            assert any(map(failed.search, lines)), (method, name, answer)
 
     def _send(self, side: Side) -> None:
         began = time.monotonic()
@@ -201,6 +221,16 @@ def test_change_that_is_cancelled_loses_nothing(traffic):
         assert cancelled.returncode == 0, cancelled.stderr
     traffic.put('at last', b'x', 0)
     traffic.check()
+
+
+def logged(cluster: Cluster, transaction: str) -> list[str]:
+    """Return what the servers have logged of a transaction."""
+    return [
+        line
+        for server in cluster.servers
+        for line in cluster.log_path(server).read_text().splitlines()
+        if transaction in line
+    ]
 
 
 def admin_name(container: Container) -> str:
