@@ -19,6 +19,7 @@ for that container alone. It stands next to ``container-server``.
 import json
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from swift.common.constraints import check_drive
 from swift.common.exceptions import LockTimeout
@@ -38,6 +39,7 @@ from shardmw.backend.batch import (
 from shardmw.backend.concurrency import Timeout, sleep
 from shardmw.config import ConfigError, check_option_names
 from shardmw.listing.one_level import one_level
+from shardmw.open_brokers import OpenBrokers
 
 #: How long to wait for the lock of rows that are to be merged, as Swift does.
 PENDING_SECONDS = 0.1
@@ -56,6 +58,13 @@ class ContainerFilter:
     def __init__(self, app: ContainerController, logger) -> None:
         self.app = app
         self.logger = logger
+        # The server's own method chooses the database's path.
+        make = partial(
+            app._get_container_broker,  # noqa: SLF001
+            pending_timeout=PENDING_SECONDS,
+            stale_reads_ok=True,
+        )
+        self._brokers = OpenBrokers(make)
 
     def __call__(self, env: dict, start_response: Callable):
         """WSGI entry point."""
@@ -104,16 +113,9 @@ class ContainerFilter:
             return None
 
     def _read(self, read: Read) -> Found | None:
-        # The server's own method chooses the database's path.
-        broker = self.app._get_container_broker(  # noqa: SLF001
-            read.device,
-            str(read.part),
-            read.account,
-            read.container,
-            pending_timeout=PENDING_SECONDS,
-            stale_reads_ok=True,
-        )
-        try:
+        with self._brokers.broker(
+            read.device, str(read.part), read.account, read.container
+        ) as broker:
             info, is_deleted = broker.get_info_is_deleted()
             if is_deleted or info['db_state'] in (SHARDING, SHARDED):
                 return None
@@ -124,9 +126,6 @@ class ContainerFilter:
             if read.method == 'HEAD':
                 return Found(headers, b'')
             rows = _rows(broker, read.query, info['storage_policy_index'])
-        finally:
-            if broker.conn:  # brokers close it themselves from Swift 2.38 on
-                broker.conn.close()
         listing = [self.app.update_object_record(row) for row in rows]
         return Found(headers, json.dumps(listing).encode('ascii'))
 

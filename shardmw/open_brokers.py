@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Container databases that stay open from one read to the next.
+
+Opening a database and reading its schema takes longer than reading a few of
+its rows. A client that lists page by page has the same databases read again
+and again, so they stay open for a moment. That must change nothing for others:
+
+- An open database is used only as long as the same file is still in its place,
+  and no other database of the container beside it, as while Swift's sharder is
+  at work. Swift's replicator may rename another file over it.
+- It holds no lock between reads.
+- It is soon closed: an open file keeps its device from being unmounted and,
+  when it is removed, its space from being freed.
+"""
+
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from swift.container.backend import UNSHARDED, ContainerBroker
+
+from shardmw.backend.concurrency import sleep, spawn
+
+#: How long a database that is not used stays open, or up to twice as long.
+IDLE_SECONDS = 2
+
+#: How many databases a process keeps open.
+MOST_OPEN = 256
+
+#: How much of a database an open connection may have in memory, in KiB.
+CACHE_KIB = 256
+
+
+class _Open(NamedTuple):
+    """A broker that has been used.
+
+    :param files: the databases of its container, as of :func:`_files`, before
+                  it was opened
+    :param used: when it was used last, by the monotonic clock
+    """
+
+    broker: ContainerBroker
+    files: dict[str, tuple[int, int]]
+    used: float = 0
+
+
+class OpenBrokers:
+    """Keeps brokers, with their databases open, for the next reads.
+
+    :param make: returns a new broker for the same arguments as :meth:`broker`
+    """
+
+    def __init__(self, make: Callable[..., ContainerBroker]) -> None:
+        self._make = make
+        # By the arguments, the one that was used last at the end.
+        self._open: OrderedDict[tuple, _Open] = OrderedDict()
+        self._is_closing = False
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @contextmanager
+    def broker(self, *where: str) -> Iterator[ContainerBroker]:
+        """Have a container's broker during a block.
+
+        Another green thread that wants the same one meanwhile gets its own.
+
+        :param where: the device, the partition, the account and the container
+        """
+        found = self._open.pop(where, None)
+        if found and _files(found.broker) != found.files:
+            _close(found.broker)
+            found = None
+        if not found:
+            broker = self._make(*where)
+            found = _Open(broker, _files(broker))
+        try:
+            yield found.broker
+            self._keep(where, found)
+        except BaseException:
+            _close(found.broker)
+            raise
+
+    def _keep(self, where: tuple, found: _Open) -> None:
+        broker = found.broker
+        if not found.used:
+            # The file may have been replaced while it was being opened.
+            is_lasting = (
+                broker.conn
+                and broker.get_db_state() == UNSHARDED
+                and _files(broker) == found.files
+            )
+            if not is_lasting:
+                _close(broker)
+                return
+            broker.conn.execute(f'PRAGMA cache_size = -{CACHE_KIB}')
+        other = self._open.pop(where, None)
+        if other:
+            _close(other.broker)
+        self._open[where] = found._replace(used=time.monotonic())
+        if len(self._open) > MOST_OPEN:
+            self._close_first()
+        if not self._is_closing:
+            self._is_closing = True
+            spawn(self._close_idle)
+
+    def _close_idle(self) -> None:
+        """Close what has not been used for a while, until nothing is open."""
+        while self._open:
+            sleep(IDLE_SECONDS)
+            until = time.monotonic() - IDLE_SECONDS
+            while self._open and next(iter(self._open.values())).used < until:
+                self._close_first()
+        self._is_closing = False
+
+    def _close_first(self) -> None:
+        _where, first = self._open.popitem(last=False)
+        _close(first.broker)
+
+
+def _files(broker: ContainerBroker) -> dict[str, tuple[int, int]]:
+    """Return the device and inode numbers of a container's databases."""
+    with suppress(FileNotFoundError), os.scandir(broker.db_dir) as entries:
+        return {
+            entry.name: (entry.stat().st_dev, entry.stat().st_ino)
+            for entry in entries
+            if entry.name.endswith('.db')
+        }
+    return {}
+
+
+def _close(broker: ContainerBroker) -> None:
+    # Brokers do it themselves from Swift 2.38 on.
+    if broker.conn:
+        broker.conn.close()
