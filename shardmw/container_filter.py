@@ -25,9 +25,9 @@ from swift.common.constraints import check_drive
 from swift.common.exceptions import LockTimeout
 from swift.common.request_helpers import validate_container_params
 from swift.common.swob import HTTPBadRequest, HTTPException, Request, Response
-from swift.common.utils import config_true_value, get_logger
+from swift.common.utils import Timestamp, config_true_value, get_logger
 from swift.container.backend import SHARDED, SHARDING, ContainerBroker
-from swift.container.server import ContainerController, gen_resp_headers
+from swift.container.server import ContainerController
 
 from shardmw.backend.batch import (
     METHOD,
@@ -38,11 +38,14 @@ from shardmw.backend.batch import (
 )
 from shardmw.backend.concurrency import Timeout, sleep
 from shardmw.config import ConfigError, check_option_names
-from shardmw.listing.one_level import one_level
+from shardmw.listing.database import listed_rows
 from shardmw.open_brokers import OpenBrokers
 
 #: How long to wait for the lock of rows that are to be merged, as Swift does.
 PENDING_SECONDS = 0.1
+
+#: How often to send what was found, so that the proxy goes on waiting.
+SEND_SECONDS = 0.1
 
 #: More than the longest request that a proxy sends.
 MOST_BYTES = 256 * 1024
@@ -81,11 +84,16 @@ class ContainerFilter:
         return response(env, start_response)
 
     def _answer(self, reads: list[Read], req: Request) -> Iterator[bytes]:
-        started = time.monotonic()
-        for number, read in enumerate(reads):
-            if number:
-                sleep()  # other requests have their turn
-            yield encode_found(self._found(read))
+        started = sent = time.monotonic()
+        found = []
+        for read in reads:
+            found.append(encode_found(self._found(read)))
+            now = time.monotonic()
+            if now - sent > SEND_SECONDS:
+                yield b''.join(found)
+                found, sent = [], now
+            sleep()  # other requests have their turn
+        yield b''.join(found)
         if self.app.log_requests:
             self.logger.info(
                 'shardmw-container: %d containers read in %.4f s, such as %s',
@@ -120,8 +128,9 @@ class ContainerFilter:
             if is_deleted or info['db_state'] in (SHARDING, SHARDED):
                 return None
             headers = {
-                name: str(value)
-                for name, value in gen_resp_headers(info).items()
+                'X-Container-Object-Count': str(info['object_count']),
+                'X-Container-Bytes-Used': str(info['bytes_used']),
+                'X-PUT-Timestamp': Timestamp(info['put_timestamp']).normal,
             }
             if read.method == 'HEAD':
                 return Found(headers, b'')
@@ -142,13 +151,13 @@ def _rows(broker: ContainerBroker, query: str, policy: int) -> list[tuple]:
     reverse = config_true_value(params.get('reverse'))
     # A broker takes rows that wait into the database before it lists them;
     # get_info() has done that.
-    if delimiter and path is None and not reverse:
+    if path is None and not reverse:
         with broker.get() as connection:
-            return one_level(
+            return listed_rows(
                 connection,
                 policy,
                 params['limit'],
-                delimiter,
+                delimiter or '',
                 params.get('prefix', ''),
                 params.get('marker', ''),
                 params.get('end_marker', ''),

@@ -60,7 +60,8 @@ class Read(NamedTuple):
 class Found(NamedTuple):
     """The figures of one container, and the rows of its listing.
 
-    :param headers: those of the container's figures
+    :param headers: those of an answer that proxies look at: the figures, and
+                    when the container was created
     :param body: the listing in JSON, empty for a HEAD
     """
 

@@ -13,6 +13,7 @@ from swift.common.swob import Request, str_to_wsgi
 from swift.common.utils import Timestamp, get_logger
 from swift.container.server import ContainerController
 
+from shardmw import container_filter
 from shardmw.backend.batch import METHOD, Read, decode_found, encode_reads
 from shardmw.config import ConfigError
 from shardmw.container_filter import ContainerFilter, filter_factory
@@ -58,18 +59,23 @@ def send(server, method, container, name=None, headers=None, query=''):
     return request.get_response(server)
 
 
-def report(server, reads):
+@pytest.fixture(scope='module')
+def filtered(server):
+    return ContainerFilter(server, get_logger({}))
+
+
+def report(filtered, reads):
     """Send reads to the server's filter; return what it has found."""
-    answer = ask(server, encode_reads(reads))
+    answer = ask(filtered, encode_reads(reads))
     assert answer.status_int == 200
     return decode_found(answer.body, len(reads))
 
 
-def ask(server, body):
+def ask(filtered, body):
     request = Request.blank(
         '/sdb1/1/a/c', environ={'REQUEST_METHOD': METHOD}, body=body
     )
-    return request.get_response(ContainerFilter(server, get_logger({})))
+    return request.get_response(filtered)
 
 
 def are_in(headers, answer):
@@ -102,16 +108,16 @@ def read(container, method='GET', device='sdb1', **params):
         },
     )
 )
-def test_listings_are_those_of_the_server(server, params):
+def test_listings_are_those_of_the_server(server, filtered, params):
     asked = [read('full', **params), read('empty', **params)]
-    for each, found in zip(asked, report(server, asked), strict=True):
+    for each, found in zip(asked, report(filtered, asked), strict=True):
         answer = send(server, 'GET', each.container, query=each.query)
         assert found.body == answer.body
         assert are_in(found.headers, answer)
 
 
-def test_figures_are_those_of_the_server(server):
-    (found,) = report(server, [read('full', 'HEAD')])
+def test_figures_are_those_of_the_server(server, filtered):
+    (found,) = report(filtered, [read('full', 'HEAD')])
     answer = send(server, 'HEAD', 'full')
     assert found.body == b''
     assert are_in(found.headers, answer)
@@ -119,11 +125,11 @@ def test_figures_are_those_of_the_server(server):
     assert float(found.headers['X-PUT-Timestamp'])
 
 
-def test_rows_that_wait_are_listed(server):
+def test_rows_that_wait_are_listed(server, filtered):
     broker = server._get_container_broker('sdb1', '1', ACCOUNT, 'full')
     broker.put_object('waits', Timestamp(1).internal, 7, 'text/plain', 'e')
     try:
-        (found,) = report(server, [read('full', delimiter='/')])
+        (found,) = report(filtered, [read('full', delimiter='/')])
         assert 'waits' in {row.get('name') for row in json.loads(found.body)}
     finally:
         send(server, 'DELETE', 'full', 'waits')
@@ -142,26 +148,55 @@ def test_rows_that_wait_are_listed(server):
     ],
     ids=lambda asked: f'{asked.device} {asked.container} {asked.query}',
 )
-def test_all_else_is_left_to_a_request_of_its_own(server, asked):
-    found = report(server, [read('empty'), asked, read('empty', 'HEAD')])
+def test_all_else_is_left_to_a_request_of_its_own(filtered, asked):
+    found = report(filtered, [read('empty'), asked, read('empty', 'HEAD')])
     assert [each is not None for each in found] == [True, False, True]
 
 
 def test_a_container_that_swift_has_split_is_left_to_the_server(
-    server, monkeypatch
+    server, filtered, monkeypatch
 ):
     kind = type(server._get_container_broker('sdb1', '1', ACCOUNT, 'split'))
     monkeypatch.setattr(kind, 'get_db_state', lambda _self: 'sharded')
-    assert report(server, [read('split'), read('split', 'HEAD')]) == [None] * 2
+    reads = [read('split'), read('split', 'HEAD')]
+    assert report(filtered, reads) == [None] * 2
+
+
+def test_writes_and_reads_take_turns(server, filtered):
+    names = ['later', 'latest']
+    asked = read('full', prefix='late')
+    for count in range(len(names) + 1):
+        (found,) = report(filtered, [asked])
+        listed = [row['name'] for row in json.loads(found.body)]
+        assert listed == names[:count]
+        for name in names[count : count + 1]:
+            send(server, 'PUT', 'full', name)
+    for name in names:
+        send(server, 'DELETE', 'full', name)
+    assert report(filtered, [asked])[0].body == b'[]'
+
+
+def test_what_takes_long_is_sent_in_parts(filtered, monkeypatch):
+    monkeypatch.setattr(container_filter, 'SEND_SECONDS', 0)
+    reads = [read('full'), read('missing'), read('empty')]
+    request = Request.blank(
+        '/sdb1/1/a/c',
+        environ={'REQUEST_METHOD': METHOD},
+        body=encode_reads(reads),
+    )
+    _status, _headers, parts = request.call_application(filtered)
+    parts = list(filter(None, parts))
+    assert len(parts) == len(reads)
+    found = decode_found(b''.join(parts), len(reads))
+    assert [each is not None for each in found] == [True, False, True]
 
 
 @pytest.mark.parametrize('body', [b'', b'{', b'[]', b'[[1]]'])
-def test_what_is_no_list_of_reads_is_a_bad_request(server, body):
-    assert ask(server, body).status_int == 400
+def test_what_is_no_list_of_reads_is_a_bad_request(filtered, body):
+    assert ask(filtered, body).status_int == 400
 
 
-def test_other_requests_reach_the_server(server):
-    filtered = ContainerFilter(server, get_logger({}))
+def test_other_requests_reach_the_server(server, filtered):
     assert (
         send(filtered, 'GET', 'full').body == send(server, 'GET', 'full').body
     )

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""List one level of pseudo-directories from a container's database.
+"""List rows from a container's database.
 
-Swift's container broker does the same with a new query and a new cursor for
-each pseudo-directory, which takes five times as long. Nearly every shard of a
-container has nearly all of its pseudo-directories, so these queries are most
-of what such a listing costs.
+Swift's container broker does the same, but it lists pseudo-directories with a
+new query and a new cursor for each of them, which takes five times as long.
+Nearly every shard of a container has nearly all of its pseudo-directories, so
+these queries are most of what such a listing costs.
 """
 
 import sqlite3
@@ -18,8 +18,11 @@ _SELECT = (
 )
 _BEFORE = ' AND name < ?'
 
+#: The length of a row's timestamp that is a single time, without offset.
+_ONE_TIME = len('1234567890.12345')
 
-def one_level(
+
+def listed_rows(
     connection: sqlite3.Connection,
     policy: int,
     limit: int,
@@ -28,11 +31,13 @@ def one_level(
     marker: str = '',
     end_marker: str = '',
 ) -> list[tuple]:
-    """Return the objects and pseudo-directories directly below a prefix.
+    """Return the objects and pseudo-directories below a prefix.
 
     :param connection: that of a container's database
     :param policy: the index of the container's storage policy
     :param limit: how many rows to return at most
+    :param delimiter: what separates directories; empty for all objects below
+                      the prefix
     :returns: for an object its name, the time of its last change, size,
               content type and ETag; a pseudo-directory has no content type
     :raises ValueError: if Unicode has no character after the last one of the
@@ -48,25 +53,26 @@ def one_level(
     since = _SELECT.format('>=', tail)
     # Only the first query of a transaction may have to wait for a lock. A
     # cursor of Swift prepares to wait before each query.
-    connection.execute('BEGIN')
+    plain = connection.cursor(sqlite3.Cursor)
+    plain.row_factory = None
+    plain.execute('BEGIN')
     found = connection.execute(
         after if is_after else since, [policy, start, *before]
     )
     found.row_factory = None
-    skipping = connection.cursor(sqlite3.Cursor)
-    skipping.row_factory = None
     while len(rows) < limit and (row := found.fetchone()):
         name = row[0]
-        end = name.find(delimiter, len(prefix))
+        end = name.find(delimiter, len(prefix)) if delimiter else -1
         if end < 0:
             created_at, *rest = row[1:]
-            changed = decode_timestamps(created_at)[2].internal
-            rows.append((name, changed, *rest))
+            if len(created_at) != _ONE_TIME:
+                created_at = decode_timestamps(created_at)[2].internal
+            rows.append((name, created_at, *rest))
             continue
         directory = name[: end + len(delimiter)]
         if directory != marker:
             rows.append((directory, '0', 0, None, ''))
-        found = skipping.execute(since, [policy, _after(directory), *before])
+        found = plain.execute(since, [policy, _after(directory), *before])
     connection.rollback()
     return rows
 
