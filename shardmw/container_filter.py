@@ -2,8 +2,9 @@
 """Read several containers for one request: the filter of container servers.
 
 A listing of a sharded container reads a few rows of each shard. Most of what
-such a read costs is the HTTP request around it. With this filter, a proxy asks
-a server for several shards at once::
+such a read costs is the HTTP request around it, and the opening of the
+database. With this filter, a proxy asks a server for several shards at once,
+and their databases stay open for a moment::
 
     [pipeline:main]
     pipeline = healthcheck recon shardmw-container container-server
