@@ -45,8 +45,12 @@ from shardmw.open_brokers import OpenBrokers
 #: How long to wait for the lock of rows that are to be merged, as Swift does.
 PENDING_SECONDS = 0.1
 
-#: How often to send what was found, so that the proxy goes on waiting.
+#: After this time, what has been found is sent before the next read. A proxy
+#: waits ``node_timeout`` for the first of it, and again for the rest.
 SEND_SECONDS = 0.1
+
+#: How eventlet is told not to wait for more to send.
+SEND_AT_ONCE_ENV = 'eventlet.minimum_write_chunk_size'
 
 #: More than the longest request that a proxy sends.
 MOST_BYTES = 256 * 1024
@@ -74,6 +78,7 @@ class ContainerFilter:
         """WSGI entry point."""
         if env['REQUEST_METHOD'] != METHOD:
             return self.app(env, start_response)
+        env[SEND_AT_ONCE_ENV] = 0
         req = Request(env)
         self.logger.txn_id = req.headers.get('X-Trans-Id')
         try:
@@ -87,13 +92,14 @@ class ContainerFilter:
     def _answer(self, reads: list[Read], req: Request) -> Iterator[bytes]:
         started = sent = time.monotonic()
         found = []
-        for read in reads:
+        for number, read in enumerate(reads):
+            if number:
+                sleep()  # other requests have their turn
             found.append(encode_found(self._found(read)))
             now = time.monotonic()
             if now - sent > SEND_SECONDS:
                 yield b''.join(found)
                 found, sent = [], now
-            sleep()  # other requests have their turn
         yield b''.join(found)
         if self.app.log_requests:
             self.logger.info(

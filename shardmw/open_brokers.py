@@ -14,6 +14,7 @@ and again, so they stay open for a moment. That must change nothing for others:
 """
 
 import os
+import sqlite3
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -39,11 +40,13 @@ class _Open(NamedTuple):
 
     :param files: the databases of its container, as of :func:`_files`, before
                   it was opened
+    :param connection: to the database; None before it was used
     :param used: when it was used last, by the monotonic clock
     """
 
     broker: ContainerBroker
     files: dict[str, tuple[int, int]]
+    connection: sqlite3.Connection | None = None
     used: float = 0
 
 
@@ -55,7 +58,7 @@ class OpenBrokers:
 
     def __init__(self, make: Callable[..., ContainerBroker]) -> None:
         self._make = make
-        # By the arguments, the one that was used last at the end.
+        # By the arguments, in the order of their last use.
         self._open: OrderedDict[tuple, _Open] = OrderedDict()
         self._is_closing = False
 
@@ -86,39 +89,53 @@ class OpenBrokers:
 
     def _keep(self, where: tuple, found: _Open) -> None:
         broker = found.broker
-        if not found.used:
-            # The file may have been replaced while it was being opened.
-            is_lasting = (
-                broker.conn
-                and broker.get_db_state() == UNSHARDED
-                and _files(broker) == found.files
-            )
-            if not is_lasting:
+        if not broker.conn or broker.conn is not found.connection:
+            # It is new, or it has opened its database anew.
+            if not self._is_lasting(found):
                 _close(broker)
                 return
+            # While it merges rows that wait, others can read until it commits.
             broker.conn.execute(f'PRAGMA cache_size = -{CACHE_KIB}')
+            broker.conn.execute('PRAGMA cache_spill = OFF')
         other = self._open.pop(where, None)
         if other:
             _close(other.broker)
-        self._open[where] = found._replace(used=time.monotonic())
-        if len(self._open) > MOST_OPEN:
-            self._close_first()
+        self._open[where] = _Open(
+            broker, found.files, broker.conn, time.monotonic()
+        )
         if not self._is_closing:
             self._is_closing = True
             spawn(self._close_idle)
 
+    def _is_lasting(self, found: _Open) -> bool:
+        """Return True if a database that has just been opened can stay open.
+
+        If there are too many, a new one is closed, not the oldest: databases
+        are read in turns, and the oldest is the next to be read again.
+        """
+        broker = found.broker
+        return (
+            len(self._open) < MOST_OPEN
+            and bool(broker.conn)
+            and broker.get_db_state() == UNSHARDED
+            # It may have been replaced while it was being opened.
+            and _files(broker) == found.files
+        )
+
     def _close_idle(self) -> None:
         """Close what has not been used for a while, until nothing is open."""
-        while self._open:
-            sleep(IDLE_SECONDS)
-            until = time.monotonic() - IDLE_SECONDS
-            while self._open and next(iter(self._open.values())).used < until:
-                self._close_first()
-        self._is_closing = False
+        try:
+            while self._open:
+                sleep(IDLE_SECONDS)
+                until = time.monotonic() - IDLE_SECONDS
+                while self._open and self._first_used() < until:
+                    _where, first = self._open.popitem(last=False)
+                    _close(first.broker)
+        finally:
+            self._is_closing = False
 
-    def _close_first(self) -> None:
-        _where, first = self._open.popitem(last=False)
-        _close(first.broker)
+    def _first_used(self) -> float:
+        return next(iter(self._open.values())).used
 
 
 def _files(broker: ContainerBroker) -> dict[str, tuple[int, int]]:

@@ -69,6 +69,17 @@ def names(brokers, name='one'):
         return [row[0] for row in rows]
 
 
+def wait_until_closed(brokers):
+    until = time.monotonic() + 10
+    while len(brokers):
+        assert time.monotonic() < until
+        sleep(0.05)
+
+
+def pragma(broker, name):
+    return broker.conn.execute(f'PRAGMA {name}').fetchone()[0]
+
+
 def is_open(broker):
     try:
         broker.conn.execute('SELECT 1')
@@ -162,15 +173,41 @@ def test_open_databases_are_not_locked(databases, brokers):
     other.rollback()
 
 
-def test_the_one_that_waits_longest_is_closed_for_another(
+def test_those_that_are_open_stay_so_if_there_are_too_many(
     databases, brokers, monkeypatch
 ):
     monkeypatch.setattr(open_brokers, 'MOST_OPEN', 2)
-    for name in ('one', 'two', 'one', 'three'):
+    for name in ('one', 'two', 'three', 'one', 'two'):
         names(brokers, name)
-    one, two, three = databases.made
-    assert [is_open(each) for each in (one, two, three)] == [True, False, True]
+    assert [is_open(each) for each in databases.made] == [True, True, False]
     assert len(brokers) == 2
+
+
+def test_a_database_that_swift_opens_anew_is_like_a_new_one(
+    databases, brokers
+):
+    names(brokers)
+    with brokers.broker('one') as broker:
+        broker.conn.close()
+        broker.conn = None
+        assert broker.get_info()
+    assert len(databases.made) == len(brokers) == 1
+    assert pragma(broker, 'cache_size') == -open_brokers.CACHE_KIB
+    with brokers.broker('one'):
+        broker.conn.close()
+        broker.conn = None
+        databases.put('two', 'after')
+        databases.path('two').rename(databases.path('one'))
+        assert broker.get_info()
+    assert not is_open(broker)
+    assert names(brokers) == ['after']
+
+
+def test_merges_do_not_lock_readers_out(databases, brokers):
+    names(brokers)
+    (broker,) = databases.made
+    assert pragma(broker, 'cache_size') == -open_brokers.CACHE_KIB
+    assert pragma(broker, 'cache_spill') == 0
 
 
 def test_what_is_not_used_is_closed(databases, brokers, monkeypatch):
@@ -179,12 +216,23 @@ def test_what_is_not_used_is_closed(databases, brokers, monkeypatch):
         names(brokers)
         names(brokers, 'two')
         assert len(brokers) == 2
-        until = time.monotonic() + 10
-        while len(brokers):
-            assert time.monotonic() < until
-            sleep(0.05)
+        wait_until_closed(brokers)
     assert not any(is_open(each) for each in databases.made)
     assert len(databases.made) == 4
+
+
+def test_what_is_not_used_is_closed_after_a_failure_to_close(
+    databases, brokers, monkeypatch
+):
+    monkeypatch.setattr(open_brokers, 'IDLE_SECONDS', 0.1)
+    with monkeypatch.context() as patch:
+        patch.setattr(open_brokers, '_close', None)
+        names(brokers)
+        names(brokers, 'two')
+        sleep(0.3)
+    assert len(brokers) == 1
+    names(brokers, 'two')
+    wait_until_closed(brokers)
 
 
 def test_what_is_used_stays_open(databases, brokers, monkeypatch):
