@@ -39,7 +39,7 @@ from shardmw.backend.batch import (
 )
 from shardmw.backend.concurrency import Timeout, sleep
 from shardmw.config import ConfigError, check_option_names
-from shardmw.listing.database import listed_rows
+from shardmw.listing.database import listed_rows, simple_record
 from shardmw.open_brokers import OpenBrokers
 
 #: How long to wait for the lock of rows that are to be merged, as Swift does.
@@ -142,7 +142,10 @@ class ContainerFilter:
             if read.method == 'HEAD':
                 return Found(headers, b'')
             rows = _rows(broker, read.query, info['storage_policy_index'])
-        listing = [self.app.update_object_record(row) for row in rows]
+        listing = [
+            simple_record(row) or self.app.update_object_record(row)
+            for row in rows
+        ]
         return Found(headers, json.dumps(listing).encode('ascii'))
 
 

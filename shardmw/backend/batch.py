@@ -78,15 +78,17 @@ def grouped(
 
     :param places: by shard and by the address of the server
     :param size: how many shards to read of a server together at most
-    :returns: the shards to read together. One without a place, or for which
-              there is no other, is on its own, with no node
+    :returns: the shards to read together. One without a place is on its own,
+              with no node
     """
     rest: dict[Address, dict[int, Place]] = defaultdict(dict)
     for shard, of_shard in places.items():
         for address, place in of_shard.items():
             rest[address][shard] = place
     batches = []
-    alone = [shard for shard, of_shard in places.items() if not of_shard]
+    alone = [
+        [Place(shard)] for shard, of_shard in places.items() if not of_shard
+    ]
     # The best server comes first. As others take shards of a server, its rank
     # is looked at again when its turn comes.
     ranked = [
@@ -102,17 +104,15 @@ def grouped(
             heappush(ranked, (-count, used, order, address))
             continue
         batch = list(here.values())[:count]
-        if count > 1:
+        if batch:
             batches.append(batch)
-        else:
-            alone += [place.shard for place in batch]
         for place in batch:
             for other in places[place.shard]:
                 del rest[other][place.shard]
         if here:
             rank = -min(size, len(here)), used + 1
             heappush(ranked, (*rank, order, address))
-    return batches + [[Place(shard)] for shard in alone]
+    return batches + alone
 
 
 def encode_reads(reads: list[Read]) -> bytes:

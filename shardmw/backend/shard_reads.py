@@ -144,13 +144,13 @@ class ShardReads:
         count = len(shards)
         size = min(
             MOST_READS,
-            MOST_ROWS // max(1, rows),
+            max(1, MOST_ROWS // max(1, rows)),
             max(
                 math.ceil(count / self.backend.concurrency),
                 min(USUAL_READS, math.ceil(count / 2)),
             ),
         )
-        if self._app is None or size < 2:
+        if self._app is None:
             return [[Place(shard)] for shard in shards]
         places = {shard: self._places(shard) for shard in shards}
         return grouped(places, size)
@@ -191,7 +191,7 @@ class ShardReads:
         """
         failed = None
         answers = [None] * len(batch)
-        if len(batch) > 1:
+        if batch[0].node:
             with self.backend.read_turn(
                 self.target.account, self.is_within_turn
             ):

@@ -2,14 +2,16 @@
 """Rows of a database, against Swift's container broker."""
 
 import itertools
+import json
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from swift.common.utils import Timestamp
 from swift.container.backend import ContainerBroker
+from swift.container.server import ContainerController
 
-from shardmw.listing.database import listed_rows
+from shardmw.listing.database import listed_rows, simple_record
 
 TEXTS = st.text(alphabet='ab/é\U0001f600-', max_size=6)
 NAMES = st.lists(TEXTS.filter(bool), max_size=25, unique=True)
@@ -23,6 +25,12 @@ def broker(tmp_path):
     )
     broker.initialize(Timestamp(1).internal, 0)
     return broker
+
+
+@pytest.fixture(scope='module')
+def server(tmp_path_factory):
+    devices = str(tmp_path_factory.mktemp('devices'))
+    return ContainerController({'devices': devices})
 
 
 def _put(broker, names, deleted=()):
@@ -77,6 +85,40 @@ def test_same_rows_as_swifts_broker(broker, data):
     with broker.get() as connection:
         ours = listed_rows(connection, 0, **asked)
     assert [tuple(row) for row in ours] == [tuple(row) for row in swifts]
+
+
+@given(
+    st.integers(0, 10**15 - 1),
+    st.sampled_from(
+        [
+            '',
+            'a/b',
+            ' a ',
+            'a;b=c',
+            'a; swift_bytes=3',
+            'a;swift_bytes=x',
+            'é;',
+        ]
+    ),
+    st.sampled_from(['', '_00000000000000001', '+1']),
+)
+def test_records_are_those_of_swifts_server(
+    server, hundred_thousandths, content_type, offset
+):
+    changed = Timestamp(hundred_thousandths / 10**5).normal + offset
+    row = ('name', changed, 7, content_type, 'etag')
+    record = simple_record(row)
+    if offset or ';' in content_type:
+        assert record is None
+    else:
+        assert json.dumps(record) == json.dumps(
+            server.update_object_record(row)
+        )
+
+
+def test_record_of_a_pseudo_directory(server):
+    row = ('a/', '0', 0, None, '')
+    assert simple_record(row) == server.update_object_record(row)
 
 
 def test_rows_of_other_policies_are_left_out(broker):
