@@ -152,11 +152,18 @@ class ShardReads:
         )
         if self._app is None:
             return [[Place(shard)] for shard in shards]
-        places = {shard: self._places(shard) for shard in shards}
+        # Only to read shards together is it worth to prefer some replicas.
+        most = 1 if size == 1 else None
+        places = {shard: self._places(shard, most) for shard in shards}
         return grouped(places, size)
 
-    def _places(self, shard: int) -> dict[Address, Place]:
-        """Return the replicas that the proxy may ask first, by address."""
+    def _places(
+        self, shard: int, most: int | None = None
+    ) -> dict[Address, Place]:
+        """Return the replicas that the proxy may ask first, by address.
+
+        :param most: how many of them, with or without the filter; None for all
+        """
         app = self._app
         backing = self.target.backing(shard)
         part, nodes = app.container_ring.get_nodes(
@@ -171,7 +178,7 @@ class ShardReads:
             nodes = [node for node in nodes if key(node) == key(nodes[0])]
         places = {
             get_ip_port(node, self._headers): Place(shard, node, part)
-            for node in nodes
+            for node in nodes[:most]
         }
         return {
             address: place
@@ -191,16 +198,24 @@ class ShardReads:
         """
         failed = None
         answers = [None] * len(batch)
-        if batch[0].node:
+        if self._can_ask(batch[0].node):
             with self.backend.read_turn(
                 self.target.account, self.is_within_turn
             ):
-                answers = self._ask_for(batch, method, queries)
+                # Others may have found out while this one had to wait.
+                if self._can_ask(batch[0].node):
+                    answers = self._ask_for(batch, method, queries)
             if answers is None:
                 answers = [None] * len(batch)
                 failed = get_ip_port(batch[0].node, self._headers)
         for place, query, answer in zip(batch, queries, answers, strict=True):
             yield answer or self.read(place.shard, method, query, failed)
+
+    def _can_ask(self, node: dict | None) -> bool:
+        """Return True if a server may be asked for a batch now."""
+        if not node or self._app.error_limited(node):
+            return False
+        return self.backend.takes_batches(get_ip_port(node, self._headers))
 
     def _ask_for(
         self, batch: list[Place], method: str, queries: list[str]
@@ -240,14 +255,16 @@ class ShardReads:
             )
             if is_client_error(answer.status):
                 self.backend.without_batches(address, WITHOUT_SECONDS)
-            if not answer.is_success:
                 return [None] * len(batch)
+            if not answer.is_success:
+                return None
             found = decode_found(b''.join(answer.body), len(batch))
         except (Exception, Timeout):
             app.exception_occurred(
                 node, 'Container', f'Trying to {METHOD} {path}'
             )
-            self.backend.without_batches(address, FAILED_SECONDS)
+            if len(batch) > 1:
+                self.backend.without_batches(address, FAILED_SECONDS)
             return None
         return [
             each and self._answer(place.shard, method, each)

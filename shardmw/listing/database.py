@@ -90,14 +90,17 @@ def simple_record(row: tuple) -> dict | None:
     name, changed, size, content_type, etag = row[:5]
     if content_type is None:
         return {'subdir': name}
-    if (
-        len(changed) != _ONE_TIME
-        or changed[_SECONDS] != '.'
-        or ';' in content_type
-    ):
+    seconds, point, fraction = changed.partition('.')
+    is_simple = (
+        len(changed) == _ONE_TIME
+        and len(seconds) == _SECONDS
+        and point
+        and (seconds + fraction).isdecimal()
+        and ';' not in content_type
+    )
+    if not is_simple:
         return None
-    second = time.gmtime(int(changed[:_SECONDS]))
-    fraction = changed[_SECONDS + 1 :]
+    second = time.gmtime(int(seconds))
     return {
         'bytes': size,
         'hash': etag,

@@ -310,7 +310,10 @@ class ListingRequest:
         is_risky = params.has_unskippable_delimiter()
         while asks := page.asks():
             by_shard = {ask.source: ask for ask in asks}
-            batches = reads.batches(by_shard, _cost(asks, params, is_risky))
+            if is_risky:
+                batches = [[Place(shard)] for shard in by_shard]
+            else:
+                batches = reads.batches(by_shard, _cost(asks, params))
             calls = []
             for batch in batches:
                 shards = [place.shard for place in batch]
@@ -439,16 +442,12 @@ class ListingRequest:
         return reads.read(shard, 'GET', query)
 
 
-def _cost(asks: list[Ask], params: ListingParams, is_risky: bool) -> int:
+def _cost(asks: list[Ask], params: ListingParams) -> int:
     """Return what a shard costs its server, as a number of rows.
 
     With a delimiter, shards have the same pseudo-directories, so each finds
     far fewer than it is asked for.
-
-    :param is_risky: True to read each shard alone
     """
-    if is_risky:
-        return CONTAINER_LISTING_LIMIT
     return 0 if params.has_levels() else max(ask.limit for ask in asks)
 
 

@@ -310,6 +310,10 @@ class TestConnectionThatStaysOpen:
 SHARDS = 4
 
 
+#: So many rows that a shard is read alone.
+MANY = 10_000
+
+
 def found(*bodies: bytes | None) -> bytes:
     """Return a server's answer to a batch, None for a read left out."""
     figures = {'X-Container-Object-Count': '1', 'X-PUT-Timestamp': '1.0'}
@@ -322,6 +326,7 @@ def found(*bodies: bytes | None) -> bytes:
 
 ALL_FOUND = found(*[b'["%d"]' % shard for shard in range(SHARDS)])
 UNKNOWN = response('405 Method Not Allowed')
+BUSY = response('503 Service Unavailable')
 
 
 @contextmanager
@@ -338,11 +343,14 @@ def batch_servers(*answers: bytes | None, **conf: str):
         yield app, reads_of(backend), servers
 
 
-def bodies(reads: ShardReads) -> list[bytes]:
-    """Read all shards; return what was found in each."""
+def bodies(reads: ShardReads, rows: int = 0) -> list[bytes]:
+    """Read all shards; return what was found in each.
+
+    :param rows: about how many to read of each
+    """
     return [
         body
-        for batch in reads.batches(range(SHARDS))
+        for batch in reads.batches(range(SHARDS), rows)
         for answer in reads.read_batch(batch, 'GET', ['limit=3'] * len(batch))
         for body in answer.body
     ]
@@ -372,8 +380,8 @@ class TestBatch:
 
     @pytest.mark.parametrize(
         'failing',
-        [SILENT, b'', ALL_FOUND[:-1], found(b'["0"]')],
-        ids=['silent', 'closes', 'short', 'of others'],
+        [SILENT, b'', ALL_FOUND[:-1], found(b'["0"]'), BUSY],
+        ids=['silent', 'closes', 'short', 'of others', 'busy'],
     )
     def test_that_fails_is_read_of_other_servers(self, failing):
         with batch_servers(failing, GOOD) as (_app, reads, (first, other)):
@@ -429,3 +437,45 @@ class TestBatch:
             app.error_limit(app.container_ring.nodes[0], 'away')
             (address,) = reads._places(0)
         assert address[1] == app.container_ring.nodes[1]['port']
+
+
+class TestBatchOfOne:
+    """Shards of which many rows are read."""
+
+    def test_is_asked_for_like_others(self):
+        with batch_servers(found(b'["0"]')) as (_app, reads, (server,)):
+            assert bodies(reads, MANY) == [b'["0"]'] * SHARDS
+        assert {head.split()[0] for head in server.heads} == {b'REPORT'}
+
+    def test_that_a_server_does_not_know_is_not_sent_again(self):
+        with batch_servers(UNKNOWN) as (_app, reads, (server,)):
+            bodies(reads, MANY)
+        methods = [head.split()[0] for head in server.heads]
+        assert methods == [b'REPORT'] + [b'GET'] * SHARDS
+
+    def test_is_not_sent_to_a_server_that_others_found_to_be_away(self):
+        with batch_servers(GOOD, GOOD) as (app, reads, servers):
+            batches = reads.batches(range(SHARDS), MANY)
+            for node in app.container_ring.nodes:
+                app.error_limit(node, 'away')
+            for batch in batches:
+                list(reads.read_batch(batch, 'GET', ['']))
+        assert not [head for each in servers for head in each.heads]
+
+    def test_that_fails_does_not_keep_others_from_batches(self):
+        """Error limits find the device."""
+        with batch_servers(SILENT, GOOD) as (app, reads, _servers):
+            assert bodies(reads, MANY) == [LISTING] * SHARDS
+            node = app.container_ring.nodes[0]
+            assert app.error_limiter.stats[app.error_limiter.node_key(node)]
+            assert reads.backend.takes_batches((node['ip'], node['port']))
+
+    def test_goes_to_the_replica_that_the_proxy_asks_first(self):
+        with batch_servers(GOOD, GOOD) as (app, reads, _servers):
+            first, other = app.container_ring.nodes
+            assert [port for _ip, port in reads._places(0, 1)] == [
+                first['port']
+            ]
+            reads.backend.without_batches((first['ip'], first['port']), 60)
+            assert not reads._places(0, 1)
+            assert [port for _ip, port in reads._places(0)] == [other['port']]
