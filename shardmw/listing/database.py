@@ -90,11 +90,10 @@ def simple_record(row: tuple) -> dict | None:
     name, changed, size, content_type, etag = row[:5]
     if content_type is None:
         return {'subdir': name}
-    seconds, point, fraction = changed.partition('.')
+    seconds, _point, fraction = changed.partition('.')
     is_simple = (
         len(changed) == _ONE_TIME
         and len(seconds) == _SECONDS
-        and point
         and (seconds + fraction).isdecimal()
         and ';' not in content_type
     )
