@@ -20,7 +20,7 @@ for that container alone. It stands next to ``container-server``.
 import json
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 
 from swift.common.constraints import check_drive
 from swift.common.exceptions import LockTimeout
@@ -49,11 +49,14 @@ PENDING_SECONDS = 0.1
 #: waits ``node_timeout`` for the first of it, and again for the rest.
 SEND_SECONDS = 0.1
 
+#: After this time, other requests to the process have their turn.
+TURN_SECONDS = 0.001
+
 #: How eventlet is told not to wait for more to send.
 SEND_AT_ONCE_ENV = 'eventlet.minimum_write_chunk_size'
 
 #: More than the longest request that a proxy sends.
-MOST_BYTES = 256 * 1024
+MOST_BYTES = 2 * 1024 * 1024
 
 
 class ContainerFilter:
@@ -90,16 +93,17 @@ class ContainerFilter:
         return response(env, start_response)
 
     def _answer(self, reads: list[Read], req: Request) -> Iterator[bytes]:
-        started = sent = time.monotonic()
+        started = sent = began = time.monotonic()
         found = []
-        for number, read in enumerate(reads):
-            if number:
-                sleep()  # other requests have their turn
+        for read in reads:
             found.append(encode_found(self._found(read)))
             now = time.monotonic()
             if now - sent > SEND_SECONDS:
                 yield b''.join(found)
                 found, sent = [], now
+            if now - began > TURN_SECONDS:
+                sleep()  # other requests have their turn
+                began = time.monotonic()
         yield b''.join(found)
         if self.app.log_requests:
             self.logger.info(
@@ -149,6 +153,12 @@ class ContainerFilter:
         return Found(headers, json.dumps(listing).encode('ascii'))
 
 
+@lru_cache
+def _params(query: str) -> dict:
+    # Most reads of a batch have the same query.
+    return validate_container_params(Request({'QUERY_STRING': query}))
+
+
 def _rows(broker: ContainerBroker, query: str, policy: int) -> list[tuple]:
     """Return the rows of a listing, as a broker does.
 
@@ -156,7 +166,7 @@ def _rows(broker: ContainerBroker, query: str, policy: int) -> list[tuple]:
     :param policy: the index of the container's storage policy
     :raises HTTPException: for values that Swift refuses
     """
-    params = validate_container_params(Request({'QUERY_STRING': query}))
+    params = _params(query)
     delimiter, path = params.get('delimiter'), params.get('path')
     reverse = config_true_value(params.get('reverse'))
     # A broker takes rows that wait into the database before it lists them;

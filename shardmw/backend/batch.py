@@ -19,7 +19,7 @@ import orjson
 METHOD = 'REPORT'
 
 #: How many reads a request has at most.
-MOST_READS = 16
+MOST_READS = 128
 
 #: The IP and the port of a server.
 Address = tuple[str, int]

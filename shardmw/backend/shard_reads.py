@@ -43,11 +43,11 @@ from shardmw.backend.nodes import (
 )
 
 #: A server reads the shards of a batch one after the other. So a batch that
-#: may have more rows is split, to be read by several servers at once.
-MOST_ROWS = 500
+#: may have more rows is split, to be read by several processes at once.
+MOST_ROWS = 512
 
-#: A batch has as many shards, if there are enough for a second one, even if
-#: all could be read at once with fewer in each.
+#: A batch has as many shards, if there are that many, even if more servers
+#: could read them at once.
 USUAL_READS = 8
 
 #: How long not to ask a container server for a batch that did not know how.
@@ -141,21 +141,21 @@ class ShardReads:
         :returns: a list for each request to send
         """
         shards = list(shards)
-        count = len(shards)
-        size = min(
-            MOST_READS,
-            max(1, MOST_ROWS // max(1, rows)),
-            max(
-                math.ceil(count / self.backend.concurrency),
-                min(USUAL_READS, math.ceil(count / 2)),
-            ),
-        )
         if self._app is None:
             return [[Place(shard)] for shard in shards]
+        count = len(shards)
+        most = max(1, min(MOST_READS, count, MOST_ROWS // max(1, rows)))
         # Only to read shards together is it worth to prefer some replicas.
-        most = 1 if size == 1 else None
-        places = {shard: self._places(shard, most) for shard in shards}
-        return grouped(places, size)
+        replicas = None if most > 1 else 1
+        places = {shard: self._places(shard, replicas) for shard in shards}
+        # A batch occupies one process of a server. One batch for each server
+        # leaves the other processes to other requests.
+        servers = len(set().union(*places.values()))
+        at_once = min(self.backend.concurrency, servers)
+        batches = max(1, at_once, math.ceil(count / most))
+        return grouped(
+            places, min(most, max(USUAL_READS, math.ceil(count / batches)))
+        )
 
     def _places(
         self, shard: int, most: int | None = None
@@ -187,13 +187,18 @@ class ShardReads:
         }
 
     def read_batch(
-        self, batch: list[Place], method: str, queries: list[str]
-    ) -> Iterator[Answer]:
+        self,
+        batch: list[Place],
+        method: str,
+        queries: list[str],
+        ends_at_failure: bool = False,
+    ) -> list[Answer]:
         """Read backing containers, with one request if that works.
 
         :param batch: one of :meth:`batches`
         :param method: GET or HEAD
         :param queries: the quoted query strings
+        :param ends_at_failure: True if all is needed or nothing
         :returns: the answers in their order
         """
         failed = None
@@ -208,8 +213,21 @@ class ShardReads:
             if answers is None:
                 answers = [None] * len(batch)
                 failed = get_ip_port(batch[0].node, self._headers)
-        for place, query, answer in zip(batch, queries, answers, strict=True):
-            yield answer or self.read(place.shard, method, query, failed)
+        calls = [
+            (place.shard, method, query, failed)
+            for place, query, answer in zip(
+                batch, queries, answers, strict=True
+            )
+            if answer is None
+        ]
+        if not calls:
+            return answers
+        alone = iter(
+            self.backend.fan_out(
+                self.read, calls, ends_at_failure=ends_at_failure
+            )
+        )
+        return [answer or next(alone) for answer in answers]
 
     def _can_ask(self, node: dict | None) -> bool:
         """Return True if a server may be asked for a batch now."""

@@ -367,7 +367,9 @@ class ListingRequest:
         self, batch: list[Place], queries: list[str], reads: ShardReads
     ) -> Iterator[tuple[Answer, Rows]]:
         self._requests.update(place.shard for place in batch)
-        for answer in reads.read_batch(batch, 'GET', queries):
+        for answer in reads.read_batch(
+            batch, 'GET', queries, ends_at_failure=True
+        ):
             yield answer, _rows_in(answer)
 
     def _read_alone(
