@@ -39,6 +39,7 @@ from shardmw.backend.batch import (
 )
 from shardmw.backend.concurrency import Timeout, sleep
 from shardmw.config import ConfigError, check_option_names
+from shardmw.garbage import leave_out_lasting_objects
 from shardmw.listing.database import listed_rows, simple_record
 from shardmw.open_brokers import OpenBrokers
 
@@ -81,6 +82,7 @@ class ContainerFilter:
         """WSGI entry point."""
         if env['REQUEST_METHOD'] != METHOD:
             return self.app(env, start_response)
+        leave_out_lasting_objects()
         env[SEND_AT_ONCE_ENV] = 0
         req = Request(env)
         self.logger.txn_id = req.headers.get('X-Trans-Id')

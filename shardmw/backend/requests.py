@@ -35,6 +35,7 @@ from shardmw.backend.containers import (
 from shardmw.backend.infocache import INFOCACHE_ENV, info_at_hand
 from shardmw.backend.shard_reads import ShardReads
 from shardmw.backend.turns import TURN_ENV, Turns
+from shardmw.garbage import leave_out_lasting_objects
 from shardmw.metrics import SILENT, Metrics
 from shardmw.paths import Path, parse_path
 from shardmw.placement import REGISTER, is_hidden_account, owner_of
@@ -368,6 +369,7 @@ class Backend:
                                 count as a 503
         :returns: the answers, in the order of the calls
         """
+        leave_out_lasting_objects()
         calls = list(calls)
         most = concurrency or self.concurrency
         has_failed = False
