@@ -26,7 +26,7 @@ from swift.container.backend import UNSHARDED, ContainerBroker
 from shardmw.backend.concurrency import sleep, spawn
 
 #: How long a database that is not used stays open, or up to twice as long.
-IDLE_SECONDS = 2
+IDLE_SECONDS = 5
 
 #: How many databases a process keeps open.
 MOST_OPEN = 256
