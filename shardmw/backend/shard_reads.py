@@ -133,29 +133,39 @@ class ShardReads:
         return [answers.get(shard) or _no_answer(shard) for shard in shards]
 
     def batches(
-        self, shards: Iterable[int], rows: int = 0
+        self, shards: Iterable[int], rows: int | None = 0
     ) -> list[list[Place]]:
         """Say which backing containers to read together.
 
-        :param rows: about how many rows to read of each
+        :param rows: about how many rows to read of each, None if that is not
+                     known
         :returns: a list for each request to send
         """
         shards = list(shards)
         if self._app is None:
             return [[Place(shard)] for shard in shards]
-        count = len(shards)
-        most = max(1, min(MOST_READS, count, MOST_ROWS // max(1, rows)))
+        most = max(1, min(MOST_READS, len(shards), MOST_ROWS // (rows or 1)))
         # Only to read shards together is it worth to prefer some replicas.
         replicas = None if most > 1 else 1
         places = {shard: self._places(shard, replicas) for shard in shards}
-        # A batch occupies one process of a server. One batch for each server
-        # leaves the other processes to other requests.
+        return grouped(places, min(most, self._batch_size(places, most, rows)))
+
+    def _batch_size(
+        self,
+        places: Mapping[int, Mapping[Address, Place]],
+        most: int,
+        rows: int | None,
+    ) -> int:
+        """Return how many shards to read together if as many can be."""
+        count = len(places)
+        if rows is None:
+            return max(1, math.ceil(count / self.backend.concurrency))
+        # A batch occupies one process of a server. If it is short, one for
+        # each server leaves the other processes to other requests.
         servers = len(set().union(*places.values()))
         at_once = min(self.backend.concurrency, servers)
         batches = max(1, at_once, math.ceil(count / most))
-        return grouped(
-            places, min(most, max(USUAL_READS, math.ceil(count / batches)))
-        )
+        return max(USUAL_READS, math.ceil(count / batches))
 
     def _places(
         self, shard: int, most: int | None = None

@@ -444,13 +444,13 @@ class ListingRequest:
         return reads.read(shard, 'GET', query)
 
 
-def _cost(asks: list[Ask], params: ListingParams) -> int:
-    """Return what a shard costs its server, as a number of rows.
+def _cost(asks: list[Ask], params: ListingParams) -> int | None:
+    """Return about how many rows to read of each shard, None if unknown.
 
     With a delimiter, shards have the same pseudo-directories, so each finds
     far fewer than it is asked for.
     """
-    return 0 if params.has_levels() else max(ask.limit for ask in asks)
+    return None if params.has_levels() else max(ask.limit for ask in asks)
 
 
 def _rows_in(answer: Answer) -> Rows:

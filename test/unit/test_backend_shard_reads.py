@@ -411,6 +411,76 @@ class TestBatch:
         ]  # fmt: skip
         assert len(server.heads) == 1
 
+    def test_reads_alone_at_once(self):
+        """It takes as long as the slowest, not as all together."""
+        under_way = most = 0
+
+        def read(shard, *_args):
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            sleep(0.05)
+            under_way -= 1
+            return Answer(shard, '200 OK', {}, [b'%d' % shard])
+
+        answer = found(*[None] * SHARDS)
+        with batch_servers(answer) as (_app, reads, _servers):
+            batch = reads.batches(range(SHARDS))[0]
+            reads.backend.concurrency = 2
+            reads.read = read
+            answers = reads.read_batch(batch, 'GET', [''] * SHARDS)
+        assert most == 2
+        assert [each.body for each in answers] == [
+            [b'%d' % place.shard] for place in batch
+        ]
+
+    @pytest.mark.parametrize(
+        ('ends_at_failure', 'read'), [(True, [0]), (False, [*range(SHARDS)])]
+    )
+    def test_reads_no_more_if_nothing_is_needed(self, ends_at_failure, read):
+        shards = []
+
+        def fail(shard, *_args):
+            shards.append(shard)
+            return Answer(shard, '503 Service Unavailable', {}, [])
+
+        answer = found(*[None] * SHARDS)
+        with batch_servers(answer) as (_app, reads, _servers):
+            batch = reads.batches(range(SHARDS))[0]
+            reads.read = fail
+            answers = reads.read_batch(
+                batch, 'GET', [''] * SHARDS, ends_at_failure
+            )
+        assert shards == read
+        assert [each.status for each in answers] == [503] * SHARDS
+
+    @pytest.mark.parametrize(
+        ('servers', 'shards', 'rows', 'sizes'),
+        [
+            # Few rows: a batch for each server.
+            (1, 128, 4, [128]),
+            (1, 129, 0, [64, 65]),
+            (3, 128, 4, [42, 43, 43]),
+            (3, 12, 4, [4, 8]),
+            (16, 128, 4, [16] * 8),
+            # More rows: so many that several processes read them.
+            (1, 128, 15, [32] * 4),
+            (1, 4, 300, [1] * 4),
+            # Nobody knows how many rows.
+            (1, 128, None, [16] * 8),
+            (1, 4, None, [1] * 4),
+            (1, 0, None, []),
+            (1, 0, 4, []),
+        ],
+    )
+    def test_has_a_size_by_servers_and_rows(
+        self, servers, shards, rows, sizes
+    ):
+        app = Proxy(Ring([*range(1, 1 + servers)]), {})
+        backend = Backend(app, get_logger({}), 8, IDLE_CONNECTIONS)
+        batches = reads_of(backend).batches(range(shards), rows)
+        assert sorted(map(len, batches)) == sizes
+
     @pytest.mark.parametrize(
         ('conf', 'asked'),
         [
