@@ -172,7 +172,7 @@ class Options:
     :param client_max_shards: the most shards that a client's header may ask
                               for, at most ``max_shards``; reseller admins may
                               ask for ``max_shards``
-    :param fanout_concurrency: concurrent reads of shards for one request
+    :param fanout_concurrency: concurrent requests for shards for one request
     :param max_fanouts: how many requests that read many shards a process
                         serves at once
     :param account_fanout_concurrency: concurrent reads of shards for all

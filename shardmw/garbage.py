@@ -16,8 +16,9 @@ from functools import cache
 def leave_out_lasting_objects() -> None:
     """Never look again for garbage among the objects that there are now.
 
-    Servers call it when they have been loaded, at their first request. From
-    the second call on it does nothing.
+    Processes call it when they are loaded and first work on several shards.
+    What then belongs to a request and to a reference cycle is never freed. It
+    is little, since all calls but the first do nothing.
     """
     gc.collect()
     gc.freeze()

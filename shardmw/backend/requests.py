@@ -8,7 +8,7 @@ from io import BytesIO
 from urllib.parse import quote
 
 from swift.common.header_key_dict import HeaderKeyDict
-from swift.common.http import HTTP_GONE, HTTP_NOT_FOUND, is_server_error
+from swift.common.http import HTTP_GONE, HTTP_NOT_FOUND
 from swift.common.swob import Request, Response
 from swift.common.utils import StreamingPile, close_if_possible
 from swift.common.wsgi import make_pre_authed_env
@@ -63,7 +63,8 @@ class Backend:
 
     :param app: the rest of the pipeline
     :param logger: the filter's logger
-    :param concurrency: how many shards to read at once for one request
+    :param concurrency: how many requests for shards to send at once for one
+                        client request
     :param idle_connections: how many connections to each container server to
                              keep open after shards were read
     :param turns: of client requests that read or write many backing
@@ -345,7 +346,7 @@ class Backend:
     def read_turn(
         self, account: str, is_within_turn: bool
     ) -> AbstractContextManager:
-        """Hold a turn to read one backing container.
+        """Hold a turn to send one request for backing containers.
 
         :param account: the account of the logical container
         :param is_within_turn: True if the request holds a turn to read many
@@ -365,8 +366,8 @@ class Backend:
         :param send: the function; an exception of it counts as a 503
         :param calls: the arguments, the shard (None: the root) first
         :param concurrency: calls at once, by default as many as reads
-        :param ends_at_failure: True to call it for no others after a 5xx; they
-                                count as a 503
+        :param ends_at_failure: True to call it for no others after an answer
+                                that is no success; they count as a 503
         :returns: the answers, in the order of the calls
         """
         leave_out_lasting_objects()
@@ -386,7 +387,7 @@ class Backend:
             except (Exception, Timeout):
                 self.logger.exception('shardmw: request to shard failed')
                 answer = failure
-            has_failed = has_failed or is_server_error(answer.status)
+            has_failed = has_failed or not answer.is_success
             return index, answer
 
         with StreamingPile(max(1, min(most, len(calls)))) as pile:

@@ -50,6 +50,10 @@ MOST_ROWS = 512
 #: could read them at once.
 USUAL_READS = 8
 
+#: A batch has no more shards if nobody knows how many rows each will have. The
+#: more shards it has, the fewer rows of each it may ask for.
+MOST_READS_OF_UNKNOWN = 16
+
 #: How long not to ask a container server for a batch that did not know how.
 WITHOUT_SECONDS = 300
 
@@ -159,7 +163,8 @@ class ShardReads:
         """Return how many shards to read together if as many can be."""
         count = len(places)
         if rows is None:
-            return max(1, math.ceil(count / self.backend.concurrency))
+            size = math.ceil(count / self.backend.concurrency)
+            return max(1, min(size, MOST_READS_OF_UNKNOWN))
         # A batch occupies one process of a server. If it is short, one for
         # each server leaves the other processes to other requests.
         servers = len(set().union(*places.values()))
@@ -223,6 +228,11 @@ class ShardReads:
             if answers is None:
                 answers = [None] * len(batch)
                 failed = get_ip_port(batch[0].node, self._headers)
+        if len(batch) == 1:
+            (answer,) = answers
+            return [
+                answer or self.read(batch[0].shard, method, queries[0], failed)
+            ]
         calls = [
             (place.shard, method, query, failed)
             for place, query, answer in zip(

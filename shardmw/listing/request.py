@@ -306,11 +306,14 @@ class ListingRequest:
 
         Container servers fail at some delimiters, and the proxy leaves out
         those that fail often: so such a listing asks for one shard at a time.
+        Queries that are too long are for one shard, too, and are cut there.
         """
         is_risky = params.has_unskippable_delimiter()
         while asks := page.asks():
             by_shard = {ask.source: ask for ask in asks}
-            if is_risky:
+            markers = {ask.marker for ask in asks}
+            queries = (params.query(each, page.limit) for each in markers)
+            if is_risky or not all(map(self._fits, queries)):
                 batches = [[Place(shard)] for shard in by_shard]
             else:
                 batches = reads.batches(by_shard, _cost(asks, params))

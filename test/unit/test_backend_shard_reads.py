@@ -435,14 +435,21 @@ class TestBatch:
         ]
 
     @pytest.mark.parametrize(
-        ('ends_at_failure', 'read'), [(True, [0]), (False, [*range(SHARDS)])]
+        ('status', 'ends_at_failure', 'read'),
+        [
+            ('503 Service Unavailable', True, [0]),
+            ('404 Not Found', True, [0]),
+            ('404 Not Found', False, [*range(SHARDS)]),
+        ],
     )
-    def test_reads_no_more_if_nothing_is_needed(self, ends_at_failure, read):
+    def test_reads_no_more_if_all_is_needed(
+        self, status, ends_at_failure, read
+    ):
         shards = []
 
         def fail(shard, *_args):
             shards.append(shard)
-            return Answer(shard, '503 Service Unavailable', {}, [])
+            return Answer(shard, status, {}, [])
 
         answer = found(*[None] * SHARDS)
         with batch_servers(answer) as (_app, reads, _servers):
@@ -452,7 +459,8 @@ class TestBatch:
                 batch, 'GET', [''] * SHARDS, ends_at_failure
             )
         assert shards == read
-        assert [each.status for each in answers] == [503] * SHARDS
+        assert answers[0].status_line == status
+        assert not any(each.is_success for each in answers)
 
     @pytest.mark.parametrize(
         ('servers', 'shards', 'rows', 'sizes'),
@@ -469,6 +477,7 @@ class TestBatch:
             # Nobody knows how many rows.
             (1, 128, None, [16] * 8),
             (1, 4, None, [1] * 4),
+            (1, 512, None, [16] * 32),
             (1, 0, None, []),
             (1, 0, 4, []),
         ],

@@ -324,6 +324,15 @@ class TestCosts:
         costs = listing.request_count, listing.refills, listing.rounds
         assert costs == (SHARDS + 3, 2, 2)
 
+    def test_long_queries_are_read_at_once(self, twins, monkeypatch):
+        """Each is cut into many, so it is no part of a batch."""
+        params = ListingParams(5, end_marker='1' * 8000)
+        twins.fill(NAMES)
+        monkeypatch.setattr(ShardReads, 'batches', None)
+        listing = twins.listing(params)
+        assert listing.rows(params).names == NAMES[:5]
+        assert listing.request_count == SHARDS + 1
+
     def test_the_root_makes_no_round(self, twins):
         listing = twins.listing(ListingParams(1))
         assert (listing.request_count, listing.rounds) == (1, 0)
