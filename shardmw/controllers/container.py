@@ -66,6 +66,9 @@ from shardmw.record import LayoutError
 from shardmw.stats.head_cache import HeadCache
 from shardmw.stats.sums import ContainerStats, SummedStats, total
 
+LAYOUT_TRIES = 5
+"""How often a page is read, if the layout changes while it is."""
+
 
 class ContainerController:
     """Handles requests to containers."""
@@ -255,9 +258,15 @@ class ContainerController:
         # The wait for the turn may be long, so the page is dropped.
         ahead = kept.ahead if kept else 0
         del kept
-        listing = ListingRequest(self.backend, req, target)
         with self.backend.turn(req.environ, path.account):
-            return self._listed(req, path, listing, params, ahead)
+            for _ in range(LAYOUT_TRIES):
+                listing = ListingRequest(self.backend, req, target)
+                answer = self._listed(req, path, listing, params, ahead)
+                if answer is not None:
+                    return answer
+        raise BackendError(
+            None, 503, 'the layout has changed while it was listed'
+        )
 
     def _kept(
         self,
@@ -295,10 +304,12 @@ class ContainerController:
         listing: ListingRequest,
         params: ListingParams,
         ahead: int,
-    ) -> Callable:
+    ) -> Callable | None:
         """Read a page.
 
         :param ahead: how many pages to read; 0: one, which is not kept
+        :returns: the answer, or None if the layout has changed meanwhile, so
+                  that the page may lack rows
         """
         target = listing.target
         started = time.monotonic()
@@ -326,9 +337,15 @@ class ContainerController:
             root = read_and_share(req.environ, path, listing.read_root)
             require_success([root])
         rows = self._rows(req, listing, params)
-        if time.monotonic() - started >= self.layouts.seconds:
-            self._check_layout(req, target)
         self._note_costs(listing, started)
+        if (
+            time.monotonic() - started >= self.layouts.seconds
+            and read_root(self.backend, req.environ, path).layout
+            != target.layout
+        ):
+            # Rows begin to move once every proxy must know that they will.
+            # Some may have moved on to shards that were not read.
+            return None
         body = to_json(rows.texts[: params.limit])
         if not listing.has_all_figures:
             sums = self.stats.known(req.environ, target)
@@ -350,20 +367,6 @@ class ContainerController:
                     started,
                 )
         return self._summed(req, target, root, stats, divert(req, body))
-
-    def _check_layout(self, req: Request, target: LogicalContainer) -> None:
-        """Check that a container still has the layout by which it was read.
-
-        Rows begin to move once every proxy must know that they will. A listing
-        that was read for as long may lack rows that have moved on.
-
-        :raises BackendError: if the layout has changed
-        """
-        root = read_root(self.backend, req.environ, target.path)
-        if root.layout != target.layout:
-            raise BackendError(
-                None, 503, 'the layout has changed while it was listed'
-            )
 
     def _refused_by_root(
         self, req: Request, path: Path, root: Answer
