@@ -31,6 +31,11 @@ IDLE_SECONDS = 5
 #: How many databases a process keeps open.
 MOST_OPEN = 256
 
+#: If so many are open, a new one takes the place of the oldest one that has
+#: not been used for so long. Databases are read in turns, so one that was used
+#: just now is soon read again.
+TURN_SECONDS = 1
+
 #: How much of a database an open connection may have in memory, in KiB.
 CACHE_KIB = 256
 
@@ -103,23 +108,27 @@ class OpenBrokers:
         self._open[where] = _Open(
             broker, found.files, broker.conn, time.monotonic()
         )
+        while len(self._open) > MOST_OPEN:
+            self._close_first()
         if not self._is_closing:
             self._is_closing = True
             spawn(self._close_idle)
 
     def _is_lasting(self, found: _Open) -> bool:
-        """Return True if a database that has just been opened can stay open.
-
-        If there are too many, a new one is closed, not the oldest: databases
-        are read in turns, and the oldest is the next to be read again.
-        """
+        """Return True if a database that is new or opened anew can stay."""
         broker = found.broker
         return (
-            len(self._open) < MOST_OPEN
+            self._has_room()
             and bool(broker.conn)
             and broker.get_db_state() == UNSHARDED
             # It may have been replaced while it was being opened.
             and _files(broker) == found.files
+        )
+
+    def _has_room(self) -> bool:
+        """Return True if one more database can be open."""
+        return len(self._open) < MOST_OPEN or self._first_is_unused(
+            TURN_SECONDS
         )
 
     def _close_idle(self) -> None:
@@ -127,15 +136,18 @@ class OpenBrokers:
         try:
             while self._open:
                 sleep(IDLE_SECONDS)
-                until = time.monotonic() - IDLE_SECONDS
-                while self._open and self._first_used() < until:
-                    _where, first = self._open.popitem(last=False)
-                    _close(first.broker)
+                while self._open and self._first_is_unused(IDLE_SECONDS):
+                    self._close_first()
         finally:
             self._is_closing = False
 
-    def _first_used(self) -> float:
-        return next(iter(self._open.values())).used
+    def _first_is_unused(self, seconds: float) -> bool:
+        first = next(iter(self._open.values()))
+        return first.used < time.monotonic() - seconds
+
+    def _close_first(self) -> None:
+        _where, first = self._open.popitem(last=False)
+        _close(first.broker)
 
 
 def _files(broker: ContainerBroker) -> dict[str, tuple[int, int]]:

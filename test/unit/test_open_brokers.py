@@ -183,6 +183,18 @@ def test_those_that_are_open_stay_so_if_there_are_too_many(
     assert len(brokers) == 2
 
 
+def test_a_new_one_takes_the_place_of_the_oldest_that_is_not_used(
+    databases, brokers, monkeypatch
+):
+    monkeypatch.setattr(open_brokers, 'MOST_OPEN', 2)
+    for name in ('one', 'two'):
+        names(brokers, name)
+    monkeypatch.setattr(open_brokers, 'TURN_SECONDS', 0)
+    names(brokers, 'three')
+    assert [is_open(each) for each in databases.made] == [False, True, True]
+    assert len(brokers) == 2
+
+
 def test_a_database_that_swift_opens_anew_is_like_a_new_one(
     databases, brokers
 ):
