@@ -168,7 +168,7 @@ def ask_primaries(
     container: str | None,
     method: str,
     headers: Mapping[str, str] | None = None,
-    body: bytes = b'',
+    body: bytes | Callable[[dict, int], bytes] = b'',
     needs_all: bool = True,
     query: str = '',
 ) -> list[Answer]:
@@ -177,6 +177,8 @@ def ask_primaries(
     :param env: the environment of the client request
     :param account: a native string, like `container`
     :param container: None to ask the servers of the account
+    :param body: the body, or a function that returns it for a server, as the
+                 ring describes it, and the partition
     :param needs_all: False to skip servers that have made many errors
                       recently, and not to wait for a slow minority
     :param query: the quoted query string
@@ -205,7 +207,7 @@ def ask_primaries(
                 path,
                 all_headers,
                 query=query,
-                body=body,
+                body=body(node, part) if callable(body) else body,
                 server_type=server_type,
             )
         except (Exception, Timeout):

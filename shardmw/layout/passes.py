@@ -20,6 +20,7 @@ import orjson
 from swift.common.constraints import CONTAINER_LISTING_LIMIT
 
 from shardmw.backend.answers import Answer, require_success
+from shardmw.backend.batch import METHOD, Read, decode_found, encode_reads
 from shardmw.backend.concurrency import sleep
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.nodes import ask_primaries
@@ -129,6 +130,8 @@ class RowPass:
         self.mover = RowMover(backend, env, target.path, moved_at)
         # The last page of each place, of which some rows may be left.
         self._read: dict[str, tuple[list[dict], list[dict], str | None]] = {}
+        # False when a server has not answered as shardmw-container does.
+        self._reads_together = True
 
     def run(self, sources: list[int | None]) -> int:
         """Move the rows that are in a wrong place.
@@ -353,15 +356,63 @@ class RowPass:
                   after the last one
         :raises BackendError: if a replica does not answer
         """
+        query = f'format=json&limit={limit}&marker={quote(marker)}'
+        bodies = self._read_together(place, query)
+        if bodies is None:
+            bodies = self._listings(place, query)
+        if not bodies:
+            return [], [], None
+        pages = [orjson.loads(body or b'[]') for body in bodies]
+        ends = [page[-1]['name'] for page in pages if len(page) == limit]
+        end = min(ends, default=None)
+        if len(set(bodies)) == 1:
+            return pages[0], [], end
+        return (*_compared(pages, end), end)
+
+    def _read_together(self, place: str, query: str) -> list[bytes] | None:
+        """List a place as container servers with shardmw-container do it.
+
+        :returns: the listing of each replica; None if the servers are to be
+                  asked otherwise
+        """
+        if not self._reads_together:
+            return None
+        account, container = place.split('/', 1)
+
+        def body(node: dict, part: int) -> bytes:
+            read = Read(node['device'], part, account, container, 'GET', query)
+            return encode_reads([read])
+
+        answers = ask_primaries(
+            self.backend.proxy_app,
+            self.env,
+            account,
+            container,
+            METHOD,
+            body=body,
+        )
+        if not all(answer.is_success for answer in answers):
+            self._reads_together = False
+            return None
+        found = [decode_found(b''.join(a.body), 1)[0] for a in answers]
+        return [each.body for each in found] if all(found) else None
+
+    def _listings(self, place: str, query: str) -> list[bytes]:
+        """List a place.
+
+        :returns: the listing of each replica; none if no replica has the place
+        :raises BackendError: if a replica does not answer, or Swift's own
+                              sharder has split the place
+        """
         answers = ask_primaries(
             self.backend.proxy_app,
             self.env,
             *place.split('/', 1),
             'GET',
-            query=f'format=json&limit={limit}&marker={quote(marker)}',
+            query=query,
         )
         if all(answer.is_missing for answer in answers):
-            return [], [], None
+            return []
         if not all(answer.is_success for answer in answers):
             told = sum(answer.is_success for answer in answers)
             raise BackendError(
@@ -369,13 +420,7 @@ class RowPass:
             )
         if any(a.info()['sharding_state'] in SPLIT_STATES for a in answers):
             raise BackendError(None, 503, f"Swift's sharder has split {place}")
-        bodies = [b''.join(answer.body) for answer in answers]
-        pages = [orjson.loads(body or b'[]') for body in bodies]
-        ends = [page[-1]['name'] for page in pages if len(page) == limit]
-        end = min(ends, default=None)
-        if len(set(bodies)) == 1:
-            return pages[0], [], end
-        return (*_compared(pages, end), end)
+        return [b''.join(answer.body) for answer in answers]
 
     def _existing(self, rows: list[dict], place: str) -> list[dict]:
         """Return the rows whose objects exist, and remove the others.

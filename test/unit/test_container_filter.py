@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import Request, str_to_wsgi
 from swift.common.utils import Timestamp, get_logger
+from swift.container.backend import ContainerBroker
 from swift.container.server import ContainerController
 
 from shardmw import container_filter
@@ -201,6 +202,55 @@ def test_other_requests_reach_the_server(server, filtered):
         send(filtered, 'GET', 'full').body == send(server, 'GET', 'full').body
     )
     assert send(server, METHOD, 'full').status_int == 405
+
+
+def update(app, container, body, creates='false'):
+    request = Request.blank(
+        f'/sdb1/1/{ACCOUNT}/{container}',
+        environ={'REQUEST_METHOD': 'UPDATE'},
+        headers={
+            'X-Timestamp': Timestamp(next(CLOCK)).internal,
+            'X-Backend-Storage-Policy-Index': '0',
+            'X-Backend-Auto-Create': creates,
+        },
+        body=body,
+    )
+    return request.get_response(app).status_int
+
+
+def test_rows_are_merged_as_the_server_merges_them(
+    server, filtered, monkeypatch
+):
+    rows = [
+        {
+            'name': name,
+            'created_at': Timestamp(5).internal,
+            'size': 3,
+            'content_type': 'text/plain',
+            'etag': 'etag',
+            'deleted': 0,
+            'storage_policy_index': 0,
+        }
+        for name in NAMES
+    ]
+    body = json.dumps(rows).encode()
+    for app, container in ((server, 'theirs'), (filtered, 'ours')):
+        assert update(app, container, body) == 404
+        assert update(app, container, b'no list', 'true') == 400
+        assert update(app, container, b'7', 'true') == 500
+        assert update(app, container, b'[]', 'true') == 202
+        if app is filtered:
+            monkeypatch.delattr(ContainerBroker, 'merge_items')
+        assert update(app, container, body) == 202
+    monkeypatch.undo()
+    theirs, ours = (
+        send(server, 'GET', each, query='format=json')
+        for each in ('theirs', 'ours')
+    )
+    assert theirs.body == ours.body
+    assert len(json.loads(ours.body)) == len(NAMES)
+    assert theirs.headers['X-Container-Bytes-Used'] == str(3 * len(NAMES))
+    assert ours.headers['X-Container-Bytes-Used'] == str(3 * len(NAMES))
 
 
 def test_it_stands_next_to_the_container_server(server):
