@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Merge rows into a container's database.
+
+Swift's container server does the same, in twice the time, most of which it
+needs to take timestamps apart and to find again the rows that it replaces. A
+change of layout merges each row of a container twice. Rows that are more than
+an upload or a deletion at one time are left to Swift.
+"""
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from itertools import islice
+
+from eventlet import tpool
+from swift.container.backend import SQLITE_ARG_LIMIT, ContainerBroker
+
+#: The columns of a row, which are the names of its fields.
+_COLUMNS = (
+    'name',
+    'created_at',
+    'size',
+    'content_type',
+    'etag',
+    'deleted',
+    'storage_policy_index',
+)
+_FIELDS = frozenset(_COLUMNS)
+
+_SELECT = (
+    'SELECT ROWID, name, storage_policy_index, created_at FROM object '
+    'WHERE deleted IN (0, 1) AND name IN ({})'
+)
+_DELETE = 'DELETE FROM object WHERE ROWID = ?'
+_INSERT = 'INSERT INTO object ({}) VALUES ({})'.format(
+    ', '.join(_COLUMNS), ', '.join('?' * len(_COLUMNS))
+)
+
+#: A timestamp that is a single time, in seconds, and an offset.
+_ONE_TIME = re.compile(r'([0-9]{10}\.[0-9]{5})(?:_0*([0-9a-f]{0,16}))?')
+
+
+def merge_rows(broker: ContainerBroker, rows: list[dict]) -> None:
+    """Merge rows, as the broker's ``merge_items`` does.
+
+    :param rows: as :func:`shardmw.backend.rows.moved_row` returns them
+    """
+    others = rows
+    # Swift merges rows of the same name in their order.
+    if len({row['name'] for row in rows}) == len(rows):
+        simple, others = [], []
+        for row in rows:
+            (simple if _is_simple(row) else others).append(row)
+        others += _merge_simple(broker, simple)
+    if others:
+        ContainerBroker.merge_items(broker, others)
+
+
+def _merge_simple(broker: ContainerBroker, rows: list[dict]) -> list[dict]:
+    """Merge rows of different names; return those that are left to Swift."""
+    with broker.get() as connection:
+        if broker.get_db_version(connection) < 1:
+            return rows
+        try:
+            return tpool.execute(_merge, connection, rows)
+        except sqlite3.OperationalError as err:
+            if 'no such column' not in str(err):
+                raise
+            return rows  # Swift brings the table up to date
+
+
+def _is_simple(row: dict) -> bool:
+    """Return True if a row is an upload or a deletion at one time."""
+    return (
+        row.keys() == _FIELDS
+        and isinstance(row['name'], str)
+        and isinstance(row['created_at'], str)
+        and isinstance(row['content_type'], str)
+        and ';' not in row['content_type']
+        and _time(row['created_at']) is not None
+    )
+
+
+def _merge(connection: sqlite3.Connection, rows: list[dict]) -> list[dict]:
+    """Merge rows in one transaction; return those that are left to Swift."""
+    # Only the first statement may have to wait for a lock. A cursor of Swift
+    # prepares to wait before each.
+    connection.execute('BEGIN IMMEDIATE')
+    cursor = connection.cursor(sqlite3.Cursor)
+    cursor.row_factory = None
+    try:
+        found = list(_existing(cursor, rows))
+        existing = {
+            (name, policy): (rowid, created_at)
+            for rowid, name, policy, created_at in found
+        }
+        if len(existing) < len(found):
+            # A name has two rows; Swift removes both.
+            connection.rollback()
+            return rows
+        replaced, added, left = [], [], []
+        for row in rows:
+            time = _time(row['created_at'])
+            former_row = existing.get(
+                (row['name'], row['storage_policy_index'])
+            )
+            if former_row:
+                rowid, created_at = former_row
+                former = _time(created_at)
+                if former is None:
+                    left.append(row)
+                    continue
+                if former >= time:
+                    continue
+                replaced.append((rowid,))
+            row['created_at'] = _text(*time)
+            added.append([row[column] for column in _COLUMNS])
+        cursor.executemany(_DELETE, replaced)
+        cursor.executemany(_INSERT, added)
+        connection.commit()
+    except BaseException:
+        connection.rollback()
+        raise
+    return left
+
+
+def _existing(cursor: sqlite3.Cursor, rows: list[dict]) -> Iterator[tuple]:
+    """Return the rows that the database has of the same names."""
+    names = (row['name'] for row in rows)
+    while some := list(islice(names, SQLITE_ARG_LIMIT)):
+        marks = ', '.join('?' * len(some))
+        yield from cursor.execute(_SELECT.format(marks), some)
+
+
+def _time(created_at: str) -> tuple[str, int] | None:
+    """Return the seconds of a timestamp, ten digits and five, and its offset.
+
+    :returns: None if it is more than a single time
+    """
+    found = _ONE_TIME.fullmatch(created_at)
+    return found and (found[1], int(found[2] or '0', 16))
+
+
+def _text(seconds: str, offset: int) -> str:
+    """Return a timestamp as Swift writes it into a database."""
+    return f'{seconds}_{offset:x}' if offset else seconds

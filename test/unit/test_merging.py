@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows that are merged, by shardmw and by Swift's container broker."""
+
+import sqlite3
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from swift.common.utils import Timestamp
+from swift.container.backend import SQLITE_ARG_LIMIT, ContainerBroker
+
+from shardmw.merging import merge_rows
+
+SECONDS = ['1790000000.00000', '1790000000.00001', '1790000001.00000']
+OFFSETS = ['_0', '_1', '_000000000000000f', '_0000000000000010', '_ff']
+DELTAS = ['+1', '-1', '+0+5', '+1-1']
+TIMES = [
+    *SECONDS * 5,
+    *(SECONDS[0] + each for each in OFFSETS + DELTAS),
+    *(SECONDS[1] + each for each in OFFSETS + DELTAS),
+]
+TYPES = ['text/plain'] * 4 + [
+    'text/plain;swift_bytes=7',
+    'a/b; x=1; y=2',
+]
+
+#: A row, as an object server, a proxy or the mover sends it.
+ROWS = st.fixed_dictionaries(
+    {
+        'name': st.sampled_from(['a', '☃']),
+        'created_at': st.sampled_from(TIMES),
+        'size': st.integers(0, 5),
+        'content_type': st.sampled_from(TYPES),
+        'etag': st.sampled_from(['e', 'f']),
+        'deleted': st.sampled_from([0, 0, 1]),
+    }
+)
+FIELDS = st.sampled_from(
+    [{'storage_policy_index': 0}] * 8
+    + [
+        {'storage_policy_index': 1},
+        {},
+        {'storage_policy_index': 0, 'ctype_timestamp': SECONDS[1]},
+        {'storage_policy_index': 0, 'meta_timestamp': SECONDS[2]},
+    ]
+)
+MERGES = st.lists(st.tuples(ROWS, FIELDS), min_size=1, max_size=3)
+
+
+@pytest.fixture(scope='module')
+def brokers(tmp_path_factory):
+    """Two brokers with a database each."""
+    return [broker_in(tmp_path_factory.mktemp('container')) for _ in range(2)]
+
+
+def broker_in(folder):
+    broker = ContainerBroker(str(folder / 'c.db'), account='a', container='c')
+    broker.initialize(Timestamp(1).internal, 0)
+    return broker
+
+
+def clear(broker):
+    with broker.get() as conn:
+        conn.execute('DELETE FROM object')
+        conn.execute("UPDATE container_info SET hash = '0'")
+        conn.commit()
+
+
+def content(broker):
+    """Return all rows, the figures and the checksum of a database."""
+    queries = (
+        'SELECT name, created_at, size, content_type, etag, deleted, '
+        'storage_policy_index FROM object ORDER BY name, 7, 2',
+        'SELECT * FROM policy_stat ORDER BY storage_policy_index',
+        'SELECT hash FROM container_info',
+    )
+    with broker.get() as conn:
+        return [
+            [tuple(row) for row in conn.execute(query)] for query in queries
+        ]
+
+
+@settings(max_examples=300)
+@given(st.lists(MERGES, min_size=2, max_size=5))
+def test_the_database_is_the_same_as_swifts(brokers, merges):
+    ours, swifts = brokers
+    for broker in brokers:
+        clear(broker)
+    for each in merges:
+        merge_rows(ours, [row | fields for row, fields in each])
+        swifts.merge_items([row | fields for row, fields in each])
+        assert content(ours) == content(swifts)
+
+
+def row(name, second=1, deleted=0, **fields):
+    return {
+        'name': name,
+        'created_at': Timestamp(second).internal,
+        'size': 1,
+        'content_type': 'text/plain',
+        'etag': 'e',
+        'deleted': deleted,
+        'storage_policy_index': 0,
+        **fields,
+    }
+
+
+def test_more_names_than_a_statement_takes(tmp_path):
+    broker = broker_in(tmp_path)
+    names = [f'{number:05}' for number in range(2 * SQLITE_ARG_LIMIT + 2)]
+    merge_rows(broker, [row(name) for name in names])
+    assert broker.get_info()['object_count'] == len(names)
+    merge_rows(broker, [row(name, 2, deleted=1) for name in names[:-1]])
+    listed = broker.list_objects_iter(10, '', None, None, None)
+    assert [each[0] for each in listed] == names[-1:]
+
+
+def test_simple_rows_are_not_left_to_swift(tmp_path, monkeypatch):
+    broker = broker_in(tmp_path)
+    monkeypatch.delattr(ContainerBroker, 'merge_items')
+    merge_rows(broker, [row('a'), row('b')])
+    merge_rows(broker, [row('a', 2, deleted=1), row('b', 0)])
+    assert [each[:2] for each in content(broker)[0]] == [
+        ('a', Timestamp(2).internal),
+        ('b', Timestamp(1).internal),
+    ]
+
+
+def test_nothing_is_merged_if_a_row_cannot_be(tmp_path):
+    broker = broker_in(tmp_path)
+    merge_rows(broker, [row('a')])
+    before = content(broker)
+    with pytest.raises(sqlite3.Error):
+        merge_rows(broker, [row('a', 2), row('b', size=[])])
+    assert content(broker) == before
+    merge_rows(broker, [row('b')])
+    assert len(content(broker)[0]) == 2
+
+
+def test_a_table_without_policies_is_left_to_swift(tmp_path, monkeypatch):
+    broker = broker_in(tmp_path)
+    with broker.get() as conn:
+        conn.execute('DROP TABLE object')
+        conn.execute(
+            'CREATE TABLE object (ROWID INTEGER PRIMARY KEY, name TEXT, '
+            'created_at TEXT, size INTEGER, content_type TEXT, etag TEXT, '
+            'deleted INTEGER DEFAULT 0)'
+        )
+        conn.commit()
+    left = []
+    monkeypatch.setattr(
+        ContainerBroker, 'merge_items', lambda _broker, rows: left.extend(rows)
+    )
+    merge_rows(broker, [row('a'), row('b')])
+    assert left == [row('a'), row('b')]
+
+
+def test_a_name_with_two_rows_is_left_to_swift(tmp_path):
+    broker = broker_in(tmp_path)
+    with broker.get() as conn:
+        for deleted in 0, 1:
+            conn.execute(
+                'INSERT INTO object (name, created_at, size, content_type, '
+                'etag, deleted) VALUES (?, ?, 1, ?, ?, ?)',
+                ('a', Timestamp(1).internal, 'text/plain', 'e', deleted),
+            )
+        conn.commit()
+    merge_rows(broker, [row('a', 2), row('b')])
+    assert [each[:2] for each in content(broker)[0]] == [
+        ('a', Timestamp(2).internal),
+        ('b', Timestamp(1).internal),
+    ]
