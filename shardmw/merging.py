@@ -9,8 +9,7 @@ an upload or a deletion at one time are left to Swift.
 
 import re
 import sqlite3
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterator, Sequence
 
 from eventlet import tpool
 from swift.container.backend import SQLITE_ARG_LIMIT, ContainerBroker
@@ -27,14 +26,14 @@ _COLUMNS = (
 )
 _FIELDS = frozenset(_COLUMNS)
 
+# One statement for many rows takes two thirds of the time of as many
+# statements.
 _SELECT = (
     'SELECT ROWID, name, storage_policy_index, created_at FROM object '
     'WHERE deleted IN (0, 1) AND name IN ({})'
 )
-_DELETE = 'DELETE FROM object WHERE ROWID = ?'
-_INSERT = 'INSERT INTO object ({}) VALUES ({})'.format(
-    ', '.join(_COLUMNS), ', '.join('?' * len(_COLUMNS))
-)
+_DELETE = 'DELETE FROM object WHERE ROWID IN ({})'
+_INSERT = f'INSERT INTO object ({", ".join(_COLUMNS)}) VALUES {{}}'
 
 #: A timestamp that is a single time, in seconds, and an offset.
 _ONE_TIME = re.compile(r'([0-9]{10}\.[0-9]{5})(?:_0*([0-9a-f]{0,16}))?')
@@ -112,11 +111,17 @@ def _merge(connection: sqlite3.Connection, rows: list[dict]) -> list[dict]:
                     continue
                 if former >= time:
                     continue
-                replaced.append((rowid,))
+                replaced.append(rowid)
             row['created_at'] = _text(*time)
             added.append([row[column] for column in _COLUMNS])
-        cursor.executemany(_DELETE, replaced)
-        cursor.executemany(_INSERT, added)
+        for some in _parts(replaced, 1):
+            cursor.execute(_DELETE.format(_marks(some)), some)
+        for some in _parts(added, len(_COLUMNS)):
+            marks = f'({_marks(_COLUMNS)})'
+            cursor.execute(
+                _INSERT.format(', '.join([marks] * len(some))),
+                [value for values in some for value in values],
+            )
         connection.commit()
     except BaseException:
         connection.rollback()
@@ -126,10 +131,22 @@ def _merge(connection: sqlite3.Connection, rows: list[dict]) -> list[dict]:
 
 def _existing(cursor: sqlite3.Cursor, rows: list[dict]) -> Iterator[tuple]:
     """Return the rows that the database has of the same names."""
-    names = (row['name'] for row in rows)
-    while some := list(islice(names, SQLITE_ARG_LIMIT)):
-        marks = ', '.join('?' * len(some))
-        yield from cursor.execute(_SELECT.format(marks), some)
+    for some in _parts([row['name'] for row in rows], 1):
+        yield from cursor.execute(_SELECT.format(_marks(some)), some)
+
+
+def _parts(items: list, values: int) -> Iterator[list]:
+    """Cut a list into parts that a statement has room for.
+
+    :param values: how many values each item has
+    """
+    size = SQLITE_ARG_LIMIT // values
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def _marks(values: Sequence) -> str:
+    return ', '.join('?' * len(values))
 
 
 def _time(created_at: str) -> tuple[str, int] | None:

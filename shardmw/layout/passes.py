@@ -14,6 +14,8 @@ the layout does not change, STAY_SECONDS later.
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 from urllib.parse import quote
 
 import orjson
@@ -90,6 +92,23 @@ class Pace:
         sleep(max(0, start - now))
 
 
+class _Step(NamedTuple):
+    """Rows of some places, and those of them that are in a wrong one.
+
+    :param start: the name that they come after
+    :param end: the last name, None if there are no more rows
+    :param moving: the misplaced rows by the place that they are in
+    :param misplaced: the same by the place that they belong to
+    :param found: how many are misplaced, or have no object
+    """
+
+    start: str
+    end: str | None
+    moving: dict[str, list[dict]]
+    misplaced: dict[str, list[dict]]
+    found: int
+
+
 def _bounded(rows: float, most: int) -> int:
     """Return a number of rows from 1 to the most; for 0, the most."""
     return max(1, min(int(rows), most)) if rows else most
@@ -152,46 +171,67 @@ class RowPass:
     def _move_out_of(self, shards: tuple[int | None, ...]) -> int:
         """Move all rows out of some shards that belong elsewhere.
 
-        The rows of a page are removed while those of the next are copied.
+        The rows of a page are removed while those of the next are copied, and
+        those after them are read.
 
         :param shards: their indices, None for the root
         :returns: how many it has found
         """
         places = [self.target.place_in(shard) for shard in shards]
         is_changing = self.target.layout.is_changing
-        found, marker = 0, ''
+        found = 0
         copied: dict[str, list[dict]] = {}
-        while marker is not None:
-            start = marker
-            pages, marker = self._pages(places, start)
-            moving: dict[str, list[dict]] = defaultdict(list)
-            misplaced: dict[str, list[dict]] = defaultdict(list)
-            for place, (agreed, doubtful) in pages.items():
-                existing = self._existing(doubtful, place)
-                for row in [*agreed, *existing]:
-                    new_place = self.target.place_of(row['name'])
-                    if new_place != place:
-                        moving[place].append(row)
-                        misplaced[new_place].append(row)
-                found += len(moving[place]) + len(doubtful) - len(existing)
-            self._move_rows(copied, misplaced, start)
-            copied = moving
-            if not is_changing and any(moving.values()):
+        step = self._next_step(places, '')
+        while step:
+            found += step.found
+            following = None
+
+            def read_on(marker: str | None = step.end) -> bool:
+                nonlocal following
+                if marker is not None:
+                    following = self._next_step(places, marker)
+                return True
+
+            self._move_rows(copied, step.misplaced, step.start, read_on)
+            copied, step = step.moving, following
+            if not is_changing and copied:
                 sleep(STAY_SECONDS)
         self._move_rows(copied, {}, '')
         return found
+
+    def _next_step(self, places: list[str], start: str) -> _Step:
+        """Read the next rows of some places.
+
+        :param start: the name that they come after
+        """
+        pages, end = self._pages(places, start)
+        moving: dict[str, list[dict]] = defaultdict(list)
+        misplaced: dict[str, list[dict]] = defaultdict(list)
+        found = 0
+        for place, (agreed, doubtful) in pages.items():
+            existing = self._existing(doubtful, place)
+            found += len(doubtful) - len(existing)
+            for row in [*agreed, *existing]:
+                new_place = self.target.place_of(row['name'])
+                if new_place != place:
+                    found += 1
+                    moving[place].append(row)
+                    misplaced[new_place].append(row)
+        return _Step(start, end, moving, misplaced, found)
 
     def _move_rows(
         self,
         copied: dict[str, list[dict]],
         misplaced: dict[str, list[dict]],
         start: str,
+        meanwhile: Callable[[], bool] | None = None,
     ) -> None:
         """Remove rows from their places, and copy others to where they belong.
 
         :param copied: the rows to remove, by the place that they are in
         :param misplaced: the rows to copy, by the place that they belong to
         :param start: a name that all of these come after
+        :param meanwhile: what else to do at the same time
         :raises BackendError: if a replica does not take them
         """
         root = self.target.place_in(None)
@@ -210,21 +250,21 @@ class RowPass:
                 return self._copy_back(rows, place, start)
             return self._copy(rows, place)
 
-        calls = [(remove, place) for place, rows in copied.items() if rows]
-        calls += [(copy, place) for place in misplaced]
-        if not calls:
-            return
-        # The root is read together with the shards as soon as another process
-        # has ended the change.
-        self._check(0 if copied.get(root) else CHECK_SECONDS)
-        are_whole = self._for_each(
-            lambda call: call[0](call[1]), calls, AT_A_TIME
-        )
+        calls = [partial(remove, place) for place in copied]
+        calls += [partial(copy, place) for place in misplaced]
+        if calls:
+            # The root is read together with the shards as soon as another
+            # process has ended the change.
+            self._check(0 if copied.get(root) else CHECK_SECONDS)
+        if meanwhile:
+            calls.insert(0, meanwhile)
+        are_whole = self._for_each(lambda call: call(), calls, AT_A_TIME)
         if not all(are_whole):
             raise BackendError(
                 None, 503, 'a replica does not take the rows that move'
             )
-        self._report(sum(map(len, copied.values())))
+        if copied:
+            self._report(sum(map(len, copied.values())))
 
     def _write(
         self, write: Callable[[list[dict]], bool], rows: list[dict]
