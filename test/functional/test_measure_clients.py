@@ -30,7 +30,7 @@ def test_each_kind_of_container_has_a_column(tmp_path):
     output = tmp_path / 'clients.json'
     ran = measured(
         *('--rounds', '1', '--shards', '2', '--latency-seconds', '0.001'),
-        *('--objects', '300', '--directories', '3', '--output', str(output)),
+        *('--objects', '2000', '--directories', '3', '--output', str(output)),
         *('a directory', 'pages'),
     )
     assert ran.returncode == 0, ran.stderr
