@@ -123,7 +123,7 @@ class Layout:
 
     @property
     def serial(self) -> str:
-        """Return what grows with each record of a container."""
+        """Return an id that is later in each later record of a container."""
         return self.changed or self.id
 
     @property
@@ -155,7 +155,7 @@ class Layout:
 
     @property
     def written(self) -> int:
-        """Return the number of shards that rows of new uploads go by."""
+        """Return the number of shards that new rows are spread over."""
         return self.written_sharding.shards
 
     @property

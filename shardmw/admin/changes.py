@@ -116,7 +116,7 @@ class Changes:
     def asked(
         self, account: str, container: str, shards: int, depth: int | None
     ) -> Sharding:
-        """Return what to change a container to.
+        """Return the sharding that a command asks for.
 
         :param depth: None for the depth that the container has, or is
                       changing to
@@ -203,7 +203,7 @@ class Changes:
             thread.wait()
 
     def differing(self, paths: list[Path], asked: Sharding) -> dict[str, str]:
-        """Return what containers are that are not as asked, by their names."""
+        """Return the layouts of the containers that are not as requested."""
         shardings = {
             f'{path.account}/{path.container}': self._layout(path).sharding
             for path in paths
@@ -261,11 +261,11 @@ class Changes:
     def _without(
         self, account: str, container: str, sharding: Sharding
     ) -> list[Path]:
-        """Return what a change concerns.
+        """Return the containers to change: one, and that of its old versions.
 
-        A container that is sharded like that already, and of whose change no
-        end is left, is among them only if that of its old versions is so,
-        too, or does not exist.
+        A container that has the requested layout already, and no change to
+        complete, is left out. If that leaves none, the container itself is
+        returned.
         """
         paths = self.with_versions(account, container)
         undone = [p for p in paths if not self._is_done(p, sharding)]

@@ -103,7 +103,7 @@ class Turns:
 
     def _leave(self, account: str, given: Event) -> None:
         """End the wait of a request that goes on without a turn."""
-        if given.ready():  # it was given one at the last moment
+        if given.ready():  # a turn came at the last moment
             self._give_back(account)
             return
         waiting = self._waiting[account]

@@ -37,8 +37,9 @@ from shardmw.lru import LRU
 
 MARK_KEY = 'shardmw/written'
 
-#: A memcached server has the first key forever once it has had the second
-#: one, which stands for all marks that the server may lack.
+#: A memcached server without the first key was restarted, or is new: it may
+#: lack marks. The second key is then set, and stands for all of these marks.
+#: The first key, which does not expire, is set after it.
 HAS_MARKS_KEY = 'shardmw/has-marks'
 LACKS_MARKS_KEY = 'shardmw/lacks-marks'
 FOREVER = 0

@@ -791,7 +791,9 @@ class _Locked:
 
 
 def _agreed(answers: list[Answer]) -> Answer:
-    """Return what a quorum of replicas say of whether a shard lists objects.
+    """Return an answer that a quorum of replicas agree with.
+
+    They agree if they all list objects, or if none of them does.
 
     One replica alone may lack the rows of new objects, or still have those of
     deleted ones.
@@ -806,7 +808,7 @@ def _agreed(answers: list[Answer]) -> Answer:
 
 
 def _new_layout(sharding: Sharding, former: RootState) -> Layout:
-    """Return a layout with an id that is later than all that was before.
+    """Return a layout whose id is later than those of all earlier layouts.
 
     :param former: what is left of a container of this name. The clock of the
                    proxy that deleted or changed it may be ahead
@@ -874,7 +876,10 @@ def _invalid_depth(req: Request) -> Response | None:
 
 
 def _has_allowed_length(container: str) -> bool:
-    """Return True if Swift takes a container name, or leaves it to itself."""
+    """Return True if the length of a container name is allowed.
+
+    Swift does not limit the length of reserved names.
+    """
     return (
         is_reserved(container) or len(container) <= MAX_CONTAINER_NAME_LENGTH
     )

@@ -310,7 +310,7 @@ class Resharding:
             return  # another change has begun, and will clean up
 
     def _is_unfinished(self, layout: Layout) -> bool:
-        """Return True if the end of a change may not be done.
+        """Return True if the last steps of a change may be left to do.
 
         That is so of each container that syncs: its settings do not tell
         whether they are in all places yet.

@@ -63,7 +63,7 @@ class RootState:
 
     @property
     def is_safe(self) -> bool:
-        """Return True if any majority of replicas tells of the layout.
+        """Return True if a majority of replicas has the layout.
 
         Swift acknowledges a PUT that handoffs have taken, but they are not
         asked.
@@ -158,7 +158,7 @@ def _heads(backend: Backend, env: dict, path: Path) -> list[Answer]:
 
 
 def _put(answer: Answer) -> float:
-    """Return when a replica was put; an answer without a time counts."""
+    """Return when a replica was put: 1 if the answer does not say."""
     return _seconds(answer, PUT_TIMESTAMP, '1')
 
 

@@ -103,7 +103,7 @@ class UnorderedPage:
         return asks
 
     def shortened(self, ask: Ask) -> Ask:
-        """Return the same query: no shard's rows tell of another's."""
+        """Return the same query: rows of other shards do not bound it."""
         return ask
 
     def add(self, ask: Ask, rows: Rows) -> None:
