@@ -5,7 +5,7 @@ Several of Swift's filters (``listing_formats``, ``s3api``, ``slo``,
 ``versioned_writes``, ``symlink``) decode every listing, search its rows for
 reserved names or for what they store behind an object's ETag, and encode the
 listing again, one filter after the other. For a large page this is most of the
-proxy's work. A listing without such rows leaves these filters unchanged.
+proxy's work. These filters do not change a listing without such rows.
 
 The filter ``shardmw-listings`` stands left of them and adds a *bypass* to each
 request that may be for a listing. ``shardmw``, on their right, stores a

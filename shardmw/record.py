@@ -15,8 +15,8 @@ are not those of before: no row has ever been removed from them, and a row can
 move to them with its own timestamp.
 
 A container that is sharded by directory has version 3 and a depth, and during
-a change the depth before, ``former_depth``; what is 0 is left out. A release
-that does not know of depths refuses version 3.
+a change the depth before, ``former_depth``. Fields that are 0 are left out. A
+release that does not know of depths refuses version 3.
 
 ===========  ==========================  ==================================
 phase        rows of new uploads go to   tombstones go to

@@ -68,7 +68,7 @@ class ContainerState:
     :param layout: the number of shards and their depth, and what changes
     :param strays: the rows of the root of a sharded container
     :param objects: the rows of all databases
-    :param skew: the rows of the fullest shard by the mean of all
+    :param skew: the rows of the fullest shard, divided by the mean of all
     :param database: the path of the root below the folder of the device
     :param depth: how many components of a name select its shard
     """

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """GETs and HEADs of the backing containers of one container.
 
-A request through the proxy app looks up and prepares anew what is the same
-for all shards, which costs more than the rest of the request. So container
-servers are asked directly, as the app would ask them: with its ring, its order
-of replicas, its timeouts and its error limits. All but a plain good answer is
-left to the app: a missing container, one that Swift's own sharder has split,
-and requests that need more than one replica.
+For each request, the proxy app looks up and prepares things that are the same
+for all shards, which costs more than the rest of the request. So the filter
+asks container servers directly, as the app would: with its ring, its order of
+replicas, its timeouts and its error limits. The app still handles all other
+cases: a missing container, one that Swift's own sharder has split, and
+requests that need more than one replica.
 
 A server with the filter ``shardmw-container`` is asked for several shards in
 one request, a *batch*.
