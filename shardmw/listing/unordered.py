@@ -3,9 +3,10 @@
 
 An unordered listing returns the names of shard 0, then those of shard 1, and
 so on, each shard's names in their order. So the shard of a name, and the name
-itself, give its position in the listing. A page that begins after a marker needs no state
-of the pages before it, and the marker need not exist any more. A name that
-exists during the whole listing is returned once, whatever else is written.
+itself, give its position in the listing. A page that begins after a marker
+needs no state of the pages before it, and the marker need not exist any more.
+A name that exists during the whole listing is returned once, whatever else is
+written.
 
 Strays, rows in the root, are returned where their names belong.
 """
