@@ -192,7 +192,7 @@ class Busiest:
 class Metrics:
     """Sends metrics.
 
-    Metrics are not worth a request: what goes wrong is logged.
+    An error in sending a metric is logged, and fails no request.
 
     :param send: sends a metric with its value and its labels; None sends none
     :param containers: for how many containers metrics of their own are sent

@@ -157,9 +157,9 @@ class Changes:
         """Announce a change.
 
         :param depth: the depth to change to, None to keep it
-        :returns: the container and that of its old versions, or the one of
-                  the two that is not sharded like that yet, or of whose
-                  change the end is left
+        :returns: the containers that change: the container and that of its
+                  old versions, without one that has the requested layout
+                  already and no change to complete
         :raises AdminError: if it is refused; neither changes then
         """
         sharding = self.asked(account, container, shards, depth)
@@ -234,7 +234,7 @@ class Changes:
     def state(self, path: Path) -> ChangeState | None:
         """Return the state of a container's change.
 
-        :returns: None if no late rows of it are to be expected any more
+        :returns: None if it is over, and no late rows can come any more
         """
         root = self._root(path)
         layout = root.record

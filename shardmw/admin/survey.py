@@ -146,9 +146,9 @@ class Survey:
     ) -> Iterator[Listed]:
         """List all containers of an account, plain ones too.
 
-        :param large: from how many rows on to ask whether Swift's own sharder
-                      has split a plain container: it has no database with all
-                      of them then, and is listed with none in the fullest
+        :param large: the number of rows from which on a plain container is
+                      asked whether Swift's own sharder has split it. One that
+                      was split is listed with 0 rows in the fullest database
         """
         backing = self._backing(account)
         path = Path(API_VERSION, account)

@@ -248,8 +248,8 @@ def authorize(req: Request, acl: str | None = None):
 def authorize_write(req: Request, info: dict):
     """Ask the auth filter about the write of an object.
 
-    The filter is told what Swift's proxy tells it later, so that both get the
-    same answer.
+    The auth filter gets the same information as from Swift's proxy later, so
+    that it gives both the same answer.
 
     :param info: Swift's info of the container
     :returns: None if the request is allowed, else the denying response

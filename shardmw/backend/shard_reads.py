@@ -384,10 +384,10 @@ def _reads_many_replicas(app: Application) -> bool:
 
 
 def _is_complete(answer: Answer) -> bool:
-    """Return True if one replica's answer is the container's.
+    """Return True if one replica's answer can stand for the container.
 
-    As for the proxy, it is not if the replica has not caught up with the
-    container's creation, nor if it names the shard ranges of a container that
+    As for the proxy, it cannot if the replica has not caught up with the
+    container's creation, or if it names the shard ranges of a container that
     Swift's own sharder has split.
     """
     if not answer.is_success:

@@ -69,7 +69,7 @@ class WriteMarks:
 
         :param target: the container, as its root is now
         :returns: a value for each key, None for one that has none; None if
-                  nothing that is kept now could be used
+                  kept values must not be used or stored now
         """
         if not self._may_be_kept(env, target):
             return None

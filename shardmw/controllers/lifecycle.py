@@ -593,9 +593,9 @@ class Lifecycle:
     ) -> Answer | None:
         """Create the shards of a new layout.
 
-        The first one goes ahead: if the account, the policy or a setting are
-        not as they should be, it gives the answer that the root would have
-        given.
+        The first shard is created before the others. If the account, the
+        policy or a setting is invalid, its answer is the one that the root
+        would have given.
 
         :param settings: those of container sync
         :returns: the answer of a shard that could not be created, or None
@@ -726,10 +726,10 @@ class Lifecycle:
         return _agreed(answers)
 
     def _delete_shards(self, req: Request, target: LogicalContainer) -> None:
-        """Delete the shards of a container that is gone, or never was.
+        """Delete the shards of a container that does not exist.
 
-        One that has got a row meanwhile stays, and so does one that does not
-        answer: both are left to adoption.
+        A shard that has received a row meanwhile stays, and so does one that
+        does not answer: adoption handles them later.
         """
         base = self.backend.owner_env(req.environ)
         answers = self.backend.fan_out(

@@ -157,7 +157,7 @@ class Resharding:
     def begin(self, shards: int, depth: int = 0) -> None:
         """Announce a change, unless the same change is under way.
 
-        A change of which only the end is left is under way, too.
+        A change that has only its last steps left is under way, too.
 
         :param shards: the number of shards, 0 for a plain container
         :raises ChangeRefusedError: if it cannot be made

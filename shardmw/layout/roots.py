@@ -97,14 +97,14 @@ def read_root(backend: Backend, env: dict, path: Path) -> RootState:
 
 
 def newest_state(answers: list[Answer]) -> RootState:
-    """Return what the answers of several replicas say together.
+    """Return the state that replicas will have after Swift has replicated them.
 
-    They say what Swift makes of them when it replicates them: a deletion that
-    any replica knows of undoes all that was put before it, the record
-    included. A replica that was away has an earlier record still, even if it
-    took the PUT that created the container anew. An id tells when its record
-    was put: :meth:`Lifecycle.put` commits no record with an id from before a
-    deletion. Of several records, the one with the latest serial counts.
+    A deletion that any replica knows of undoes all that was put before it, the
+    record included. A replica that was away may still have an earlier record,
+    even if it took the PUT that created the container anew. An id tells when
+    its record was put: :meth:`Lifecycle.put` commits no record with an id from
+    before a deletion. Of several records, the one with the latest serial
+    counts.
 
     :param answers: 2xx and 404 answers to HEADs
     :raises LayoutError: if a record cannot be read

@@ -119,7 +119,9 @@ class Page:
         ]
 
     def shortened(self, ask: Ask) -> Ask:
-        """Return a query for fewer rows, by the rows that came meanwhile.
+        """Return a query that ends where the page probably ends.
+
+        The rows that other sources have answered meanwhile tell where.
 
         Only a source that has not been asked yet gets another query.
         """
@@ -150,9 +152,9 @@ class Page:
             source.taken += self.merge(rows)
 
     def merge(self, rows: Rows) -> int:
-        """Take rows of which the page will need no more.
+        """Take all the rows that the page can need of a container.
 
-        They are either all rows of a container or as many as the page has.
+        They are either all rows of the container or as many as the page has.
 
         :returns: how many rows the page took
         """
