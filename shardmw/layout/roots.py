@@ -97,7 +97,7 @@ def read_root(backend: Backend, env: dict, path: Path) -> RootState:
 
 
 def newest_state(answers: list[Answer]) -> RootState:
-    """Return the state that replicas will have after Swift has replicated them.
+    """Return the state of the replicas after Swift has replicated them.
 
     A deletion that any replica knows of undoes all that was put before it, the
     record included. A replica that was away may still have an earlier record,
