@@ -53,6 +53,17 @@ class Plan:
     depth: int = 0
     former_depth: int = 0
 
+    def __str__(self) -> str:
+        """Return the change in words, with both depths if they differ."""
+        former = Sharding(self.former, self.former_depth)
+        new = Sharding(self.shards, self.depth)
+        if former.depth == new.depth or 0 in (former.shards, new.shards):
+            return f'from {former} to {new}'
+        return (
+            f'from {former.shards} shards, depth {former.depth}, to '
+            f'{new.shards} shards, depth {new.depth}'
+        )
+
     def as_json(self) -> dict:
         """Return the values for ``--json``."""
         return asdict(self)

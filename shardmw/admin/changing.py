@@ -119,9 +119,7 @@ def reshard(
             return
         for plan in plans:
             click.echo(
-                f'{_shown(plan.account, plan.container)}: from '
-                f'{Sharding(plan.former, plan.former_depth)} to '
-                f'{Sharding(plan.shards, plan.depth)}: about '
+                f'{_shown(plan.account, plan.container)}: {plan}: about '
                 f'{plan.rows:,} rows to move, about {plan.seconds:,.0f} s, '
                 f'then {options["settle_seconds"]:,.0f} s to settle'
             )

@@ -281,14 +281,14 @@ def check(
         print_json(map(asdict, findings))
     elif findings:
         print_table(
-            ('container', 'shards', 'depth', 'fullest', 'is', 'advised'),
+            ('container', 'shards', 'depth', 'fullest', 'limit', 'advised'),
             [
                 (
                     printable(f'{each.account}/{each.container}'),
                     each.shards,
                     each.depth,
                     each.fullest,
-                    'over' if each.is_over else 'near',
+                    'exceeded' if each.is_over else 'near',
                     OTHER_DEPTH if each.is_uneven else each.advised_shards,
                 )
                 for each in findings
