@@ -68,9 +68,9 @@ Options
 
 Settings
     ``{'section.option': 'value'}``. A section is ``DEFAULT`` (of the proxies'
-    files), a filter of the proxies, ``proxy-server``, a storage server such as ``container-server``, a
-    daemon such as ``container-sharder``, ``memcache``, ``swift-constraints``
-    or ``container-sync-realms``. Settings of ``proxy-server`` also count for
+    files), a filter of the proxies, ``proxy-server``, a storage server such as
+    ``container-server``, a daemon such as ``container-sharder``, ``memcache``,
+    ``swift-constraints`` or ``container-sync-realms``. Settings of ``proxy-server`` also count for
     the internal clients of commands and daemons, unless ``internal-client``
     has others.
 
