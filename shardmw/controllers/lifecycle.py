@@ -876,9 +876,9 @@ def _invalid_depth(req: Request) -> Response | None:
 
 
 def _has_allowed_length(container: str) -> bool:
-    """Return True if the length of a container name is allowed.
+    """Return True if a client may use a container name of this length.
 
-    Swift does not limit the length of reserved names.
+    Swift makes the reserved names itself, so they are not checked here.
     """
     return (
         is_reserved(container) or len(container) <= MAX_CONTAINER_NAME_LENGTH
