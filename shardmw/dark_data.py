@@ -2,10 +2,10 @@
 """Swift's audit watcher ``dark_data``, for clusters with sharded containers.
 
 Swift's watcher takes an object for dark data if its container does not list
-it. The root of a sharded container lists nothing, so this one asks the shard
-before it logs, quarantines or deletes an object, and leaves objects alone
-while rows of their container have yet to be moved. It runs in object-auditors,
-with the options of Swift's.
+it. The root of a sharded container lists nothing, so this watcher asks the
+shard before it logs, quarantines or deletes an object, and leaves objects
+alone while rows of their container have yet to be moved. It runs in
+object-auditors, with the options of Swift's.
 """
 
 from collections.abc import Collection, Iterator

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Garbage collection that leaves out what lasts as long as the process.
 
-Python looks for garbage among all objects whenever the older ones have become
-a quarter more. In a Swift server this takes 25 to 80 ms, in which the process
-does nothing else, and listings of many shards, which need thousands of objects
-each, make it happen every few seconds. But nearly all of the objects are parts
-of modules, which are never garbage.
+Python looks for garbage among all objects whenever the number of long-lived
+ones has grown by a quarter. In a Swift server this takes 25 to 80 ms, in which
+the process does nothing else. Listings of many shards need thousands of
+objects each, so they make it happen every few seconds. But nearly all objects
+are parts of modules, which are never garbage.
 """
 
 import gc

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carry listings around filters that would decode them and change nothing.
+"""Carry listings, and the counts of HEADs, around other filters.
 
 Several of Swift's filters (``listing_formats``, ``s3api``, ``slo``,
 ``versioned_writes``, ``symlink``) decode every listing, search its rows for
 reserved names or for what they store behind an object's ETag, and encode the
 listing again, one filter after the other. For a large page this is most of the
-proxy's work. A listing without such rows leaves these filters unchanged.
+proxy's work. These filters do not change a listing without such rows.
 
 The filter ``shardmw-listings`` stands left of them and adds a *bypass* to each
 request that may be for a listing. ``shardmw``, on their right, stores a
@@ -20,14 +20,18 @@ replaces the empty listing by the stored one::
     use = egg:shardmw#shardmw_listings
 
 Only listings that are requested as JSON take the bypass: ``listing_formats``
-makes the other formats from JSON. The filter changes nothing but the speed.
+makes the other formats from JSON. This changes nothing but the speed.
+
+``s3api`` drops the headers of a container from the answer to HeadBucket.
+``shardmw`` stores those with the counts of a sharded container in the request,
+and ``shardmw-listings`` adds them to the answer.
 
 A pipeline with encryption cannot have this filter: encryption decrypts the
 ETags in every listing. The proxy does not start with both.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from swift.common.middleware.listing_formats import get_listing_content_type
 from swift.common.swob import (
@@ -39,10 +43,25 @@ from swift.common.swob import (
 )
 from swift.common.utils import close_if_possible, get_logger
 
+from shardmw.backend.containers import SHARD_COUNT_HEADER, SHARD_DEPTH_HEADER
 from shardmw.config import check_option_names
+from shardmw.listing.container_order import UNORDERED_HEADER
 from shardmw.pipeline import check_listings
 
 BYPASS_ENV = 'shardmw.bypass'
+HEADS_ENV = 'shardmw.heads'
+
+#: Where s3api notes the Swift path of its last request for a client's request.
+S3_PATH_ENV = 's3api.backend_path'
+
+#: The headers of a sharded container that HeadBucket shows.
+BUCKET_HEADERS = (
+    'X-Container-Object-Count',
+    'X-Container-Bytes-Used',
+    SHARD_COUNT_HEADER,
+    SHARD_DEPTH_HEADER,
+    UNORDERED_HEADER,
+)
 
 #: The listing that passes through the other filters.
 STAND_IN = b'[]'
@@ -99,6 +118,19 @@ def may_concern_others(body: bytes) -> bool:
     return b';' in body and _KEPT_WITH_ETAG.search(body) is not None
 
 
+def note_head(req: Request, headers: Mapping[str, str]) -> None:
+    """Store the headers for HeadBucket, if shardmw-listings can add them.
+
+    :param req: a HEAD of a container, as it reached shardmw
+    :param headers: the headers of its answer
+    """
+    heads = req.environ.get(HEADS_ENV)
+    if heads is not None:
+        heads[req.environ['PATH_INFO']] = [
+            (name, headers[name]) for name in BUCKET_HEADERS if name in headers
+        ]
+
+
 class ListingBypass:
     """The filter ``shardmw-listings``.
 
@@ -112,6 +144,8 @@ class ListingBypass:
 
     def __call__(self, env: dict, start_response: Callable):
         """WSGI entry point."""
+        if env['REQUEST_METHOD'] == 'HEAD':
+            return self._head(env, start_response)
         if not _may_be_listing(env):
             return self.app(env, start_response)
         req = Request(env)
@@ -125,6 +159,17 @@ class ListingBypass:
             return self._refuse(req)(env, start_response)
         start_response(status, _with_length(headers, len(bypass.body)))
         return [bypass.body]
+
+    def _head(self, env: dict, start_response: Callable):
+        """Add the headers of a sharded container to the answer of s3api."""
+        heads = env[HEADS_ENV] = {}
+
+        def start(status: str, headers: list, *exc_info):
+            if status.startswith('2'):
+                headers = [*headers, *heads.get(env.get(S3_PATH_ENV), ())]
+            return start_response(status, headers, *exc_info)
+
+        return self.app(env, start)
 
     def _refuse(self, req: Request) -> Response:
         self.logger.error(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the filter and the daemon tell statsd.
+"""The metrics that the filter and the daemon send to statsd.
 
 Each metric has two names. Without ``statsd_label_mode`` it is sent with a
 dotted name, which has the values of its labels as components::
@@ -192,7 +192,7 @@ class Busiest:
 class Metrics:
     """Sends metrics.
 
-    Metrics are not worth a request: what goes wrong is logged.
+    An error in sending a metric is logged, and fails no request.
 
     :param send: sends a metric with its value and its labels; None sends none
     :param containers: for how many containers metrics of their own are sent
@@ -274,8 +274,8 @@ def open_metrics(conf: Mapping, logger, containers: int) -> Metrics:
     if not conf.get(HOST_OPTION):
         return SILENT
     send = _sender(conf, logger)
-    # Of a counter or timer, a sample tells the rest. A gauge that is left out
-    # is missing until the next interval of the daemon.
+    # A sample of a counter or timer is enough to estimate the whole. A gauge
+    # that is left out is missing until the daemon's next interval.
     whole = {k: v for k, v in conf.items() if k not in SAMPLING_OPTIONS}
     send_gauge = _sender(whole, logger)
 

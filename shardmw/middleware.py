@@ -53,7 +53,8 @@ start::
 
 Swift's daemons that write objects (the expirer, the reconciler) and
 container-sync need it in the pipeline of their internal client, too. A second
-filter, :mod:`shardmw.listing_bypass`, makes large listings faster.
+filter, :mod:`shardmw.listing_bypass`, makes large listings faster, and shows
+the counts of sharded buckets to S3 clients.
 
 The options are in :mod:`shardmw.config`, and with their defaults and units in
 ``etc/proxy-server.conf-sample``. All proxies must share their memcached, and

@@ -15,8 +15,8 @@ are not those of before: no row has ever been removed from them, and a row can
 move to them with its own timestamp.
 
 A container that is sharded by directory has version 3 and a depth, and during
-a change the depth before, ``former_depth``; what is 0 is left out. A release
-that does not know of depths refuses version 3.
+a change the depth before, ``former_depth``. Fields that are 0 are left out. A
+release that does not know of depths refuses version 3.
 
 ===========  ==========================  ==================================
 phase        rows of new uploads go to   tombstones go to
@@ -123,7 +123,7 @@ class Layout:
 
     @property
     def serial(self) -> str:
-        """Return what grows with each record of a container."""
+        """Return an id that is later in each later record of a container."""
         return self.changed or self.id
 
     @property
@@ -155,7 +155,7 @@ class Layout:
 
     @property
     def written(self) -> int:
-        """Return the number of shards that rows of new uploads go by."""
+        """Return the number of shards that new rows are spread over."""
         return self.written_sharding.shards
 
     @property

@@ -110,7 +110,7 @@ LOOK_SECONDS = 0.05
 #: The value of ``info_cache_seconds`` for that of the proxy app.
 AUTO = 'auto'
 
-#: What options that are on or off may say, as for Swift.
+#: The values of an option that is off. Swift has those of one that is on.
 FALSE_VALUES = {'false', '0', 'no', 'off', 'f', 'n', ''}
 
 
@@ -181,8 +181,8 @@ class Resharder(Daemon):
         # The containers whose rows this process moves now.
         self._moving: set[tuple[str, str]] = set()
         self._swept: dict[tuple[str, str], float] = {}
-        # The serial of each container's last record, once what follows it is
-        # done: the process that wrote it may have been interrupted.
+        # The serial of each container's last record, once its last steps have
+        # been taken: the process that wrote it may have been interrupted.
         self._completed: dict[tuple[str, str], str] = {}
         # When registered containers were first seen without a change.
         self._unneeded: dict[tuple[str, str], float] = {}
@@ -480,7 +480,7 @@ def _number(
     """Return the value of an option.
 
     :param kind: what the option may be, for the error
-    :raises ConfigError: if it is not a number from 0 on
+    :raises ConfigError: if it is not a number, or less than 0
     """
     text = conf.get(name, default)
     try:
@@ -489,7 +489,7 @@ def _number(
         value = -1.0
     if not 0 <= value < float('inf'):
         raise ConfigError(
-            f'{SECTION}: {name} = {text}: must be {kind} from 0 on'
+            f'{SECTION}: {name} = {text}: must be {kind}, 0 or more'
         )
     return value
 
@@ -502,8 +502,8 @@ def _count(conf: dict, name: str, default: int, least: int = 0) -> int:
     text = str(conf.get(name, default))
     if not (text.isascii() and text.isdecimal() and int(text) >= least):
         raise ConfigError(
-            f'{SECTION}: {name} = {text}: must be a whole number from '
-            f'{least} on'
+            f'{SECTION}: {name} = {text}: must be a whole number, '
+            f'{least} or more'
         )
     return int(text)
 

@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 from shardmw.record import SHARD_COUNT_LIMIT
 
-#: The rows that a database is at its best with; Swift's own sharder splits one
-#: that has more.
+#: The most rows with which a database is fast. Swift's own sharder splits
+#: larger ones.
 ROWS_PER_SHARD = 1_000_000
 
-#: The share of the allowed rows from which a container is near the limit.
+#: From this share of the allowed rows on, a database is nearly full.
 NEAR = 0.8
 
-#: An advised count leaves room for as many objects again.
+#: The advised count leaves room for this many times the present objects.
 HEADROOM = 2
 
-#: Shards are uneven if the fullest one has so many times the mean. Names that
-#: are spread one by one differ by less once a database is near its limit.
+#: Shards are uneven if the fullest one has more than this many times the mean.
+#: Without a depth, shards that are nearly full differ by much less.
 UNEVEN = 2
 
-#: A container is too large if it has this many times the shards of advice.
+#: A container has too many shards from this many times the advised count on.
 SHRINK_FACTOR = 4
 
 
@@ -49,10 +49,10 @@ class Listed:
 
     @property
     def skew(self) -> float:
-        """Return the rows of the fullest shard by the mean; 1 if plain.
+        """Return the rows of the fullest shard divided by the mean.
 
-        What accounts list of root and shards may be of different times, and
-        then seem to be less.
+        It is 1 for a plain container, and never less: the counts that accounts
+        list of the root and of the shards may be of different times.
         """
         if not (self.shards and self.objects):
             return 1.0
@@ -60,32 +60,32 @@ class Listed:
 
     @property
     def is_uneven(self) -> bool:
-        """Return True if its depth puts far more rows into one shard."""
+        """Return True if the depth puts far too many rows into one shard."""
         if not self.depth:
             return False
         return self.skew > UNEVEN
 
 
 class Fullest:
-    """Keeps the containers with the fullest databases of many.
+    """Selects the containers with the fullest databases.
 
-    Those whose layout changes are left out: their rows are in two places.
+    Containers whose layout changes are left out: their rows are in two places.
 
     :param count: how many to keep
     """
 
     def __init__(self, count: int) -> None:
         self._count = count
-        # A heap of rows, names, and containers; the least one comes first.
+        # A heap of (rows, account, name, container), the fewest rows first.
         self._kept: list[tuple[int, str, str, Listed]] = []
 
     @property
     def containers(self) -> list[Listed]:
-        """Return the containers that were kept, the fullest first."""
+        """Return the selected containers, the fullest first."""
         return [each for *_, each in sorted(self._kept, reverse=True)]
 
     def among(self, containers: Iterable[Listed]) -> Iterator[Listed]:
-        """Pass containers on, and keep the fullest."""
+        """Yield all containers, and select the fullest of them."""
         for each in containers:
             if not (each.problem or each.phase):
                 entry = (each.fullest, each.account, each.container, each)
@@ -97,11 +97,11 @@ class Fullest:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A container whose fullest database has too many rows, or nearly.
+    """A container whose fullest database has too many rows, or nearly so.
 
     :param is_over: False if it is near the limit only
     :param advised_shards: the count that would leave room
-    :param is_uneven: True if more shards would not mend it, as large
+    :param is_uneven: True if more shards would not help, because large
                       directories are in one shard
     """
 
@@ -147,12 +147,12 @@ def advised_shards(objects: int, rows_per_shard: int) -> int:
 
 
 def shards_for_rows(objects: int, rows: int) -> int:
-    """Return how many shards hold so many objects with so many rows each."""
+    """Return how many shards are needed, with at most `rows` objects each."""
     return max(1, -(-objects // rows))
 
 
 def power_of_two(count: int) -> int:
-    """Return the least power of two that is not below a count."""
+    """Return the smallest power of two that is at least `count`."""
     return 1 << (count - 1).bit_length()
 
 
@@ -173,6 +173,6 @@ def suitable_shards(
 
 
 def skew(rows: list[int]) -> float:
-    """Return the rows of the fullest shard by the mean of all; 1 if even."""
+    """Return the rows of the fullest shard divided by the mean of all."""
     total = sum(rows)
     return max(rows) * len(rows) / total if total else 1.0

@@ -206,7 +206,7 @@ class Audit:
     def _doubles(
         self, target: LogicalContainer, rows: list[dict]
     ) -> Iterator[Problem]:
-        """List those of misplaced rows that have another at their place."""
+        """Yield the misplaced rows that are in the right place, too."""
         for row in rows:
             _, replicas = self.cluster.row_replicas(
                 *target.place_of(row['name']).split('/', 1), row['name']

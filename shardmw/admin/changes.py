@@ -53,6 +53,17 @@ class Plan:
     depth: int = 0
     former_depth: int = 0
 
+    def __str__(self) -> str:
+        """Return the change in words, with both depths if they differ."""
+        former = Sharding(self.former, self.former_depth)
+        new = Sharding(self.shards, self.depth)
+        if former.depth == new.depth or 0 in (former.shards, new.shards):
+            return f'from {former} to {new}'
+        return (
+            f'from {former.shards} shards, depth {former.depth}, to '
+            f'{new.shards} shards, depth {new.depth}'
+        )
+
     def as_json(self) -> dict:
         """Return the values for ``--json``."""
         return asdict(self)
@@ -116,7 +127,7 @@ class Changes:
     def asked(
         self, account: str, container: str, shards: int, depth: int | None
     ) -> Sharding:
-        """Return what to change a container to.
+        """Return the sharding that a command asks for.
 
         :param depth: None for the depth that the container has, or is
                       changing to
@@ -157,9 +168,9 @@ class Changes:
         """Announce a change.
 
         :param depth: the depth to change to, None to keep it
-        :returns: the container and that of its old versions, or the one of
-                  the two that is not sharded like that yet, or of whose
-                  change the end is left
+        :returns: the containers that change: the container and that of its
+                  old versions, without one that has the requested layout
+                  already and no change to complete
         :raises AdminError: if it is refused; neither changes then
         """
         sharding = self.asked(account, container, shards, depth)
@@ -203,7 +214,7 @@ class Changes:
             thread.wait()
 
     def differing(self, paths: list[Path], asked: Sharding) -> dict[str, str]:
-        """Return what containers are that are not as asked, by their names."""
+        """Return the layouts of the containers that are not as requested."""
         shardings = {
             f'{path.account}/{path.container}': self._layout(path).sharding
             for path in paths
@@ -234,7 +245,7 @@ class Changes:
     def state(self, path: Path) -> ChangeState | None:
         """Return the state of a container's change.
 
-        :returns: None if no late rows of it are to be expected any more
+        :returns: None if it is over, and no late rows can come any more
         """
         root = self._root(path)
         layout = root.record
@@ -261,11 +272,11 @@ class Changes:
     def _without(
         self, account: str, container: str, sharding: Sharding
     ) -> list[Path]:
-        """Return what a change concerns.
+        """Return the containers to change: one, and that of its old versions.
 
-        A container that is sharded like that already, and of whose change no
-        end is left, is among them only if that of its old versions is so,
-        too, or does not exist.
+        A container that has the requested layout already, and no change to
+        complete, is left out. If that leaves none, the container itself is
+        returned.
         """
         paths = self.with_versions(account, container)
         undone = [p for p in paths if not self._is_done(p, sharding)]

@@ -119,9 +119,7 @@ def reshard(
             return
         for plan in plans:
             click.echo(
-                f'{_shown(plan.account, plan.container)}: from '
-                f'{Sharding(plan.former, plan.former_depth)} to '
-                f'{Sharding(plan.shards, plan.depth)}: about '
+                f'{_shown(plan.account, plan.container)}: {plan}: about '
                 f'{plan.rows:,} rows to move, about {plan.seconds:,.0f} s, '
                 f'then {options["settle_seconds"]:,.0f} s to settle'
             )
@@ -192,7 +190,7 @@ def _naming(container: tuple[str, str]) -> Iterator[None]:
 
 
 class _Reporter:
-    """Prints how far changes are, now and then, on stderr.
+    """Prints the progress of changes on stderr, at intervals.
 
     :param as_json: True to print a JSON object a line, False for text
     """
@@ -201,7 +199,7 @@ class _Reporter:
         self.moved: dict[str, int] = {}
         self._as_json = as_json
         self._started: dict[str, float] = {}
-        # What was printed last of each container, and when.
+        # The last line that was printed for each container, and its time.
         self._printed: dict[str, tuple[str, float]] = {}
         often, seldom = REPORT_SECONDS
         self._seconds = often if as_json or sys.stderr.isatty() else seldom

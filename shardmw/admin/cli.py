@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: ``shardmw-admin``.
 
-Swift's modules read ``swift.conf`` when they are imported, so what uses them
-is imported once the folder of that file is known.
+Swift's modules read ``swift.conf`` when they are imported. So modules that use
+them are imported when the folder of that file is known.
 """
 
 import configparser
@@ -148,7 +148,8 @@ def stat(
     """Show the layout of A/C, and the rows and servers of each shard.
 
     The counts are read from the databases now. Strays are rows that are in
-    the root of a sharded container instead of in a shard.
+    the root of a sharded container instead of in a shard. The skew is the
+    number of rows of the fullest shard, divided by the mean of all shards.
 
     The databases are listed last, with their paths below the folder of the
     device. On a storage node, pass the path of a shard to tools that read one
@@ -171,7 +172,7 @@ def stat(
             ('objects', state.objects),
             ('bytes', state.bytes),
             ('strays', state.strays),
-            ('fullest shard by mean', f'{state.skew:.2f}'),
+            ('skew (fullest shard / mean)', f'{state.skew:.2f}'),
             ('partition of the root', state.partition),
             ('servers of the root', ' '.join(state.nodes)),
             ('database of the root', state.database),
@@ -280,14 +281,14 @@ def check(
         print_json(map(asdict, findings))
     elif findings:
         print_table(
-            ('container', 'shards', 'depth', 'fullest', 'is', 'advised'),
+            ('container', 'shards', 'depth', 'fullest', 'limit', 'advised'),
             [
                 (
                     printable(f'{each.account}/{each.container}'),
                     each.shards,
                     each.depth,
                     each.fullest,
-                    'over' if each.is_over else 'near',
+                    'exceeded' if each.is_over else 'near',
                     OTHER_DEPTH if each.is_uneven else each.advised_shards,
                 )
                 for each in findings

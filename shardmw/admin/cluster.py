@@ -157,7 +157,7 @@ def open_cluster(conf: FilePath, swift_dir: FilePath) -> SwiftCluster:
 
     :param conf: the file ``internal-client.conf``
     :param swift_dir: the folder of ``swift.conf`` and the rings
-    :raises AdminError: if there is no such file, or it is of no use
+    :raises AdminError: if there is no such file, or it cannot be used
     """
     if not conf.is_file():
         raise AdminError(f'{conf}: no such file: name one with --conf')

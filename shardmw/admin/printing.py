@@ -8,12 +8,12 @@ from urllib.parse import quote
 
 import click
 
-#: Characters that end a line, or that a terminal obeys.
+#: Line breaks, and control characters that a terminal interprets.
 _CONTROL = re.compile('[\x00-\x1f\x7f-\x9f\u2028\u2029]')
 
 
 def print_json(values: object) -> None:
-    """Print a dict, or a list of what there is to iterate over."""
+    """Print a dict, or the items of an iterable as a list, as JSON."""
     if not isinstance(values, dict):
         values = list(values)
     click.echo(json.dumps(values, indent=2))

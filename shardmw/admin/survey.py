@@ -68,7 +68,7 @@ class ContainerState:
     :param layout: the number of shards and their depth, and what changes
     :param strays: the rows of the root of a sharded container
     :param objects: the rows of all databases
-    :param skew: the rows of the fullest shard by the mean of all
+    :param skew: the rows of the fullest shard, divided by the mean of all
     :param database: the path of the root below the folder of the device
     :param depth: how many components of a name select its shard
     """
@@ -146,9 +146,9 @@ class Survey:
     ) -> Iterator[Listed]:
         """List all containers of an account, plain ones too.
 
-        :param large: from how many rows on to ask whether Swift's own sharder
-                      has split a plain container: it has no database with all
-                      of them then, and is listed with none in the fullest
+        :param large: the number of rows from which on a plain container is
+                      asked whether Swift's own sharder has split it. One that
+                      was split is listed with 0 rows in the fullest database
         """
         backing = self._backing(account)
         path = Path(API_VERSION, account)

@@ -28,7 +28,7 @@ from shardmw.metrics import (
 from shardmw.paths import Path
 from shardmw.record import LayoutError
 
-#: When a client that got no turn may come back.
+#: The Retry-After of a request that got no turn.
 RETRY_SECONDS = 1
 
 
@@ -105,7 +105,7 @@ def require_success(answers: Iterable[Answer]) -> None:
 def unavailable(
     req: Request, path: Path, backend, reason: Exception
 ) -> Response:
-    """Log why a request cannot be answered rightly and return a 503.
+    """Log why a request cannot be answered and return a 503.
 
     :param path: the path of the request
     :param backend: the filter's :class:`shardmw.backend.requests.Backend`

@@ -72,14 +72,14 @@ class Found(NamedTuple):
 def grouped(
     places: Mapping[int, Mapping[Address, Place]], size: int
 ) -> list[list[Place]]:
-    """Choose servers that have many of the shards each.
+    """Group shards by servers that have many of them.
 
-    Servers that have as many take turns.
+    Servers that have equally many take turns.
 
     :param places: by shard and by the address of the server
     :param size: how many shards to read of a server together at most
-    :returns: the shards to read together. One without a place is on its own,
-              with no node
+    :returns: the shards to read together. A shard without a place is in a
+              group of its own, with no node
     """
     rest: dict[Address, dict[int, Place]] = defaultdict(dict)
     for shard, of_shard in places.items():

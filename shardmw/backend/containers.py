@@ -30,13 +30,13 @@ RECORD_HEADER = get_sys_meta_prefix('container') + RECORD_NAME
 SYNC_TO_HEADER = 'X-Container-Sync-To'
 SYNC_KEY_HEADER = 'X-Container-Sync-Key'
 
-#: Where the root of a sharded container keeps the first of these: the daemon
-#: must not read the root.
+#: Where the root of a sharded container keeps X-Container-Sync-To instead:
+#: container-sync must not read the root.
 STORED_SYNC_TO_NAME = 'shardmw-sync-to'
 STORED_SYNC_TO_HEADER = get_sys_meta_prefix('container') + STORED_SYNC_TO_NAME
 
-#: Where Swift's proxy tells the auth filter the key of container sync, for
-#: these writes of objects.
+#: Where Swift's proxy passes the key of container sync to the auth filter, and
+#: the writes of objects for which it does so.
 SYNC_KEY_ENV = 'swift_sync_key'
 SYNCED_WRITES = ('PUT', 'DELETE')
 
@@ -46,7 +46,7 @@ LOGICAL_HEADER = get_sys_meta_prefix('container') + LOGICAL_NAME
 
 
 class BackendError(Exception):
-    """A container that did not answer as it must for a right answer.
+    """A request to Swift failed, so the client's request cannot be answered.
 
     :param shard: the index of the shard, None for the root
     :param status: the status code of its answer
@@ -248,8 +248,8 @@ def authorize(req: Request, acl: str | None = None):
 def authorize_write(req: Request, info: dict):
     """Ask the auth filter about the write of an object.
 
-    The filter is told what Swift's proxy tells it later, so that both get the
-    same answer.
+    The auth filter gets the same information as from Swift's proxy later, so
+    that it gives both the same answer.
 
     :param info: Swift's info of the container
     :returns: None if the request is allowed, else the denying response

@@ -98,9 +98,9 @@ def redirected(
 ) -> dict:
     """Return an info cache that redirects the rows of a container.
 
-    Swift finds in it that the container is sharded and that all of its names
-    lie in one shard range. It is a copy: what holds for one object must not
-    reach sub-requests for others.
+    By this cache, the container is sharded by Swift, and one shard range has
+    all of its names. It is a copy: it is valid for one object, and must not
+    reach sub-requests for other objects.
 
     :param info: Swift's info of the container
     :param backing: the path to send rows to, ``account/container``
@@ -115,10 +115,10 @@ def redirected(
 
 
 def decided(env: dict, account: str, container: str, info: dict) -> dict:
-    """Return an info cache that has what was found of a container.
+    """Return an info cache that has the info of a container.
 
-    Swift caches no info that it could not get. So the proxy app would ask for
-    it again.
+    Swift does not cache info that it could not read. Without this, the proxy
+    app would ask for it again.
 
     :param info: Swift's info of the container
     """

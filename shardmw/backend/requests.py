@@ -426,7 +426,8 @@ class Backend:
 def newest_header(env: dict) -> dict[str, str]:
     """Return the client's X-Newest, for requests to shards on its behalf.
 
-    It multiplies their number, so only an owner's counts.
+    It multiplies the number of requests, so it is ignored unless the client
+    owns the account.
     """
     newest = env.get(NEWEST_ENV)
     return {'X-Newest': newest} if newest and env.get('swift_owner') else {}

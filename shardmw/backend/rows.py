@@ -24,7 +24,7 @@ from shardmw.backend.requests import Backend
 #: again.
 STAY_SECONDS = 1
 
-#: For how many seconds since 1970 to keep what they are in a timestamp.
+#: How many times, in whole seconds, to keep the text of.
 CACHED_SECONDS = 32_768
 
 

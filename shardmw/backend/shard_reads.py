@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """GETs and HEADs of the backing containers of one container.
 
-A request through the proxy app looks up and prepares anew what is the same
-for all shards, which costs more than the rest of the request. So container
-servers are asked directly, as the app would ask them: with its ring, its order
-of replicas, its timeouts and its error limits. All but a plain good answer is
-left to the app: a missing container, one that Swift's own sharder has split,
-and requests that need more than one replica.
+For each request, the proxy app looks up and prepares things that are the same
+for all shards, which costs more than the rest of the request. So the filter
+asks container servers directly, as the app would: with its ring, its order of
+replicas, its timeouts and its error limits. The app still handles all other
+cases: a missing container, one that Swift's own sharder has split, and
+requests that need more than one replica.
 
 A server with the filter ``shardmw-container`` is asked for several shards in
 one request, a *batch*.
@@ -42,16 +42,16 @@ from shardmw.backend.nodes import (
     tells_of_container,
 )
 
-#: A server reads the shards of a batch one after the other. So a batch that
-#: may have more rows is split, to be read by several processes at once.
+#: The most rows of a batch. A server reads the shards of a batch one after the
+#: other, so larger batches are split, and read by several processes at once.
 MOST_ROWS = 512
 
-#: A batch has as many shards, if there are that many, even if more servers
-#: could read them at once.
+#: The least shards of a batch, if the listing has that many. Smaller batches
+#: would use more servers at once, and more requests.
 USUAL_READS = 8
 
-#: A batch has no more shards if nobody knows how many rows each will have. The
-#: more shards it has, the fewer rows of each it may ask for.
+#: The most shards of a batch if the number of rows of each is unknown. The
+#: more shards a batch has, the fewer rows of each it may ask for.
 MOST_READS_OF_UNKNOWN = 16
 
 #: How long not to ask a container server for a batch that did not know how.
@@ -149,7 +149,7 @@ class ShardReads:
         if self._app is None:
             return [[Place(shard)] for shard in shards]
         most = max(1, min(MOST_READS, len(shards), MOST_ROWS // (rows or 1)))
-        # Only to read shards together is it worth to prefer some replicas.
+        # Preferring some replicas pays only if shards are read together.
         replicas = None if most > 1 else 1
         places = {shard: self._places(shard, replicas) for shard in shards}
         return grouped(places, min(most, self._batch_size(places, most, rows)))
@@ -222,7 +222,7 @@ class ShardReads:
             with self.backend.read_turn(
                 self.target.account, self.is_within_turn
             ):
-                # Others may have found out while this one had to wait.
+                # Another request may have found out while this one waited.
                 if self._can_ask(batch[0].node):
                     answers = self._ask_for(batch, method, queries)
             if answers is None:
@@ -379,15 +379,15 @@ def _no_answer(shard: int) -> Answer:
 
 
 def _reads_many_replicas(app: Application) -> bool:
-    """Return True if the operator has replicas raced for each read."""
+    """Return True if the proxy may ask several replicas for one read."""
     return app.get_policy_options(None).concurrent_gets
 
 
 def _is_complete(answer: Answer) -> bool:
-    """Return True if one replica's answer is the container's.
+    """Return True if one replica's answer can stand for the container.
 
-    As for the proxy, it is not if the replica has not caught up with the
-    container's creation, nor if it names the shard ranges of a container that
+    As for the proxy, it cannot if the replica has not caught up with the
+    container's creation, or if it names the shard ranges of a container that
     Swift's own sharder has split.
     """
     if not answer.is_success:

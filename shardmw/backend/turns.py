@@ -67,8 +67,9 @@ class Turns:
     def turn(self, env: dict, account: str) -> Iterator[None]:
         """Hold a turn during a block.
 
-        A block within another one of the same request has its turn. A request
-        that has a turn must not wait for another request that may need one.
+        A block inside another block of the same request uses the turn of that
+        block. A request that has a turn must not wait for another request that
+        may need one.
 
         :param env: the environment of the request
         :param account: the account of the container
@@ -102,8 +103,8 @@ class Turns:
         raise NoTurn(account, self.wait_seconds)
 
     def _leave(self, account: str, given: Event) -> None:
-        """End the wait of a request that goes on without a turn."""
-        if given.ready():  # it was given one at the last moment
+        """Take a request out of the queue: it does not get a turn."""
+        if given.ready():  # a turn came at the last moment
             self._give_back(account)
             return
         waiting = self._waiting[account]

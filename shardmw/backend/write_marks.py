@@ -37,8 +37,9 @@ from shardmw.lru import LRU
 
 MARK_KEY = 'shardmw/written'
 
-#: A memcached server has the first key forever once it has had the second
-#: one, which stands for all marks that the server may lack.
+#: A memcached server without the first key was restarted, or is new: it may
+#: lack marks. The second key is then set, and stands for all of these marks.
+#: The first key, which does not expire, is set after it.
 HAS_MARKS_KEY = 'shardmw/has-marks'
 LACKS_MARKS_KEY = 'shardmw/lacks-marks'
 FOREVER = 0
@@ -68,7 +69,7 @@ class WriteMarks:
 
         :param target: the container, as its root is now
         :returns: a value for each key, None for one that has none; None if
-                  nothing that is kept now could be used
+                  kept values must not be used or stored now
         """
         if not self._may_be_kept(env, target):
             return None

@@ -49,7 +49,7 @@ from shardmw.listing.page_cache import KeptPage, PageCache
 from shardmw.listing.params import ListingParams
 from shardmw.listing.request import ListingRequest
 from shardmw.listing.rows import Rows, to_json
-from shardmw.listing_bypass import divert
+from shardmw.listing_bypass import divert, note_head
 from shardmw.metrics import (
     CONTAINER_REQUESTS,
     FANOUT,
@@ -482,7 +482,9 @@ class ContainerController:
         sync_to = headers.get(STORED_SYNC_TO_HEADER)
         if sync_to and self.backend.may_use(req.environ, SYNC_TO_HEADER):
             headers[SYNC_TO_HEADER] = sync_to
-        if body is not None:
+        if body is None:
+            note_head(req, headers)
+        else:
             headers['Content-Length'] = str(len(body))
         return Verbatim(root._replace(headers=headers, body=[body or b'']))
 

@@ -593,9 +593,9 @@ class Lifecycle:
     ) -> Answer | None:
         """Create the shards of a new layout.
 
-        The first one goes ahead: if the account, the policy or a setting are
-        not as they should be, it gives the answer that the root would have
-        given.
+        The first shard is created before the others. If the account, the
+        policy or a setting is invalid, its answer is the one that the root
+        would have given.
 
         :param settings: those of container sync
         :returns: the answer of a shard that could not be created, or None
@@ -726,10 +726,10 @@ class Lifecycle:
         return _agreed(answers)
 
     def _delete_shards(self, req: Request, target: LogicalContainer) -> None:
-        """Delete the shards of a container that is gone, or never was.
+        """Delete the shards of a container that does not exist.
 
-        One that has got a row meanwhile stays, and so does one that does not
-        answer: both are left to adoption.
+        A shard that has received a row meanwhile stays, and so does one that
+        does not answer: adoption handles them later.
         """
         base = self.backend.owner_env(req.environ)
         answers = self.backend.fan_out(
@@ -791,7 +791,9 @@ class _Locked:
 
 
 def _agreed(answers: list[Answer]) -> Answer:
-    """Return what a quorum of replicas say of whether a shard lists objects.
+    """Return an answer that a quorum of replicas agree with.
+
+    They agree if they all list objects, or if none of them does.
 
     One replica alone may lack the rows of new objects, or still have those of
     deleted ones.
@@ -806,7 +808,7 @@ def _agreed(answers: list[Answer]) -> Answer:
 
 
 def _new_layout(sharding: Sharding, former: RootState) -> Layout:
-    """Return a layout with an id that is later than all that was before.
+    """Return a layout whose id is later than those of all earlier layouts.
 
     :param former: what is left of a container of this name. The clock of the
                    proxy that deleted or changed it may be ahead
@@ -874,7 +876,10 @@ def _invalid_depth(req: Request) -> Response | None:
 
 
 def _has_allowed_length(container: str) -> bool:
-    """Return True if Swift takes a container name, or leaves it to itself."""
+    """Return True if a client may use a container name of this length.
+
+    Swift makes the reserved names itself, so they are not checked here.
+    """
     return (
         is_reserved(container) or len(container) <= MAX_CONTAINER_NAME_LENGTH
     )

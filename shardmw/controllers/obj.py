@@ -184,7 +184,7 @@ class ObjectController:
         delete: Callable,
         places: set[str],
     ) -> Callable:
-        """Delete an object, and its rows in other places than new ones go to.
+        """Delete an object, and its rows in all places.
 
         Like Swift, write tombstones also for an object that does not exist:
         so a repeated DELETE removes a row that an earlier one has left. A

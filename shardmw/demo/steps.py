@@ -245,7 +245,7 @@ STEPS = (
     ),
     Step(
         'How fast many shards take logs',
-        'Each shard has the limit of a container: now the machine limits.',
+        'Each shard has the rate limit of one container.',
         upload_into_shards,
     ),
     Step(

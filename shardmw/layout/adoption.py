@@ -72,7 +72,7 @@ ROWS_AT_A_TIME = CONTAINER_LISTING_LIMIT
 #: How many rows are read and moved at once.
 PAGE_ROWS = 1000
 
-#: How many rows a row counts as if its object has to be asked for.
+#: A row whose object has to be asked for counts as this many rows.
 ASKED_ROW_COST = 10
 
 #: How many empty backing containers one client request deletes at most.
@@ -340,7 +340,7 @@ class _Run:
 
     @property
     def moved(self) -> int:
-        """Return how many rows are at their new place only."""
+        """Return how many rows were moved: copied, and removed."""
         return self.strays + self.late
 
     def move_all(self, abandoned: list[Listed]) -> None:

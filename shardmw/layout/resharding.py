@@ -157,7 +157,7 @@ class Resharding:
     def begin(self, shards: int, depth: int = 0) -> None:
         """Announce a change, unless the same change is under way.
 
-        A change of which only the end is left is under way, too.
+        A change that has only its last steps left is under way, too.
 
         :param shards: the number of shards, 0 for a plain container
         :raises ChangeRefusedError: if it cannot be made
@@ -310,7 +310,7 @@ class Resharding:
             return  # another change has begun, and will clean up
 
     def _is_unfinished(self, layout: Layout) -> bool:
-        """Return True if the end of a change may not be done.
+        """Return True if the last steps of a change may be left to do.
 
         That is so of each container that syncs: its settings do not tell
         whether they are in all places yet.

@@ -63,7 +63,7 @@ class RootState:
 
     @property
     def is_safe(self) -> bool:
-        """Return True if any majority of replicas tells of the layout.
+        """Return True if a majority of replicas has the layout.
 
         Swift acknowledges a PUT that handoffs have taken, but they are not
         asked.
@@ -97,14 +97,14 @@ def read_root(backend: Backend, env: dict, path: Path) -> RootState:
 
 
 def newest_state(answers: list[Answer]) -> RootState:
-    """Return what the answers of several replicas say together.
+    """Return the state of the replicas after Swift has replicated them.
 
-    They say what Swift makes of them when it replicates them: a deletion that
-    any replica knows of undoes all that was put before it, the record
-    included. A replica that was away has an earlier record still, even if it
-    took the PUT that created the container anew. An id tells when its record
-    was put: :meth:`Lifecycle.put` commits no record with an id from before a
-    deletion. Of several records, the one with the latest serial counts.
+    A deletion that any replica knows of undoes all that was put before it, the
+    record included. A replica that was away may still have an earlier record,
+    even if it took the PUT that created the container anew. An id tells when
+    its record was put: :meth:`Lifecycle.put` commits no record with an id from
+    before a deletion. Of several records, the one with the latest serial
+    counts.
 
     :param answers: 2xx and 404 answers to HEADs
     :raises LayoutError: if a record cannot be read
@@ -158,7 +158,7 @@ def _heads(backend: Backend, env: dict, path: Path) -> list[Answer]:
 
 
 def _put(answer: Answer) -> float:
-    """Return when a replica was put; an answer without a time counts."""
+    """Return when a replica was put: 1 if the answer does not say."""
     return _seconds(answer, PUT_TIMESTAMP, '1')
 
 

@@ -321,7 +321,7 @@ def _off(layout: Layout, now: float) -> tuple[dict, float]:
 
 
 def logical_path(backend: Backend, env: dict, path: Path) -> Path | None:
-    """Return where the object is that a backing container has a row of.
+    """Return the path of the object whose row is in a backing container.
 
     :param env: the environment of a request for it
     :param path: the path of the row: that of a hidden account

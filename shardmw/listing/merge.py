@@ -27,7 +27,7 @@ SLACK_DEVIATIONS = 2
 #: The upper limit of the slack, as a part of the expected number, if that is
 #: above MANY_ROWS. Rows that the page does not need cost time, too.
 MOST_SLACK = 0.24
-#: About so many rows cost as much as one more request.
+#: About this many rows cost as much as one more request.
 MANY_ROWS = 30
 #: How many rows a page holds at most between two answers. Even with 1,024
 #: sources it is seldom that many.
@@ -100,8 +100,8 @@ class Page:
         self._names: list[str] = []
         self._is_sorted = True
         self._answered = 0
-        # Where the page probably ends, and the number of sources, as a power
-        # of two, by whose rows that was found.
+        # The probable end of the page, and how many sources had answered when
+        # it was computed: it is computed anew when twice as many have.
         self._end: str | None = None
         self._sampled = 0
         self.open(sources)
@@ -119,7 +119,9 @@ class Page:
         ]
 
     def shortened(self, ask: Ask) -> Ask:
-        """Return a query for fewer rows, by the rows that came meanwhile.
+        """Return a query that ends where the page probably ends.
+
+        The rows that other sources have answered meanwhile tell where.
 
         Only a source that has not been asked yet gets another query.
         """
@@ -150,9 +152,9 @@ class Page:
             source.taken += self.merge(rows)
 
     def merge(self, rows: Rows) -> int:
-        """Take rows of which the page will need no more.
+        """Take all the rows that the page can need of a container.
 
-        They are either all rows of a container or as many as the page has.
+        They are either all rows of the container or as many as the page has.
 
         :returns: how many rows the page took
         """
@@ -228,7 +230,7 @@ class Page:
         return name > other if self.reverse else name < other
 
     def _probable_end(self) -> str | None:
-        """Return a name that the page's last one is probably before.
+        """Return a name that is probably behind the last name of the page.
 
         The rows of some of the sources are a sample of all rows. Of the first
         `limit` rows it has a binomially distributed number.

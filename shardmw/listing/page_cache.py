@@ -28,7 +28,7 @@ from shardmw.listing.params import ListingParams
 from shardmw.listing.rows import Rows, to_json
 from shardmw.stats.sums import ContainerStats
 
-#: The keys of pages, and of how many pages to read from a page on.
+#: The keys of pages, and of the number of pages to read together.
 PAGE_KEY = 'shardmw/page'
 AHEAD_KEY = 'shardmw/ahead'
 
@@ -48,7 +48,7 @@ MOST_BYTES = 900_000
 
 
 class KeptPage(NamedTuple):
-    """A page of a listing, as far as memcached has it.
+    """What memcached has of a page of a listing.
 
     :param ahead: how many pages to read from there on
     :param body: the page as JSON; None if it has to be read
@@ -100,7 +100,7 @@ class PageCache:
         ahead: int,
         asked: float,
     ) -> None:
-        """Keep a page, the rows behind it, and that a walk has come as far.
+        """Keep a page, the pages behind it, and how many to read next.
 
         This is for pages of which :meth:`kept` says that they can be kept.
 

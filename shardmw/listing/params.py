@@ -103,9 +103,10 @@ class ListingParams:
     def has_unlistable_prefix(self) -> bool:
         """Return True if Swift answers 500 because it finds no prefix end.
 
-        It computes the character after the last one, which fails for the last
-        character of Unicode. After U+D7FF, it gets one that SQLite does not
-        take. It does not use it if the listing ends before it anyway.
+        Swift computes the character after the last one of the prefix, which
+        fails for the last character of Unicode. After U+D7FF, the result is a
+        character that SQLite refuses. Swift does not use it if the listing
+        ends before it anyway.
         """
         if self.path is not None or not self.prefix.endswith(NO_SUCCESSOR):
             return False
@@ -118,7 +119,7 @@ class ListingParams:
     def has_unskippable_delimiter(self) -> bool:
         """Return True if Swift answers 500 where a name has the delimiter.
 
-        It finds no name to go on with behind the pseudo-directory.
+        Swift finds no name after the pseudo-directory at which to continue.
         """
         is_used = self.path is None and not self.reverse
         return is_used and self.delimiter.endswith(NO_SUCCESSOR)

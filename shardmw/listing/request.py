@@ -76,7 +76,7 @@ class ListingRequest:
         #: The first answer of each source, by ROOT and the shards' indices.
         #: Their headers have the counts.
         self.answers: dict[int, Answer] = {}
-        #: How many pages the rows of the shards are of.
+        #: For how many pages rows are read from the shards.
         self.ahead = 1
         self._requests: Counter[int] = Counter()
         # The green thread that reads the shards at the same time as the root.
@@ -95,7 +95,7 @@ class ListingRequest:
 
     @property
     def rounds(self) -> int:
-        """Return how often the most asked shard was asked."""
+        """Return the most requests that were sent to one shard."""
         return max(
             (n for source, n in self._requests.items() if source != ROOT),
             default=0,
@@ -386,7 +386,7 @@ class ListingRequest:
     def _sendable(
         self, ask: Ask, page: Page | UnorderedPage, params: ListingParams
     ) -> Ask:
-        """Return the ask to send: for no more rows than the page needs.
+        """Return the ask to send, bounded by what the page needs.
 
         With a delimiter, a scan would read all objects below each subdir. So
         if the query is too long, the shard is asked for the whole page, after
@@ -419,7 +419,8 @@ class ListingRequest:
         sent = self._sendable(fewer, page, params)
         if sent.end is None:
             return sent
-        # It ends where the page probably does, so few shards have as many.
+        # The ask ends at the probable end of the page, so few shards have
+        # more rows than `limit` before it.
         return sent._replace(limit=min(sent.limit, limit))
 
     def _scan_shard(

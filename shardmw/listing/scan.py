@@ -164,7 +164,7 @@ class Scan:
         query = self._exact_query()
         if query and self.fits(query):
             return query
-        # Few rows may all have the beginning that the query has.
+        # The query begins earlier, so few rows may all be before the bound.
         self._asked = CONTAINER_LISTING_LIMIT
         bound = self._position or self.prefix
         return self._query('marker', self._shortened(bound))

@@ -2,10 +2,11 @@
 """Which rows to ask of which shard in an unordered listing. Pure.
 
 An unordered listing returns the names of shard 0, then those of shard 1, and
-so on, each shard's names in their order. The position of a name in the listing
-is thus its shard and itself. A page that begins after a marker needs no state
-of the pages before it, and the marker need not exist any more. A name that
-exists during the whole listing is returned once, whatever else is written.
+so on, each shard's names in their order. So the shard of a name, and the name
+itself, give its position in the listing. A page that begins after a marker
+needs no state of the pages before it, and the marker need not exist any more.
+A name that exists during the whole listing is returned once, whatever else is
+written.
 
 Strays, rows in the root, are returned where their names belong.
 """
@@ -103,7 +104,7 @@ class UnorderedPage:
         return asks
 
     def shortened(self, ask: Ask) -> Ask:
-        """Return the same query: no shard's rows tell of another's."""
+        """Return the same query: rows of other shards do not bound it."""
         return ask
 
     def add(self, ask: Ask, rows: Rows) -> None:

@@ -67,12 +67,12 @@ Options
     former options back.
 
 Settings
-    ``{'section.option': 'value'}``. A section is ``DEFAULT``, a filter of the
-    proxies, ``proxy-server``, a storage server such as ``container-server``, a
-    daemon such as ``container-sharder``, ``memcache``, ``swift-constraints``
-    or ``container-sync-realms``. Settings of ``proxy-server`` also count for
-    the internal clients of commands and daemons, unless ``internal-client``
-    has others.
+    ``{'section.option': 'value'}``. A section is ``DEFAULT`` (of the proxies'
+    files), a filter of the proxies, ``proxy-server``, a storage server such as
+    ``container-server``, a daemon such as ``container-sharder``, ``memcache``,
+    ``swift-constraints`` or ``container-sync-realms``. Settings of
+    ``proxy-server`` also count for the internal clients of commands and
+    daemons, unless ``internal-client`` has others.
 
 Container sync
     All embedded clusters are in the realm ``saio``. To sync with another

@@ -2,6 +2,7 @@
 """The operator's command, as an operator runs it."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -73,7 +74,9 @@ def test_stat_shows_each_shard(admin, owner):
     ran = admin('stat', f'{owner.account}/{SNOWMAN}')
     assert ran.returncode == 0, ran.stderr
     lines = ran.stdout.splitlines()
-    assert 'layout                 4 shards' in lines
+    values = dict(re.split('  +', line, maxsplit=1) for line in lines[:8])
+    assert values['layout'] == '4 shards'
+    assert values['skew (fullest shard / mean)'] == '1.20'
     shown = [line for line in lines if line.startswith(f'{SNOWMAN}.')]
     assert len(shown) == 2 * 4
     state = json.loads(

@@ -134,6 +134,21 @@ class TestUnorderedBucket:
         found = [key for page in pages for key in keys_of(page)]
         assert found == self.BY_SHARD != NAMES
 
+    def test_can_be_made_by_its_owner_with_s3_alone(self, cluster, client):
+        own = s3_client(cluster)
+
+        def add_headers(params, **_kwargs) -> None:
+            params['headers'][SHARD_COUNT_HEADER] = str(SHARDS)
+            params['headers'][UNORDERED_HEADER] = 'true'
+
+        own.meta.events.register('before-call.s3.CreateBucket', add_headers)
+        bucket = unique('unordered')
+        own.create_bucket(Bucket=bucket)
+        for name in NAMES:
+            own.put_object(Bucket=bucket, Key=name, Body=BODY)
+        assert keys_of(own.list_objects_v2(Bucket=bucket)) == self.BY_SHARD
+        assert client.head(bucket).headers[UNORDERED_HEADER.lower()] == 'true'
+
     def test_lists_levels_in_order(self, s3, unordered):
         page = s3.list_objects_v2(Bucket=unordered, Delimiter='/')
         assert keys_of(page) == ['a', 'd', 'e e', 'x+y', 'z']

@@ -425,6 +425,35 @@ def sharding_of_everything(cluster):
     cluster.reconfigure({'shardmw.default_shards': None})
 
 
+def headers_of_swift(answer: dict) -> dict[str, str]:
+    """Return the headers of an answer that s3api does not know."""
+    headers = answer['ResponseMetadata']['HTTPHeaders']
+    return {
+        name: value
+        for name, value in headers.items()
+        if name.startswith('x-container-')
+    }
+
+
+class TestHeadOfABucket:
+    def test_shows_the_counts_of_a_sharded_one(self, s3, sharded):
+        s3.put_object(Bucket=sharded, Key='o', Body=BODY)
+        assert headers_of_swift(s3.head_bucket(Bucket=sharded)) == {
+            'x-container-object-count': '1',
+            'x-container-bytes-used': '10',
+            'x-container-shard-count': '4',
+            'x-container-shard-depth': '0',
+        }
+
+    def test_of_a_plain_one_is_that_of_swift(self, s3, plain):
+        assert headers_of_swift(s3.head_bucket(Bucket=plain)) == {}
+
+    def test_is_not_that_of_a_key(self, s3, sharded):
+        s3.put_object(Bucket=sharded, Key='o', Body=BODY)
+        shown = s3.head_object(Bucket=sharded, Key='o')
+        assert headers_of_swift(shown) == {}
+
+
 class TestBucketsShardedByDefault:
     @pytest.fixture
     def bucket(self, s3, sharding_of_everything):

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from swift.common import utils
 
 from shardmw.admin import changes, cli
-from shardmw.admin.changes import Changes
+from shardmw.admin.changes import Changes, Plan
 from shardmw.admin.cluster import SwiftCluster, open_cluster
 from shardmw.admin.errors import AdminError
 from shardmw.backend.containers import RECORD_HEADER
@@ -55,6 +55,41 @@ class TestStatus:
             ran = admin('status', *options)
             assert ran.exit_code == 1
             assert 'version None' in ran.stdout
+
+
+class TestCheck:
+    @pytest.fixture(autouse=True)
+    def container(self, swift) -> None:
+        """A plain container of nine objects."""
+        swift.put_container(f'/{ACCOUNT}/plain')
+        for number in range(9):
+            swift.put_row(f'/{ACCOUNT}/plain/{number}')
+        swift.update_accounts()
+
+    @pytest.mark.parametrize(
+        ('rows', 'limit', 'advised'), [(10, 'near', 2), (8, 'exceeded', 4)]
+    )
+    def test_says_how_full_the_database_is(self, admin, rows, limit, advised):
+        ran = admin('check', ACCOUNT, '--rows-per-shard', str(rows))
+        assert ran.exit_code == 1
+        heads, found = map(str.split, ran.stdout.splitlines())
+        assert heads[3:] == ['fullest', 'limit', 'advised']
+        assert found[3:] == ['9', limit, str(advised)]
+
+
+@pytest.mark.parametrize(
+    ('former', 'new', 'text'),
+    [
+        ((0, 0), (4, 1), 'from plain to 4 shards, depth 1'),
+        ((4, 1), (0, 0), 'from 4 shards, depth 1 to plain'),
+        ((4, 1), (4, 0), 'from 4 shards, depth 1, to 4 shards, depth 0'),
+        ((4, 1), (8, 1), 'from 4 shards, depth 1 to 8 shards, depth 1'),
+        ((4, 0), (8, 0), 'from 4 shards to 8 shards'),
+    ],
+)
+def test_a_planned_change_names_both_depths_if_they_differ(former, new, text):
+    plan = Plan('a', 'c', new[0], former[0], 0, 0, new[1], former[1])
+    assert str(plan) == text
 
 
 class TestReshard:

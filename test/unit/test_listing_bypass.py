@@ -5,7 +5,12 @@ import pytest
 from swift.common.swob import Request, Response
 from swift.common.utils import get_logger
 
-from shardmw.listing_bypass import ListingBypass, divert, may_concern_others
+from shardmw.listing_bypass import (
+    ListingBypass,
+    divert,
+    may_concern_others,
+    note_head,
+)
 
 PATH = '/v1/a/c'
 ROWS = [{'bytes': 1, 'hash': 'etag', 'name': 'a', 'content_type': 'x; y=z'}]
@@ -111,3 +116,67 @@ def test_a_name_that_looks_like_a_stored_etag_does_not():
     name = '"hash": "e; slo_etag=x"'
     body = json.dumps([{**ROWS[0], 'name': name}]).encode()
     assert not may_concern_others(body)
+
+
+BUCKET = '/bucket'
+COUNTED = {
+    'X-Container-Object-Count': '7',
+    'X-Container-Shard-Count': '4',
+    'X-Container-Read': '.r:*',
+}
+
+
+def head_by_s3(
+    last_path: str, status: int = 200, counted: dict[str, str] = COUNTED
+) -> Response:
+    """Return the answer to a HEAD, with an s3api that drops all headers.
+
+    :param last_path: what s3api asked for last, after a HEAD of ``PATH``
+    :param status: its answer
+    :param counted: the headers of the container
+    """
+
+    def s3api(env, start_response):
+        note_head(Request({**env, 'PATH_INFO': PATH}), counted)
+        env['s3api.backend_path'] = last_path
+        return Response(status=status)(env, start_response)
+
+    app = ListingBypass(s3api, get_logger({}))
+    return Request.blank(BUCKET, method='HEAD').get_response(app)
+
+
+def test_a_head_of_a_bucket_shows_the_counts():
+    headers = head_by_s3(PATH).headers
+    assert headers['X-Container-Object-Count'] == '7'
+    assert headers['X-Container-Shard-Count'] == '4'
+
+
+def test_a_head_of_a_bucket_shows_nothing_else_of_the_container():
+    assert 'X-Container-Read' not in head_by_s3(PATH).headers
+
+
+def test_a_head_of_a_key_does_not_show_the_counts_of_its_bucket():
+    headers = head_by_s3(f'{PATH}/o').headers
+    assert 'X-Container-Object-Count' not in headers
+
+
+def test_a_refused_head_of_a_bucket_shows_no_counts():
+    headers = head_by_s3(PATH, status=403).headers
+    assert 'X-Container-Object-Count' not in headers
+
+
+def test_a_head_by_another_client_than_s3s_has_each_header_once():
+    def shardmw(env, start_response):
+        note_head(Request(env), COUNTED)
+        return Response(headers=COUNTED)(env, start_response)
+
+    env = Request.blank(PATH, method='HEAD').environ
+    app = ListingBypass(shardmw, get_logger({}))
+    _status, headers, _body = Request(env).call_application(app)
+    assert [v for k, v in headers if k == 'X-Container-Object-Count'] == ['7']
+
+
+def test_a_head_without_shardmw_listings_is_left_alone():
+    req = Request.blank(PATH, method='HEAD')
+    note_head(req, COUNTED)
+    assert not [name for name in req.environ if name.startswith('shardmw.')]

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A statsd that shows what the filter sends."""
+
+import socket
+from collections import Counter
+from collections.abc import Iterator
+
+PREFIX = 'shardmw.'
+QUIET_SECONDS = 0.5
+
+
+class Statsd:
+    """A statsd on loopback that only listens."""
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(('127.0.0.1', 0))
+        self._socket.settimeout(QUIET_SECONDS)
+        self.port = self._socket.getsockname()[1]
+
+    def counts(self) -> Counter:
+        """What came in of the filter's counters since the last call."""
+        sums = Counter()
+        for name, value in self._values():
+            sums[name] += value
+        return sums
+
+    def last(self) -> dict[str, float]:
+        """The last values that came in since the last call."""
+        return dict(self._values())
+
+    def _values(self) -> Iterator[tuple[str, float]]:
+        while True:
+            try:
+                line = self._socket.recv(4096).decode()
+            except TimeoutError:
+                return
+            name, _, value = line.partition(':')
+            if name.startswith(PREFIX):
+                yield name[len(PREFIX) :], float(value.split('|')[0])
+
+    def close(self) -> None:
+        self._socket.close()
