@@ -7,8 +7,8 @@ before such a row is copied. A deletion that no replica knows of, because it
 waits on an object server, is found only if the objects of all rows are asked
 for, which is an option.
 
-A row is removed from its place once every replica of the new one has it; if
-the layout does not change, STAY_SECONDS later.
+A row is removed from its place once every replica of the new one has it and
+lists it; if the layout does not change, STAY_SECONDS later.
 """
 
 import time
@@ -54,12 +54,12 @@ CHECK_SECONDS = 1
 
 #: The most rows to write with one request. It keeps a container server's
 #: process busy for about 50 ms.
-ROWS_AT_A_TIME = 1000
+ROWS_AT_A_TIME = 2000
 
 #: With a limit on rows a second: the rows of how many seconds to read at once,
 #: and to write with one request.
-PAGE_SECONDS = 1
-WRITE_SECONDS = 0.1
+PAGE_SECONDS = 5
+WRITE_SECONDS = 0.2
 
 #: How many seconds of unused rate the mover may use later.
 CATCH_UP_SECONDS = 0.2
@@ -109,6 +109,9 @@ class _Step(NamedTuple):
     found: int
 
 
+_NOTHING = _Step('', None, {}, {}, 0)
+
+
 def _bounded(rows: float, most: int) -> int:
     """Return a number of rows from 1 to the most; for 0, the most."""
     return max(1, min(int(rows), most)) if rows else most
@@ -147,7 +150,7 @@ class RowPass:
         changed = time_of_id(target.layout.serial)
         moved_at = int(max(time.time(), changed) * MICROSECONDS)
         self.mover = RowMover(backend, env, target.path, moved_at)
-        # The last page of each place, of which some rows may be left.
+        # What has been read of each place, of which some rows may be left.
         self._read: dict[str, tuple[list[dict], list[dict], str | None]] = {}
         # False when a server has not answered as shardmw-container does.
         self._reads_together = True
@@ -171,8 +174,9 @@ class RowPass:
     def _move_out_of(self, shards: tuple[int | None, ...]) -> int:
         """Move all rows out of some shards that belong elsewhere.
 
-        The rows of a page are removed while those of the next are copied, and
-        those after them are read.
+        While the rows of a page are copied, those of the page before it are
+        made visible, those before these are removed, and the next page is
+        read.
 
         :param shards: their indices, None for the root
         :returns: how many it has found
@@ -180,11 +184,11 @@ class RowPass:
         places = [self.target.place_in(shard) for shard in shards]
         is_changing = self.target.layout.is_changing
         found = 0
-        copied: dict[str, list[dict]] = {}
+        shown = copied = _NOTHING
         step = self._next_step(places, '')
-        while step:
+        while step.moving or copied.moving or shown.moving or step.end:
             found += step.found
-            following = None
+            following = _NOTHING
 
             def read_on(marker: str | None = step.end) -> bool:
                 nonlocal following
@@ -192,12 +196,11 @@ class RowPass:
                     following = self._next_step(places, marker)
                 return True
 
-            self._move_rows(copied, step.misplaced, step.start, read_on)
-            copied, step = step.moving, following
-            if not is_changing and copied:
+            self._move_rows(shown, copied, step, read_on)
+            shown, copied, step = copied, step, following
+            if not is_changing and shown.moving:
                 sleep(STAY_SECONDS)
-        self._move_rows(copied, {}, '')
-        return found
+        return found + step.found
 
     def _next_step(self, places: list[str], start: str) -> _Step:
         """Read the next rows of some places.
@@ -221,50 +224,55 @@ class RowPass:
 
     def _move_rows(
         self,
-        copied: dict[str, list[dict]],
-        misplaced: dict[str, list[dict]],
-        start: str,
-        meanwhile: Callable[[], bool] | None = None,
+        shown: _Step,
+        copied: _Step,
+        found: _Step,
+        read_on: Callable[[], bool],
     ) -> None:
-        """Remove rows from their places, and copy others to where they belong.
+        """Take rows of three pages a step further, and read the next page.
 
-        :param copied: the rows to remove, by the place that they are in
-        :param misplaced: the rows to copy, by the place that they belong to
-        :param start: a name that all of these come after
-        :param meanwhile: what else to do at the same time
+        :param shown: the rows to remove from where they were
+        :param copied: the rows to make visible where they belong
+        :param found: the rows to copy to where they belong
+        :param read_on: reads the next page
         :raises BackendError: if a replica does not take them
         """
         root = self.target.place_in(None)
 
-        def remove(place: str) -> bool:
-            return self._write(
-                lambda rows: self.mover.remove(
-                    rows, self.target.policy_index, lambda _: place
-                ),
-                copied[place],
+        def remove() -> bool:
+            return all(
+                self._write(partial(self._remove, place), rows)
+                for place, rows in shown.moving.items()
             )
 
-        def copy(place: str) -> bool:
-            rows = misplaced[place]
-            if place == root or self.target.layout.phase == RETURNING:
-                return self._copy_back(rows, place, start)
-            return self._copy(rows, place)
+        def show(place: str) -> bool:
+            is_back = place == root or self.target.layout.phase == RETURNING
+            return not is_back or self._show(
+                copied.misplaced[place], place, copied.start
+            )
 
-        calls = [partial(remove, place) for place in copied]
-        calls += [partial(copy, place) for place in misplaced]
-        if calls:
+        if shown.moving or copied.moving or found.moving:
             # The root is read together with the shards as soon as another
             # process has ended the change.
-            self._check(0 if copied.get(root) else CHECK_SECONDS)
-        if meanwhile:
-            calls.insert(0, meanwhile)
+            self._check(0 if root in shown.moving else CHECK_SECONDS)
+        # Rows of several places move to a single one, which takes longer than
+        # to remove them from one place after the other.
+        calls = [
+            read_on,
+            remove,
+            *(partial(show, place) for place in copied.misplaced),
+            *(
+                partial(self._copy, rows, place)
+                for place, rows in found.misplaced.items()
+            ),
+        ]
         are_whole = self._for_each(lambda call: call(), calls, AT_A_TIME)
         if not all(are_whole):
             raise BackendError(
                 None, 503, 'a replica does not take the rows that move'
             )
-        if copied:
-            self._report(sum(map(len, copied.values())))
+        if shown.moving:
+            self._report(sum(map(len, shown.moving.values())))
 
     def _write(
         self, write: Callable[[list[dict]], bool], rows: list[dict]
@@ -282,6 +290,11 @@ class RowPass:
                 return False
         return True
 
+    def _remove(self, place: str, rows: list[dict]) -> bool:
+        return self.mover.remove(
+            rows, self.target.policy_index, lambda _: place
+        )
+
     def _copy(
         self, rows: list[dict], place: str, adds_offset: bool = False
     ) -> bool:
@@ -292,31 +305,24 @@ class RowPass:
             rows,
         )
 
-    def _copy_back(
-        self,
-        rows: list[dict],
-        place: str,
-        start: str,
-    ) -> bool:
-        """Copy rows to a place that they may have been removed from.
+    def _show(self, rows: list[dict], place: str, start: str) -> bool:
+        """Show copied rows in a place that they may have been removed from.
 
-        Rows that are listed then keep their timestamps. The others are hidden
-        by tombstones, of moves out of the place or of clients. They get an
+        Rows that are listed keep their timestamps. The others are hidden by
+        tombstones, of moves out of the place or of clients. They get an
         offset on their timestamps, which makes them newer than the tombstones
         of moves.
 
         :param start: a name that all of them come after
         :returns: True if every replica has them
         """
-        if not self._copy(rows, place):
-            return False
-        marker, shown = start, set()
+        marker, listed = start, set()
         last = max(row['name'] for row in rows)
         limit = min(len(rows) + LEAST_ROWS, CONTAINER_LISTING_LIMIT)
         while marker is not None and marker < last:
             agreed, _, marker = self._page(place, marker, limit)
-            shown.update(row['name'] for row in agreed)
-        hidden = [row for row in rows if row['name'] not in shown]
+            listed.update(row['name'] for row in agreed)
+        hidden = [row for row in rows if row['name'] not in listed]
         return self._copy(hidden, place, adds_offset=True)
 
     def _for_each(self, act: Callable, items: list, concurrency: int) -> list:
@@ -349,7 +355,9 @@ class RowPass:
         """Read the next rows of some places, up to the same name.
 
         What is left of a page is used for the next ones: the rows of a
-        directory may be in one of the places.
+        directory may be in one of the places. The next page of a place is
+        read when less than half of one is left, so that places whose pages
+        end at about the same name do not make every other page a short one.
 
         :returns: for each place the rows that all replicas have, and the ones
                   to ask for the objects of; and the next pages' marker, None
@@ -362,11 +370,18 @@ class RowPass:
 
         def read(place: str) -> tuple[list[dict], list[dict], str | None]:
             agreed, doubtful, end = self._read.get(place, ([], [], ''))
-            if end is not None and end <= marker:
-                agreed, doubtful, end = self._page(place, marker, limit)
-            left = _after(marker, agreed), _after(marker, doubtful), end
-            self._read[place] = left
-            return left
+            agreed = _after(marker, agreed)
+            doubtful = _after(marker, doubtful)
+            left = len(agreed) + len(doubtful)
+            if end is not None and (end <= marker or 2 * left < limit):
+                start = max(end, marker)
+                more_agreed, more_doubtful, end = self._page(
+                    place, start, limit
+                )
+                agreed += more_agreed
+                doubtful += more_doubtful
+            self._read[place] = agreed, doubtful, end
+            return self._read[place]
 
         pages = self._for_each(read, places, AT_A_TIME)
         pages = dict(zip(places, pages, strict=True))
