@@ -56,10 +56,14 @@ CHECK_SECONDS = 1
 #: process busy for about 50 ms.
 ROWS_AT_A_TIME = 2000
 
-#: With a limit on rows a second: the rows of how many seconds to read at once,
-#: and to write with one request.
-PAGE_SECONDS = 5
-WRITE_SECONDS = 0.2
+#: With a limit on rows a second: the rows of how many seconds to write with
+#: one request, and to read at once. Short pages keep servers and the mover
+#: busy for a few milliseconds only, but each page is at least one request to
+#: each place that its rows belong to.
+WRITE_SECONDS = 0.1
+PAGE_SECONDS = 0.2
+MOST_PAGE_SECONDS = 1
+ROWS_A_PLACE = 60
 
 #: How many seconds of unused rate the mover may use later.
 CATCH_UP_SECONDS = 0.2
@@ -72,15 +76,25 @@ class Pace:
     """Limits how many rows are moved a second.
 
     :param rate: rows a second; 0 for no limit
-    :ivar page: how many rows to read at once
     :ivar part: how many rows to write with one request
     """
 
     def __init__(self, rate: int) -> None:
         self._rate = rate
         self._paid_until = 0.0
-        self.page = _bounded(rate * PAGE_SECONDS, CONTAINER_LISTING_LIMIT)
         self.part = _bounded(rate * WRITE_SECONDS, ROWS_AT_A_TIME)
+
+    def page(self, places: int) -> int:
+        """Return how many rows to read at once.
+
+        :param places: how many places they move to
+        """
+        if not self._rate:
+            return CONTAINER_LISTING_LIMIT
+        rows = max(self._rate * PAGE_SECONDS, places * ROWS_A_PLACE)
+        return _bounded(
+            min(rows, self._rate * MOST_PAGE_SECONDS), CONTAINER_LISTING_LIMIT
+        )
 
     def pay(self, rows: int) -> None:
         """Wait until this number of further rows may be written."""
@@ -364,7 +378,7 @@ class RowPass:
                   after the last ones
         :raises BackendError: if a replica does not answer
         """
-        limit = self.pace.page
+        limit = self.pace.page(self.target.layout.shards or 1)
         if len(places) > 1:
             limit = max(LEAST_ROWS, limit // len(places))
 

@@ -25,24 +25,28 @@ def clock(monkeypatch) -> Clock:
 
 
 @pytest.mark.parametrize(
-    ('rate', 'page', 'part'),
+    ('rate', 'places', 'page', 'part'),
     [
-        (0, CONTAINER_LISTING_LIMIT, ROWS_AT_A_TIME),
-        (1, 1, 1),
-        (50, 50, 5),
-        (2000, 2000, 200),
-        (10**6, CONTAINER_LISTING_LIMIT, ROWS_AT_A_TIME),
+        (0, 4, CONTAINER_LISTING_LIMIT, ROWS_AT_A_TIME),
+        (1, 4, 1, 1),
+        (50, 4, 50, 5),
+        (2000, 1, 400, 200),
+        (2000, 32, 1920, 200),
+        (2000, 1024, 2000, 200),
+        (10**6, 4, CONTAINER_LISTING_LIMIT, ROWS_AT_A_TIME),
     ],
 )
-def test_rows_are_read_for_a_second_and_written_for_a_tenth(rate, page, part):
+def test_pages_are_of_a_fifth_of_a_second_or_more_for_many_places(
+    rate, places, page, part
+):
     pace = Pace(rate)
-    assert (pace.page, pace.part) == (page, part)
+    assert (pace.page(places), pace.part) == (page, part)
 
 
-@given(st.integers(0, 10**7))
-def test_there_is_always_a_row_to_move(rate):
+@given(st.integers(0, 10**7), st.integers(1, 1024))
+def test_there_is_always_a_row_to_move(rate, places):
     pace = Pace(rate)
-    assert 1 <= pace.part <= pace.page <= CONTAINER_LISTING_LIMIT
+    assert 1 <= pace.part <= pace.page(places) <= CONTAINER_LISTING_LIMIT
 
 
 def test_without_a_rate_nothing_waits(clock):
