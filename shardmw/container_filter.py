@@ -43,7 +43,7 @@ from shardmw.backend.concurrency import Timeout, sleep
 from shardmw.config import ConfigError, check_option_names
 from shardmw.garbage import leave_out_lasting_objects
 from shardmw.listing.database import listed_rows, simple_record
-from shardmw.merging import merge_rows
+from shardmw.merging import MergingBroker
 from shardmw.open_brokers import OpenBrokers
 
 #: How long to wait for the lock of rows that are to be merged, as Swift does.
@@ -106,7 +106,7 @@ class ContainerFilter:
 
     def _merging_broker(self, *args, **kwargs) -> ContainerBroker:
         broker = self.app._get_container_broker(*args, **kwargs)  # noqa: SLF001
-        broker.merge_items = partial(merge_rows, broker)
+        broker.__class__ = MergingBroker
         return broker
 
     def _answer(self, reads: list[Read], req: Request) -> Iterator[bytes]:

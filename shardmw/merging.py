@@ -36,7 +36,18 @@ _DELETE = 'DELETE FROM object WHERE ROWID IN ({})'
 _INSERT = f'INSERT INTO object ({", ".join(_COLUMNS)}) VALUES {{}}'
 
 #: A timestamp that is a single time, in seconds, and an offset.
-_ONE_TIME = re.compile(r'([0-9]{10}\.[0-9]{5})(?:_0*([0-9a-f]{0,16}))?')
+_ONE_TIME = re.compile(r'([0-9]{10}\.[0-9]{5})(?:_([0-9a-f]{0,16}))?')
+
+
+class MergingBroker(ContainerBroker):
+    """A broker that merges rows as this module does."""
+
+    def merge_items(self, item_list: list[dict], source=None) -> None:
+        """Merge rows into the database, as Swift's broker does."""
+        if source:
+            super().merge_items(item_list, source)
+        else:
+            merge_rows(self, item_list)
 
 
 def merge_rows(broker: ContainerBroker, rows: list[dict]) -> None:
@@ -50,8 +61,9 @@ def merge_rows(broker: ContainerBroker, rows: list[dict]) -> None:
         simple, others = [], []
         for row in rows:
             (simple if _is_simple(row) else others).append(row)
-        others += _merge_simple(broker, simple)
-    if others:
+        if simple:
+            others += _merge_simple(broker, simple)
+    if others or not rows:
         ContainerBroker.merge_items(broker, others)
 
 

@@ -77,12 +77,16 @@ class Pace:
 
     :param rate: rows a second; 0 for no limit
     :ivar part: how many rows to write with one request
+    :ivar longest_page: the most rows to read at once
     """
 
     def __init__(self, rate: int) -> None:
         self._rate = rate
         self._paid_until = 0.0
         self.part = _bounded(rate * WRITE_SECONDS, ROWS_AT_A_TIME)
+        self.longest_page = _bounded(
+            rate * MOST_PAGE_SECONDS, CONTAINER_LISTING_LIMIT
+        )
 
     def page(self, places: int) -> int:
         """Return how many rows to read at once.
@@ -90,11 +94,9 @@ class Pace:
         :param places: how many places they move to
         """
         if not self._rate:
-            return CONTAINER_LISTING_LIMIT
+            return self.longest_page
         rows = max(self._rate * PAGE_SECONDS, places * ROWS_A_PLACE)
-        return _bounded(
-            min(rows, self._rate * MOST_PAGE_SECONDS), CONTAINER_LISTING_LIMIT
-        )
+        return _bounded(rows, self.longest_page)
 
     def pay(self, rows: int) -> None:
         """Wait until this number of further rows may be written."""
@@ -139,7 +141,8 @@ class RowPass:
     :param check: called before rows are written, with the seconds since when
                   the record must have been read; raises if the layout is not
                   that of the target any more
-    :param report: called with the number of rows that have been moved
+    :param report: called when rows have been removed from a place, with the
+                   number of those that have been moved
     """
 
     def __init__(
@@ -157,6 +160,12 @@ class RowPass:
         self.base = backend.owner_env(env)
         self.target = target
         self.pace = pace
+        # If the layout does not change, a page takes STAY_SECONDS at least.
+        self._page_rows = (
+            pace.page(target.layout.shards or 1)
+            if target.layout.is_changing
+            else pace.longest_page
+        )
         self._asks_for_objects = asks_for_objects
         self._check = check
         self._report = report
@@ -214,6 +223,8 @@ class RowPass:
             shown, copied, step = copied, step, following
             if not is_changing and shown.moving:
                 sleep(STAY_SECONDS)
+        for place in places:
+            self._read.pop(place, None)
         return found + step.found
 
     def _next_step(self, places: list[str], start: str) -> _Step:
@@ -254,10 +265,11 @@ class RowPass:
         root = self.target.place_in(None)
 
         def remove() -> bool:
-            return all(
-                self._write(partial(self._remove, place), rows)
-                for place, rows in shown.moving.items()
-            )
+            for place, rows in shown.moving.items():
+                if not self._write(partial(self._remove, place), rows):
+                    return False
+                self._report(len(rows))
+            return True
 
         def show(place: str) -> bool:
             is_back = place == root or self.target.layout.phase == RETURNING
@@ -285,8 +297,6 @@ class RowPass:
             raise BackendError(
                 None, 503, 'a replica does not take the rows that move'
             )
-        if shown.moving:
-            self._report(sum(map(len, shown.moving.values())))
 
     def _write(
         self, write: Callable[[list[dict]], bool], rows: list[dict]
@@ -378,7 +388,7 @@ class RowPass:
                   after the last ones
         :raises BackendError: if a replica does not answer
         """
-        limit = self.pace.page(self.target.layout.shards or 1)
+        limit = self._page_rows
         if len(places) > 1:
             limit = max(LEAST_ROWS, limit // len(places))
 
@@ -463,7 +473,11 @@ class RowPass:
         if not all(answer.is_success for answer in answers):
             self._reads_together = False
             return None
-        found = [decode_found(b''.join(a.body), 1)[0] for a in answers]
+        try:
+            found = [decode_found(b''.join(a.body), 1)[0] for a in answers]
+        except ValueError:
+            self._reads_together = False
+            return None
         return [each.body for each in found] if all(found) else None
 
     def _listings(self, place: str, query: str) -> list[bytes]:
@@ -517,6 +531,7 @@ class RowPass:
         if tombstones:
             self._check(CHECK_SECONDS)
             merge_rows(self.backend, self.env, place, policy_index, tombstones)
+            self._report(0)
         return existing
 
 

@@ -495,9 +495,8 @@ class Resharding:
         return found
 
     def _note_moved(self, rows: int) -> None:
-        if rows:
-            # A pass that fails after this must not count as an empty one.
-            self._quiet_since = time.monotonic()
+        # A pass that fails after this must not count as an empty one.
+        self._quiet_since = time.monotonic()
         self.progress.moved += rows
         self.backend.metrics.note(RESHARDED_ROWS, rows)
         self._note(problem='' if rows else None)

@@ -1,13 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test how fast rows move."""
+"""How fast rows move, and what is read of the places that they move from."""
+
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from swift.common.constraints import CONTAINER_LISTING_LIMIT
+from swift.common.swob import Request
+from swift.common.utils import Timestamp
+from swift.container.server import ContainerController
 
+from shardmw.backend.answers import Answer
+from shardmw.backend.batch import METHOD
+from shardmw.backend.containers import BackendError
+from shardmw.container_filter import ContainerFilter
 from shardmw.layout import passes
-from shardmw.layout.passes import CATCH_UP_SECONDS, ROWS_AT_A_TIME, Pace
+from shardmw.layout.passes import (
+    CATCH_UP_SECONDS,
+    ROWS_AT_A_TIME,
+    Pace,
+    RowPass,
+)
 from test.unit.clocks import Clock
 
 
@@ -72,3 +86,204 @@ def test_little_is_caught_up_on(clock):
     for _ in range(40):
         pace.pay(200)
     assert clock.now - before >= 2 - CATCH_UP_SECONDS - 0.1
+
+
+PAGE = 10
+
+
+class Places:
+    """The rows of some places in memory, which all move to the root.
+
+    :ivar rows: the names of the rows of each place
+    :ivar reads: how often each place was read
+    :ivar reported: what the pass has reported
+    """
+
+    policy_index = 0
+    path = None
+    layout = SimpleNamespace(
+        shards=0, is_changing=True, phase='moving', serial='0' * 13
+    )
+
+    def __init__(self, *places: list[str]) -> None:
+        self.rows = {f'shard {i}': list(r) for i, r in enumerate(places)}
+        self.rows['root'] = []
+        self.reads = dict.fromkeys(self.rows, 0)
+        self.reported = []
+
+    def place_in(self, shard: int | None) -> str:
+        return 'root' if shard is None else f'shard {shard}'
+
+    def place_of(self, _name: str) -> str:
+        return 'root'
+
+    def copy(self, rows, place, _policy, _adds_offset) -> bool:
+        self.rows[place] += [row['name'] for row in rows]
+        return True
+
+    def remove(self, rows, _policy, place_of) -> bool:
+        for row in rows:
+            self.rows[place_of(row['name'])].remove(row['name'])
+        return True
+
+    def page(self, place, marker, limit):
+        self.reads[place] += 1
+        names = sorted(n for n in self.rows[place] if n > marker)[:limit]
+        rows = [{'name': name} for name in names]
+        return rows, [], names[-1] if len(names) == limit else None
+
+    def fan_out(self, send, calls, _concurrency) -> None:
+        for call in calls:
+            send(*call)
+
+
+def row_pass(places: Places, monkeypatch) -> RowPass:
+    """Return a pass whose pages have PAGE rows of each place."""
+    backend = SimpleNamespace(
+        fan_out=places.fan_out, owner_env=dict, proxy_app=None
+    )
+    monkeypatch.setattr(passes, 'time_of_id', lambda _serial: 0)
+    monkeypatch.setattr(passes, 'LEAST_ROWS', PAGE)
+    pace = SimpleNamespace(
+        page=lambda _places: PAGE,
+        part=PAGE,
+        longest_page=PAGE,
+        pay=lambda _rows: None,
+    )
+    made = RowPass(
+        backend,
+        {},
+        places,
+        pace,
+        asks_for_objects=False,
+        check=lambda _seconds: None,
+        report=places.reported.append,
+    )
+    made.mover = places
+    monkeypatch.setattr(made, '_page', places.page)
+    return made
+
+
+def names(count: int, step: int = 1, first: int = 0) -> list[str]:
+    return [f'{first + step * i:05}' for i in range(count)]
+
+
+def test_rows_of_several_places_move_together(monkeypatch):
+    places = Places(names(95), names(95, 2, 1000), names(3, 1, 9000), [])
+    total = 95 + 95 + 3
+    found = row_pass(places, monkeypatch).run([0, 1, 2, 3])
+    assert found == sum(places.reported) == total
+    assert [len(rows) for rows in places.rows.values()] == [0, 0, 0, 0, total]
+
+
+def test_places_whose_pages_end_together_are_not_read_for_short_pages(
+    monkeypatch,
+):
+    places = Places(*(names(400, 4, first) for first in range(4)))
+    row_pass(places, monkeypatch).run([0, 1, 2, 3])
+    assert max(places.reads.values()) <= 2 * 400 // PAGE + 1
+
+
+def test_rows_that_were_removed_are_reported_if_the_next_page_fails(
+    monkeypatch,
+):
+    places = Places(names(50))
+    made = row_pass(places, monkeypatch)
+    page = places.page
+
+    def failing(place, marker, limit):
+        if place != 'root' and marker >= names(50)[29]:
+            raise BackendError(None, 503, 'a replica is away')
+        return page(place, marker, limit)
+
+    monkeypatch.setattr(made, '_page', failing)
+    with pytest.raises(BackendError):
+        made.run([0])
+    assert sum(places.reported) == 50 - len(places.rows['shard 0']) > 0
+
+
+def test_pages_are_not_kept_when_their_rows_have_moved(monkeypatch):
+    places = Places(names(PAGE - 1), names(PAGE - 1, 1, 100))
+    made = row_pass(places, monkeypatch)
+    made.run([0])
+    made.run([1])
+    assert not made._read
+
+
+@pytest.fixture
+def answered(monkeypatch, tmp_path):
+    """A pass, two replicas with three rows, and the methods of requests."""
+    servers = []
+    for replica in range(2):
+        (tmp_path / str(replica) / 'sdb1').mkdir(parents=True)
+        conf = {'devices': str(tmp_path / str(replica)), 'mount_check': 'no'}
+        servers.append(ContainerController(conf))
+        for name in ('', '/a', '/b', '/c%'):
+            sent = {
+                'X-Timestamp': Timestamp(1).internal,
+                'X-Size': '1',
+                'X-Etag': 'e',
+                'X-Content-Type': 'text/plain',
+                'X-Backend-Storage-Policy-Index': '0',
+            }
+            Request.blank(
+                f'/sdb1/1/a/c{name}',
+                environ={'REQUEST_METHOD': 'PUT'},
+                headers=sent,
+            ).get_response(servers[-1])
+    apps = [ContainerFilter(each, each.logger) for each in servers]
+    methods = []
+
+    def ask_primaries(
+        _app, _env, account, container, method, body=b'', query=''
+    ):
+        methods.append(method)
+        answers = []
+        for app in apps:
+            sent = body({'device': 'sdb1'}, 1) if body else b''
+            response = Request.blank(
+                f'/sdb1/1/{account}/{container}?{query}',
+                environ={'REQUEST_METHOD': method},
+                body=sent,
+            ).get_response(app)
+            answers.append(
+                Answer(
+                    None, response.status, response.headers, [response.body]
+                )
+            )
+        return answers
+
+    monkeypatch.setattr(passes, 'ask_primaries', ask_primaries)
+    made = row_pass(Places(), monkeypatch)
+    monkeypatch.delattr(made, '_page')
+    made.env = {}
+    return SimpleNamespace(made=made, methods=methods, apps=apps)
+
+
+def page(answered, limit):
+    agreed, doubtful, end = answered.made._page('a/c', 'a', limit)
+    assert doubtful == []
+    return [row['name'] for row in agreed], end
+
+
+def test_servers_with_the_filter_are_asked_for_a_report(answered):
+    assert page(answered, 1) == (['b'], 'b')
+    assert page(answered, 9) == (['b', 'c%'], None)
+    assert answered.methods == [METHOD] * 2
+
+
+def test_servers_without_it_are_asked_for_a_listing_from_then_on(answered):
+    answered.apps[1] = answered.apps[1].app
+    assert page(answered, 1) == (['b'], 'b')
+    assert page(answered, 9) == (['b', 'c%'], None)
+    assert answered.methods == [METHOD, 'GET', 'GET']
+
+
+def test_an_answer_that_is_no_report_is_not_believed(answered, monkeypatch):
+    monkeypatch.setattr(ContainerFilter, '_answer', lambda *_: [b'{}'])
+    assert page(answered, 1) == (['b'], 'b')
+    assert answered.methods == [METHOD, 'GET']
+
+
+def test_a_place_that_no_replica_has_is_empty(answered):
+    assert answered.made._page('a/absent', '', 9) == ([], [], None)
