@@ -153,6 +153,6 @@ class TestTlsToAServerWithoutIt:
     def test_a_client_of_a_load_does(self):
         with answering() as address:
             url = f'https://{address}'
-            connection = Connection(url, 't', 1, tls_context(True), print)
+            connection = Connection(url, 't', tls_context(True))
             with pytest.raises(BenchError, match='speaks no TLS'):
                 asyncio.run(connection.connect())

@@ -69,7 +69,7 @@ class Account:
     def run(self, load, label: str) -> Outcome:
         names = self.containers[load.source.container_path]
         names.clear()
-        return Outcome(('DELETE',), Samples(), 0.0, 0.0, 1.0, ())
+        return Outcome(('DELETE',), Samples(), 0.0, 0.0, 1.0, 0.0)
 
 
 @pytest.fixture(autouse=True)
