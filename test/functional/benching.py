@@ -71,7 +71,7 @@ def own_cluster_is(cluster: Cluster) -> Iterator[None]:
         settings = options.settings
         cluster.reconfigure(settings)
         try:
-            account = Account.login(cluster)
+            account = Account.of_cluster(cluster)
             yield Site(account, run, unique('bench'), cluster)
         finally:
             cluster.reconfigure({name: before.get(name) for name in settings})

@@ -248,7 +248,7 @@ def test_a_database_that_cannot_be_read_is_told_in_a_line(tmp_path):
 
 
 def test_the_benchmarks_own_account_is_that_of_the_default_user(cluster):
-    assert Account.login(cluster).name == 'AUTH_test'
+    assert Account.of_cluster(cluster).name == 'AUTH_test'
 
 
 class Endless(NamedTuple):

@@ -18,8 +18,7 @@ from shardmw.bench.scenarios import (
     replica_convergence,
     scenarios,
 )
-from shardmw.bench.targets.asking import Answer, ask
-from shardmw.bench.targets.auth import Access, PasswordAuth
+from shardmw.bench.targets.account import Account, Auth, reason_of
 from test.unit.test_bench_load import outcome_of, sample
 
 MANY = sharded(4)
@@ -222,19 +221,16 @@ class TestUrls:
     @pytest.mark.parametrize('url', ['http://a', 'http://a/', 'http://a/v1'])
     def test_a_storage_url_names_an_account(self, url):
         with pytest.raises(BenchError, match='names no account'):
-            Access(url, 't')
+            Account(Auth(preauthurl=url, preauthtoken='t'))
 
     @pytest.mark.parametrize('url', ['http://[', 'http://a:99999/v1/b'])
     def test_no_url_breaks_it(self, url):
         with pytest.raises(BenchError, match='is no URL'):
-            ask('GET', url, {})
+            Account(Auth(preauthurl=url, preauthtoken='t'))
 
     def test_secrets_are_not_shown(self):
-        for each in (
-            PasswordAuth('u', 'user', 'secret'),
-            Access('http://a/v1/b', 'secret'),
-        ):
-            assert 'secret' not in repr(each)
+        auth = Auth('http://a', 'user', 'secret', preauthtoken='secret')
+        assert 'secret' not in repr(auth)
 
 
 @pytest.mark.parametrize(
@@ -246,4 +242,4 @@ class TestUrls:
     ],
 )
 def test_a_failure_tells_its_reason_in_a_line(body, expected):
-    assert Answer(400, {}, body).reason == expected
+    assert reason_of(body) == expected

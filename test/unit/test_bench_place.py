@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from shardmw.bench.errors import BenchError, Interrupted
-from shardmw.bench.targets.auth import Access, Auth, PasswordAuth
+from shardmw.bench.targets.account import Auth
 from shardmw.bench.workloads.place import (
     Place,
     place_of,
@@ -16,7 +16,7 @@ from shardmw.bench.workloads.place import (
 )
 from shardmw.saio import ClusterOptions
 
-PLACE = Place(Access('http://a/v1/AUTH_a', 't'), None, cleanup=True)
+PLACE = Place(Auth('http://a/auth/v1.0', 'u', 'k'), None, cleanup=True)
 
 
 class Stage:
@@ -107,9 +107,7 @@ def test_keystone_is_chosen_as_with_python_swiftclient():
         OS_AUTH_URL='http://another',
     )
     options = {'project_name': 'logs', 'region_name': 'two'}
-    assert found == PasswordAuth(
-        'http://a/v3', 'user', 'key', False, '3', options
-    )
+    assert found == Auth('http://a/v3', 'user', 'key', '3', options)
 
 
 def test_the_environment_alone_chooses_no_cluster():

@@ -20,7 +20,7 @@ from shardmw.bench.results.summary import errors_text, summarize
 from shardmw.bench.screen import Screen
 from shardmw.bench.site import Site, embedded_site, remote_site
 from shardmw.bench.tables import figure, number
-from shardmw.bench.targets.auth import Auth
+from shardmw.bench.targets.account import Auth
 from shardmw.bench.targets.usage import read_processor, seconds_between
 from shardmw.bench.words import conditions_text
 from shardmw.saio import Cluster, ClusterOptions

@@ -11,7 +11,7 @@ from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.load.stage import Stage
 from shardmw.bench.options import CONTAINER
 from shardmw.bench.site import DEFAULT_PREFIX, Site
-from shardmw.bench.targets.auth import Access, Auth, PasswordAuth
+from shardmw.bench.targets.account import Auth
 from shardmw.saio import ClusterOptions
 
 # Options of Keystone, as python-swiftclient has them.
@@ -135,15 +135,19 @@ def _auth_of(values: Mapping[str, object]) -> Auth | None:
         raise click.UsageError('--os-storage-url needs --os-auth-token')
     is_insecure = values['insecure']
     if url:
-        return PasswordAuth(url, values['user'], values['key'], is_insecure)
+        return Auth(url, values['user'], values['key'], insecure=is_insecure)
     if storage:
-        return Access(storage, values['auth_token'], is_insecure)
+        return Auth(
+            preauthurl=storage,
+            preauthtoken=values['auth_token'],
+            insecure=is_insecure,
+        )
     if not keystone:
         return None
     given = {name: values[name] for name in _KEYSTONE if values[name]}
     user, key = given.pop('username', ''), given.pop('password', '')
     version = values['auth_version']
-    return PasswordAuth(keystone, user, key, is_insecure, version, given)
+    return Auth(keystone, user, key, version, given, insecure=is_insecure)
 
 
 @contextlib.contextmanager
