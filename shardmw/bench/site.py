@@ -22,7 +22,7 @@ from shardmw.bench.load.samples import errors_of
 from shardmw.bench.load.sources import Deletes, NamedUploads, Source
 from shardmw.bench.names import Names, one_name_each
 from shardmw.bench.parameters import MOST_SHARDS
-from shardmw.bench.preload import preload
+from shardmw.bench.preload import preload, stagger
 from shardmw.bench.results.summary import errors_text
 from shardmw.bench.targets.account import (
     POLICY_HEADER,
@@ -37,7 +37,6 @@ from shardmw.bench.targets.native import (
     shard_natively,
     spread_bounds,
 )
-from shardmw.bench.targets.pending import stagger
 from shardmw.bench.units import SizeMix
 from shardmw.saio import Cluster, ClusterOptions
 
@@ -231,7 +230,7 @@ class Site:
 
         The proxies look up what they look up once a minute. On a temporary
         cluster, rows are put beside the databases before writes: see
-        :mod:`shardmw.bench.targets.pending`.
+        :func:`shardmw.bench.preload.stagger`.
 
         :param writes: True if the load writes
         :param phase: how full the files beside the databases are, from 0 to
@@ -357,7 +356,7 @@ class Site:
         failed = errors_text(errors_of(outcome.table['status'].tolist()))
         raise BenchError(
             f'{label}: {len(left)} of {len(names)} objects failed '
-            f'({errors_text(errors_of(outcome.table["status"].tolist()))})'
+            f'({failed})'
         )
 
 

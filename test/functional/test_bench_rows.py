@@ -14,14 +14,13 @@ from shardmw.bench.databases import connected, content, databases, parts
 from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.kinds import PLAIN, native, sharded
 from shardmw.bench.names import FlatNames, TreeNames
-from shardmw.bench.preload import preload
+from shardmw.bench.preload import preload, stagger
 from shardmw.bench.targets.account import Account
 from shardmw.bench.targets.native import (
     even_bounds,
     report_usage,
     shard_natively,
 )
-from shardmw.bench.targets.pending import stagger
 from shardmw.placement import hidden_account, shard_of
 from test.functional.conftest import SHARDS, USER, make_plain, make_sharded
 
@@ -255,7 +254,7 @@ class Endless(NamedTuple):
     """A job that keeps a process busy."""
 
     @property
-    def kind(self):
+    def first(self):
         time.sleep(300)
 
 

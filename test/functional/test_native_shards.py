@@ -13,8 +13,8 @@ from swift.common.utils import ShardRange, Timestamp
 from swift.container.backend import ContainerBroker
 from swift.container.sharder import make_shard_ranges
 
-from shardmw.bench.databases import databases, shards_of
-from shardmw.bench.targets.native import is_done, shard_data
+from shardmw.bench.databases import databases, is_split
+from shardmw.bench.targets.native import shard_data
 from shardmw.placement import hidden_account, shard_of
 from shardmw.saio import Cluster, ClusterOptions
 from test.functional.alike import make_twins, masked
@@ -124,8 +124,8 @@ class Containers:
 
     def are_split(self) -> bool:
         """Return True if the sharder has nothing more to do."""
-        states = [shards_of(self._database(name)) for name in self.split_names]
-        return all(is_done(state, RANGES) for state in states)
+        roots = map(self._database, self.split_names)
+        return all(is_split(root, RANGES) for root in roots)
 
 
 @pytest.fixture(scope='module')

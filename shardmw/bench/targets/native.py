@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from shardmw.bench.databases import Shards, databases, shards_of
+from shardmw.bench.databases import databases, is_split
 from shardmw.bench.errors import BenchError
 from shardmw.bench.names import Names
 from shardmw.saio import Cluster
@@ -66,26 +66,18 @@ def shard_natively(
         if len(found) > 1:
             cluster.daemon(REPLICATOR)
         cluster.daemon(SHARDER)
-        states = [
-            shards_of(each) for each in databases(cluster, account, container)
-        ]
-        if all(is_done(each, ranges) for each in states):
+        found = databases(cluster, account, container)
+        if all(is_split(each, ranges) for each in found):
             return
     raise BenchError(
         f'{account}/{container} is not split into {ranges} ranges by '
-        f'{SHARDER} ({states[0].text}): see {cluster.log_path(SHARDER)}'
+        f'{SHARDER}: see {cluster.log_path(SHARDER)}'
     )
 
 
 def report_usage(cluster: Cluster) -> None:
     """Make the ranges of all containers report their counts to the roots."""
     cluster.daemon(SHARDER)
-
-
-def is_done(shards: Shards, ranges: int) -> bool:
-    """Return True if a root is split into active ranges. Pure."""
-    states = ('active',) * ranges
-    return shards.is_root_sharded and tuple(shards.states) == states
 
 
 def shard_data(bounds: Sequence[str]) -> list[dict[str, object]]:
