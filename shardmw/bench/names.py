@@ -4,12 +4,13 @@
 Names are pickled and sent to client processes, so they are small.
 """
 
+import math
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from shardmw.bench.load.chance import shuffling_step
+from shardmw.bench.units import GOLDEN_SHARE
 from shardmw.placement import shard_of
 
 # More than a load can upload.
@@ -82,6 +83,18 @@ class ScatteredNames(Sequence):
         total = len(self.others)
         between = self.others[index * shuffling_step(total) % total]
         return f'{between}-{self.tag}-{index}'
+
+
+def shuffling_step(total: int) -> int:
+    """Return a step to visit ``total`` places once each, not in order.
+
+    ``number * step % total`` for the numbers below ``total`` are these
+    numbers in another order.
+    """
+    step = max(1, round(total * GOLDEN_SHARE))
+    while math.gcd(step, total) > 1:
+        step += 1
+    return step
 
 
 @lru_cache(_CACHED)

@@ -355,8 +355,7 @@ class Site:
                 return
         failed = errors_text(errors_of(outcome.table['status'].tolist()))
         raise BenchError(
-            f'{label}: {len(left)} of {len(names)} objects failed '
-            f'({failed})'
+            f'{label}: {len(left)} of {len(names)} objects failed ({failed})'
         )
 
 

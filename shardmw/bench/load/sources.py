@@ -17,8 +17,12 @@ from typing import ClassVar, NamedTuple, Protocol
 from urllib.parse import quote, urlencode
 
 from shardmw.bench import units
-from shardmw.bench.load.chance import shuffling_step
-from shardmw.bench.names import Names, ScatteredNames, in_turns
+from shardmw.bench.names import (
+    Names,
+    ScatteredNames,
+    in_turns,
+    shuffling_step,
+)
 from shardmw.bench.units import Mix, SizeMix
 
 # Multiplied by it, successive numbers lie evenly in 16 bits.
