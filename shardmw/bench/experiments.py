@@ -125,7 +125,7 @@ def _of_work(result: Result) -> Description:
         title(result),
         work.summary,
         '',
-        parameter_texts(work.parameters.from_json(result.parameters)),
+        parameter_texts(work.from_json(result.parameters)),
         tables,
         runplots.all_of(runs_of(result.figures), result.words),
         works.brief(result.figures) if is_comparison else tables[:2],

@@ -27,12 +27,7 @@ from shardmw.bench.scenarios import NAMES, scenarios
 from shardmw.bench.screen import Screen
 from shardmw.bench.words import about_text
 from shardmw.bench.workloads.measuring import _Owner, container_names
-from shardmw.bench.workloads.parameters import (
-    ListParameters,
-    WorkParameters,
-    WriteParameters,
-)
-from shardmw.bench.workloads.works import WORKS
+from shardmw.bench.workloads.works import WORKS, List, Work, Write
 from shardmw.saio import SaioError
 from test.unit.test_bench_runs import run_of
 
@@ -276,7 +271,7 @@ class TestPerforming:
                 raise failure
 
             experiment = command.Experiment(
-                'workload', 'write', WriteParameters(), measure
+                'workload', 'write', Write(), measure
             )
             with pytest.raises(type(failure)):
                 command.perform([experiment], tmp_path, Screen())
@@ -317,7 +312,7 @@ class TestPerforming:
             return {'runs': [run_of(0.5).as_json()]}
 
         experiments = [
-            command.Experiment('workload', name, WriteParameters(), each)
+            command.Experiment('workload', name, Write(), each)
             for name, each in (('read', fail), ('write', measure))
         ]
         with pytest.raises(BenchError, match='failed, see above: read'):
@@ -336,7 +331,7 @@ class TestPerforming:
             experiment = command.Experiment(
                 'workload',
                 'write',
-                WriteParameters(**parameters),
+                Write(**parameters),
                 lambda stage, keep: figures,
                 seconds=30.0,
             )
@@ -362,11 +357,11 @@ class TestPerforming:
 
 class TestKinds:
     def test_zero_shards_are_a_plain_container(self):
-        parameters = WorkParameters(shards=(8, 0), native=4)
+        parameters = Work(shards=(8, 0), native=4)
         assert parameters.kinds == [PLAIN, native(4), sharded(8)]
 
     def test_are_sharded_at_each_depth(self):
-        parameters = ListParameters(shards=(8, 0), native=4, depths=(0, 1))
+        parameters = List(shards=(8, 0), native=4, depths=(0, 1))
         labels = [kind.label for kind in parameters.kinds]
         assert labels == [
             'plain',
@@ -376,14 +371,14 @@ class TestKinds:
         ]
 
     def test_a_limit_is_a_setting_of_the_cluster(self):
-        settings = WorkParameters(limit=20.0).cluster.settings
+        settings = Work(limit=20.0).cluster.settings
         assert dict(settings) == {'shardmw.container_ratelimit_0': '20'}
 
     def test_a_count_alone_ends_loads(self):
-        assert WriteParameters().load_seconds == 10
-        assert WriteParameters(count=5).load_seconds is None
-        assert WriteParameters(count=5, seconds=2.0).load_seconds == 2
-        assert ListParameters(seconds=2.0).load_seconds == 2
+        assert Write().load_seconds == 10
+        assert Write(count=5).load_seconds is None
+        assert Write(count=5, seconds=2.0).load_seconds == 2
+        assert List(seconds=2.0).load_seconds == 2
 
 
 class TestContainerNames:

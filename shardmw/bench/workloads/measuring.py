@@ -12,7 +12,6 @@ from shardmw.bench.load.turns import phase_of, rotated
 from shardmw.bench.results.runs import runs_of
 from shardmw.bench.results.summary import Summary, errors_text
 from shardmw.bench.site import Site
-from shardmw.bench.workloads.parameters import WorkParameters
 from shardmw.bench.workloads.place import Place
 from shardmw.bench.workloads.works import Task, Work
 
@@ -30,16 +29,15 @@ class _Owner(NamedTuple):
 def measure(
     stage: Stage,
     keep: Callable[[Mapping[str, object]], None],
-    work: Work,
     place: Place,
 ) -> dict[str, object]:
     """Measure a work on a cluster, and return the figures."""
-    parameters = stage.parameters
-    with place.site(stage, parameters.cluster) as site:
+    work = stage.parameters
+    with place.site(stage, work.cluster) as site:
         ledger = Ledger(
             stage, keep, own_cluster=site.cluster, **place.figures(site)
         )
-        measure_work(stage, site, ledger, work, parameters, place.container)
+        measure_work(stage, site, ledger, work, place.container)
     return ledger.figures
 
 
@@ -48,7 +46,6 @@ def measure_work(
     site: Site,
     ledger: Ledger,
     work: Work,
-    parameters: WorkParameters,
     chosen: str | None = None,
 ) -> None:
     """Measure a work on a site.
@@ -56,14 +53,14 @@ def measure_work(
     :param chosen: the name of the container, if the user wants one
     """
     try:
-        names = work.names(parameters, site)
+        names = work.names(site)
     except ValueError as err:
         raise BenchError(f'this cannot be measured: {err}') from err
     steps = [
         (turn, each, kind, _Owner(kind, turn if work.spends else None))
-        for turn in range(parameters.rounds)
-        for each in work.conditions(parameters, names)
-        for kind in rotated(parameters.kinds, turn)
+        for turn in range(work.rounds)
+        for each in work.conditions(names)
+        for kind in rotated(work.kinds, turn)
     ]
     owners = [owner for *_, owner in steps]
     ledger.expect(len(steps))
@@ -71,9 +68,7 @@ def measure_work(
     wanted = container_names(chosen, owners) if chosen else {}
     with stage.screen.status('making containers'):
         containers = {
-            owner: site.make(
-                owner.kind, names, parameters.policy, wanted.get(owner)
-            )
+            owner: site.make(owner.kind, names, work.policy, wanted.get(owner))
             for owner in dict.fromkeys(owners)
         }
     filled: set[str] = set()
@@ -82,14 +77,14 @@ def measure_work(
         if container not in filled and names is not None:
             filled.add(container)
             with stage.screen.status(f'filling {container}'):
-                work.put(site, container, kind, parameters, names)
-        site.prepare(container, work.writes, phase_of(turn, parameters.rounds))
+                work.put(site, container, kind, names)
+        site.prepare(container, work.writes, phase_of(turn, work.rounds))
         path = site.container_path(container)
         load = site.load(
-            work.source(Task(path, kind, parameters, names, each, turn)),
-            parameters.clients,
-            seconds=parameters.load_seconds,
-            count=parameters.count,
+            work.source(Task(path, kind, names, each, turn)),
+            work.clients,
+            seconds=work.load_seconds,
+            count=work.count,
         )
         run = ledger.measure(load, work.name, kind, turn, **each)
         if run.summary.bytes_sent > _MANY_BYTES and work.spends:
