@@ -103,7 +103,7 @@ class TestServers:
         assert before <= measured <= time.process_time()
 
     def test_a_process_that_is_gone_is_told(self):
-        with pytest.raises(BenchError, match='process 4194305 has ended'):
+        with pytest.raises(BenchError, match='process has ended'):
             processor_seconds([2**22 + 1])
 
     def test_what_servers_used_is_summed_up(self):
@@ -118,7 +118,7 @@ class TestServers:
 
     def test_memory_is_that_of_all_processes(self):
         assert resident_bytes([os.getpid()] * 2) > 2 << 20
-        with pytest.raises(BenchError, match='process 4194305 has ended'):
+        with pytest.raises(BenchError, match='process has ended'):
             resident_bytes([2**22 + 1])
 
 

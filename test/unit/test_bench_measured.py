@@ -10,7 +10,7 @@ from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import PLAIN, sharded
 from shardmw.bench.load.urls import check_url
 from shardmw.bench.plots.plot import REFERENCE
-from shardmw.bench.replicas import Moment, moment, without_middle
+from shardmw.bench.replicas import Moment, moment
 from shardmw.bench.results.runs import Run
 from shardmw.bench.results.summary import summarize
 from shardmw.bench.scenarios import (
@@ -195,19 +195,6 @@ class TestReplicaConvergence:
         lost = {'a': Content(2, 'x'), 'b': Content(3, 'y')}
         found = {'a': Content(2, 'x'), 'b': Content(1, 'z')}
         assert moment(0.5, lost, found) == Moment(0.5, 3, 1)
-
-    @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1))))
-    def test_moments_that_tell_nothing_are_left_out(self, states):
-        every = [Moment(i, *state) for i, state in enumerate(states)]
-        kept = []
-        for each in every:
-            kept.append(each)
-            kept[-3:] = without_middle(kept[-3:])
-        assert kept[:1] + kept[-1:] == every[:1] + every[-1:]
-        for i, each in enumerate(every[1:], 1):
-            if each[1:] != every[i - 1][1:]:
-                assert each in kept
-                assert every[i - 1] in kept
 
 
 class TestUrls:

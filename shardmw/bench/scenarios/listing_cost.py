@@ -2,12 +2,12 @@
 """``listing-cost``: what a page of a listing asks for, and what it costs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import PLAIN, Kind, sharded
-from shardmw.bench.load.sources import Listings, SomePages
+from shardmw.bench.load.sources import Listings
 from shardmw.bench.load.stage import Stage
 from shardmw.bench.load.turns import rotated
 from shardmw.bench.names import FlatNames, Names
@@ -198,7 +198,7 @@ def _list(
     }
     before = {role: processor_seconds(servers[role]) for role in servers}
     load = site.load(
-        SomePages(listings, turn, max(1, listings.pages // wanted)),
+        replace(listings, first=turn, stride=max(1, listings.pages // wanted)),
         clients=1,
         count=wanted,
     )
