@@ -25,6 +25,9 @@ from shardmw.saio.rings import PART_POWER
 
 _LOCK_TIMEOUT_SECONDS = 60
 
+# Databases have the names of headers in this form.
+_RECORD = RECORD_HEADER.title()
+
 _CONTENT = (
     'SELECT IFNULL((SELECT SUM(object_count) FROM policy_stat), 0), hash '
     'FROM container_info'
@@ -103,7 +106,7 @@ def parts(
         if not ranges or any(r.state != ShardRange.ACTIVE for r in ranges):
             raise BenchError(f'{account}/{container} is not sharded natively')
         return [Part(r.account, r.container, r.upper_str) for r in ranges]
-    records = [b.metadata.get(RECORD_HEADER, ('',))[0] for b in brokers]
+    records = [b.metadata.get(_RECORD, ('',))[0] for b in brokers]
     if not any(records):
         raise BenchError(f'{account}/{container} is not sharded')
     layout = parse_record(records[0])
