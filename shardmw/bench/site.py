@@ -15,7 +15,6 @@ from functools import cached_property
 from shardmw.bench import signals
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
-from shardmw.bench.load.clients import Clients
 from shardmw.bench.load.definition import Load
 from shardmw.bench.load.outcome import Outcome
 from shardmw.bench.load.samples import errors_of
@@ -360,13 +359,8 @@ class Site:
 
 
 @contextlib.contextmanager
-def embedded_site(
-    options: ClusterOptions, clients: Clients, run: Runner | None = None
-) -> Iterator[Site]:
-    """Start a cluster in a temporary folder for a ``with`` block.
-
-    :param run: replaces ``clients.run``, to show progress
-    """
+def embedded_site(options: ClusterOptions, run: Runner) -> Iterator[Site]:
+    """Start a cluster in a temporary folder for a ``with`` block."""
     options = options.with_settings({**_SETTINGS, **options.settings})
     with (
         tempfile.TemporaryDirectory(
@@ -376,27 +370,21 @@ def embedded_site(
     ):
         account = Account.of_cluster(cluster)
         _settle(account)
-        yield Site(account, run or _runner(clients), 'bench', cluster)
+        yield Site(account, run, 'bench', cluster)
 
 
-@contextlib.contextmanager
 def remote_site(
-    auth: Auth,
-    clients: Clients,
-    container_prefix: str = DEFAULT_PREFIX,
-    run: Runner | None = None,
-) -> Iterator[Site]:
-    """Give the site of an existing cluster, which the caller cleans up.
+    auth: Auth, run: Runner, container_prefix: str = DEFAULT_PREFIX
+) -> Site:
+    """Return the site of an existing cluster, which the caller cleans up.
 
     :param container_prefix: of the names of containers
-    :param run: replaces ``clients.run``, to show progress
     :raises BenchError: if the login fails, or the cluster does not answer
     """
     account = Account(auth)
     account.check()
     # unlike the names of other runs
-    prefix = f'{container_prefix}-{secrets.token_hex(3)}'
-    yield Site(account, run or _runner(clients), prefix)
+    return Site(account, run, f'{container_prefix}-{secrets.token_hex(3)}')
 
 
 def _bounds(ranges: int, names: Names | None) -> list[str]:
@@ -441,7 +429,3 @@ def _settle(account: Account) -> None:
     """Make each proxy do what it does only once."""
     account.warm_up('first')
     time.sleep(_SETTLE_SECONDS)
-
-
-def _runner(clients: Clients) -> Runner:
-    return lambda load, label: clients.run(load)

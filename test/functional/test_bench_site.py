@@ -18,6 +18,7 @@ from shardmw.bench.names import FlatNames, TreeNames
 from shardmw.bench.site import embedded_site, remote_site
 from shardmw.bench.targets.account import Account, Auth, ContainerHead
 from shardmw.saio import ClusterOptions
+from test.functional.benching import runner
 from test.functional.conftest import USER, make_plain, unique
 
 KINDS = (PLAIN, sharded(3), native(3))
@@ -32,16 +33,16 @@ def clients():
 
 @pytest.fixture(scope='module')
 def own(clients):
-    with embedded_site(ClusterOptions(), clients) as site:
+    with embedded_site(ClusterOptions(), runner(clients)) as site:
         yield site
 
 
 @pytest.fixture
 def remote(cluster, clients):
     """A cluster of somebody else, and a place there."""
-    with remote_site(auth_of(cluster), clients, unique('bench')) as site:
-        yield site
-        site.cleanup()
+    site = remote_site(auth_of(cluster), runner(clients), unique('bench'))
+    yield site
+    site.cleanup()
 
 
 def auth_of(cluster, **changes) -> Auth:
@@ -172,9 +173,9 @@ class TestRemote:
     def test_a_token_does_as_well(self, cluster, clients):
         token = Account(auth_of(cluster)).token
         auth = token_auth(cluster.storage_url, token)
-        with remote_site(auth, clients, unique('bench')) as site:
-            site.make(PLAIN)
-            site.cleanup()
+        site = remote_site(auth, runner(clients), unique('bench'))
+        site.make(PLAIN)
+        site.cleanup()
 
     def test_it_tells_the_version_of_swift(self, remote):
         assert remote.swift_version.startswith('2.')
@@ -220,8 +221,8 @@ class TestRemote:
 
 class TestNoWayIn:
     def refused(self, auth, clients, *words):
-        with told_in_a_line(*words), remote_site(auth, clients):
-            pass
+        with told_in_a_line(*words):
+            remote_site(auth, runner(clients))
 
     def test_a_wrong_key(self, cluster, clients):
         auth = auth_of(cluster, key='wrong')
@@ -251,8 +252,8 @@ def test_a_proxy_without_the_filter_has_plain_containers_only(
 ):
     url = f'{unfiltered_proxy}/v1/AUTH_test'
     auth = token_auth(url, Account(auth_of(cluster)).token)
-    with remote_site(auth, clients, unique('bench')) as site:
-        with told_in_a_line('has no shardmw filter'):
-            site.make(sharded(2))
-        site.make(PLAIN)
-        site.cleanup()
+    site = remote_site(auth, runner(clients), unique('bench'))
+    with told_in_a_line('has no shardmw filter'):
+        site.make(sharded(2))
+    site.make(PLAIN)
+    site.cleanup()

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cluster of somebody's, which is left as it was found."""
 
-from contextlib import contextmanager
-
 import click
 import pytest
 from click.testing import CliRunner
 
 from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.targets.account import Auth
+from shardmw.bench.workloads import place
 from shardmw.bench.workloads.place import (
     Place,
     place_of,
@@ -30,9 +29,8 @@ class Stage:
         self.failures = [*failures]
         self.cleanups = 0
 
-    @contextmanager
-    def remote_site(self, auth, prefix):
-        yield self
+    def run(self, load, label):
+        raise NotImplementedError
 
     def cleanup(self) -> None:
         self.cleanups += 1
@@ -44,9 +42,11 @@ class Stage:
 
 
 def use(stage: Stage, *failures: BaseException) -> None:
-    with PLACE.site(stage, ClusterOptions()):
-        for failure in failures:
-            raise failure
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(place, 'remote_site', lambda *_: stage)
+        with PLACE.site(stage, ClusterOptions()):
+            for failure in failures:
+                raise failure
 
 
 def test_it_is_cleaned_up_once():

@@ -10,7 +10,7 @@ import click
 from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.load.stage import Stage
 from shardmw.bench.options import CONTAINER
-from shardmw.bench.site import DEFAULT_PREFIX, Site
+from shardmw.bench.site import DEFAULT_PREFIX, Site, remote_site
 from shardmw.bench.targets.account import Auth
 from shardmw.saio import ClusterOptions
 
@@ -67,15 +67,15 @@ class Place:
                 yield site
             return
         prefix = self.container or DEFAULT_PREFIX
-        with stage.remote_site(self.auth, prefix) as site:
-            try:
-                yield site
+        site = remote_site(self.auth, stage.run, prefix)
+        try:
+            yield site
+            self._clean(stage, site)
+        except BaseException:
+            # another signal ends the clean-up
+            with _told(stage, site):
                 self._clean(stage, site)
-            except BaseException:
-                # another signal ends the clean-up
-                with _told(stage, site):
-                    self._clean(stage, site)
-                raise
+            raise
 
     def figures(self, site: Site) -> dict[str, object]:
         """Return the cluster as figures of an experiment have it."""
