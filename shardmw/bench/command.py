@@ -2,10 +2,9 @@
 """Options made of parameters, and the run of experiments."""
 
 import contextlib
-import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -17,7 +16,6 @@ from shardmw.bench.load.stage import Stage
 from shardmw.bench.options import REPLACING, Parsed
 from shardmw.bench.parameters import Option, Parameters
 from shardmw.bench.results import folder
-from shardmw.bench.results.csvfiles import csv_text, entries_of
 from shardmw.bench.results.folder import Result
 from shardmw.bench.results.provenance import Provenance, provenance
 from shardmw.bench.screen import Screen
@@ -144,30 +142,27 @@ def perform(
 def _perform(
     experiment: Experiment, origin: Provenance, output: Path, screen: Screen
 ) -> Path:
-    kept: list[Figures] = []
+    parameters = experiment.parameters
     result = Result(
-        experiment.command,
-        experiment.name,
-        origin,
-        experiment.parameters.as_json(),
-        {},
+        *(experiment.command, experiment.name, origin),
+        *(parameters.as_json(), {}),
         name=experiment.word,
     )
     screen.heading(title(result))
     screen.line(_expected_text(experiment, output))
+    kept: list[Figures] = []
     began = time.monotonic()
-    processes = getattr(experiment.parameters, 'processes', _PROCESSES)
     try:
-        with Clients(processes) as clients:
-            stage = Stage(experiment.parameters, clients, screen)
+        with Clients(getattr(parameters, 'processes', _PROCESSES)) as clients:
+            stage = Stage(parameters, clients, screen)
             figures = experiment.measure(stage, kept.append)
     except BaseException:
         if kept:
-            part = _with_figures(result, kept[-1], complete=False)
+            part = replace(result, figures=kept[-1], complete=False)
             _publish(part, output, screen)
         raise
     seconds = time.monotonic() - began
-    result = _with_figures(result, figures, seconds=seconds)
+    result = replace(result, figures=figures, seconds=seconds)
     path = _publish(result, output, screen)
     experiment.check(figures)
     return path
@@ -189,37 +184,24 @@ def _expected_text(experiment: Experiment, output: Path) -> str:
     return f'takes {about_text(experiment.seconds)}'
 
 
-def _with_figures(
-    result: Result, figures: Figures, **fields: object
-) -> Result:
-    """Return a result with its figures and the cluster of these."""
-    origin = result.provenance
-    if cluster := figures.get('cluster'):
-        origin = dataclasses.replace(
-            origin, cluster=cluster['url'], swift=cluster['swift']
-        )
-    return dataclasses.replace(
-        result, figures=figures, provenance=origin, **fields
-    )
-
-
 def _publish(result: Result, output: Path, screen: Screen) -> Path:
     """Keep a result, and show it even if it cannot be kept."""
+    if cluster := result.figures.get('cluster'):
+        origin = replace(
+            result.provenance, cluster=cluster['url'], swift=cluster['swift']
+        )
+        result = replace(result, provenance=origin)
     context = click.get_current_context(silent=True)
     replaces = context is not None and context.meta.get(REPLACING, False)
     try:
-        path = folder.save(output, result, replaces)
+        files = folder.save(output, result, replaces)
     finally:
         for table in describe(result).tables:
             screen.table(table)
     if not result.complete:
         screen.warning('interrupted: the figures are incomplete')
-    files = [path]
-    if entries := entries_of(result.figures):
-        files.append(path.with_suffix('.csv'))
-        folder.write(files[-1], csv_text(entries))
     screen.line(f'kept in {" and ".join(map(str, files))}')
-    return path
+    return files[0]
 
 
 def _option(

@@ -17,7 +17,6 @@ from shardmw.bench.plots.plot import REFERENCE
 from shardmw.bench.results.fits import (
     BLOCKS,
     least_squares,
-    slope,
     slope_interval,
 )
 from shardmw.bench.scenarios import filter_cost, listing_cost, listing_memory
@@ -92,7 +91,7 @@ class TestLines:
         assert slope_interval([(0, 1), (1, 2)]) == (1, None, None)
 
     def test_one_place_has_no_slope(self):
-        assert slope([]) is None
+        assert slope_interval([]) is None
         assert slope_interval([(3, 1), (3, 2)]) is None
 
 
