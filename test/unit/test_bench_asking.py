@@ -99,7 +99,7 @@ def test_what_a_server_failed_at_is_asked_again(statuses):
 def test_a_server_that_fails_again_and_again_is_told():
     with (
         answering(503, 500, 502) as address,
-        pytest.raises(BenchError, match='HEAD http.*/v1/AUTH_a was .* 502'),
+        pytest.raises(BenchError, match='HEAD .*/v1/AUTH_a 502'),
     ):
         Account(token_auth(address)).check()
 

@@ -18,7 +18,7 @@ from shardmw.bench.scenarios import (
     replica_convergence,
     scenarios,
 )
-from shardmw.bench.targets.account import Account, Auth, reason_of
+from shardmw.bench.targets.account import Account, Auth
 from test.unit.test_bench_load import outcome_of, sample
 
 MANY = sharded(4)
@@ -218,15 +218,3 @@ class TestUrls:
     def test_secrets_are_not_shown(self):
         auth = Auth('http://a', 'user', 'secret', preauthtoken='secret')
         assert 'secret' not in repr(auth)
-
-
-@pytest.mark.parametrize(
-    ('body', 'expected'),
-    [
-        (b'', ''),
-        (b'No\n  policy', ' (No policy)'),
-        (b'<html><h1>No</h1></html>', ''),
-    ],
-)
-def test_a_failure_tells_its_reason_in_a_line(body, expected):
-    assert reason_of(body) == expected

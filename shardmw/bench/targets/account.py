@@ -10,7 +10,7 @@ from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 import swiftclient
-from requests.exceptions import InvalidHeader
+from requests.exceptions import InvalidHeader, RequestException
 from swift.common.utils import last_modified_date_to_timestamp
 from swiftclient.exceptions import ClientException
 
@@ -28,7 +28,6 @@ _ACCOUNT_HEADER = 'x-account-container-count'
 _USER = 'test:tester'
 
 _TIMEOUT_SECONDS = 120
-_REASON_BYTES = 200
 _REFUSED = (401, 403)
 _V1 = '1'
 
@@ -60,6 +59,38 @@ class ContainerHead(NamedTuple):
     shards: int | None
 
 
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """Turn failures of requests into BenchErrors of one line."""
+    try:
+        yield
+    except ClientException as err:
+        raise BenchError(' '.join(str(err).split())) from err
+    except (InvalidHeader, UnicodeError) as err:
+        # its text may have a key or a token in it
+        raise BenchError(
+            'a request cannot be sent: the user, the key or the token has '
+            'characters that no header of HTTP takes'
+        ) from err
+    except RequestException as err:
+        netloc = urlsplit(err.request.url).netloc
+        cause = _cause_of(err)
+        reason = getattr(cause, 'strerror', None) or str(cause) or repr(cause)
+        raise BenchError(
+            tls_problem(cause, netloc)
+            or f'{netloc} failed ({" ".join(reason.split())}): is a proxy '
+            'there?'
+        ) from err
+
+
+def _cause_of(err: BaseException) -> BaseException:
+    """Return the innermost exception that a library has wrapped."""
+    for inner in (err.__cause__, *err.args, getattr(err, 'reason', None)):
+        if isinstance(inner, BaseException):
+            return _cause_of(inner)
+    return err
+
+
 class Account:
     """An account to which one has logged in.
 
@@ -75,6 +106,7 @@ class Account:
     def __init__(self, auth: Auth, proxy_urls: Iterable[str] = ()) -> None:
         check_url(auth.authurl or auth.preauthurl)
         self.is_insecure = auth.insecure
+        self._tls = {'cacert': ssl.get_default_verify_paths().cafile}
         self._swift = swiftclient.Connection(
             **vars(auth),
             **self._tls,
@@ -113,19 +145,19 @@ class Account:
         """Return the quoted path of a container."""
         return f'{self.path}/{quote(container, safe="")}'
 
+    @_told()
     def check(self) -> None:
         """Raise BenchError if the account cannot be used."""
         url = f'{self.proxy_urls[0]}{self.path}'
-        with _told(f'HEAD {url}'):
-            try:
-                headers = self._swift.head_account()
-            except ClientException as err:
-                if err.http_status not in _REFUSED:
-                    raise
-                raise BenchError(
-                    f'{url} refuses the token ({err.http_status}), which may '
-                    'have expired: get a new one for this account'
-                ) from err
+        try:
+            headers = self._swift.head_account()
+        except ClientException as err:
+            if err.http_status not in _REFUSED:
+                raise
+            raise BenchError(
+                f'{url} refuses the token ({err.http_status}), which may '
+                'have expired: get a new one for this account'
+            ) from err
         if _ACCOUNT_HEADER not in headers:
             raise BenchError(
                 f'{url} is no account: write http://host:port/v1/ACCOUNT'
@@ -138,50 +170,51 @@ class Account:
         except (ClientException, ValueError):
             return {}
 
+    @_told()
     def put(self, container: str, headers: Mapping[str, str]) -> None:
         """Create a container."""
-        with self._told('PUT', container):
-            self._swift.put_container(container, dict(headers))
+        self._swift.put_container(container, dict(headers))
 
+    @_told()
     def head(self, container: str) -> ContainerHead | None:
         """Return the counts of a container; None if it does not exist."""
-        # rows may be newer than the sums that the proxies cache
-        newest = {'X-Newest': 'true'}
-        with self._told('HEAD', container):
-            try:
-                headers = self._swift.head_container(container, newest)
-            except ClientException as err:
-                if err.http_status == 404:
-                    return None
-                raise
+        try:
+            # rows may be newer than the sums that the proxies cache
+            headers = self._swift.head_container(
+                container, {'X-Newest': 'true'}
+            )
+        except ClientException as err:
+            if err.http_status == 404:
+                return None
+            raise
         shards = headers.get(SHARD_COUNT_HEADER.lower())
         return ContainerHead(
             int(headers['x-container-object-count']),
             int(shards) if shards else None,
         )
 
+    @_told()
     def delete(self, container: str) -> int:
         """Delete a container, and return the status."""
-        with self._told('DELETE', container):
-            try:
-                self._swift.delete_container(container)
-            except ClientException as err:
-                return err.http_status
+        try:
+            self._swift.delete_container(container)
+        except ClientException as err:
+            return err.http_status
         return 204
 
+    @_told()
     def page(self, container: str, marker: str = '') -> list[str]:
         """Return the names of a page of the listing."""
-        with self._told('GET', container):
-            _, rows = self._swift.get_container(container, marker)
+        _, rows = self._swift.get_container(container, marker)
         return [row['name'] for row in rows]
 
+    @_told()
     def stored_times(self, container: str) -> dict[str, float]:
         """Return the timestamp of each object, by its name.
 
         A proxy takes it when all filters have passed the upload on.
         """
-        with self._told('GET', container):
-            _, rows = self._swift.get_container(container, full_listing=True)
+        _, rows = self._swift.get_container(container, full_listing=True)
         return {
             row['name']: float(
                 last_modified_date_to_timestamp(row['last_modified'])
@@ -189,16 +222,17 @@ class Account:
             for row in rows
         }
 
+    @_told()
     def store(self, container: str, name: str) -> None:
         """Upload an empty object."""
-        with self._told('PUT', container):
-            self._swift.put_object(container, name, b'')
+        self._swift.put_object(container, name, b'')
 
+    @_told()
     def refresh(self, container: str) -> None:
         """Make the proxies look up the counts of a container again."""
-        with self._told('POST', container):
-            self._swift.post_container(container, {})
+        self._swift.post_container(container, {})
 
+    @_told()
     def miss(self, container: str, names: Iterable[str], writes: bool) -> None:
         """Request objects that do not exist from each proxy.
 
@@ -207,18 +241,17 @@ class Account:
         ask = swiftclient.client.head_object
         if writes:
             ask = swiftclient.client.delete_object
-        with self._told('HEAD', container):
-            for proxy, name in product(self._proxies(), names):
-                with contextlib.suppress(ClientException):
-                    ask('', self.token, container, name, http_conn=proxy)
+        for proxy, name in product(self._proxies(), names):
+            with contextlib.suppress(ClientException):
+                ask('', self.token, container, name, http_conn=proxy)
 
+    @_told()
     def warm_up(self, container: str) -> None:
         """Create a container, and upload an object through each proxy."""
         self.put(container, {})
         upload = swiftclient.client.put_object
-        with self._told('PUT', container):
-            for proxy in self._proxies():
-                upload('', self.token, container, 'o', b'', http_conn=proxy)
+        for proxy in self._proxies():
+            upload('', self.token, container, 'o', b'', http_conn=proxy)
 
     def _proxies(self) -> list[tuple]:
         return [
@@ -228,82 +261,20 @@ class Account:
             for url in self.proxy_urls
         ]
 
-    @property
-    def _tls(self) -> dict[str, str | None]:
-        return {'cacert': ssl.get_default_verify_paths().cafile}
-
+    @_told()
     def _login(self) -> None:
         auth = self._swift
-        url = auth.authurl
-        with _told(f'GET {url}'):
-            try:
-                if not all(auth.get_auth()):
-                    raise ClientException('no token or no storage URL')
-            except ClientException as err:
-                status = err.http_status
-                if auth.auth_version != _V1:
-                    reason = ' '.join(str(err).split())
-                elif status in _REFUSED:
-                    raise BenchError(
-                        f'{url} refuses the user {auth.user!r} ({status}): '
-                        'look at the user and the key'
-                    ) from err
-                else:
-                    reason = (
-                        f'it answered {status or 200}: write a URL of auth '
-                        'v1, such as http://host:port/auth/v1.0'
-                    )
-                raise BenchError(f'{url} gave no token: {reason}') from err
-
-    def _told(
-        self, method: str, container: str
-    ) -> contextlib.AbstractContextManager[None]:
-        url = f'{self.proxy_urls[0]}{self.container_path(container)}'
-        return _told(f'{method} {url}')
-
-
-@contextlib.contextmanager
-def _told(request: str) -> Iterator[None]:
-    """Turn failures of a request into a BenchError of one line.
-
-    :param request: its method and its URL
-    """
-    try:
-        yield
-    except ClientException as err:
-        raise BenchError(
-            f'{request} was answered {err.http_status}'
-            f'{reason_of(err.http_response_content)}'
-        ) from err
-    except (InvalidHeader, UnicodeError) as err:
-        # its text may have a key or a token in it
-        raise BenchError(
-            f'{request} cannot be sent: the user, the key or the token has '
-            'characters that no header of HTTP takes'
-        ) from err
-    except OSError as err:
-        cause = _cause_of(err)
-        reason = getattr(cause, 'strerror', None) or str(cause) or repr(cause)
-        netloc = urlsplit(request.partition(' ')[2]).netloc
-        raise BenchError(
-            tls_problem(cause, netloc)
-            or f'{request} failed ({" ".join(reason.split())}): is a proxy '
-            'there?'
-        ) from err
-
-
-def reason_of(body: bytes | str | None) -> str:
-    """Return a plain body such as `` (No policy)``, or ''. Pure."""
-    text = body or ''
-    if isinstance(text, bytes):
-        text = text.decode(errors='replace')
-    line = ' '.join(text[:_REASON_BYTES].split())
-    return f' ({line})' if line and not line.startswith('<') else ''
-
-
-def _cause_of(err: BaseException) -> BaseException:
-    """Return the innermost exception that a library has wrapped."""
-    for inner in (err.__cause__, *err.args, getattr(err, 'reason', None)):
-        if isinstance(inner, BaseException):
-            return _cause_of(inner)
-    return err
+        try:
+            if all(auth.get_auth()):
+                return
+            reason = 'no token or no storage URL'
+        except ClientException as err:
+            if auth.auth_version == _V1 and err.http_status in _REFUSED:
+                raise BenchError(
+                    f'{auth.authurl} refuses the user {auth.user!r} '
+                    f'({err.http_status}): look at the user and the key'
+                ) from err
+            reason = ' '.join(str(err).split())
+        if auth.auth_version == _V1:
+            reason += ': write a URL of auth v1, http://host:port/auth/v1.0'
+        raise BenchError(f'{auth.authurl} gave no token: {reason}')
