@@ -24,6 +24,9 @@ _COUNT_STEPS = {'': 1, 'K': 1_000, 'M': 1_000_000}
 _MOST_COUNT = 10**18
 _THOUSANDS = re.compile(r'\d{1,3}(?:,\d{3})+')
 _SHARE = re.compile(r'\d+(?:\.\d+)?')
+_SIZE_STEP = re.compile(
+    r'(?P<low>[^:-]+)(-(?P<high>[^:-]+))?(:\s*(?P<share>\d+(\.\d+)?)\s*)?'
+)
 
 #: The operations of a mix.
 WRITE, READ, HEAD, DELETE, OVERWRITE, LIST = OPERATIONS = (
@@ -95,12 +98,9 @@ class SizeMix:
 
     def size_of(self, number: int) -> int:
         """Return the size of an object, always the same for its number."""
-        if self.steps[0].low == self.largest:
-            return self.largest
-        step, rest = _chosen(
-            [step.share for step in self.steps], fraction(number)
-        )
-        low, high, _ = self.steps[step]
+        shares = [step.share for step in self.steps]
+        index, rest = _chosen(shares, fraction(number))
+        low, high, _ = self.steps[index]
         return low if low == high else round(low * (high / low) ** rest)
 
 
@@ -111,24 +111,23 @@ def parse_size_mix(text: str) -> SizeMix:
     ``1K:80,64K:15,1M:5`` has each size or range in proportion to the number
     behind its colon.
     """
-    parts = [part.partition(':') for part in text.split(',')]
+    parts = text.split(',')
     steps = []
-    for sizes, colon, share in parts:
-        if bool(colon) != (len(parts) > 1) or (
-            colon and not _SHARE.fullmatch(share.strip())
-        ):
+    for part in parts:
+        match = _SIZE_STEP.fullmatch(part)
+        if not match or (match['share'] is None) != (len(parts) == 1):
             raise ValueError(
                 f'{text!r} is no mix of sizes: write 4K, 4K-64K, or '
                 '1K:80,64K:15,1M:5 with a share of each'
             )
-        low, dash, high = sizes.partition('-')
-        bounds = parse_size(low), parse_size(high if dash else low)
-        if bounds[0] > bounds[1] or (dash and not bounds[0]):
+        low = parse_size(match['low'])
+        high = parse_size(match['high'] or match['low'])
+        if low > high or (match['high'] and not low):
             raise ValueError(
-                f'{sizes!r} is no range of sizes: write the smaller one '
+                f'{part!r} is no range of sizes: write the smaller one '
                 'first, and at least 1'
             )
-        steps.append(SizeStep(*bounds, float(share or 1)))
+        steps.append(SizeStep(low, high, float(match['share'] or 1)))
     if not any(step.share for step in steps):
         raise ValueError(f'{text!r} has no sizes: write a share above 0')
     return SizeMix(tuple(steps))
