@@ -1,23 +1,59 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The description of a result of any command. Pure."""
+"""All experiments, and the description of a result of any command. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from shardmw.bench import compare, ratelimit, scenarios, workloads
 from shardmw.bench.errors import BenchError
 from shardmw.bench.options import Parsed
-from shardmw.bench.parameters import Option, Parameters
-from shardmw.bench.plots import runs as runplots
+from shardmw.bench.parameters import Parameters
 from shardmw.bench.plots.plot import Plot
-from shardmw.bench.ratelimit.experiments import EXPERIMENTS
+from shardmw.bench.plots.runs import all_of
+from shardmw.bench.ratelimit import costs, outage, rates
 from shardmw.bench.results.folder import Result
 from shardmw.bench.results.runs import runs_of
-from shardmw.bench.scenarios import Scenario
-from shardmw.bench.scenarios import scenarios as all_scenarios
+from shardmw.bench.scenarios import loads
+from shardmw.bench.scenarios.base import Scenario
+from shardmw.bench.scenarios.container_growth import ContainerGrowth
+from shardmw.bench.scenarios.filter_cost import FilterCost
+from shardmw.bench.scenarios.listing_cost import ListingCost
+from shardmw.bench.scenarios.listing_fairness import ListingFairness
+from shardmw.bench.scenarios.listing_memory import ListingMemory
+from shardmw.bench.scenarios.replica_convergence import ReplicaConvergence
+from shardmw.bench.scenarios.reshard import Reshard
 from shardmw.bench.tables import Table
 from shardmw.bench.workloads import report as works
 from shardmw.bench.workloads.works import WORKS
+
+#: The scenarios by name, in the order of the help, of ``all`` and of the
+#: report.
+SCENARIOS: dict[str, type[Scenario]] = {
+    each.name: each
+    for each in (
+        *(loads.ContainerSharding, ContainerGrowth, loads.ObjectSize),
+        *(loads.Concurrency, loads.LogServing, loads.SmallObjects),
+        *(ReplicaConvergence, FilterCost, ListingCost, ListingMemory),
+        *(ListingFairness, Reshard),
+    )
+}
+
+#: The experiments of ``shardmw-bench ratelimit``.
+RATELIMIT: dict[str, type[Scenario]] = {
+    each.name: each
+    for each in (
+        *(rates.Rates, costs.Seed, outage.Outage),
+        *(costs.Operations, costs.Latency),
+    )
+}
+
+# The experiments of each command, in the order of a report.
+_KNOWN = {
+    scenarios.COMMAND: SCENARIOS,
+    compare.COMMAND: WORKS,
+    workloads.COMMAND: WORKS,
+    ratelimit.COMMAND: RATELIMIT,
+}
 
 
 @dataclass(frozen=True)
@@ -44,40 +80,60 @@ def describe(result: Result) -> Description:
 
     :raises BenchError: if this version knows no such command or experiment
     """
-    known = _KNOWN.get(result.command)
-    if known is None or result.experiment not in known[0]():
+    experiment = _KNOWN.get(result.command, {}).get(result.experiment)
+    if experiment is None:
         raise BenchError(
             f'this version does not know the result {result.command} '
             f'{result.experiment}: remove it'
         )
-    return known[1](result)
+    figures = result.figures
+    if result.command in (compare.COMMAND, workloads.COMMAND):
+        parameters = experiment.from_json(result.parameters)
+        summary, published = experiment.summary, ''
+        tables = works.tables(figures)
+        plots = all_of(runs_of(figures))
+        is_comparison = result.command == compare.COMMAND
+        brief = works.brief(figures) if is_comparison else tables[:2]
+    else:
+        parameters = experiment.from_json(result.parameters)
+        summary, published = experiment.summary(), experiment.published
+        tables = parameters.tables(figures)
+        plots = parameters.plots(figures)
+        is_limit = result.command == ratelimit.COMMAND
+        brief = tables if is_limit else tables[:1]
+    return Description(
+        title(result),
+        summary,
+        published,
+        parameter_texts(parameters),
+        tables,
+        plots,
+        brief,
+    )
 
 
 def title(result: Result) -> str:
     """Return the title of a result."""
-    command = {
-        scenarios.COMMAND: '',
-        workloads.COMMAND: '',
-    }.get(result.command, result.command)
-    words = ' '.join(filter(None, (command, result.experiment)))
+    is_alone = result.command in (scenarios.COMMAND, workloads.COMMAND)
+    command = '' if is_alone else f'{result.command} '
     also = ', '.join(filter(None, (result.name, result.time)))
-    return f'{words} ({also})' if also else words
+    return f'{command}{result.experiment}' + (f' ({also})' if also else '')
 
 
 def in_order(results: Iterable[Result]) -> list[Result]:
     """Return results in the order of a report."""
-    order = [
+    places = [
         (command, experiment)
-        for command, (experiments, _) in _KNOWN.items()
-        for experiment in experiments()
+        for command, experiments in _KNOWN.items()
+        for experiment in experiments
     ]
-    places = {each: place for place, each in enumerate(order)}
-    return sorted(
-        sorted(results, key=lambda each: (each.name, each.time)),
-        key=lambda each: places.get(
-            (each.command, each.experiment), len(places)
-        ),
-    )
+
+    def place(result: Result) -> tuple[int, str, str]:
+        kind = (result.command, result.experiment)
+        known = places.index(kind) if kind in places else len(places)
+        return known, result.name, result.time
+
+    return sorted(results, key=place)
 
 
 def parameter_texts(parameters: Parameters) -> list[tuple[str, str]]:
@@ -87,60 +143,8 @@ def parameter_texts(parameters: Parameters) -> list[tuple[str, str]]:
         value = getattr(parameters, name)
         if value is None or value is False or value == '' or value == {}:
             continue
-        texts.append((name.replace('_', '-'), _typed(option, value)))
+        text = 'yes' if value is True else str(value)
+        if isinstance(option.kind, Parsed) and not option.multiple:
+            text = option.kind.typed(value)
+        texts.append((name.replace('_', '-'), text))
     return texts
-
-
-def _typed(option: Option, value: object) -> str:
-    if value is True:
-        return 'yes'
-    if isinstance(option.kind, Parsed) and not option.multiple:
-        return option.kind.typed(value)
-    return str(value)
-
-
-def _scenario(result: Result) -> Description:
-    return _described(result, all_scenarios()[result.experiment])
-
-
-def _described(result: Result, scenario: Scenario) -> Description:
-    parameters = scenario.parameters.from_json(result.parameters)
-    tables = scenario.tables(parameters, result.figures)
-    return Description(
-        title(result),
-        scenario.summary,
-        scenario.published,
-        parameter_texts(parameters),
-        tables,
-        scenario.plots(parameters, result.figures),
-        tables[:1],
-    )
-
-
-def _of_work(result: Result) -> Description:
-    work = WORKS[result.experiment]
-    tables = works.tables(result.figures)
-    is_comparison = result.command == compare.COMMAND
-    return Description(
-        title(result),
-        work.summary,
-        '',
-        parameter_texts(work.from_json(result.parameters)),
-        tables,
-        runplots.all_of(runs_of(result.figures), result.words),
-        works.brief(result.figures) if is_comparison else tables[:2],
-    )
-
-
-def _rates(result: Result) -> Description:
-    described = _described(result, EXPERIMENTS[result.experiment])
-    return replace(described, brief=described.tables)
-
-
-#: By command: its experiments, and the function that describes a result.
-_KNOWN = {
-    scenarios.COMMAND: (lambda: scenarios.NAMES, _scenario),
-    compare.COMMAND: (lambda: tuple(WORKS), _of_work),
-    workloads.COMMAND: (lambda: tuple(WORKS), _of_work),
-    ratelimit.COMMAND: (lambda: tuple(EXPERIMENTS), _rates),
-}

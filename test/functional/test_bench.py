@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from shardmw.bench.report.places import BEGIN, END
+from shardmw.bench.report.pages import BEGIN, END
 from test.functional.benching import run_bench, run_here, start_bench
 
 #: Those that need a cluster only, and take the least time.

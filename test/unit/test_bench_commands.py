@@ -18,12 +18,12 @@ from shardmw.bench import command
 from shardmw.bench.cli import main
 from shardmw.bench.command import chosen_parameters, parameter_options
 from shardmw.bench.errors import BenchError, Interrupted, failure_text
+from shardmw.bench.experiments import RATELIMIT, SCENARIOS
 from shardmw.bench.kinds import PLAIN, native, sharded
 from shardmw.bench.options import COUNTS, SETTING, SIZES
 from shardmw.bench.parameters import Parameters, option
 from shardmw.bench.results import provenance
 from shardmw.bench.results.folder import load_all
-from shardmw.bench.scenarios import NAMES, scenarios
 from shardmw.bench.screen import Screen
 from shardmw.bench.words import about_text
 from shardmw.bench.workloads.measuring import _Owner, container_names
@@ -178,20 +178,18 @@ def test_a_terminal_that_is_closed_ends_nothing_below_nohup(
 
 
 def test_scenarios_have_all_that_commands_and_reports_take():
-    assert list(scenarios()) == list(NAMES)
-    for scenario in scenarios().values():
-        assert '\n' not in scenario.summary
-        parameters = scenario.default_parameters()
-        again = scenario.parameters.from_json(parameters.as_json())
-        assert again == parameters
-        assert scenario.seconds(parameters) > 10
+    for scenario in (*SCENARIOS.values(), *RATELIMIT.values()):
+        assert scenario.summary().endswith('.')
+        default = scenario.default()
+        assert scenario.from_json(default.as_json()) == default
+        assert default.expected_seconds > 10
 
 
-@pytest.mark.parametrize('name', NAMES)
+@pytest.mark.parametrize('name', SCENARIOS)
 def test_scenarios_tell_their_options_and_defaults(run, name):
     ran = run('scenario', name, '--help')
     assert ran.exit_code == 0
-    for field in scenarios()[name].parameters.options():
+    for field in SCENARIOS[name].options():
         if field != 'settings':
             assert f'--{field.replace("_", "-")}' in ran.output
 

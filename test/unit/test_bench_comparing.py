@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.experiments import describe, in_order
+from shardmw.bench.experiments import SCENARIOS, describe, in_order
 from shardmw.bench.kinds import PLAIN, native, sharded
 from shardmw.bench.load.stage import run_text
 from shardmw.bench.load.turns import rotated
@@ -39,7 +39,6 @@ from shardmw.bench.results.folder import (
     save,
 )
 from shardmw.bench.results.runs import Run
-from shardmw.bench.scenarios import scenarios
 from shardmw.bench.screen import Screen, load_text
 from shardmw.bench.words import conditions_text, objects_text, varying
 from shardmw.bench.workloads import report as works
@@ -305,7 +304,7 @@ class TestDescriptions:
         )
         found = describe(result_of('scenario', name, runs))
         assert found.title == name
-        assert found.published == scenarios()[name].published
+        assert found.published == SCENARIOS[name].published
         assert all(table.rows for table in found.tables)
 
     @pytest.mark.parametrize('name', SCENARIO_CONDITIONS)

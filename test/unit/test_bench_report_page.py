@@ -14,8 +14,13 @@ from shardmw.bench.experiments import Description
 from shardmw.bench.kinds import PLAIN, sharded
 from shardmw.bench.plots.plot import BARS, REFERENCE, Axis, Plot, Series
 from shardmw.bench.report.html import inline, page
-from shardmw.bench.report.markdown import missing, with_sections
-from shardmw.bench.report.places import BEGIN, END, markers
+from shardmw.bench.report.pages import (
+    BEGIN,
+    END,
+    markers,
+    missing,
+    with_sections,
+)
 from shardmw.bench.report.sections import (
     Section,
     alternative,

@@ -13,10 +13,11 @@ from shardmw.bench.command import (
     parameter_options,
     perform,
 )
+from shardmw.bench.experiments import SCENARIOS
 from shardmw.bench.options import output_option
-from shardmw.bench.parameters import Parameters
 from shardmw.bench.results import folder as results
-from shardmw.bench.scenarios import COMMAND, Scenario, scenarios
+from shardmw.bench.scenarios import COMMAND
+from shardmw.bench.scenarios.base import Scenario
 from shardmw.bench.screen import Screen
 
 
@@ -28,33 +29,34 @@ def scenario() -> None:
     """
 
 
-def experiment_of(
-    command: str, each: Scenario, parameters: Parameters
-) -> Experiment:
-    """Return the experiment that measures a scenario."""
+def experiment_of(command: str, scenario: Scenario) -> Experiment:
+    """Return the experiment that measures a scenario.
+
+    :param command: that the result is kept as
+    """
     return Experiment(
         command,
-        each.name,
-        parameters,
-        each.measure,
-        seconds=each.seconds(parameters),
+        scenario.name,
+        scenario,
+        scenario.measure,
+        seconds=scenario.expected_seconds,
     )
 
 
-def _perform(experiments: Sequence[Experiment], output: Path) -> None:
+def _perform(scenarios: Sequence[Scenario], output: Path) -> None:
     results.make(output)
+    experiments = [experiment_of(COMMAND, each) for each in scenarios]
     perform(experiments, output, Screen())
 
 
-def _command(each: Scenario) -> click.Command:
-    text = '\n\n'.join(filter(None, (each.summary, each.published)))
+def _command(each: type[Scenario]) -> click.Command:
+    text = '\n\n'.join(filter(None, (each.summary(), each.published)))
 
-    @click.command(each.name, help=text, short_help=each.summary)
-    @parameter_options(each.parameters, **each.defaults)
+    @click.command(each.name, help=text, short_help=each.summary())
+    @parameter_options(each, **each.defaults)
     @output_option
     def run(output: Path, **chosen: object) -> None:
-        parameters = chosen_parameters(each.parameters, chosen)
-        _perform([experiment_of(COMMAND, each, parameters)], output)
+        _perform([chosen_parameters(each, chosen)], output)
 
     return run
 
@@ -63,16 +65,10 @@ def _command(each: Scenario) -> click.Command:
 @output_option
 def _all(output: Path) -> None:
     """Measure all scenarios with their default options."""
-    _perform(
-        [
-            experiment_of(COMMAND, each, each.default_parameters())
-            for each in scenarios().values()
-        ],
-        output,
-    )
+    _perform([each.default() for each in SCENARIOS.values()], output)
 
 
-for _scenario in scenarios().values():
+for _scenario in SCENARIOS.values():
     scenario.add_command(_command(_scenario))
 scenario.add_command(_all)
 
