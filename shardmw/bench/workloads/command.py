@@ -44,7 +44,7 @@ def work_command(
     :param defaults: override the defaults of parameters
     """
 
-    @click.command(work.name, help=work.summary)
+    @click.command(work.name, help=work.summary())
     @parameter_options(work, **defaults)
     @place_options
     @output_option

@@ -11,10 +11,15 @@ from shardmw.bench.kinds import PLAIN, Kind, native, sharded
 from shardmw.bench.load import sources
 from shardmw.bench.load.sources import Source
 from shardmw.bench.names import FlatNames, Names, TreeNames
-from shardmw.bench.parameters import Parameters, check_shards, option
+from shardmw.bench.parameters import check_shards, option
+from shardmw.bench.plots.plot import Plot
+from shardmw.bench.plots.runs import all_of
+from shardmw.bench.results.runs import runs_of
+from shardmw.bench.scenarios.base import Figures, Scenario, shared
 from shardmw.bench.site import Site
-from shardmw.bench.tables import plain
+from shardmw.bench.tables import Table, plain
 from shardmw.bench.units import parse_mix, parse_size_mix
+from shardmw.bench.workloads import report
 from shardmw.record import DEPTH_LIMIT
 from shardmw.saio import ClusterOptions
 
@@ -53,27 +58,20 @@ class Task(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Work(Parameters):
-    """A kind of work; its fields are the options of its command.
+class Work(Scenario):
+    """A kind of work. Its measurement needs the chosen cluster, too.
 
-    :cvar summary: a line for the help
-    :cvar spends: True if each load needs a new container
-    :cvar writes: True if it writes
+    ``spends``
+        True if each load needs a new container
+    ``writes``
+        True if it writes
     """
 
-    name: ClassVar[str]
-    summary: ClassVar[str]
     spends: ClassVar[bool] = False
     writes: ClassVar[bool] = False
 
-    clients: int = option(
-        16, options.CLIENTS, 'Concurrent clients.', '-t', '--clients'
-    )
-    processes: int = option(
-        2,
-        options.PROCESSES,
-        'Client processes; the clients are spread over them.',
-    )
+    clients: int = shared('clients', 16)
+    processes: int = shared('processes', 2)
     shards: tuple[int, ...] = option(
         (0, 32),
         options.SHARDS,
@@ -85,34 +83,24 @@ class Work(Parameters):
         "Also measure a container that Swift's own container-sharder splits "
         'into this many ranges; 0 for none.',
     )
-    rounds: int = option(
-        1, options.POSITIVE, 'Rounds; each measures every container once.'
-    )
+    rounds: int = shared('rounds', 1)
     limit: float | None = option(
         None,
         options.RATE,
         'Rate limit of each backing container, in writes/s.',
     )
-    proxies: int = option(
-        1, options.PROCESSES, 'Proxies of the temporary cluster.'
-    )
-    workers: int = option(
-        0,
-        options.WORKERS,
-        'Worker processes of each server of the temporary cluster; 0 for a '
-        'single process.',
-    )
+    proxies: int = option(1, options.PROCESSES, 'Proxies of the cluster.')
+    workers: int = shared('workers', 0)
     policy: str | None = option(
         None, str, 'The storage policy of the containers.'
     )
-    settings: Mapping[str, str] = option(
-        {},
-        options.SETTING,
-        'A setting of the temporary cluster, as for shardmw-saio. Can be '
-        'repeated.',
-        '--set',
-        multiple=True,
-    )
+    settings: Mapping[str, str] = shared('settings', {})
+
+    def tables(self, figures: Figures) -> list[Table]:
+        return report.tables(figures)
+
+    def plots(self, figures: Figures) -> list[Plot]:
+        return all_of(runs_of(figures))
 
     def names(self, site: Site) -> Names | None:
         """Return the names of objects that a container has before the load.
@@ -223,8 +211,9 @@ class _OfObjects:
 
 @dataclass(frozen=True)
 class Write(_OfObjects, _Timed):
+    """Upload new objects."""
+
     name = 'write'
-    summary = 'Upload new objects.'
     spends = writes = True
 
     size: str = option('4K', options.SIZE_MIX, _ABOUT_SIZES, '-b', '--size')
@@ -240,8 +229,9 @@ class Write(_OfObjects, _Timed):
 
 @dataclass(frozen=True)
 class Read(_OfObjects, _Timed):
+    """Read objects."""
+
     name = 'read'
-    summary = 'Read objects.'
 
     size: str = option('4K', options.SIZE_MIX, _ABOUT_SIZES, '-b', '--size')
     objects: int = option(
@@ -256,8 +246,9 @@ class Read(_OfObjects, _Timed):
 
 @dataclass(frozen=True)
 class Head(Read):
+    """Request the headers of objects."""
+
     name = 'head'
-    summary = 'Request the headers of objects.'
 
     def source(self, task: Task) -> Source:
         return sources.Heads(task.path, task.names, shuffled=True)
@@ -265,8 +256,9 @@ class Head(Read):
 
 @dataclass(frozen=True)
 class Delete(_OfObjects, Work):
+    """Delete objects until none is left."""
+
     name = 'delete'
-    summary = 'Delete objects until none is left.'
     spends = writes = True
 
     size: str = option(
@@ -296,12 +288,11 @@ class Delete(_OfObjects, Work):
 
 @dataclass(frozen=True)
 class HeadContainer(_Timed):
-    name = 'head-container'
-    summary = 'Request the headers of containers.'
+    """Request the headers of containers."""
 
-    clients: int = option(
-        1, options.CLIENTS, 'Concurrent clients.', '-t', '--clients'
-    )
+    name = 'head-container'
+
+    clients: int = shared('clients', 1)
     rows: int | None = option(
         None,
         options.COUNT,
@@ -332,8 +323,9 @@ class HeadContainer(_Timed):
 
 @dataclass(frozen=True)
 class List(HeadContainer):
+    """List containers, page by page."""
+
     name = 'list'
-    summary = 'List containers, page by page.'
 
     page: tuple[int, ...] = option(
         (10_000,),
@@ -416,8 +408,9 @@ class List(HeadContainer):
 
 @dataclass(frozen=True)
 class MixedWork(Read):
+    """Write, read, HEAD and delete objects in a ratio."""
+
     name = 'mixed'
-    summary = 'Write, read, HEAD and delete objects in a ratio.'
     writes = True
 
     mix: str = option(
