@@ -176,7 +176,9 @@ class Site:
                 'shard_rules of the cluster'
             )
         if kind.is_native:
-            bounds = _bounds(kind.parts, names)
+            bounds = spread_bounds(kind.parts)
+            if names is not None:
+                bounds = even_bounds(names, kind.parts)
             shard_natively(self.cluster, self.account.name, name, bounds)
             # the proxies cached that it was not sharded
             self.account.refresh(name)
@@ -303,25 +305,22 @@ class Site:
             report_usage(self.cluster)
         self.account.refresh(container)
 
-    def _empty(self, container: str) -> None:
-        path = self.container_path(container)
-        marker = ''
-        while names := self.account.page(container, marker):
-            self._do_all(
-                names,
-                lambda left: Deletes(path, left),
-                f'empty {container}',
-                also_good=404,
-            )
-            marker = names[-1]
-
     def _delete(self, container: str) -> None:
+        path = self.container_path(container)
         for pause in _DELETE_PAUSES_SECONDS:
             time.sleep(pause)
             if self.account.head(container) is None:
                 return
             # each time: requests of an interrupted load may still come
-            self._empty(container)
+            marker = ''
+            while names := self.account.page(container, marker):
+                self._do_all(
+                    names,
+                    lambda left: Deletes(path, left),
+                    f'empty {container}',
+                    also_good=404,
+                )
+                marker = names[-1]
             self._settle_usage(container)
             status = self.account.delete(container)
             if status in (204, 404):
@@ -349,7 +348,11 @@ class Site:
             count = len(left)
             load = self.load(source_of(left), min(clients, count), count=count)
             outcome = self._run(load, label)
-            left = _not_done(outcome, left, also_good)
+            left = sorted(
+                left[sample.number]
+                for sample in outcome.samples
+                if not sample.is_admitted and sample.status != also_good
+            )
             if not left:
                 return
         failed = errors_text(errors_of(outcome.table['status'].tolist()))
@@ -387,17 +390,6 @@ def remote_site(
     return Site(account, run, f'{container_prefix}-{secrets.token_hex(3)}')
 
 
-def _bounds(ranges: int, names: Names | None) -> list[str]:
-    if names is None:
-        return spread_bounds(ranges)
-    if len(names) < ranges:
-        raise BenchError(
-            f'{len(names)} objects cannot fill {ranges} native ranges: ask '
-            'for more objects, or fewer ranges'
-        )
-    return even_bounds(names, ranges)
-
-
 def _headers(kind: Kind, policy: str | None) -> dict[str, str]:
     headers = {}
     if kind.shards is not None:
@@ -414,15 +406,6 @@ def _word(kind: Kind) -> str:
     if kind.is_native:
         return f'native-{kind.parts}'
     return str(kind.shards or 'plain')
-
-
-def _not_done(outcome: Outcome, names: Names, also_good: int) -> Names:
-    """Return the names whose requests failed."""
-    return sorted(
-        names[sample.number]
-        for sample in outcome.samples
-        if not sample.is_admitted and sample.status != also_good
-    )
 
 
 def _settle(account: Account) -> None:

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from swift.common.utils import ShardRange, Timestamp
 
+from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import PLAIN, native, sharded
 from shardmw.bench.names import FlatNames
 from shardmw.bench.preload import placer, row_maker, wanted_fullness
@@ -86,7 +87,7 @@ class TestBounds:
         assert max(counts) - min(counts) <= 1
 
     def test_fewer_names_than_ranges_are_refused(self):
-        with pytest.raises(ValueError, match='1 names cannot fill 2 ranges'):
+        with pytest.raises(BenchError, match='1 objects cannot fill 2'):
             even_bounds(('a',), 2)
 
     @given(st.integers(1, 256))

@@ -34,10 +34,13 @@ def even_bounds(names: Names, ranges: int) -> list[str]:
     """Return bounds that give each range as many names. Pure.
 
     :returns: the last name of each range but the last one
-    :raises ValueError: if there are fewer names than ranges
+    :raises BenchError: if there are fewer names than ranges
     """
     if len(names) < ranges:
-        raise ValueError(f'{len(names)} names cannot fill {ranges} ranges')
+        raise BenchError(
+            f'{len(names)} objects cannot fill {ranges} native ranges: ask '
+            'for more objects, or fewer ranges'
+        )
     return [names[len(names) * i // ranges - 1] for i in range(1, ranges)]
 
 
