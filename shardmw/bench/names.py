@@ -37,8 +37,7 @@ class FlatNames(Sequence):
         return self.count
 
     def __getitem__(self, index: int) -> str:
-        _check_index(index, self.count)
-        return f'{self.prefix}{index:010d}'
+        return f'{self.prefix}{range(self.count)[index]:010d}'
 
     def __iter__(self) -> Iterator[str]:
         # faster than by index
@@ -60,7 +59,7 @@ class TreeNames(Sequence):
         return self.directories * self.per_directory
 
     def __getitem__(self, index: int) -> str:
-        _check_index(index, len(self))
+        index = range(len(self))[index]
         directory, number = divmod(index, self.per_directory)
         return f'd{directory:04d}/o{number:06d}'
 
@@ -131,8 +130,3 @@ def one_name_each(shards: int, prefix: str) -> list[str]:
 def _check_fits(count: int, digits: int) -> None:
     if not 0 <= count <= 10**digits:
         raise ValueError(f'{count:,} names: {10**digits:,} are the most')
-
-
-def _check_index(index: int, count: int) -> None:
-    if not 0 <= index < count:
-        raise IndexError(f'there is no name {index} of {count}')

@@ -19,7 +19,6 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from swift.common.db import PENDING_CAP, PICKLE_PROTOCOL
 from swift.common.utils import Timestamp
@@ -40,23 +39,6 @@ _BATCH_ROWS = 50_000
 
 # Another process takes as long to start as this number of rows takes.
 _ROWS_WORTH_A_PROCESS = 50_000
-
-
-class _Job(NamedTuple):
-    """The rows that one process writes.
-
-    :param place: returns the part of a name
-    :param first: the index of the first name that gets a row
-    :param began: the timestamp of name 0
-    :param targets: the index of a part, and the path of its database
-    """
-
-    place: Callable[[str], int]
-    names: Names
-    first: int
-    size: int
-    began: float
-    targets: Sequence[tuple[int, Path]]
 
 
 def preload(
@@ -84,14 +66,14 @@ def preload(
     began = time.time() - len(names) * _TICK_SECONDS
     worth = max(1, (len(names) - first) // _ROWS_WORTH_A_PROCESS)
     count = min(len(os.sched_getaffinity(0)), worth, len(targets))
-    jobs = [
-        _Job(place, names, first, size, began, targets[i::count])
-        for i in range(count)
-    ]
-    if count == 1:
-        _put(jobs[0])
-    else:
-        _put_in_parallel(jobs)
+    _in_parallel(
+        [
+            functools.partial(
+                _put, place, names, first, size, began, targets[i::count]
+            )
+            for i in range(count)
+        ]
+    )
 
 
 def stagger(
@@ -211,10 +193,14 @@ def _pending_entries(broker: ContainerBroker) -> list[bytes]:
     return entries
 
 
-def _put_in_parallel(jobs: Sequence[_Job]) -> None:
+def _in_parallel(jobs: Sequence[Callable[[], None]]) -> None:
+    """Run each job in a process of its own; a single one in this process."""
+    if len(jobs) == 1:
+        jobs[0]()
+        return
     # spawned: a fork would inherit the connections of this process
     context = multiprocessing.get_context('spawn')
-    processes = [context.Process(target=_put, args=(job,)) for job in jobs]
+    processes = [context.Process(target=job) for job in jobs]
     try:
         with signals.kept_from_children():
             for process in processes:
@@ -229,15 +215,28 @@ def _put_in_parallel(jobs: Sequence[_Job]) -> None:
                 process.kill()
 
 
-def _put(job: _Job) -> None:
-    """Put the rows of a job into its databases."""
+def _put(
+    place: Callable[[str], int],
+    names: Names,
+    first: int,
+    size: int,
+    began: float,
+    targets: Sequence[tuple[int, Path]],
+) -> None:
+    """Put the rows of names into databases.
+
+    :param place: returns the part of a name
+    :param first: the index of the first name that gets a row
+    :param began: the timestamp of name 0
+    :param targets: the index of a part, and the path of its database
+    """
     numbers = defaultdict(lambda: array('Q'))
-    for number in range(job.first, len(job.names)):
-        numbers[job.place(job.names[number])].append(number)
-    for part, database in job.targets:
+    for number in range(first, len(names)):
+        numbers[place(names[number])].append(number)
+    for part, database in targets:
         broker = ContainerBroker(str(database))
-        make = row_maker(job.size, job.began, broker.storage_policy_index)
+        make = row_maker(size, began, broker.storage_policy_index)
         own = numbers[part]
         for begin in range(0, len(own), _BATCH_ROWS):
             batch = own[begin : begin + _BATCH_ROWS]
-            broker.merge_items([make(n, job.names[n]) for n in batch])
+            broker.merge_items([make(n, names[n]) for n in batch])

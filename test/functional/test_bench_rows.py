@@ -3,8 +3,7 @@
 
 import signal
 import time
-from functools import reduce
-from typing import NamedTuple
+from functools import partial, reduce
 
 import pytest
 from swift.common.db import chexor
@@ -250,14 +249,6 @@ def test_the_benchmarks_own_account_is_that_of_the_default_user(cluster):
     assert Account.of_cluster(cluster).name == 'AUTH_test'
 
 
-class Endless(NamedTuple):
-    """A job that keeps a process busy."""
-
-    @property
-    def first(self):
-        time.sleep(300)
-
-
 @pytest.fixture
 def soon_interrupted():
     """Somebody ends the command while a test goes on."""
@@ -275,5 +266,5 @@ def soon_interrupted():
 def test_nobody_waits_for_rows_after_an_interruption(soon_interrupted):
     began = time.monotonic()
     with pytest.raises(Interrupted):
-        module._put_in_parallel([Endless(), Endless()])
+        module._in_parallel([partial(time.sleep, 300)] * 2)
     assert time.monotonic() - began < 60
