@@ -26,7 +26,7 @@ from shardmw.bench.results import provenance
 from shardmw.bench.results.folder import load_all
 from shardmw.bench.screen import Screen
 from shardmw.bench.words import about_text
-from shardmw.bench.workloads.measuring import _Owner, container_names
+from shardmw.bench.workloads.measuring import container_names
 from shardmw.bench.workloads.works import WORKS, List, Work, Write
 from shardmw.saio import SaioError
 from test.unit.test_bench_runs import run_of
@@ -381,11 +381,11 @@ class TestKinds:
 
 class TestContainerNames:
     def test_a_single_container_has_the_chosen_name(self):
-        own = _Owner(PLAIN, None)
+        own = PLAIN, None
         assert container_names('logs', [own, own]) == {own: 'logs'}
 
     def test_several_have_their_kinds_and_rounds_behind_it(self):
-        owners = [_Owner(k, n) for k in (PLAIN, sharded(8)) for n in (0, 1)]
+        owners = [(k, n) for k in (PLAIN, sharded(8)) for n in (0, 1)]
         names = container_names('logs', owners)
         assert [*names.values()] == [
             *('logs-plain-0', 'logs-plain-1', 'logs-8-0', 'logs-8-1')

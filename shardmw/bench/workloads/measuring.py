@@ -2,8 +2,7 @@
 """Measure a work on each kind of container, round by round."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Mapping
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
@@ -19,11 +18,8 @@ from shardmw.bench.workloads.works import Task, Work
 _MANY_BYTES = 64 << 20
 
 
-class _Owner(NamedTuple):
-    """The kind and the round of a container; None for all rounds."""
-
-    kind: Kind
-    turn: int | None
+#: The kind and the round of a container; None for all rounds.
+Owner = tuple[Kind, int | None]
 
 
 def measure(
@@ -57,23 +53,23 @@ def measure_work(
     except ValueError as err:
         raise BenchError(f'this cannot be measured: {err}') from err
     steps = [
-        (turn, each, kind, _Owner(kind, turn if work.spends else None))
+        (turn, each, (kind, turn if work.spends else None))
         for turn in range(work.rounds)
         for each in work.conditions(names)
         for kind in rotated(work.kinds, turn)
     ]
-    owners = [owner for *_, owner in steps]
+    owners = dict.fromkeys(owner for *_, owner in steps)
     ledger.expect(len(steps))
     # made before anything is measured, since some may be refused
     wanted = container_names(chosen, owners) if chosen else {}
     with stage.screen.status('making containers'):
         containers = {
-            owner: site.make(owner.kind, names, work.policy, wanted.get(owner))
-            for owner in dict.fromkeys(owners)
+            owner: site.make(owner[0], names, work.policy, wanted.get(owner))
+            for owner in owners
         }
     filled: set[str] = set()
-    for turn, each, kind, owner in steps:
-        container = containers[owner]
+    for turn, each, owner in steps:
+        kind, container = owner[0], containers[owner]
         if container not in filled and names is not None:
             filled.add(container)
             with stage.screen.status(f'filling {container}'):
@@ -107,23 +103,20 @@ def check_done(figures: Mapping) -> None:
 
 
 def container_names(
-    chosen: str, owners: Sequence[_Owner]
-) -> dict[_Owner, str]:
+    chosen: str, owners: Collection[Owner]
+) -> dict[Owner, str]:
     """Return the names of containers for a name that the user chose. Pure.
 
     Kinds and rounds are appended if there are several.
     """
-    has_kinds = len({owner.kind for owner in owners}) > 1
-    has_turns = len({owner.turn for owner in owners}) > 1
+    has_kinds, has_turns = (
+        len(set(each)) > 1 for each in zip(*owners, strict=True)
+    )
     return {
-        owner: '-'.join(
-            [
-                chosen,
-                *([_word(owner.kind)] if has_kinds else []),
-                *([str(owner.turn)] if has_turns else []),
-            ]
-        )
-        for owner in owners
+        (kind, turn): chosen
+        + (f'-{_word(kind)}' if has_kinds else '')
+        + (f'-{turn}' if has_turns else '')
+        for kind, turn in owners
     }
 
 
