@@ -24,10 +24,15 @@ from shardmw.bench.options import COUNTS, SETTING, SIZES
 from shardmw.bench.parameters import Parameters, option
 from shardmw.bench.results import provenance
 from shardmw.bench.results.folder import load_all
-from shardmw.bench.screen import Screen
 from shardmw.bench.words import about_text
 from shardmw.bench.workloads.measuring import container_names
-from shardmw.bench.workloads.works import WORKS, List, Work, Write
+from shardmw.bench.workloads.works import (
+    WORKS,
+    List,
+    Read,
+    Work,
+    Write,
+)
 from shardmw.saio import SaioError
 from test.unit.test_bench_runs import run_of
 
@@ -268,11 +273,10 @@ class TestPerforming:
                     keep(figures)
                 raise failure
 
-            experiment = command.Experiment(
-                'workload', 'write', Write(), measure
-            )
             with pytest.raises(type(failure)):
-                command.perform([experiment], tmp_path, Screen())
+                command.perform(
+                    *('workload', [Write()], tmp_path), measure=measure
+                )
 
         return perform_failing
 
@@ -303,18 +307,16 @@ class TestPerforming:
     ):
         monkeypatch.setattr(command, 'Clients', contextlib.nullcontext)
 
-        def fail(stage, keep) -> dict:
+        def fail(work, stage, keep) -> dict:
             raise OSError(errno.ENOSPC, 'No space left', '/tmp/a')
 
-        def measure(stage, keep) -> dict:
+        def measure(work, stage, keep) -> dict:
             return {'runs': [run_of(0.5).as_json()]}
 
-        experiments = [
-            command.Experiment('workload', name, Write(), each)
-            for name, each in (('read', fail), ('write', measure))
-        ]
+        monkeypatch.setattr(Read, 'measure', fail)
+        monkeypatch.setattr(Write, 'measure', measure)
         with pytest.raises(BenchError, match='failed, see above: read'):
-            command.perform(experiments, tmp_path, Screen())
+            command.perform('workload', [Read(), Write()], tmp_path)
         (result,) = load_all(tmp_path)
         assert result.experiment == 'write'
         assert 'read failed: /tmp/a: No space left' in capsys.readouterr().out
@@ -326,19 +328,16 @@ class TestPerforming:
         figures = {'runs': [run_of(0.5).as_json()]}
 
         def perform(**parameters) -> str:
-            experiment = command.Experiment(
-                'workload',
-                'write',
-                Write(**parameters),
+            work = Write(seconds=1.0, **parameters)
+            command.perform(
+                *('workload', [work], tmp_path, ''),
                 lambda stage, keep: figures,
-                seconds=30.0,
             )
-            command.perform([experiment], tmp_path, Screen())
             return capsys.readouterr().out
 
-        assert 'takes about 30 s\n' in perform()
+        assert 'takes about 20 s\n' in perform()
         assert 'took 0:00:00 the last time\n' in perform()
-        assert 'takes about 30 s\n' in perform(clients=3)
+        assert 'takes about 20 s\n' in perform(clients=3)
 
     def test_what_has_not_begun_is_not(self, perform_failing, tmp_path):
         perform_failing(BenchError('away'))

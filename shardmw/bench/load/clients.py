@@ -62,7 +62,7 @@ class RunningLoad:
         control.is_watched.value = on_progress is not None
         with self._interruptible():
             # a process cannot start from an incomplete message
-            with signals.kept_from_children():
+            with signals.kept_from_children(), _told_if_ended():
                 self._shares = [
                     pool.submit(process.run_share, load, index, processes)
                     for index in range(processes)
@@ -153,10 +153,8 @@ class RunningLoad:
 
     def _answers(self) -> list[process.Answer]:
         """Return the answers of all processes; raise BenchError for none."""
-        try:
+        with _told_if_ended():
             answers = [share.result() for share in self._shares]
-        except BrokenProcessPool as err:
-            raise BenchError('a client process ended: see above') from err
         return [answer for answer in answers if answer is not None]
 
     def _outcome(self, seconds: float | None) -> Outcome:
@@ -227,3 +225,11 @@ class Clients:
         if self._last is not None:
             self._last.end()
             self._last = None
+
+
+@contextlib.contextmanager
+def _told_if_ended() -> Iterator[None]:
+    try:
+        yield
+    except BrokenProcessPool as err:
+        raise BenchError('a client process ended: see above') from err

@@ -9,7 +9,6 @@ import click
 
 from shardmw.bench import compare
 from shardmw.bench.command import (
-    Experiment,
     InOrder,
     chosen_parameters,
     parameter_options,
@@ -17,10 +16,8 @@ from shardmw.bench.command import (
     usage_errors,
 )
 from shardmw.bench.options import name_option, output_option
-from shardmw.bench.results import folder as results
-from shardmw.bench.screen import Screen
 from shardmw.bench.workloads import COMMAND
-from shardmw.bench.workloads.measuring import check_done, measure
+from shardmw.bench.workloads.measuring import measure
 from shardmw.bench.workloads.place import place_of, place_options
 from shardmw.bench.workloads.works import WORKS, Work
 
@@ -59,15 +56,8 @@ def work_command(
         if place.is_own:
             with usage_errors():
                 chosen.check_own()
-        results.make(output)
-        experiment = Experiment(
-            *(command, work.name, chosen),
-            functools.partial(measure, place=place),
-            word=word,
-            check=check_done,
-            seconds=chosen.expected_seconds,
-        )
-        perform([experiment], output, Screen())
+        on_place = functools.partial(measure, place=place)
+        perform(command, [chosen], output, word, on_place)
 
     return run
 

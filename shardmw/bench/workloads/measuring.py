@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure a work on each kind of container, round by round."""
 
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
 from shardmw.bench.load.stage import Ledger, Stage
 from shardmw.bench.load.turns import phase_of, rotated
-from shardmw.bench.results.runs import runs_of
-from shardmw.bench.results.summary import Summary, errors_text
 from shardmw.bench.site import Site
 from shardmw.bench.workloads.place import Place
 from shardmw.bench.workloads.works import Task, Work
@@ -86,20 +83,6 @@ def measure_work(
         if run.summary.bytes_sent > _MANY_BYTES and work.spends:
             # to have room on the disk
             site.remove(container)
-
-
-def check_done(figures: Mapping) -> None:
-    """Raise BenchError if everything failed with a kind of container."""
-    of_kinds: dict[Kind, list[Summary]] = {}
-    for run in runs_of(figures):
-        of_kinds.setdefault(run.kind, []).append(run.summary)
-    for kind, summaries in of_kinds.items():
-        failed = sum((Counter(s.errors) for s in summaries), Counter())
-        if failed and not any(s.done or s.refused for s in summaries):
-            raise BenchError(
-                f'{kind.label}: everything failed ({errors_text(failed)}): '
-                "see the proxy's log"
-            )
 
 
 def container_names(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kinds of work: their options, requests, and contents of containers."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -15,6 +16,7 @@ from shardmw.bench.parameters import check_shards, option
 from shardmw.bench.plots.plot import Plot
 from shardmw.bench.plots.runs import all_of
 from shardmw.bench.results.runs import runs_of
+from shardmw.bench.results.summary import Summary, errors_text
 from shardmw.bench.scenarios.base import Figures, Scenario, shared
 from shardmw.bench.site import Site
 from shardmw.bench.tables import Table, plain
@@ -95,6 +97,19 @@ class Work(Scenario):
         None, str, 'The storage policy of the containers.'
     )
     settings: Mapping[str, str] = shared('settings', {})
+
+    def check_figures(self, figures: Figures) -> None:
+        """Raise BenchError if all failed with a kind of container."""
+        of_kinds: dict[Kind, list[Summary]] = {}
+        for run in runs_of(figures):
+            of_kinds.setdefault(run.kind, []).append(run.summary)
+        for kind, summaries in of_kinds.items():
+            failed = sum((Counter(s.errors) for s in summaries), Counter())
+            if failed and not any(s.done or s.refused for s in summaries):
+                raise BenchError(
+                    f'{kind.label}: everything failed '
+                    f"({errors_text(failed)}): see the proxy's log"
+                )
 
     def tables(self, figures: Figures) -> list[Table]:
         return report.tables(figures)
