@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shardmw.bench import signals
-from shardmw.bench.load.connection import Connection
+from shardmw.bench.load.connection import Connection, tls_context
 from shardmw.bench.load.definition import AT_ONCE, RETRY_AFTER, Load
 from shardmw.bench.load.samples import LOST, UNANSWERED, Sample, Samples
-from shardmw.bench.load.urls import tls_context
 
 # How often a process looks whether its load begins or ends.
 _BEGIN_POLL_SECONDS = 0.002

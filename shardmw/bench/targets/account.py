@@ -15,7 +15,7 @@ from swift.common.utils import last_modified_date_to_timestamp
 from swiftclient.exceptions import ClientException
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.load.urls import check_url, tls_problem
+from shardmw.bench.load.connection import check_url, tls_problem
 from shardmw.saio import Cluster
 
 SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
