@@ -9,10 +9,8 @@ from shardmw.bench.errors import BenchError
 from shardmw.bench.options import Parsed
 from shardmw.bench.parameters import Parameters
 from shardmw.bench.plots.plot import Plot
-from shardmw.bench.plots.runs import all_of
 from shardmw.bench.ratelimit import costs, outage, rates
 from shardmw.bench.results.folder import Result
-from shardmw.bench.results.runs import runs_of
 from shardmw.bench.scenarios import loads
 from shardmw.bench.scenarios.base import Scenario
 from shardmw.bench.scenarios.container_growth import ContainerGrowth
@@ -117,24 +115,19 @@ def describe(result: Result) -> Section:
             f'{result.experiment}: remove it'
         )
     figures = result.figures
-    if result.command in (compare.COMMAND, workloads.COMMAND):
-        parameters = experiment.parameters.from_json(result.parameters)
-        summary, published = experiment.summary, ''
-        tables = works.tables(figures)
-        plots = all_of(runs_of(figures))
-        is_comparison = result.command == compare.COMMAND
-        brief = works.brief(figures) if is_comparison else tables[:2]
+    parameters = experiment.from_json(result.parameters)
+    tables = parameters.tables(figures)
+    if result.command == compare.COMMAND:
+        brief = works.brief(figures)
+    elif result.command == ratelimit.COMMAND:
+        brief = tables
     else:
-        parameters = experiment.from_json(result.parameters)
-        summary, published = experiment.summary(), experiment.published
-        tables = parameters.tables(figures)
-        plots = parameters.plots(figures)
-        is_limit = result.command == ratelimit.COMMAND
-        brief = tables if is_limit else tables[:1]
+        brief = tables[: 2 if result.command == workloads.COMMAND else 1]
+    plots = parameters.plots(figures)
     return Section(
         result,
-        summary,
-        published,
+        experiment.summary(),
+        experiment.published,
         parameter_texts(parameters),
         tables,
         [replace(p, name=f'{result.words}--{p.name}') for p in plots],

@@ -23,7 +23,7 @@ from shardmw.bench.tables import (
     ratio,
     tables_of,
 )
-from shardmw.bench.words import objects_text
+from shardmw.bench.words import head, objects_text, value_text
 
 
 def lines(template: str, **values: object) -> list[str]:
@@ -72,7 +72,9 @@ _TEMPLATES = Environment(
 )
 _TEMPLATES.filters |= {
     'bytes': bytes_text,
+    'condition': lambda value, name: value_text(name, value),
     'figure': figure,
+    'head': head,
     'each': lambda rows, value: [*map(value, rows)],
     'interval': comparing.interval_text,
     'number': number,

@@ -21,21 +21,17 @@ from shardmw.bench.experiments import (
 from shardmw.bench.kinds import PLAIN, native, sharded
 from shardmw.bench.load.stage import run_text
 from shardmw.bench.load.turns import rotated
-from shardmw.bench.results.comparing import (
-    BANDWIDTH,
-    CONTAINER,
-    ERRORS,
-    RATE,
-    RATE_RATIO,
-    condition,
-    interval_text,
-    rows_of,
-    table,
-    warnings,
-)
-from shardmw.bench.results.csvfiles import csv_text, entries_of, flat
+from shardmw.bench.results.comparing import interval_text, rows_of, warnings
 from shardmw.bench.results.figures import Interval
-from shardmw.bench.results.folder import Result, load, load_all, save
+from shardmw.bench.results.folder import (
+    Result,
+    csv_text,
+    entries_of,
+    flat,
+    load,
+    load_all,
+    save,
+)
 from shardmw.bench.results.runs import Run
 from shardmw.bench.screen import Screen, load_text
 from shardmw.bench.words import conditions_text, objects_text, varying
@@ -88,12 +84,9 @@ class TestRows:
 
 def test_a_table_has_medians_and_ratios():
     runs = runs_at({PLAIN: [10, 20, 30], sharded(2): [20, 20, 30]}, size=4096)
-    made = table(
-        'Rates',
-        rows_of(runs),
-        [condition('size'), CONTAINER, RATE, *RATE_RATIO, BANDWIDTH, ERRORS],
-    )
-    first, second = cells(made)
+    runs += runs_at({PLAIN: [10]}, size=1)
+    made, *_ = works.tables({'runs': [run.as_json() for run in runs]})
+    first, second, _ = cells(made)
     assert first == {
         'object size': '4K',
         'container': 'plain',
@@ -349,8 +342,8 @@ def test_results_of_several_names_live_in_one_folder(tmp_path):
         result_of('compare', 'list', [], complete=False),
         result_of('compare', 'list', [], name='small'),
     ]
-    paths = [save(tmp_path, result) for result in results]
-    assert [path.name for path in paths] == [
+    files = [save(tmp_path, result)[0] for result in results]
+    assert [file.name for file in files] == [
         'compare-list.json',
         'compare-list-small.json',
     ]
@@ -359,11 +352,11 @@ def test_results_of_several_names_live_in_one_folder(tmp_path):
 
 def test_an_earlier_result_is_replaced_only_if_that_was_asked_for(tmp_path):
     first = result_of('compare', 'list', [])
-    later = replace(first, figures={'runs': [1]})
-    path, other = save(tmp_path, first), save(tmp_path, later)
+    later = replace(first, figures={'runs': [{'turn': 0}]})
+    [path], [other, _] = save(tmp_path, first), save(tmp_path, later)
     assert re.fullmatch(r'compare-list-\d{8}-\d{6}', other.stem)
     assert load(tmp_path, 'compare', ['list'])[0].figures == later.figures
-    assert save(tmp_path, later, is_replacing=True) == path
+    assert save(tmp_path, later, is_replacing=True)[0] == path
     assert {str(each.figures) for each in load_all(tmp_path)} == {
         str(later.figures)
     }

@@ -17,7 +17,6 @@ from shardmw.bench.plots.plot import REFERENCE
 from shardmw.bench.results.fits import (
     BLOCKS,
     least_squares,
-    slope,
     slope_interval,
 )
 from shardmw.bench.scenarios import filter_cost
@@ -99,7 +98,7 @@ class TestLines:
         assert slope_interval([(0, 1), (1, 2)]) == (1, None, None)
 
     def test_one_place_has_no_slope(self):
-        assert slope([]) is None
+        assert slope_interval([]) is None
         assert slope_interval([(3, 1), (3, 2)]) is None
 
 
@@ -110,7 +109,7 @@ class TestServers:
         assert before <= measured <= time.process_time()
 
     def test_a_process_that_is_gone_is_told(self):
-        with pytest.raises(BenchError, match='process 4194305 has ended'):
+        with pytest.raises(BenchError, match='process has ended'):
             processor_seconds([2**22 + 1])
 
     def test_what_servers_used_is_summed_up(self):
@@ -125,7 +124,7 @@ class TestServers:
 
     def test_memory_is_that_of_all_processes(self):
         assert resident_bytes([os.getpid()] * 2) > 2 << 20
-        with pytest.raises(BenchError, match='process 4194305 has ended'):
+        with pytest.raises(BenchError, match='process has ended'):
             resident_bytes([2**22 + 1])
 
 

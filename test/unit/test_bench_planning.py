@@ -197,7 +197,7 @@ def test_the_command_prints_its_advice():
     ('arguments', 'message'),
     [
         (['--objects', 'x', '--puts', '1'], "'x' is no count"),
-        (['--objects', '1', '--puts', '0'], "'0' is no rate"),
+        (['--objects', '1', '--puts', '0'], 'is not in the range x>0'),
         (['--objects', '1'], "Missing option '--puts'"),
     ],
 )

@@ -100,7 +100,7 @@ def kept(experiment='write', rounds=1, **also) -> Result:
         for turn in range(rounds)
         for kind, admitted in ((PLAIN, 100), (sharded(8), 50))
     ]
-    parameters = WORKS[experiment].parameters().as_json()
+    parameters = WORKS[experiment]().as_json()
     return Result(
         'compare', experiment, ORIGIN, parameters, {'runs': runs}, **also
     )

@@ -16,7 +16,6 @@ from shardmw.bench.load.sources import (
     Mixed,
     NamedUploads,
     Reads,
-    SomePages,
     Uploads,
 )
 from shardmw.bench.names import FlatNames, TreeNames
@@ -206,7 +205,7 @@ def test_listings_go_round(names, page, number):
 @given(st.integers(0, 5), st.integers(1, 3), st.integers(0, 4))
 def test_some_pages_lie_evenly_among_all(first, stride, number):
     listings = Listings(PATH, FlatNames(50), 3)
-    some = SomePages(listings, first, stride)
+    some = replace(listings, first=first, stride=stride)
     page = first + number * stride
     one = next(some.requests(number, 2))
     assert one.number == number

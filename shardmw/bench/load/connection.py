@@ -2,17 +2,16 @@
 """The connection of a client."""
 
 import asyncio
+import contextlib
 import math
 import random
 import ssl
 import time
-from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import httptools
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.load.response import ResponseReader
 from shardmw.bench.load.samples import LOST, TIMED_OUT, Sample
 from shardmw.bench.load.sources import Request
 from shardmw.bench.load.urls import check_url, tls_problem
@@ -26,52 +25,92 @@ _SMALL_BYTES = 1 << 14
 # The content of bodies: random, so that no disk can compress it.
 _CONTENT = memoryview(random.Random(0).randbytes(1 << 20))
 
-# All connections of a process receive into this buffer, one at a time.
-_received = memoryview(bytearray(1 << 18))
+_RECEIVED_BYTES = 1 << 18
 
 
-#: Called after each request: ``ended(connection, request, sample)``.
-Ended = Callable[['Connection', Request, Sample], None]
+class Response:
+    """A response to one request, of which only figures are kept.
+
+    ``status``, ``retry_after`` (seconds; NaN without one), ``body_bytes`` and
+    ``is_reusable`` (True if the connection can be used again) are valid once
+    the response is complete.
+    """
+
+    def __init__(self, is_head: bool = False) -> None:
+        self.status = 0
+        self.retry_after = math.nan
+        self.body_bytes = 0
+        self.is_reusable = False
+        self._is_head = is_head
+        self._is_whole = False
+        self._has_length = False
+        self._parser = httptools.HttpResponseParser(self)
+
+    def feed(self, received: bytes | memoryview) -> bool:
+        """Parse received bytes; return True if the response is complete.
+
+        :raises httptools.HttpParserError: if it is not HTTP
+        """
+        self._parser.feed_data(received)
+        return self._is_whole
+
+    def close(self) -> bool:
+        """Return True if the response is complete when the server closes."""
+        return self.status >= 200 and not self._has_length
+
+    # The parser calls these.
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        name = name.lower()
+        if name in (b'content-length', b'transfer-encoding'):
+            self._has_length = True
+        elif name == b'retry-after':
+            # dates are not supported
+            with contextlib.suppress(ValueError):
+                self.retry_after = max(0.0, float(value))
+
+    def on_headers_complete(self) -> None:
+        self.status = self._parser.get_status_code()
+        if self._is_head:
+            self.on_message_complete()
+
+    def on_body(self, part: bytes) -> None:
+        self.body_bytes += len(part)
+
+    def on_message_complete(self) -> None:
+        # a 100 comes before the response
+        if self.status >= 200:
+            self._is_whole = True
+            self.is_reusable = self._parser.should_keep_alive()
 
 
-class Connection(asyncio.BufferedProtocol):
+class Connection:
     """A connection that is kept alive, and opened again once it is closed.
 
     :param url: of the proxy; its path is ignored
     :param token: sent with each request
-    :param timeout_seconds: the time after which a request is given up
     :param tls: for https
     :raises BenchError: if the URL is invalid
     """
 
     def __init__(
-        self,
-        url: str,
-        token: str,
-        timeout_seconds: float,
-        tls: ssl.SSLContext | None,
-        ended: Ended,
+        self, url: str, token: str, tls: ssl.SSLContext | None = None
     ) -> None:
         check_url(url)
         parts = urlsplit(url)
         self._netloc = parts.netloc
-        self._host = self._name = parts.hostname
+        self._host = parts.hostname
         self._port = parts.port or _PORTS[parts.scheme]
-        self._tls = tls if parts.scheme == 'https' else None
-        self._timeout_seconds = timeout_seconds
+        self._tls = {}
+        if parts.scheme == 'https':
+            self._tls = {'ssl': tls, 'server_hostname': parts.hostname}
         self._tail = (
             f' HTTP/1.1\r\nHost: {self._netloc}\r\nX-Auth-Token: {token}\r\n'
         ).encode()
-        self._transport: asyncio.Transport | None = None
-        self._opening: asyncio.Future | None = None
-        self._is_paused = False
-        self._ended = ended
-        #: the request that waits for its response
-        self._request: Request | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._reader = ResponseReader()
-        self._body_left = 0
-        self._start = self._sent = self._first_byte = math.nan
+        self._reader: asyncio.StreamReader | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        #: when the request was handed to the network, and the answer began
+        self._sent = self._first_byte = math.nan
 
     async def connect(self) -> None:
         """Open the connection before the first request.
@@ -87,126 +126,88 @@ class Connection(asyncio.BufferedProtocol):
                 f'({err or "timed out"}): is a proxy there?'
             ) from err
         # the name need not be resolved again
-        self._host = self._transport.get_extra_info('peername')[0]
+        self._host = self._writer.get_extra_info('peername')[0]
 
-    def send(self, request: Request, now: float) -> None:
-        """Begin to send a request."""
+    async def send(self, request: Request, timeout_seconds: float) -> Sample:
+        """Send a request, and return what came of it.
+
+        The request is given up after a time, or when the task is cancelled
+        with a status.
+        """
+        give_up = asyncio.current_task().cancel
         loop = asyncio.get_running_loop()
-        self._request = request
-        self._reader = ResponseReader(request.method == b'HEAD')
-        self._start = now
+        timer = loop.call_later(timeout_seconds, give_up, TIMED_OUT)
+        start = time.monotonic()
         self._sent = self._first_byte = math.nan
-        self._timer = loop.call_later(
-            self._timeout_seconds, self.abort, TIMED_OUT
-        )
-        if self._transport is None:
-            self._opening = loop.create_task(self._reopen(request))
-        else:
-            self._send(request)
-
-    def abort(self, status: int) -> None:
-        """Close the connection; end a request, if any, with a status."""
-        self._close()
-        self._end(status)
-
-    # The event loop calls these.
-
-    def connection_made(self, transport: asyncio.Transport) -> None:
-        # pause until the kernel has taken all; with 0, TLS never resumes
-        transport.set_write_buffer_limits(high=1, low=0)
-        self._transport, self._is_paused = transport, False
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._transport is not None:
-            self._transport = None
-            if self._reader.close():
-                self._end_response()
-            else:
-                self._end(LOST)
-
-    def pause_writing(self) -> None:
-        self._is_paused = True
-
-    def resume_writing(self) -> None:
-        self._is_paused = False
-        self._send_body()
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return _received
-
-    def buffer_updated(self, nbytes: int) -> None:
-        if math.isnan(self._first_byte):
-            self._first_byte = time.monotonic()
+        response = Response(request.method == b'HEAD')
+        status = LOST
         try:
-            if self._reader.feed(_received[:nbytes]):
-                self._end_response()
-        except httptools.HttpParserError:
-            self.abort(LOST)
+            if self._writer is None:
+                await self._open()
+            if await self._exchange(request, response):
+                status = response.status
+        except (OSError, httptools.HttpParserError):
+            pass
+        except asyncio.CancelledError as given_up:
+            (status,) = given_up.args
+        end = time.monotonic()
+        timer.cancel()
+        if not response.is_reusable or math.isnan(self._sent):
+            self.close()
+        has_response = status >= 200
+        return Sample(
+            *(request.kind, request.number, start, self._sent),
+            *(self._first_byte, end, status),
+            response.retry_after if has_response else math.nan,
+            response.body_bytes if has_response else 0,
+            request.body_bytes or 0,
+        )
 
-    def _send(self, request: Request) -> None:
+    def close(self) -> None:
+        """Close the connection at once."""
+        if self._writer is not None:
+            self._writer.transport.abort()
+            self._writer = None
+
+    async def _open(self) -> None:
+        self._reader, self._writer = await asyncio.open_connection(
+            self._host, self._port, limit=_RECEIVED_BYTES, **self._tls
+        )
+        # wait until the kernel has taken all; with 0, TLS never resumes
+        self._writer.transport.set_write_buffer_limits(high=1, low=0)
+
+    async def _exchange(self, request: Request, response: Response) -> bool:
+        """Send a request and read its response; return False if it is cut."""
+        sending = self._send(request)
+        if (request.body_bytes or 0) <= _SMALL_BYTES:
+            await sending
+        else:
+            # a server may respond before it has the whole body
+            sending = asyncio.gather(sending, return_exceptions=True)
+        try:
+            while received := await self._reader.read(_RECEIVED_BYTES):
+                if math.isnan(self._first_byte):
+                    self._first_byte = time.monotonic()
+                if response.feed(received):
+                    return True
+        finally:
+            if math.isnan(self._sent):
+                sending.cancel()
+        return response.close()
+
+    async def _send(self, request: Request) -> None:
         size = request.body_bytes
         length = b'' if size is None else b'Content-Length: %d\r\n' % size
         head = b'%s %s%s%s\r\n' % (
             *(request.method, request.target, self._tail, length),
         )
-        self._body_left = size or 0
-        if self._body_left <= _SMALL_BYTES:
-            head += _CONTENT[: self._body_left]
-            self._body_left = 0
-        self._transport.write(head)
-        self._send_body()
-
-    def _send_body(self) -> None:
-        """Send as much of the body as the kernel takes."""
-        while self._body_left and not self._is_paused:
-            part = _CONTENT[: self._body_left]
-            self._body_left -= len(part)
-            self._transport.write(part)
-        if not self._is_paused and math.isnan(self._sent):
-            self._sent = time.monotonic()
-
-    async def _reopen(self, request: Request) -> None:
-        try:
-            await self._open()
-        except OSError:
-            self._opening = None
-            self._end(LOST)
-        else:
-            self._opening = None
-            self._send(request)
-
-    async def _open(self) -> None:
-        await asyncio.get_running_loop().create_connection(
-            lambda: self,
-            *(self._host, self._port),
-            ssl=self._tls,
-            server_hostname=self._name if self._tls else None,
-        )
-
-    def _close(self) -> None:
-        if self._opening is not None:
-            self._opening.cancel()
-            self._opening = None
-        if self._transport is not None:
-            self._transport.abort()
-            self._transport = None
-
-    def _end_response(self) -> None:
-        reader = self._reader
-        if not reader.is_reusable or self._body_left or self._is_paused:
-            self._close()
-        self._end(reader.status, reader.retry_after, reader.body_bytes)
-
-    def _end(
-        self, status: int, retry_after: float = math.nan, body_bytes: int = 0
-    ) -> None:
-        request, self._request = self._request, None
-        if request is not None:
-            self._timer.cancel()
-            sample = Sample(
-                *(request.kind, request.number),
-                *(self._start, self._sent, self._first_byte),
-                *(time.monotonic(), status, retry_after, body_bytes),
-                request.body_bytes or 0,
-            )
-            self._ended(self, request, sample)
+        left = size or 0
+        if left <= _SMALL_BYTES:
+            head, left = head + _CONTENT[:left], 0
+        self._writer.write(head)
+        while left:
+            await self._writer.drain()
+            self._writer.write(_CONTENT[:left])
+            left -= min(left, len(_CONTENT))
+        await self._writer.drain()
+        self._sent = time.monotonic()

@@ -97,6 +97,10 @@ class Samples:
     def extend(self, others: 'Samples') -> None:
         self._records += others._records
 
+    def after(self, count: int) -> 'Samples':
+        """Return all records but the first ones."""
+        return Samples(self._records[count * self._RECORD.size :])
+
     def table(self) -> np.ndarray:
         """Return an array with the fields of :class:`Sample`."""
         return np.frombuffer(bytes(self._records), self._FIELDS)

@@ -17,8 +17,12 @@ from typing import ClassVar, NamedTuple, Protocol
 from urllib.parse import quote, urlencode
 
 from shardmw.bench import units
-from shardmw.bench.load.chance import shuffling_step
-from shardmw.bench.names import Names, ScatteredNames, in_turns
+from shardmw.bench.names import (
+    Names,
+    ScatteredNames,
+    in_turns,
+    shuffling_step,
+)
 from shardmw.bench.units import Mix, SizeMix
 
 # Multiplied by it, successive numbers lie evenly in 16 bits.
@@ -80,7 +84,9 @@ class Uploads:
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
         for number in count(first, step):
-            yield _upload(self, number, self.name(number))
+            target = _target(self.container_path, self.name(number))
+            size = _size_of(self.size, number)
+            yield Request(0, number, b'PUT', target, size)
 
 
 @dataclass(frozen=True)
@@ -94,7 +100,9 @@ class NamedUploads:
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
         for number in range(first, len(self.names), step):
-            yield _upload(self, number, self.names[number])
+            target = _target(self.container_path, self.names[number])
+            size = _size_of(self.size, number)
+            yield Request(0, number, b'PUT', target, size)
 
 
 @dataclass(frozen=True)
@@ -167,6 +175,8 @@ class Listings:
     :param shards: through which an unordered listing goes, one after the
                    other; 1 if it is in the order of names
     :param depth: of the container
+    :param first: the page that is requested first
+    :param stride: only every so many pages are requested
     """
 
     container_path: str
@@ -177,6 +187,8 @@ class Listings:
     unordered: bool = False
     shards: int = 1
     depth: int = 0
+    first: int = 0
+    stride: int = 1
     kinds: ClassVar[tuple[str, ...]] = ('GET',)
 
     def __post_init__(self) -> None:
@@ -190,8 +202,7 @@ class Listings:
 
     def rows_of(self, number: int) -> int:
         """Return the rows of the page of a request."""
-        before = number % self.pages * self.page
-        return min(self.page, self._count - before)
+        return min(self.page, self._count - self._before(number))
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
         # computed now, so that the first request need not wait for it
@@ -199,13 +210,17 @@ class Listings:
         return (self._request(number, order) for number in count(first, step))
 
     def _request(self, number: int, order: Sequence[int]) -> Request:
-        before = number % self.pages * self.page
         marker = ''
-        if before:
+        if before := self._before(number):
             marker = self._row_at(order[before - 1])[0]
         after = f'&marker={quote(marker)}' if marker else ''
         target = f'{self.container_path}?{self._query}{after}'
         return Request(0, number, b'GET', target.encode(), None)
+
+    def _before(self, number: int) -> int:
+        """Return the rows of the pages before that of a request."""
+        place = self.first + number * self.stride
+        return place % self.pages * self.page
 
     @cached_property
     def _query(self) -> str:
@@ -261,27 +276,6 @@ class Listings:
 
 
 @dataclass(frozen=True)
-class SomePages:
-    """Every ``stride``-th page of a listing, from ``first`` on."""
-
-    listings: Listings
-    first: int = 0
-    stride: int = 1
-    kinds: ClassVar[tuple[str, ...]] = Listings.kinds
-
-    def rows_of(self, number: int) -> int:
-        """Return the rows of the page of a request."""
-        return self.listings.rows_of(self.first + number * self.stride)
-
-    def requests(self, first: int, step: int) -> Iterator[Request]:
-        pages = self.listings.requests(
-            self.first + first * self.stride, step * self.stride
-        )
-        for number, page in zip(count(first, step), pages, strict=False):
-            yield page._replace(number=number)
-
-
-@dataclass(frozen=True)
 class Mixed:
     """A mix of operations, without end.
 
@@ -310,7 +304,7 @@ class Mixed:
         return _MixedRequests(self, first, step)
 
 
-class _MixedRequests:
+class _MixedRequests(Iterator):
     """The share of a mix that one process has."""
 
     def __init__(self, mixed: Mixed, first: int, step: int) -> None:
@@ -331,9 +325,6 @@ class _MixedRequests:
         }
         self._written: deque[bytes] = deque()
 
-    def __iter__(self) -> Iterator[Request]:
-        return self
-
     def __next__(self) -> Request:
         number = next(self._numbers)
         operation = self._mixed.mix.operation_of(number)
@@ -353,13 +344,6 @@ class _MixedRequests:
         """Note an object that can be deleted from now on."""
         if request.kind == 0 and 200 <= status < 300:
             self._written.append(request.target)
-
-
-def _upload(
-    uploads: Uploads | NamedUploads, number: int, name: str
-) -> Request:
-    target = _target(uploads.container_path, name)
-    return Request(0, number, b'PUT', target, _size_of(uploads.size, number))
 
 
 def _target(container_path: str, name: str) -> bytes:

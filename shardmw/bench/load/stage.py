@@ -18,9 +18,8 @@ from shardmw.bench.parameters import Parameters
 from shardmw.bench.results.runs import Run
 from shardmw.bench.results.summary import errors_text, summarize
 from shardmw.bench.screen import Screen
-from shardmw.bench.site import Site, embedded_site, remote_site
+from shardmw.bench.site import Site, embedded_site
 from shardmw.bench.tables import figure, number
-from shardmw.bench.targets.auth import Auth
 from shardmw.bench.targets.usage import read_processor, seconds_between
 from shardmw.bench.words import conditions_text
 from shardmw.saio import Cluster, ClusterOptions
@@ -39,19 +38,11 @@ class Stage:
     @contextlib.contextmanager
     def site(self, options: ClusterOptions | None = None) -> Iterator[Site]:
         """Start a temporary cluster for a ``with`` block."""
-        wanted = options or ClusterOptions()
         with contextlib.ExitStack() as stack:
             with self.screen.status('starting a cluster'):
-                site = stack.enter_context(
-                    embedded_site(wanted, self.clients, self.run)
-                )
-            yield site
-
-    def remote_site(
-        self, auth: Auth, container_prefix: str
-    ) -> contextlib.AbstractContextManager[Site]:
-        """Return an existing cluster, which the caller has to clean up."""
-        return remote_site(auth, self.clients, container_prefix, self.run)
+                site = embedded_site(options or ClusterOptions(), self.run)
+                found = stack.enter_context(site)
+            yield found
 
     def run(self, load: Load, label: str = '') -> Outcome:
         """Run a load to its end, and show its progress.

@@ -19,8 +19,6 @@ from shardmw.bench.report import pages
 from shardmw.bench.report.sections import sections
 from shardmw.bench.results import folder
 from shardmw.bench.results.folder import Result
-from shardmw.bench.scenarios.command import experiment_of
-from shardmw.bench.screen import Screen
 from shardmw.bench.units import parse_choices
 
 _SOME = Parsed('names', lambda text: parse_choices(text, tuple(RATELIMIT)))
@@ -60,14 +58,8 @@ def ratelimit(
     folder.load(output, COMMAND, tuple(RATELIMIT))
     if page is not None:
         pages.with_figures(pages.read(page), '')
-    perform(
-        [
-            experiment_of(COMMAND, RATELIMIT[name](**parameters))
-            for name in experiments
-        ],
-        output,
-        Screen(),
-    )
+    some = [RATELIMIT[name](**parameters) for name in experiments]
+    perform(COMMAND, some, output)
     figures = markdown(folder.load(output, COMMAND, tuple(RATELIMIT)))
     folder.write(output / f'{COMMAND}.md', figures)
     if page is not None:

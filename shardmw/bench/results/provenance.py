@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tells where figures come from: the versions, and the machine."""
 
+import contextlib
 import os
 import platform
 import subprocess
@@ -108,12 +109,11 @@ def provenance() -> Provenance:
 
 
 def _memcached() -> str:
-    try:
-        said = _said_by(memcached_path(), '-V') or _UNKNOWN
-        return said.rpartition(' ')[2]
-    except SaioError:
-        # an existing cluster can be measured without memcached here
-        return _UNKNOWN
+    # an existing cluster can be measured without memcached here
+    with contextlib.suppress(SaioError):
+        if said := _said_by(memcached_path(), '-V'):
+            return said.rpartition(' ')[2]
+    return _UNKNOWN
 
 
 def _commit() -> str | None:

@@ -68,6 +68,9 @@ class Scenario(Parameters):
         """
         raise NotImplementedError
 
+    def check_figures(self, figures: Figures) -> None:
+        """Raise BenchError if figures, which are kept, are a failure."""
+
     def tables(self, figures: Figures) -> list[Table]:
         """Return the tables of all figures, or of part of them.
 

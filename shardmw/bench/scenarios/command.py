@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """``shardmw-bench scenario``: the command."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from shardmw.bench.command import (
-    Experiment,
     InOrder,
     chosen_parameters,
     parameter_options,
@@ -15,10 +13,8 @@ from shardmw.bench.command import (
 )
 from shardmw.bench.experiments import SCENARIOS
 from shardmw.bench.options import output_option
-from shardmw.bench.results import folder as results
 from shardmw.bench.scenarios import COMMAND
 from shardmw.bench.scenarios.base import Scenario
-from shardmw.bench.screen import Screen
 
 
 @click.group(cls=InOrder)
@@ -29,26 +25,6 @@ def scenario() -> None:
     """
 
 
-def experiment_of(command: str, scenario: Scenario) -> Experiment:
-    """Return the experiment that measures a scenario.
-
-    :param command: that the result is kept as
-    """
-    return Experiment(
-        command,
-        scenario.name,
-        scenario,
-        scenario.measure,
-        seconds=scenario.expected_seconds,
-    )
-
-
-def _perform(scenarios: Sequence[Scenario], output: Path) -> None:
-    results.make(output)
-    experiments = [experiment_of(COMMAND, each) for each in scenarios]
-    perform(experiments, output, Screen())
-
-
 def _command(each: type[Scenario]) -> click.Command:
     text = '\n\n'.join(filter(None, (each.summary(), each.published)))
 
@@ -56,7 +32,7 @@ def _command(each: type[Scenario]) -> click.Command:
     @parameter_options(each, **each.defaults)
     @output_option
     def run(output: Path, **chosen: object) -> None:
-        _perform([chosen_parameters(each, chosen)], output)
+        perform(COMMAND, [chosen_parameters(each, chosen)], output)
 
     return run
 
@@ -65,7 +41,7 @@ def _command(each: type[Scenario]) -> click.Command:
 @output_option
 def _all(output: Path) -> None:
     """Measure all scenarios with their default options."""
-    _perform([each.default() for each in SCENARIOS.values()], output)
+    perform(COMMAND, [s.default() for s in SCENARIOS.values()], output)
 
 
 for _scenario in SCENARIOS.values():

@@ -2,12 +2,12 @@
 """``listing-cost``: what a page of a listing asks for, and what it costs."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind, sharded
-from shardmw.bench.load.sources import Listings, SomePages
+from shardmw.bench.load.sources import Listings
 from shardmw.bench.load.stage import Stage
 from shardmw.bench.load.turns import rotated
 from shardmw.bench.names import FlatNames, Names
@@ -126,7 +126,7 @@ class ListingCost(base.ClusterScenario):
         ]
         before = [*map(usage.processor_seconds, servers)]
         every = max(1, listings.pages // self.pages)
-        source = SomePages(listings, turn, every)
+        source = replace(listings, first=turn, stride=every)
         load = site.load(source, clients=1, count=self.pages)
         errors = summarize(stage.run(load, label)).errors
         took = {

@@ -20,8 +20,7 @@ from shardmw.bench.targets.disk import served, write_files
 from shardmw.bench.units import parse_choices, size_text
 from shardmw.bench.workloads import report
 from shardmw.bench.workloads.measuring import measure_work
-from shardmw.bench.workloads.parameters import LIMIT_OPTION, WorkParameters
-from shardmw.bench.workloads.works import WORKS
+from shardmw.bench.workloads.works import LIMIT_OPTION, WORKS, Work
 
 WRITE = 'write'
 READ = 'read'
@@ -94,11 +93,11 @@ class Comparison(base.LoadScenario):
         clients: int,
         objects: int,
         limit: float | None,
-    ) -> WorkParameters:
+    ) -> Work:
         also = {'objects': max(1, min(objects, _READ_BYTES // size))}
         if work == WRITE:
             also = {'count': max(clients, _WRITTEN_BYTES // size)}
-        return WORKS[work].parameters(
+        return WORKS[work](
             clients=clients,
             shards=(0, *self.shards),
             rounds=self.rounds,
@@ -115,8 +114,8 @@ class Comparison(base.LoadScenario):
             settings = {LIMIT_OPTION: plain(limit)} if limit else {}
             with stage.site(self.cluster(settings)) as site:
                 ledger.use(site.cluster)
-                for work, each in self.works_with(limit):
-                    measure_work(stage, site, ledger, WORKS[work], each)
+                for _, each in self.works_with(limit):
+                    measure_work(stage, site, ledger, each)
                     if self.disk:
                         _read_from_disk(site, ledger, each)
         return ledger.figures
@@ -140,12 +139,10 @@ class Comparison(base.LoadScenario):
         ]
 
 
-def _read_from_disk(
-    site: Site, ledger: Ledger, parameters: WorkParameters
-) -> None:
+def _read_from_disk(site: Site, ledger: Ledger, parameters: Work) -> None:
     """Read files of a web server that uses sendfile."""
     names = FlatNames(parameters.objects)
-    conditions = WORKS[READ].conditions(parameters, names)[0]
+    conditions = parameters.conditions(names)[0]
     words = '-'.join(map(str, conditions.values()))
     folder = site.cluster.path / f'files-{words}'
     write_files(folder, names, conditions['size'])

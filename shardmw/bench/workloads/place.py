@@ -10,8 +10,8 @@ import click
 from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.load.stage import Stage
 from shardmw.bench.options import CONTAINER
-from shardmw.bench.site import DEFAULT_PREFIX, Site
-from shardmw.bench.targets.auth import Access, Auth, PasswordAuth
+from shardmw.bench.site import DEFAULT_PREFIX, Site, remote_site
+from shardmw.bench.targets.account import Auth
 from shardmw.saio import ClusterOptions
 
 # Options of Keystone, as python-swiftclient has them.
@@ -23,19 +23,49 @@ _KEYSTONE = (
     *('application_credential_id', 'application_credential_secret'),
 )
 
-# Parameters of temporary clusters only, and of existing ones only.
-_OWN_ONLY = ('limit', 'proxies', 'workers', 'settings')
-_OTHERS_ONLY = (
-    *('user', 'key', 'auth_token', 'auth_version', 'insecure', 'cleanup'),
-    *_KEYSTONE,
-)
-
 # The different ways to name an existing cluster.
 _WAYS = {
     'auth_url': '--auth-url',
     'keystone_url': '--os-auth-url',
     'storage_url': '--os-storage-url',
 }
+
+# Options of temporary clusters only, and of existing ones only.
+_OWN_ONLY = ('limit', 'proxies', 'workers', 'settings')
+_OTHERS_ONLY = (
+    *('user', 'key', 'auth_token', 'auth_version', 'insecure', 'cleanup'),
+    *_KEYSTONE,
+)
+
+# The flags, the variable and the help of each option of an existing cluster.
+_OPTIONS = (
+    (
+        ('-A', '--auth-url'),
+        None,
+        'The auth v1 URL of an existing cluster, to measure it instead of a '
+        'temporary one. ST_AUTH is not read: write "$ST_AUTH".',
+    ),
+    (('-U', '--user'), 'ST_USER', 'The user for --auth-url.'),
+    (('-K', '--key'), 'ST_KEY', 'The key for --auth-url.'),
+    (
+        ('--os-auth-url', 'keystone_url'),
+        None,
+        'The Keystone URL of an existing cluster, instead of --auth-url. '
+        'Further --os-* options are those of python-swiftclient; the OS_* '
+        'variables, such as OS_USERNAME and OS_PROJECT_NAME, can replace '
+        'them.',
+    ),
+    (
+        ('--os-storage-url', 'storage_url'),
+        None,
+        'The URL of an account of an existing cluster, instead of --auth-url.',
+    ),
+    (
+        ('--os-auth-token', 'auth_token'),
+        'OS_AUTH_TOKEN',
+        'The token for --os-storage-url.',
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -67,15 +97,15 @@ class Place:
                 yield site
             return
         prefix = self.container or DEFAULT_PREFIX
-        with stage.remote_site(self.auth, prefix) as site:
-            try:
-                yield site
+        site = remote_site(self.auth, stage.run, prefix)
+        try:
+            yield site
+            self._clean(stage, site)
+        except BaseException:
+            # another signal ends the clean-up
+            with _told(stage, site):
                 self._clean(stage, site)
-            except BaseException:
-                # another signal ends the clean-up
-                with _told(stage, site):
-                    self._clean(stage, site)
-                raise
+            raise
 
     def figures(self, site: Site) -> dict[str, object]:
         """Return the cluster as figures of an experiment have it."""
@@ -93,7 +123,45 @@ class Place:
 
 def place_options(command: Callable) -> Callable:
     """Add the options that :func:`place_of` reads."""
-    for option in reversed(_OPTIONS):
+    added = [
+        *(
+            click.option(*flags, envvar=variable, show_envvar=True, help=text)
+            for flags, variable, text in _OPTIONS
+        ),
+        click.option(
+            '--auth-version',
+            envvar=['ST_AUTH_VERSION', 'OS_AUTH_VERSION']
+            + ['OS_IDENTITY_API_VERSION'],
+            default='3',
+            show_default=True,
+            help='The version of Keystone.',
+        ),
+        *(
+            click.option(
+                f'--os-{name.replace("_", "-")}',
+                name,
+                envvar=f'OS_{name.upper()}',
+                hidden=True,
+            )
+            for name in _KEYSTONE
+        ),
+        click.option(
+            '--insecure', is_flag=True, help='Accept any certificate (https).'
+        ),
+        click.option(
+            '--container',
+            type=CONTAINER,
+            help='The name of the container; if there are several, the '
+            f'beginning of their names.  [default: {DEFAULT_PREFIX}]',
+        ),
+        click.option(
+            '--cleanup/--no-cleanup',
+            default=True,
+            show_default=True,
+            help='Remove the containers at the end.',
+        ),
+    ]
+    for option in reversed(added):
         command = option(command)
     return command
 
@@ -126,24 +194,26 @@ def _auth_of(values: Mapping[str, object]) -> Auth | None:
             f'{first} and {second} are two ways to a cluster: take one'
         )
     url, keystone, storage = (values[way] for way in _WAYS)
-    if url and not (values['user'] and values['key']):
-        raise click.UsageError(
-            '--auth-url needs --user and --key, or ST_USER and ST_KEY in the '
-            'environment'
-        )
-    if storage and not values['auth_token']:
-        raise click.UsageError('--os-storage-url needs --os-auth-token')
+    user, key, token = values['user'], values['key'], values['auth_token']
     is_insecure = values['insecure']
     if url:
-        return PasswordAuth(url, values['user'], values['key'], is_insecure)
+        if not (user and key):
+            raise click.UsageError(
+                '--auth-url needs --user and --key, or ST_USER and ST_KEY in '
+                'the environment'
+            )
+        return Auth(url, user, key, insecure=is_insecure)
     if storage:
-        return Access(storage, values['auth_token'], is_insecure)
+        if not token:
+            raise click.UsageError('--os-storage-url needs --os-auth-token')
+        way = {'preauthurl': storage, 'preauthtoken': token}
+        return Auth(**way, insecure=is_insecure)
     if not keystone:
         return None
     given = {name: values[name] for name in _KEYSTONE if values[name]}
     user, key = given.pop('username', ''), given.pop('password', '')
     version = values['auth_version']
-    return PasswordAuth(keystone, user, key, is_insecure, version, given)
+    return Auth(keystone, user, key, version, given, insecure=is_insecure)
 
 
 @contextlib.contextmanager
@@ -159,82 +229,3 @@ def _told(stage: Stage, site: Site) -> Iterator[None]:
 
 def _left_text(site: Site) -> str:
     return f'left there: {", ".join(site.containers) or "nothing"}'
-
-
-_OPTIONS = (
-    click.option(
-        '-A',
-        '--auth-url',
-        help='The auth v1 URL of an existing cluster, to measure it instead '
-        'of a temporary one. ST_AUTH is not read: write "$ST_AUTH".',
-    ),
-    click.option(
-        '-U',
-        '--user',
-        envvar='ST_USER',
-        show_envvar=True,
-        help='The user for --auth-url.',
-    ),
-    click.option(
-        '-K',
-        '--key',
-        envvar='ST_KEY',
-        show_envvar=True,
-        help='The key for --auth-url.',
-    ),
-    click.option(
-        '--os-auth-url',
-        'keystone_url',
-        help='The Keystone URL of an existing cluster, instead of '
-        '--auth-url. Further --os-* options are those of python-swiftclient; '
-        'the OS_* variables, such as OS_USERNAME and OS_PROJECT_NAME, can '
-        'replace them.',
-    ),
-    click.option(
-        '--auth-version',
-        envvar=['ST_AUTH_VERSION', 'OS_AUTH_VERSION']
-        + ['OS_IDENTITY_API_VERSION'],
-        default='3',
-        show_default=True,
-        help='The version of Keystone.',
-    ),
-    *(
-        click.option(
-            f'--os-{name.replace("_", "-")}',
-            name,
-            envvar=f'OS_{name.upper()}',
-            hidden=True,
-        )
-        for name in _KEYSTONE
-    ),
-    click.option(
-        '--os-storage-url',
-        'storage_url',
-        help='The URL of an account of an existing cluster, instead of '
-        '--auth-url.',
-    ),
-    click.option(
-        '--os-auth-token',
-        'auth_token',
-        envvar='OS_AUTH_TOKEN',
-        show_envvar=True,
-        help='The token for --os-storage-url.',
-    ),
-    click.option(
-        '--insecure',
-        is_flag=True,
-        help='Accept any certificate (https).',
-    ),
-    click.option(
-        '--container',
-        type=CONTAINER,
-        help='The name of the container; if there are several, the beginning '
-        f'of their names.  [default: {DEFAULT_PREFIX}]',
-    ),
-    click.option(
-        '--cleanup/--no-cleanup',
-        default=True,
-        show_default=True,
-        help='Remove the containers at the end.',
-    ),
-)
