@@ -2,7 +2,7 @@
 """All experiments, and the description of a result of any command. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shardmw.bench import compare, ratelimit, scenarios, workloads
 from shardmw.bench.errors import BenchError
@@ -20,7 +20,7 @@ from shardmw.bench.scenarios.listing_fairness import ListingFairness
 from shardmw.bench.scenarios.listing_memory import ListingMemory
 from shardmw.bench.scenarios.replica_convergence import ReplicaConvergence
 from shardmw.bench.scenarios.reshard import Reshard
-from shardmw.bench.tables import Table
+from shardmw.bench.tables import Table, number
 from shardmw.bench.workloads import report as works
 from shardmw.bench.workloads.works import WORKS
 
@@ -54,17 +54,23 @@ _KNOWN = {
 }
 
 
-@dataclass(frozen=True)
-class Description:
-    """A result as text, tables and plots.
+_INCOMPLETE = (
+    'This was interrupted: it has what was measured until then, and not all '
+    'that was to be measured.'
+)
 
-    :param title: such as ``compare write``
+
+@dataclass(frozen=True)
+class Section:
+    """A result as text, tables and plots: a section of the report.
+
     :param published: figures that others published
     :param parameters: ``(name, value)``
+    :param plots: with names that no other result has
     :param brief: the tables of a page for operators
     """
 
-    title: str
+    result: Result
     summary: str
     published: str
     parameters: list[tuple[str, str]]
@@ -72,9 +78,33 @@ class Description:
     plots: list[Plot]
     brief: list[Table]
 
+    @property
+    def anchor(self) -> str:
+        """Return the id of the section."""
+        return self.result.words
 
-def describe(result: Result) -> Description:
-    """Return the description of a result.
+    @property
+    def title(self) -> str:
+        """Return the heading."""
+        text = title(self.result).replace('-', ' ')
+        return text[:1].upper() + text[1:]
+
+    @property
+    def warnings(self) -> list[str]:
+        """Return what makes the figures doubtful."""
+        origin = self.result.provenance
+        found = [] if self.result.complete else [_INCOMPLETE]
+        if origin.is_machine_busy:
+            found.append(
+                'The machine was busy: other processes used '
+                f'{number(origin.busy_cores, 1)} of {origin.cores} cores when '
+                'this began.'
+            )
+        return found
+
+
+def describe(result: Result) -> Section:
+    """Return the section of a result.
 
     :raises BenchError: if this version knows no such command or experiment
     """
@@ -93,13 +123,14 @@ def describe(result: Result) -> Description:
         brief = tables
     else:
         brief = tables[: 2 if result.command == workloads.COMMAND else 1]
-    return Description(
-        title(result),
+    plots = parameters.plots(figures)
+    return Section(
+        result,
         experiment.summary(),
         experiment.published,
         parameter_texts(parameters),
         tables,
-        parameters.plots(figures),
+        [replace(p, name=f'{result.words}--{p.name}') for p in plots],
         brief,
     )
 

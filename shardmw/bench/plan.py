@@ -8,9 +8,19 @@ import click
 from shardmw.bench import templates
 from shardmw.bench.command import chosen_parameters, parameter_options
 from shardmw.bench.options import COUNT, RATE
-from shardmw.bench.planning import NATIVE, NATIVE_RATIOS, PAGES, PLAIN, Plan
+from shardmw.bench.planning import (
+    NATIVE,
+    NATIVE_RATIOS,
+    PAGES,
+    PLAIN,
+    Plan,
+    rows_of_fullest,
+)
 from shardmw.bench.screen import Screen
 from shardmw.bench.tables import figure, number
+
+# Fewer shards are mentioned if they list so many times as fast.
+_WORTHWHILE_GAIN = 1.5
 
 
 @click.command()
@@ -37,29 +47,19 @@ def plan(objects: int, puts: float, **chosen: object) -> None:
     """
     advice = chosen_parameters(Plan, chosen)
     advice = replace(advice, objects=objects, puts=puts)
-    each, rates = advice.each, advice.rows_per_second(None)
-    shown = {
-        'plan': advice,
-        'each': each,
-        'chosen': each.outlook(each.shards),
-        'pages': PAGES,
-        'plain': rates,
-        'ones': dict.fromkeys(PAGES, 1),
-        'native': {page: rates[page] * NATIVE_RATIOS[page] for page in PAGES},
-        'native_ratios': NATIVE_RATIOS,
-    }
+    values = shown(advice)
     screen = Screen()
     screen.heading(
         f'{number(objects)} objects, {figure(puts)} writes/s: '
         f'{recommendation(advice)}'
     )
-    for line in templates.lines('plan-reasons', **shown):
+    for line in templates.lines('plan-reasons', **values):
         screen.line(line)
-    for table in templates.tables('plan', **shown):
+    for table in templates.tables('plan', **values):
         screen.table(table)
-    if advice.warnings:
+    if warnings := templates.lines('plan-warnings', **values):
         screen.console.print()
-    for warning in advice.warnings:
+    for warning in warnings:
         screen.warning(warning)
 
 
@@ -76,3 +76,31 @@ def recommendation(advice: Plan) -> str:
     if advice.containers == 1:
         return shards
     return f'{number(advice.containers)} containers of {shards} each'
+
+
+def shown(advice: Plan) -> dict[str, object]:
+    """Return what the templates show. Pure."""
+    each, rates = advice.each, advice.rows_per_second(None)
+    chosen, least = each.outlook(each.shards), each.outlooks[0]
+    values = {
+        'plan': advice,
+        'each': each,
+        'chosen': chosen,
+        'least': least,
+        'pages': PAGES,
+        'plain': rates,
+        'ones': dict.fromkeys(PAGES, 1),
+        'native': {page: rates[page] * NATIVE_RATIOS[page] for page in PAGES},
+        'native_ratios': NATIVE_RATIOS,
+        'worthwhile_gain': _WORTHWHILE_GAIN,
+        'slow_page': each.slow_page,
+    }
+    if page := each.slow_page:
+        rate = chosen.rows_per_second[page]
+        values['gain'] = least.rows_per_second[page] / rate
+    if each.directories:
+        fullest = rows_of_fullest(each.directories, each.shards)
+        share = fullest / each.directories
+        values['fullest_puts'] = each.puts * share
+        values['fullest_objects'] = each.objects * share
+    return values

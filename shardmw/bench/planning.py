@@ -7,7 +7,7 @@ what they leave out, such as the time of disks.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -27,9 +27,6 @@ PAGES = (10_000, 1_000, 100)
 
 #: Pages with less of a plain container's listing rate are called slow.
 SLOW_RATIO = 0.5
-
-#: Fewer shards are mentioned if they list so many times as fast.
-WORTHWHILE_GAIN = 1.5
 
 #: The listing rate of Swift's native sharding to that of a plain container,
 #: measured with 8 ranges of 125,000 rows.
@@ -150,7 +147,7 @@ class Outlook(NamedTuple):
 class Plan(Parameters):
     """What is to be stored and on what, and the recommendation for it.
 
-    Shards, outlooks and warnings are those of :attr:`each` container.
+    Shards and outlooks are those of :attr:`each` container.
 
     :param headroom: the factor between the wanted rate and the capacity
     """
@@ -332,85 +329,8 @@ class Plan(Parameters):
         return [self.outlook(count) for count in sorted(counts)]
 
     @property
-    def warnings(self) -> list[str]:
-        """Return what the user should know about the recommendation."""
-        about_servers = [
-            f'The {kind} servers have {self.cores[kind]:,} cores, and the '
-            f'writes keep {busy:,.1f} busy: these servers limit the writes.'
-            for kind, busy in self.busy_cores.items()
-            if self.cores[kind] is not None and busy > self.cores[kind]
-        ]
-        if self.kind != SHARDED:
-            return about_servers
-        each = self.each
-        return [
-            *each._about_directories(),
-            *each._about_shards(),
-            *about_servers,
-            *each._about_listings(),
-        ]
-
-    def _about_directories(self) -> Iterator[str]:
-        """Yield advice on sharding by directory."""
-        if not self.directories:
-            return
-        fullest = rows_of_fullest(self.directories, self.shards)
-        puts = self.puts * fullest / self.directories
-        objects = self.objects * fullest / self.directories
-        result = (
-            f'the fullest shard would take {puts:,.0f} writes/s and hold '
-            f'{objects:,.0f} objects'
-        )
-        if puts > self.limit or objects > self.most_rows:
-            yield (
-                f'{self.directories:,} directories are too few to shard by '
-                f'them: {result}. Shard by name, or at a greater depth.'
-            )
-            return
-        yield (
-            f'{self.directories:,} directories are enough to shard by them '
-            f'(X-Container-Shard-Depth): {result}, if all directories are '
-            'alike. The listing of a directory then asks one shard. No '
-            f'directory must take more than {self.limit:,.0f} writes/s.'
-        )
-
-    def _about_shards(self) -> Iterator[str]:
-        chosen = self.outlook(self.shards)
-        if chosen.rows_of_fullest > 2 * self.rows:
-            yield (
-                f'A shard will hold {chosen.rows_of_fullest:,.0f} objects, '
-                f'more than the advised {self.rows:,}: audits and '
-                'replication of its database take longer. A higher '
-                'max_shards, or more containers, would help.'
-            )
-        if chosen.used_share * self.headroom > 1.001:
-            yield (
-                f'The writes take up {chosen.used_share:.0%} of what the '
-                'shards may take: there is little headroom.'
-            )
-
-    def _about_listings(self) -> Iterator[str]:
-        chosen, least = self.outlook(self.shards), self.outlooks[0]
-        slow = [page for page in PAGES if chosen.ratios[page] < SLOW_RATIO]
-        if not slow:
-            return
-        page = slow[0]
-        remedy = (
-            'add allow_unordered=true where the order of the names does not '
-            'matter.'
-        )
-        if page < max(PAGES):
-            remedy = f'list in pages of {max(PAGES):,}, or {remedy}'
-        yield (
-            f'Pages of {page:,} rows and fewer have '
-            f"{chosen.ratios[page]:.2g} of a plain container's listing rate "
-            f'or less: each asks all {chosen.shards:,} shards. So {remedy}'
-        )
-        gain = least.rows_per_second[page] / chosen.rows_per_second[page]
-        if gain > WORTHWHILE_GAIN:
-            yield (
-                f'An alternative for faster listings: {least.shards:,} shards '
-                f'list {gain:.1f} times as fast and take up to '
-                f'{least.puts_per_second:,.0f} writes/s, with '
-                f'{least.rows_of_fullest:,.0f} objects in a database.'
-            )
+    def slow_page(self) -> int | None:
+        """Return the largest page whose listing is slow, if there is one."""
+        ratios = self.outlook(self.shards).ratios
+        slow = (page for page in PAGES if ratios[page] < SLOW_RATIO)
+        return next(slow, None)

@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.experiments import SCENARIOS, describe, in_order
+from shardmw.bench.experiments import (
+    SCENARIOS,
+    describe,
+    in_order,
+    title,
+)
 from shardmw.bench.kinds import PLAIN, native, sharded
 from shardmw.bench.load.stage import run_text
 from shardmw.bench.load.turns import rotated
@@ -289,7 +294,7 @@ class TestDescriptions:
             {PLAIN: [5], sharded(32): [4]}, **SCENARIO_CONDITIONS[name]
         )
         found = describe(result_of('scenario', name, runs))
-        assert found.title == name
+        assert title(found.result) == name
         assert found.published == SCENARIOS[name].published
         assert all(table.rows for table in found.tables)
 
@@ -306,7 +311,7 @@ class TestDescriptions:
     def test_results_have_their_word_in_the_title(self):
         runs = runs_at({PLAIN: [5]})
         found = describe(result_of('compare', 'list', runs, name='small'))
-        assert found.title == 'compare list (small)'
+        assert title(found.result) == 'compare list (small)'
 
     @pytest.mark.parametrize(('value', 'told'), [(False, None), (True, 'yes')])
     def test_what_was_not_asked_for_is_not_told(self, value, told):

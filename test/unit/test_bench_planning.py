@@ -6,8 +6,9 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardmw.bench import templates
 from shardmw.bench.cli import main
-from shardmw.bench.plan import recommendation
+from shardmw.bench.plan import recommendation, shown
 from shardmw.bench.planning import (
     COSTS,
     PAGES,
@@ -122,8 +123,12 @@ def test_no_more_disks_are_in_use_than_there_are(disks, shards):
     assert 0 < each.disks_in_use <= disks
 
 
+def warnings_of(plan: Plan) -> str:
+    return '\n'.join(templates.lines('plan-warnings', **shown(plan)))
+
+
 def warnings(objects: float, puts: float, **servers: int) -> str:
-    return '\n'.join(plan_of(objects, puts, **servers).warnings)
+    return warnings_of(plan_of(objects, puts, **servers))
 
 
 @pytest.mark.parametrize(
@@ -223,6 +228,6 @@ def test_the_fullest_shard_has_at_least_its_share_of_directories(
 def test_the_plan_says_if_directories_are_enough_to_shard_by(
     directories, told
 ):
-    text = ' '.join(plan_of(10**8, 500, directories).warnings)
+    text = warnings_of(plan_of(10**8, 500, directories))
     assert told in text
     assert ('shard by them' in text) is (directories is not None)

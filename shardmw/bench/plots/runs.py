@@ -15,14 +15,11 @@ from operator import add
 from statistics import fmean, median
 from typing import NamedTuple
 
-from shardmw.bench.cuts import (
-    Cut,
+from shardmw.bench.plots.facets import (
+    Facet,
     by_conditions,
-    by_kind,
-    cuts,
+    facets,
     is_number,
-    kinds_of,
-    rounds_of,
     said,
     some,
 )
@@ -98,19 +95,19 @@ def all_of(runs: Sequence[Run]) -> list[Plot]:
 
 def rates_by_shards(runs: Sequence[Run]) -> Iterator[Plot]:
     """Yield throughput by the kind of container."""
-    for cut in cuts(runs, but=varying(runs)):
-        axis, place = _kinds_axis(cut.runs)
-        groups = by_conditions(cut.runs, varying(cut.runs))
+    for facet in facets(runs, but=varying(runs)):
+        axis, place = _kinds_axis(facet)
+        groups = by_conditions(facet.runs, varying(facet.runs))
         if len(axis.names) < 2 or len(groups) > _MOST_COLOURS:
             continue
         series = [
-            _series(said(conditions) or cut.noun, group, place, rate, BARS)
+            _series(said(conditions) or facet.noun, group, place, rate, BARS)
             for conditions, group in groups.items()
         ]
         yield from _plot_of(
-            *(cut, 'rate-by-shards', 'throughput by shard count', axis),
-            *(_value_axis(_label(cut, RATE), series), series),
-            _rounds_note(cut.runs),
+            *(facet, 'rate-by-shards', 'throughput by shard count', axis),
+            *(_value_axis(_label(facet, RATE), series), series),
+            _rounds_note(facet),
         )
 
 
@@ -128,22 +125,22 @@ def by_condition(
         return run.conditions[condition]
 
     for measure in measures:
-        for cut in some(cuts(known, but=(condition,))):
-            values = sorted({*map(place, cut.runs)})
+        for facet in some(facets(known, but=(condition,))):
+            values = sorted({*map(place, facet.runs)})
             if len(values) < 2:
                 continue
             series = [
                 _series(kind.label, own, place, measure.value)
-                for kind, own in by_kind(cut.runs).items()
+                for kind, own in facet.kinds.items()
             ]
-            label = _label(cut, measure)
+            label = _label(facet, measure)
             yield from _plot_of(
-                *(cut, f'{measure.name}-by-{condition}'),
+                *(facet, f'{measure.name}-by-{condition}'),
                 f'{measure.what} {words}',
                 _condition_axis(condition, x_label, values),
                 _value_axis(label, series, measure.from_zero),
                 series,
-                _rounds_note(cut.runs),
+                _rounds_note(facet),
             )
 
 
@@ -152,10 +149,9 @@ def latency_over_time(runs: Sequence[Run]) -> Iterator[Plot]:
 
     The window of the average is a tenth of the load.
     """
-    for cut in some(cuts(runs)):
+    for facet in some(facets(runs)):
         first = [
-            min(own, key=lambda run: run.turn)
-            for own in by_kind(cut.runs).values()
+            min(own, key=lambda run: run.turn) for own in facet.kinds.values()
         ]
         longest = max(len(run.summary.latency_each_second) for run in first)
         step = max(1, math.ceil(longest / _MOST_POINTS))
@@ -175,46 +171,46 @@ def latency_over_time(runs: Sequence[Run]) -> Iterator[Plot]:
             series.append(Series(label, x, rolling_average(means, width)))
         one = 'each second' if step == 1 else f'each {step} s'
         yield from _plot_of(
-            *(cut, 'latency-over-time', 'latency over time'),
+            *(facet, 'latency-over-time', 'latency over time'),
             Axis('time since the load began (s)'),
             _value_axis('mean latency (ms)', series),
             series,
             f'A dot is the mean of {one}.' if has_dots else '',
             f'Lines are rolling averages of the last {width * step} s.',
-            'Of the first round.' if rounds_of(cut.runs) > 1 else '',
-            _missing_note(cut.runs, series),
+            'Of the first round.' if facet.rounds > 1 else '',
+            _missing_note(facet, series),
         )
 
 
 def latency_distributions(runs: Sequence[Run]) -> Iterator[Plot]:
     """Yield the share of operations that took no longer than a time."""
-    for cut in some(cuts(runs)):
+    for facet in some(facets(runs)):
         series = []
-        for kind, own in by_kind(cut.runs).items():
+        for kind, own in facet.kinds.items():
             found = reduce(add, (run.summary.histogram for run in own))
             if found.total:
                 sums = accumulate(found.counts, initial=0)
                 shares = [100 * each / found.total for each in sums]
                 series.append(Series(kind.label, found.edges_ms, shares))
         yield from _plot_of(
-            *(cut, 'latency-distribution', 'share done within a time'),
+            *(facet, 'latency-distribution', 'share done within a time'),
             Axis('latency (ms)', log=True),
             Axis('operations (%)'),
             series,
             'Higher and further left is faster; 50 % is the median.',
-            'All rounds together.' if rounds_of(cut.runs) > 1 else '',
-            _missing_note(cut.runs, series),
+            'All rounds together.' if facet.rounds > 1 else '',
+            _missing_note(facet, series),
         )
 
 
 def phases(runs: Sequence[Run]) -> Iterator[Plot]:
     """Yield request, response and transfer times, each with its own scale."""
-    for cut in some(cuts(runs)):
-        axis, place = _kinds_axis(cut.runs)
+    for facet in some(facets(runs)):
+        axis, place = _kinds_axis(facet)
         series = [
             # intervals of rounds would look like those of outliers
             replace(
-                _series(label, cut.runs, place, time_of(phase, field), BARS),
+                _series(label, facet.runs, place, time_of(phase, field), BARS),
                 low=None,
                 high=None,
                 panel=phase,
@@ -223,7 +219,7 @@ def phases(runs: Sequence[Run]) -> Iterator[Plot]:
             for label, field in _MEANS.items()
         ]
         yield from _plot_of(
-            *(cut, 'phases', 'request, response, transfer'),
+            *(facet, 'phases', 'request, response, transfer'),
             axis,
             Axis('mean (ms)'),
             series,
@@ -234,7 +230,7 @@ def phases(runs: Sequence[Run]) -> Iterator[Plot]:
 
 
 def _plot_of(
-    cut: Cut,
+    facet: Facet,
     name: str,
     title: str,
     x: Axis,
@@ -246,7 +242,7 @@ def _plot_of(
     shown = [each for each in series if each.x]
     if shown:
         yield Plot(
-            *(cut.name('', name), cut.title(title), x, y, shown),
+            *(facet.name(name), facet.title(title), x, y, shown),
             note=' '.join(filter(None, notes)),
         )
 
@@ -273,9 +269,9 @@ def _series(
     )
 
 
-def _kinds_axis(runs: Iterable[Run]) -> tuple[Axis, Callable[[Run], int]]:
+def _kinds_axis(facet: Facet) -> tuple[Axis, Callable[[Run], int]]:
     """Return the axis of kinds, and the position of a run on it."""
-    kinds = kinds_of(runs)
+    kinds = [*facet.kinds]
     axis = Axis('container', names=[kind.label for kind in kinds])
     return axis, lambda run: kinds.index(run.kind)
 
@@ -290,11 +286,11 @@ def _condition_axis(
     return Axis(label, log=is_wide, ticks=values, sizes=condition == 'size')
 
 
-def _label(cut: Cut, measure: Measure) -> str:
+def _label(facet: Facet, measure: Measure) -> str:
     if measure.label:
         return measure.label
-    is_rows = any(run.rows_listed for run in cut.runs)
-    return f'{"rows" if is_rows else cut.noun}/s'
+    is_rows = any(run.rows_listed for run in facet.runs)
+    return f'{"rows" if is_rows else facet.noun}/s'
 
 
 def _value_axis(
@@ -314,17 +310,16 @@ def _points(run: Run, step: int) -> list[float | None]:
     return [fmean(part) if part else None for part in known]
 
 
-def _rounds_note(runs: Iterable[Run]) -> str:
-    rounds = rounds_of(runs)
-    if rounds < 2:
+def _rounds_note(facet: Facet) -> str:
+    if facet.rounds < 2:
         return ''
-    return f'Medians of {rounds} rounds, with their range.'
+    return f'Medians of {facet.rounds} rounds, with their range.'
 
 
-def _missing_note(runs: Iterable[Run], series: Iterable[Series]) -> str:
+def _missing_note(facet: Facet, series: Iterable[Series]) -> str:
     """Return a sentence that names the kinds without a series."""
     shown = {each.label for each in series}
-    labels = [kind.label for kind in kinds_of(runs)]
+    labels = [kind.label for kind in facet.kinds]
     missing = [label for label in labels if label not in shown]
     if not missing:
         return ''

@@ -72,8 +72,8 @@ def markdown(results: Sequence[Result]) -> str:
     parts = []
     told = None
     for section in sections(results):
-        result, description = section.result, section.description
-        chosen = dict(description.parameters)
+        result = section.result
+        chosen = dict(section.parameters)
         origin = (
             f'{result.provenance.sentence()} The cluster has one replica; '
             f'proxies of one process each: {chosen["proxies"]}; client '
@@ -86,7 +86,7 @@ def markdown(results: Sequence[Result]) -> str:
             told = origin
         if not result.complete:
             parts.append(f'**{result.experiment} was interrupted.**')
-        parts += [table.markdown() for table in description.tables]
+        parts += [table.markdown() for table in section.tables]
     return '\n\n'.join(parts) + '\n'
 
 

@@ -37,7 +37,7 @@ def report(output: Path, html: Path | None, page: Path | None) -> None:
         )
     # errors of the page come before the plots, which take some time
     text = page and pages.with_sections(pages.read(page), found)
-    plots = sum(len(each.description.plots) for each in found)
+    plots = sum(len(each.plots) for each in found)
     screen.line(f'drawing {plots} plots, which takes some seconds')
     # matplotlib takes a second to import
     from shardmw.bench.report.html import page as html_of

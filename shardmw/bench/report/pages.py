@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.report.sections import Section, origins
+from shardmw.bench.experiments import Section
+from shardmw.bench.report.sections import origins
 from shardmw.bench.tables import joined
 
 _NAMED = re.compile(r'<!-- figures ([^:\n]+): begin -->')
@@ -101,8 +102,8 @@ def _by_name(found: Iterable[Section]) -> dict[str, Section]:
 
 def _section(section: Section) -> Iterator[str]:
     yield f'## {section.title}'
-    if section.description.summary:
-        yield section.description.summary
+    if section.summary:
+        yield section.summary
     yield from _body([section])
 
 
@@ -111,7 +112,7 @@ def _body(found: Sequence[Section]) -> Iterator[str]:
     for section in found:
         for warning in section.warnings:
             yield f'**{section.title}: {warning}**'
-    tables = (each for section in found for each in section.description.brief)
+    tables = (each for section in found for each in section.brief)
     for table in joined(tables):
         yield table.markdown()
     all_origins = origins(found)

@@ -47,7 +47,7 @@ class ReplicaConvergence(base.ClusterScenario):
         return base.collect(keep, self._rounds(stage), 'rounds', runs=[])
 
     def _rounds(self, stage: Stage) -> Iterator[Mapping]:
-        options = self.cluster().changed(replicas=_REPLICAS)
+        options = self.cluster().changed(replicas=_REPLICAS, devices=_REPLICAS)
         with contextlib.ExitStack() as stack:
             sites = {}
             for kind in self.kinds:
