@@ -134,14 +134,17 @@ class Connection(asyncio.BufferedProtocol):
         # the name need not be resolved again
         self._host = self._transport.get_extra_info('peername')[0]
 
-    async def send(self, request: Request, timeout_seconds: float) -> Sample:
+    async def send(
+        self, request: Request, start: float, timeout_seconds: float
+    ) -> Sample:
         """Send a request, and return what came of it.
 
         The request is given up after a time, or when the task is cancelled
         with a status.
+
+        :param start: when the client began to make the request
         """
         loop = asyncio.get_running_loop()
-        start = time.monotonic()
         self._sent = self._first_byte = math.nan
         self._response = Response(request.method == b'HEAD')
         self._ended = loop.create_future()
