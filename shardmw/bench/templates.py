@@ -26,6 +26,11 @@ from shardmw.bench.tables import (
 from shardmw.bench.words import head, objects_text, value_text
 
 
+def line(template: str, **values: object) -> str:
+    """Return the only line of a template."""
+    return _TEMPLATES.get_template(f'{template}.md.j2').render(values)
+
+
 def lines(template: str, **values: object) -> list[str]:
     """Return the lines of a template that are not empty."""
     text = _TEMPLATES.get_template(f'{template}.md.j2').render(values)

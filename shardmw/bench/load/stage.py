@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from shardmw.bench import templates
 from shardmw.bench.errors import Interrupted
 from shardmw.bench.kinds import Kind
 from shardmw.bench.load.clients import Clients
@@ -16,10 +17,9 @@ from shardmw.bench.load.samples import is_admitted
 from shardmw.bench.load.sources import Source
 from shardmw.bench.parameters import Parameters
 from shardmw.bench.results.runs import Run
-from shardmw.bench.results.summary import errors_text, summarize
+from shardmw.bench.results.summary import summarize
 from shardmw.bench.screen import Screen
 from shardmw.bench.site import Site, embedded_site
-from shardmw.bench.tables import figure, number
 from shardmw.bench.targets.usage import read_processor, seconds_between
 from shardmw.bench.words import conditions_text
 from shardmw.saio import Cluster, ClusterOptions
@@ -170,18 +170,4 @@ def _label(run: Run) -> str:
 
 def run_text(run: Run) -> str:
     """Return a run in one line. Pure."""
-    summary = run.summary
-    took = summary.latency
-    unit = 'rows/s' if run.rows_listed else 'ops/s'
-    parts = [
-        f'{number(summary.admitted)} ops',
-        f'{figure(run.rate)} {unit}',
-        f'p50 {figure(took.p50_ms)} p95 {figure(took.p95_ms)} '
-        f'p99 {figure(took.p99_ms)} ms',
-        f'{errors_text(summary.errors)} errors',
-    ]
-    if summary.refused:
-        parts.append(f'{number(summary.refused)} refused')
-    if run.processor_ms is not None:
-        parts.append(f'{figure(run.processor_ms)} ms of processor a request')
-    return ', '.join(parts)
+    return templates.line('run', run=run)
