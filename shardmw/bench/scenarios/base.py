@@ -2,7 +2,7 @@
 """Experiments that the command line offers, and what several share. Pure."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -36,12 +36,15 @@ class Scenario(Parameters):
         of the command and of the result
     ``published``
         a sentence on figures that others published
+    ``rows_key``
+        the name of what is measured among the figures
     ``defaults``
         parameters that differ from the defaults of the fields
     """
 
     name: ClassVar[str]
     published: ClassVar[str] = ''
+    rows_key: ClassVar[str] = 'rows'
     defaults: ClassVar[Mapping[str, object]] = {}
 
     @classmethod
@@ -66,7 +69,21 @@ class Scenario(Parameters):
         :param keep: takes the figures after each step, for the case that
                      the command is interrupted
         """
+        return self.collect(stage, keep)
+
+    def measured(self, stage: Any) -> Iterator[Mapping]:
+        """Measure step by step, and yield the figures of each."""
         raise NotImplementedError
+
+    def collect(
+        self, stage: Any, keep: Keep, **others: object
+    ) -> dict[str, object]:
+        """Return what is measured, with other figures."""
+        figures = {**others, self.rows_key: []}
+        for row in self.measured(stage):
+            figures[self.rows_key].append(row)
+            keep(figures)
+        return figures
 
     def check_figures(self, figures: Figures) -> None:
         """Raise BenchError if figures, which are kept, are a failure."""
@@ -87,17 +104,6 @@ class Scenario(Parameters):
     def plots(self, figures: Figures) -> list[Plot]:
         """Return the plots of all figures, or of part of them."""
         return []
-
-
-def collect(
-    keep: Keep, rows: Iterable[Mapping], key: str = 'rows', **others: object
-) -> Figures:
-    """Return figures with all rows; keep them after each row."""
-    figures = {**others, key: []}
-    for row in rows:
-        figures[key].append(row)
-        keep(figures)
-    return figures
 
 
 # The type, the help and the flags of options that several scenarios have.

@@ -98,11 +98,8 @@ class FilterCost(base.ClusterScenario):
         seconds = self.rounds * requests * _REQUEST_SECONDS
         return base.CLUSTER_SECONDS + seconds
 
-    def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
+    def measured(self, stage: Stage) -> Iterator[Mapping]:
         """Time requests in this process; memcached is that of a cluster."""
-        return base.collect(keep, self._rows(stage))
-
-    def _rows(self, stage: Stage) -> Iterator[Mapping]:
         with stage.site(self.cluster(token_settings())) as site:
             timed = self._timer(site.cluster.servers[MEMCACHED])
             for turn in range(self.rounds):

@@ -49,11 +49,8 @@ class ListingMemory(base.ClusterScenario):
         each = base.CLUSTER_SECONDS + self.listings / _LISTINGS_PER_SECOND
         return len(self.shards) * each
 
-    def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
+    def measured(self, stage: Stage) -> Iterator[Mapping]:
         """List, and read the memory from time to time."""
-        return base.collect(keep, self._rows(stage))
-
-    def _rows(self, stage: Stage) -> Iterator[Mapping]:
         for shards in self.shards:
             # a new proxy for each, which has done nothing else
             with stage.site(self.cluster()) as site:

@@ -30,6 +30,7 @@ class ReplicaConvergence(base.ClusterScenario):
     """Time until replicas are complete again after a device was emptied."""
 
     name = 'replica-convergence'
+    rows_key = 'rounds'
 
     rows: int = base.shared('rows', 1_000_000)
     rounds: int = base.shared('rounds', 6)
@@ -42,11 +43,8 @@ class ReplicaConvergence(base.ClusterScenario):
         clusters = len(self.kinds) * (2 * base.CLUSTER_SECONDS + filling)
         return clusters + self.rounds * each_round
 
-    def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
+    def measured(self, stage: Stage) -> Iterator[Mapping]:
         """Empty a device of each cluster in turns, and replicate."""
-        return base.collect(keep, self._rounds(stage), 'rounds', runs=[])
-
-    def _rounds(self, stage: Stage) -> Iterator[Mapping]:
         options = self.cluster().changed(replicas=_REPLICAS, devices=_REPLICAS)
         with contextlib.ExitStack() as stack:
             sites = {}

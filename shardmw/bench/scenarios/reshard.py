@@ -143,11 +143,8 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
             total += len(self.changes) * each
         return total
 
-    def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
+    def measured(self, stage: Stage) -> Iterator[Mapping]:
         """Make all changes of a container in each case."""
-        return base.collect(keep, self._rows(stage))
-
-    def _rows(self, stage: Stage) -> Iterator[Mapping]:
         cached = str(self.info_cache_seconds)
         settings = {
             'proxy-server.recheck_container_existence': cached,
