@@ -129,6 +129,7 @@ _SHARED = {
         types.PROCESSES,
         'Client processes; the clients are spread over them.',
     ),
+    'proxies': (types.PROCESSES, 'Proxies of the cluster.'),
     'workers': (
         types.WORKERS,
         'Worker processes of each server; 0 for a single process.',
@@ -151,7 +152,7 @@ class ClusterScenario(Scenario):
     """A scenario whose cluster can be configured."""
 
     shards: tuple[int, ...] = shared('shards', (32,))
-    proxies: int = option(1, types.PROCESSES, 'Proxies of the cluster.')
+    proxies: int = shared('proxies', 1)
     workers: int = shared('workers', 0)
     settings: Mapping[str, str] = shared('settings', {})
 
