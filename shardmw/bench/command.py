@@ -3,7 +3,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,8 +13,7 @@ from shardmw.bench.errors import BenchError, failure_text
 from shardmw.bench.experiments import describe, title
 from shardmw.bench.load.clients import Clients
 from shardmw.bench.load.stage import Stage
-from shardmw.bench.options import REPLACING, Parsed
-from shardmw.bench.parameters import Option, Parameters
+from shardmw.bench.options import REPLACING
 from shardmw.bench.results import folder
 from shardmw.bench.results.folder import Result
 from shardmw.bench.results.provenance import provenance
@@ -34,51 +33,6 @@ class InOrder(click.Group):
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(self.commands)
-
-
-def parameter_options(
-    parameters: type[Parameters], **defaults: object
-) -> Callable[[Callable], Callable]:
-    """Return a decorator that adds the options of parameters.
-
-    :param defaults: by name; they override the defaults of the fields
-    """
-
-    def decorate(command: Callable) -> Callable:
-        options = parameters.options()
-        for name, (default, option) in reversed(options.items()):
-            default = defaults.get(name, default)
-            command = _option(name, default, option)(command)
-        return command
-
-    return decorate
-
-
-def chosen_parameters(
-    parameters: type[Parameters], values: Mapping[str, object]
-) -> Parameters:
-    """Return the parameters of parsed options.
-
-    :raises UsageError: if values contradict each other
-    """
-    chosen = {}
-    for name, (default, _) in parameters.options().items():
-        if name in values:
-            value = values[name]
-            chosen[name] = dict(value) if isinstance(default, dict) else value
-    found = parameters(**chosen)
-    with usage_errors():
-        found.check()
-    return found
-
-
-@contextlib.contextmanager
-def usage_errors() -> Iterator[None]:
-    """Turn a ValueError into a UsageError."""
-    try:
-        yield
-    except ValueError as err:
-        raise click.UsageError(str(err)) from err
 
 
 def perform(
@@ -191,27 +145,3 @@ def _publish(result: Result, output: Path, screen: Screen) -> Path:
         screen.warning('interrupted: the figures are incomplete')
     screen.line(f'kept in {" and ".join(map(str, files))}')
     return files[0]
-
-
-def _option(
-    name: str, default: object, option: Option
-) -> Callable[[Callable], Callable]:
-    is_flag = option.kind is bool
-    flags = option.flags
-    if not any(flag.startswith('--') for flag in flags):
-        flag = name.replace('_', '-')
-        own = f'--{flag}/--no-{flag}' if is_flag else f'--{flag}'
-        flags = (*flags, own)
-    if option.multiple:
-        default = None
-    elif default is not None and isinstance(option.kind, Parsed):
-        # for the help
-        default = option.kind.typed(default)
-    return click.option(
-        *(name, *flags),
-        type=None if is_flag else option.kind,
-        default=default,
-        show_default=default not in (None, ''),
-        multiple=option.multiple,
-        help=option.text,
-    )

@@ -5,7 +5,6 @@ Names are pickled and sent to client processes, so they are small.
 """
 
 import math
-from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -94,25 +93,6 @@ def shuffling_step(total: int) -> int:
     while math.gcd(step, total) > 1:
         step += 1
     return step
-
-
-@lru_cache(_CACHED)
-def in_turns(
-    names: Names, within: range, shards: int, depth: int = 0
-) -> Sequence[int]:
-    """Return indexes of names, shard by shard, as in an unordered listing.
-
-    This takes seconds for a million names, so the result is cached.
-
-    :param within: the indexes of the names to take
-    """
-    turns = [array('Q') for _ in range(shards)]
-    for index in within:
-        turns[shard_of(names[index], shards, depth)].append(index)
-    order = array('Q')
-    for turn in turns:
-        order.extend(turn)
-    return order
 
 
 @lru_cache(_CACHED)

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types of options, and options that several commands have."""
 
+import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import click
 
 from shardmw.bench import units
-from shardmw.bench.parameters import MOST_SHARDS
+from shardmw.bench.parameters import MOST_SHARDS, Option, Parameters
 from shardmw.saio import SaioError
 from shardmw.saio.options import parse_setting
 
@@ -173,3 +174,75 @@ html_option = click.option(
     type=_FILE,
     help='The HTML page to write.  [default: report.html in the folder]',
 )
+
+
+def parameter_options(
+    parameters: type[Parameters], **defaults: object
+) -> Callable[[Callable], Callable]:
+    """Return a decorator that adds the options of parameters.
+
+    :param defaults: by name; they override the defaults of the fields
+    """
+
+    def decorate(command: Callable) -> Callable:
+        options = parameters.options()
+        for name, (default, option) in reversed(options.items()):
+            default = defaults.get(name, default)
+            command = _option(name, default, option)(command)
+        return command
+
+    return decorate
+
+
+def chosen_parameters(
+    parameters: type[Parameters], values: Mapping[str, object]
+) -> Parameters:
+    """Return the parameters of parsed options.
+
+    :raises UsageError: if values contradict each other
+    """
+    chosen = {}
+    for name, (default, _) in parameters.options().items():
+        if name in values:
+            value = values[name]
+            chosen[name] = dict(value) if isinstance(default, dict) else value
+    found = parameters(**chosen)
+    with usage_errors():
+        found.check()
+    return found
+
+
+@contextlib.contextmanager
+def usage_errors() -> Iterator[None]:
+    """Turn a ValueError into a UsageError."""
+    try:
+        yield
+    except ValueError as err:
+        raise click.UsageError(str(err)) from err
+
+
+def _option(
+    name: str, default: object, option: Option
+) -> Callable[[Callable], Callable]:
+    is_flag = option.kind is bool
+    flags = option.flags
+    if not any(flag.startswith('--') for flag in flags):
+        flag = name.replace('_', '-')
+        own = f'--{flag}/--no-{flag}' if is_flag else f'--{flag}'
+        flags = (*flags, own)
+    if option.multiple:
+        default = None
+    elif default is not None and isinstance(option.kind, Parsed):
+        # for the help
+        default = option.kind.typed(default)
+    return click.option(
+        *(name, *flags),
+        type=None if is_flag else option.kind,
+        is_flag=is_flag,
+        default=default,
+        show_default=default not in (None, ''),
+        multiple=option.multiple,
+        envvar=option.envvar,
+        show_envvar=isinstance(option.envvar, str),
+        help=option.text,
+    )

@@ -6,8 +6,12 @@ from dataclasses import replace
 import click
 
 from shardmw.bench import templates
-from shardmw.bench.command import chosen_parameters, parameter_options
-from shardmw.bench.options import COUNT, RATE
+from shardmw.bench.options import (
+    COUNT,
+    RATE,
+    chosen_parameters,
+    parameter_options,
+)
 from shardmw.bench.planning import (
     NATIVE,
     NATIVE_RATIOS,

@@ -16,7 +16,12 @@ from shardmw.bench.load.clients import Clients
 from shardmw.bench.load.sources import Listings, Uploads
 from shardmw.bench.names import FlatNames, TreeNames
 from shardmw.bench.site import embedded_site, remote_site
-from shardmw.bench.targets.account import Account, Auth, ContainerHead
+from shardmw.bench.targets.account import (
+    Account,
+    Auth,
+    ContainerHead,
+    name_of,
+)
 from shardmw.saio import ClusterOptions
 from test.functional.benching import runner
 from test.functional.conftest import USER, make_plain, unique
@@ -127,11 +132,14 @@ class TestOwn:
         assert own.account.head(container).objects == 30
 
     def test_an_unordered_walk_ends_when_all_is_listed(self, own, filled):
-        container, kind = filled
+        container, _ = filled
+        rows = own.account.listing(
+            container, query_string='allow_unordered=true'
+        )
+        assert sorted(map(name_of, rows)) == list(NAMES)
+        names = [*map(name_of, rows)]
         source = Listings(
-            *(own.container_path(container), NAMES, 3),
-            unordered=True,
-            shards=kind.shards or 1,
+            own.container_path(container), names, 3, unordered=True
         )
         walked = []
         for request in islice(source.requests(0, 1), source.pages):

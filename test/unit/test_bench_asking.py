@@ -11,8 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.load.connection import Connection
-from shardmw.bench.load.urls import tls_context
+from shardmw.bench.load.connection import Connection, tls_context
 from shardmw.bench.targets.account import Account, Auth
 
 #: What Keystone knows of a user.

@@ -16,11 +16,16 @@ from click.testing import CliRunner
 
 from shardmw.bench import command
 from shardmw.bench.cli import main
-from shardmw.bench.command import chosen_parameters, parameter_options
 from shardmw.bench.errors import BenchError, Interrupted, failure_text
 from shardmw.bench.experiments import RATELIMIT, SCENARIOS
 from shardmw.bench.kinds import PLAIN, native, sharded
-from shardmw.bench.options import COUNTS, SETTING, SIZES
+from shardmw.bench.options import (
+    COUNTS,
+    SETTING,
+    SIZES,
+    chosen_parameters,
+    parameter_options,
+)
 from shardmw.bench.parameters import Parameters, option
 from shardmw.bench.results import provenance
 from shardmw.bench.results.folder import load_all

@@ -9,8 +9,8 @@ from shardmw.bench.databases import Content
 from shardmw.bench.errors import BenchError
 from shardmw.bench.experiments import SCENARIOS
 from shardmw.bench.kinds import PLAIN, sharded
+from shardmw.bench.load.connection import check_url
 from shardmw.bench.load.turns import rotated
-from shardmw.bench.load.urls import check_url
 from shardmw.bench.plots.plot import REFERENCE
 from shardmw.bench.replicas import Moment, moment
 from shardmw.bench.results.runs import Run

@@ -15,7 +15,7 @@ from shardmw.bench.workloads.place import (
 )
 from shardmw.saio import ClusterOptions
 
-PLACE = Place(Auth('http://a/auth/v1.0', 'u', 'k'), None, cleanup=True)
+PLACE = Place('http://a/auth/v1.0', 'u', 'k')
 
 
 class Stage:

@@ -14,10 +14,12 @@ import httptools
 from shardmw.bench.errors import BenchError
 from shardmw.bench.load.samples import LOST, TIMED_OUT, Sample
 from shardmw.bench.load.sources import Request
-from shardmw.bench.load.urls import check_url, tls_problem
 
 _CONNECT_SECONDS = 10
 _PORTS = {'http': 80, 'https': 443}
+
+# Errors of a client whose server answers without TLS.
+_NO_TLS = frozenset({'WRONG_VERSION_NUMBER', 'RECORD_LAYER_FAILURE'})
 
 # A body of up to this size is sent together with the head.
 _SMALL_BYTES = 1 << 14
@@ -25,7 +27,8 @@ _SMALL_BYTES = 1 << 14
 # The content of bodies: random, so that no disk can compress it.
 _CONTENT = memoryview(random.Random(0).randbytes(1 << 20))
 
-_RECEIVED_BYTES = 1 << 18
+# All connections of a process receive into this buffer, one at a time.
+_received = memoryview(bytearray(1 << 18))
 
 
 class Response:
@@ -84,7 +87,7 @@ class Response:
             self.is_reusable = self._parser.should_keep_alive()
 
 
-class Connection:
+class Connection(asyncio.BufferedProtocol):
     """A connection that is kept alive, and opened again once it is closed.
 
     :param url: of the proxy; its path is ignored
@@ -107,10 +110,13 @@ class Connection:
         self._tail = (
             f' HTTP/1.1\r\nHost: {self._netloc}\r\nX-Auth-Token: {token}\r\n'
         ).encode()
-        self._reader: asyncio.StreamReader | None = None
-        self._writer: asyncio.StreamWriter | None = None
-        #: when the request was handed to the network, and the answer began
+        self._transport: asyncio.Transport | None = None
+        self._is_paused = False
+        self._body_left = 0
         self._sent = self._first_byte = math.nan
+        self._response = Response()
+        #: has a status and its time, once the request is over
+        self._ended: asyncio.Future | None = None
 
     async def connect(self) -> None:
         """Open the connection before the first request.
@@ -126,33 +132,37 @@ class Connection:
                 f'({err or "timed out"}): is a proxy there?'
             ) from err
         # the name need not be resolved again
-        self._host = self._writer.get_extra_info('peername')[0]
+        self._host = self._transport.get_extra_info('peername')[0]
 
-    async def send(self, request: Request, timeout_seconds: float) -> Sample:
+    async def send(
+        self, request: Request, start: float, timeout_seconds: float
+    ) -> Sample:
         """Send a request, and return what came of it.
 
         The request is given up after a time, or when the task is cancelled
         with a status.
+
+        :param start: when the client began to make the request
         """
-        give_up = asyncio.current_task().cancel
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(timeout_seconds, give_up, TIMED_OUT)
-        start = time.monotonic()
         self._sent = self._first_byte = math.nan
-        response = Response(request.method == b'HEAD')
-        status = LOST
+        self._response = Response(request.method == b'HEAD')
+        self._ended = loop.create_future()
+        timer = loop.call_later(
+            timeout_seconds, asyncio.current_task().cancel, TIMED_OUT
+        )
         try:
-            if self._writer is None:
+            if self._transport is None:
                 await self._open()
-            if await self._exchange(request, response):
-                status = response.status
-        except (OSError, httptools.HttpParserError):
-            pass
+            self._begin_to_send(request)
+            status, end = await self._ended
+        except OSError:
+            status, end = LOST, time.monotonic()
         except asyncio.CancelledError as given_up:
-            (status,) = given_up.args
-        end = time.monotonic()
+            (status,), end = given_up.args, time.monotonic()
         timer.cancel()
-        if not response.is_reusable or math.isnan(self._sent):
+        response = self._response
+        if not response.is_reusable or self._body_left or self._is_paused:
             self.close()
         has_response = status >= 200
         return Sample(
@@ -165,49 +175,107 @@ class Connection:
 
     def close(self) -> None:
         """Close the connection at once."""
-        if self._writer is not None:
-            self._writer.transport.abort()
-            self._writer = None
+        if self._transport is not None:
+            self._transport.abort()
+            self._transport = None
+
+    # The event loop calls these.
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        # pause until the kernel has taken all; with 0, TLS never resumes
+        transport.set_write_buffer_limits(high=1, low=0)
+        self._transport, self._is_paused = transport, False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._transport is not None:
+            self._transport = None
+            is_whole = self._response.close()
+            self._end(self._response.status if is_whole else LOST)
+
+    def pause_writing(self) -> None:
+        self._is_paused = True
+
+    def resume_writing(self) -> None:
+        self._is_paused = False
+        self._send_body()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return _received
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if math.isnan(self._first_byte):
+            self._first_byte = time.monotonic()
+        try:
+            if self._response.feed(_received[:nbytes]):
+                self._end(self._response.status)
+        except httptools.HttpParserError:
+            self._end(LOST)
 
     async def _open(self) -> None:
-        self._reader, self._writer = await asyncio.open_connection(
-            self._host, self._port, limit=_RECEIVED_BYTES, **self._tls
+        await asyncio.get_running_loop().create_connection(
+            lambda: self, self._host, self._port, **self._tls
         )
-        # wait until the kernel has taken all; with 0, TLS never resumes
-        self._writer.transport.set_write_buffer_limits(high=1, low=0)
 
-    async def _exchange(self, request: Request, response: Response) -> bool:
-        """Send a request and read its response; return False if it is cut."""
-        sending = self._send(request)
-        if (request.body_bytes or 0) <= _SMALL_BYTES:
-            await sending
-        else:
-            # a server may respond before it has the whole body
-            sending = asyncio.gather(sending, return_exceptions=True)
-        try:
-            while received := await self._reader.read(_RECEIVED_BYTES):
-                if math.isnan(self._first_byte):
-                    self._first_byte = time.monotonic()
-                if response.feed(received):
-                    return True
-        finally:
-            if math.isnan(self._sent):
-                sending.cancel()
-        return response.close()
-
-    async def _send(self, request: Request) -> None:
+    def _begin_to_send(self, request: Request) -> None:
         size = request.body_bytes
         length = b'' if size is None else b'Content-Length: %d\r\n' % size
         head = b'%s %s%s%s\r\n' % (
             *(request.method, request.target, self._tail, length),
         )
-        left = size or 0
-        if left <= _SMALL_BYTES:
-            head, left = head + _CONTENT[:left], 0
-        self._writer.write(head)
-        while left:
-            await self._writer.drain()
-            self._writer.write(_CONTENT[:left])
-            left -= min(left, len(_CONTENT))
-        await self._writer.drain()
-        self._sent = time.monotonic()
+        self._body_left = size or 0
+        if self._body_left <= _SMALL_BYTES:
+            head += _CONTENT[: self._body_left]
+            self._body_left = 0
+        self._transport.write(head)
+        self._send_body()
+
+    def _send_body(self) -> None:
+        """Send as much of the body as the kernel takes."""
+        while self._body_left and not self._is_paused:
+            part = _CONTENT[: self._body_left]
+            self._body_left -= len(part)
+            self._transport.write(part)
+        if not self._is_paused and math.isnan(self._sent):
+            self._sent = time.monotonic()
+
+    def _end(self, status: int) -> None:
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result((status, time.monotonic()))
+
+
+def tls_context(is_insecure: bool) -> ssl.SSLContext:
+    """Return the TLS settings of a client.
+
+    :param is_insecure: True to accept any certificate
+    """
+    context = ssl.create_default_context()
+    if is_insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def tls_problem(err: BaseException, netloc: str) -> str | None:
+    """Return the text of a TLS error; None for other errors."""
+    if isinstance(err, ssl.SSLCertVerificationError):
+        return (
+            f'{netloc} is not trusted ({err.verify_message}): put its CA '
+            'into SSL_CERT_FILE, or choose --insecure'
+        )
+    if isinstance(err, ssl.SSLError) and err.reason in _NO_TLS:
+        return f'{netloc} speaks no TLS: write http:// in the URL'
+    return None
+
+
+def check_url(url: str) -> None:
+    """Raise BenchError if no request can be sent to a URL."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ('http', 'https') and parts.hostname
+        good = good and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        raise BenchError(
+            f'{url!r} is no URL: write http://host:port or https://host'
+        )

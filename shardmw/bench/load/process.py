@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shardmw.bench import signals
-from shardmw.bench.load.connection import Connection
+from shardmw.bench.load.connection import Connection, tls_context
 from shardmw.bench.load.definition import AT_ONCE, RETRY_AFTER, Load
 from shardmw.bench.load.samples import LOST, UNANSWERED, Sample, Samples
-from shardmw.bench.load.urls import tls_context
 
 # How often a process looks whether its load begins or ends.
 _BEGIN_POLL_SECONDS = 0.002
@@ -149,13 +148,16 @@ class _Share:
         """Send one request after the other, the first one at a time."""
         load = self._load
         while await self._can_send_at(ready):
+            start = time.monotonic()
             request = next(self._source, None)
             self._left = 0 if request is None else self._left - 1
             if request is None:
                 return
             if self._left <= 0:
                 self._stop_sending()
-            sample = await connection.send(request, load.timeout_seconds)
+            sample = await connection.send(
+                request, start, load.timeout_seconds
+            )
             self._samples.append(*sample)
             self._note_answer(request, sample.status)
             ready = max(

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import click
 
-from shardmw.bench.command import (
-    chosen_parameters,
-    parameter_options,
-    perform,
-)
+from shardmw.bench.command import perform
 from shardmw.bench.experiments import RATELIMIT
-from shardmw.bench.options import Parsed, output_option, page_option
+from shardmw.bench.options import (
+    Parsed,
+    chosen_parameters,
+    output_option,
+    page_option,
+    parameter_options,
+)
 from shardmw.bench.ratelimit import COMMAND
 from shardmw.bench.ratelimit.limits import LimitExperiment
 from shardmw.bench.report import pages

@@ -5,14 +5,13 @@ from pathlib import Path
 
 import click
 
-from shardmw.bench.command import (
-    InOrder,
-    chosen_parameters,
-    parameter_options,
-    perform,
-)
+from shardmw.bench.command import InOrder, perform
 from shardmw.bench.experiments import SCENARIOS
-from shardmw.bench.options import output_option
+from shardmw.bench.options import (
+    chosen_parameters,
+    output_option,
+    parameter_options,
+)
 from shardmw.bench.scenarios import COMMAND
 from shardmw.bench.scenarios.base import Scenario
 

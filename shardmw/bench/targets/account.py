@@ -15,7 +15,7 @@ from swift.common.utils import last_modified_date_to_timestamp
 from swiftclient.exceptions import ClientException
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.load.urls import check_url, tls_problem
+from shardmw.bench.load.connection import check_url, tls_problem
 from shardmw.saio import Cluster
 
 SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
@@ -209,17 +209,27 @@ class Account:
         return [row['name'] for row in rows]
 
     @_told()
+    def listing(self, container: str, **query: object) -> list[dict]:
+        """Return all rows of a listing, in their order.
+
+        :param query: further parameters of swiftclient's ``get_container``
+        """
+        rows, marker = [], ''
+        while page := self._swift.get_container(container, marker, **query)[1]:
+            rows += page
+            marker = name_of(page[-1])
+        return rows
+
     def stored_times(self, container: str) -> dict[str, float]:
         """Return the timestamp of each object, by its name.
 
         A proxy takes it when all filters have passed the upload on.
         """
-        _, rows = self._swift.get_container(container, full_listing=True)
         return {
             row['name']: float(
                 last_modified_date_to_timestamp(row['last_modified'])
             )
-            for row in rows
+            for row in self.listing(container)
         }
 
     @_told()
@@ -278,3 +288,8 @@ class Account:
         if auth.auth_version == _V1:
             reason += ': write a URL of auth v1, http://host:port/auth/v1.0'
         raise BenchError(f'{auth.authurl} gave no token: {reason}')
+
+
+def name_of(row: Mapping[str, str]) -> str:
+    """Return the name of an object or of a directory in a listing."""
+    return row.get('name') or row['subdir']

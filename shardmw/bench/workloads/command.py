@@ -8,14 +8,14 @@ from pathlib import Path
 import click
 
 from shardmw.bench import compare
-from shardmw.bench.command import (
-    InOrder,
+from shardmw.bench.command import InOrder, perform
+from shardmw.bench.options import (
     chosen_parameters,
+    name_option,
+    output_option,
     parameter_options,
-    perform,
     usage_errors,
 )
-from shardmw.bench.options import name_option, output_option
 from shardmw.bench.workloads import COMMAND
 from shardmw.bench.workloads.measuring import measure
 from shardmw.bench.workloads.place import place_of, place_options

@@ -7,6 +7,7 @@ from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
 from shardmw.bench.load.stage import Ledger, Stage
 from shardmw.bench.load.turns import phase_of, rotated
+from shardmw.bench.names import Names
 from shardmw.bench.site import Site
 from shardmw.bench.workloads.place import Place
 from shardmw.bench.workloads.works import Task, Work
@@ -64,17 +65,19 @@ def measure_work(
             owner: site.make(owner[0], names, work.policy, wanted.get(owner))
             for owner in owners
         }
-    filled: set[str] = set()
+    #: the names of the filled containers
+    listed: dict[str, Names | None] = {}
     for turn, each, owner in steps:
         kind, container = owner[0], containers[owner]
-        if container not in filled and names is not None:
-            filled.add(container)
+        if container not in listed:
             with stage.screen.status(f'filling {container}'):
-                work.put(site, container, kind, names)
+                if names is not None:
+                    work.put(site, container, kind, names)
+                listed[container] = work.listed(site, container, names)
         site.prepare(container, work.writes, phase_of(turn, work.rounds))
         path = site.container_path(container)
         load = site.load(
-            work.source(Task(path, kind, names, each, turn)),
+            work.source(Task(path, listed[container], each, turn)),
             work.clients,
             seconds=work.load_seconds,
             count=work.count,

@@ -3,13 +3,18 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import click
 
 from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.load.stage import Stage
-from shardmw.bench.options import CONTAINER
+from shardmw.bench.options import (
+    CONTAINER,
+    chosen_parameters,
+    parameter_options,
+)
+from shardmw.bench.parameters import Parameters, option
 from shardmw.bench.site import DEFAULT_PREFIX, Site, remote_site
 from shardmw.bench.targets.account import Auth
 from shardmw.saio import ClusterOptions
@@ -37,49 +42,99 @@ _OTHERS_ONLY = (
     *_KEYSTONE,
 )
 
-# The flags, the variable and the help of each option of an existing cluster.
-_OPTIONS = (
-    (
-        ('-A', '--auth-url'),
+
+@dataclass(frozen=True)
+class Place(Parameters):
+    """The cluster to measure: options of all work.
+
+    :param keystone: further options of Keystone
+    """
+
+    auth_url: str | None = option(
         None,
+        str,
         'The auth v1 URL of an existing cluster, to measure it instead of a '
         'temporary one. ST_AUTH is not read: write "$ST_AUTH".',
-    ),
-    (('-U', '--user'), 'ST_USER', 'The user for --auth-url.'),
-    (('-K', '--key'), 'ST_KEY', 'The key for --auth-url.'),
-    (
-        ('--os-auth-url', 'keystone_url'),
+        '-A',
+        '--auth-url',
+    )
+    user: str | None = option(
+        *(None, str, 'The user for --auth-url.', '-U', '--user'),
+        envvar='ST_USER',
+    )
+    key: str | None = option(
+        *(None, str, 'The key for --auth-url.', '-K', '--key'),
+        envvar='ST_KEY',
+    )
+    keystone_url: str | None = option(
         None,
+        str,
         'The Keystone URL of an existing cluster, instead of --auth-url. '
         'Further --os-* options are those of python-swiftclient; the OS_* '
         'variables, such as OS_USERNAME and OS_PROJECT_NAME, can replace '
         'them.',
-    ),
-    (
-        ('--os-storage-url', 'storage_url'),
+        '--os-auth-url',
+    )
+    auth_version: str = option(
+        *('3', str, 'The version of Keystone.'),
+        envvar=('ST_AUTH_VERSION', 'OS_AUTH_VERSION')
+        + ('OS_IDENTITY_API_VERSION',),
+    )
+    storage_url: str | None = option(
         None,
+        str,
         'The URL of an account of an existing cluster, instead of --auth-url.',
-    ),
-    (
-        ('--os-auth-token', 'auth_token'),
-        'OS_AUTH_TOKEN',
-        'The token for --os-storage-url.',
-    ),
-)
+        '--os-storage-url',
+    )
+    auth_token: str | None = option(
+        *(None, str, 'The token for --os-storage-url.', '--os-auth-token'),
+        envvar='OS_AUTH_TOKEN',
+    )
+    insecure: bool = option(
+        False, bool, 'Accept any certificate (https).', '--insecure'
+    )
+    container: str | None = option(
+        None,
+        CONTAINER,
+        'The name of the container; if there are several, the beginning of '
+        f'their names.  [default: {DEFAULT_PREFIX}]',
+    )
+    cleanup: bool = option(True, bool, 'Remove the containers at the end.')
+    keystone: Mapping[str, str] = field(default_factory=dict)
 
+    def check(self) -> None:
+        typed = [way for way in _WAYS if getattr(self, way) is not None]
+        if any(getattr(self, way) == '' for way in typed):
+            # such as an unset variable
+            raise ValueError('the URL of the cluster is empty')
+        if len(typed) > 1:
+            first, second = (_WAYS[way] for way in typed[:2])
+            raise ValueError(
+                f'{first} and {second} are two ways to a cluster: take one'
+            )
+        if self.auth_url and not (self.user and self.key):
+            raise ValueError(
+                '--auth-url needs --user and --key, or ST_USER and ST_KEY in '
+                'the environment'
+            )
+        if self.storage_url and not self.auth_token:
+            raise ValueError('--os-storage-url needs --os-auth-token')
 
-@dataclass(frozen=True)
-class Place:
-    """The cluster to measure.
-
-    :param auth: None for a temporary cluster
-    :param container: the name that the user chose, if any
-    :param cleanup: True to remove the containers at the end
-    """
-
-    auth: Auth | None
-    container: str | None
-    cleanup: bool
+    @property
+    def auth(self) -> Auth | None:
+        """Return the way to the cluster; None for a temporary one."""
+        also = {'insecure': self.insecure}
+        if self.auth_url:
+            return Auth(self.auth_url, self.user, self.key, **also)
+        if self.storage_url:
+            also |= {'preauthurl': self.storage_url}
+            return Auth(preauthtoken=self.auth_token, **also)
+        if not self.keystone_url:
+            return None
+        given = dict(self.keystone)
+        user, key = given.pop('username', ''), given.pop('password', '')
+        way = self.keystone_url, user, key, self.auth_version
+        return Auth(*way, given, **also)
 
     @property
     def is_own(self) -> bool:
@@ -123,97 +178,32 @@ class Place:
 
 def place_options(command: Callable) -> Callable:
     """Add the options that :func:`place_of` reads."""
-    added = [
-        *(
-            click.option(*flags, envvar=variable, show_envvar=True, help=text)
-            for flags, variable, text in _OPTIONS
-        ),
-        click.option(
-            '--auth-version',
-            envvar=['ST_AUTH_VERSION', 'OS_AUTH_VERSION']
-            + ['OS_IDENTITY_API_VERSION'],
-            default='3',
-            show_default=True,
-            help='The version of Keystone.',
-        ),
-        *(
-            click.option(
-                f'--os-{name.replace("_", "-")}',
-                name,
-                envvar=f'OS_{name.upper()}',
-                hidden=True,
-            )
-            for name in _KEYSTONE
-        ),
-        click.option(
-            '--insecure', is_flag=True, help='Accept any certificate (https).'
-        ),
-        click.option(
-            '--container',
-            type=CONTAINER,
-            help='The name of the container; if there are several, the '
-            f'beginning of their names.  [default: {DEFAULT_PREFIX}]',
-        ),
-        click.option(
-            '--cleanup/--no-cleanup',
-            default=True,
-            show_default=True,
-            help='Remove the containers at the end.',
-        ),
-    ]
-    for option in reversed(added):
-        command = option(command)
-    return command
+    for name in _KEYSTONE:
+        command = click.option(
+            f'--os-{name.replace("_", "-")}',
+            name,
+            envvar=f'OS_{name.upper()}',
+            hidden=True,
+        )(command)
+    return parameter_options(Place)(command)
 
 
 def place_of(context: click.Context) -> Place:
     """Return the chosen cluster; raise UsageError if options conflict."""
     values = context.params
-    auth = _auth_of(values)
+    given = {name: values[name] for name in _KEYSTONE if values[name]}
+    place = replace(chosen_parameters(Place, values), keystone=given)
     refused, why = _OWN_ONLY, 'the temporary cluster, not for yours'
-    if auth is None:
+    if place.is_own:
         ways = ', '.join(_WAYS.values())
         refused, why = _OTHERS_ONLY, f'a cluster of yours: add one of {ways}'
-    for option in context.command.params:
-        source = context.get_parameter_source(option.name)
+    for each in context.command.params:
+        source = context.get_parameter_source(each.name)
         is_typed = source is click.core.ParameterSource.COMMANDLINE
-        if option.name in refused and is_typed:
-            flags = '/'.join((option.opts[-1], *option.secondary_opts))
+        if each.name in refused and is_typed:
+            flags = '/'.join((each.opts[-1], *each.secondary_opts))
             raise click.UsageError(f'{flags} is for {why}')
-    return Place(auth, values['container'], values['cleanup'])
-
-
-def _auth_of(values: Mapping[str, object]) -> Auth | None:
-    typed = {way: values[way] for way in _WAYS if values[way] is not None}
-    if '' in typed.values():
-        # such as an unset variable
-        raise click.UsageError('the URL of the cluster is empty')
-    if len(typed) > 1:
-        first, second = (_WAYS[way] for way in [*typed][:2])
-        raise click.UsageError(
-            f'{first} and {second} are two ways to a cluster: take one'
-        )
-    url, keystone, storage = (values[way] for way in _WAYS)
-    user, key, token = values['user'], values['key'], values['auth_token']
-    is_insecure = values['insecure']
-    if url:
-        if not (user and key):
-            raise click.UsageError(
-                '--auth-url needs --user and --key, or ST_USER and ST_KEY in '
-                'the environment'
-            )
-        return Auth(url, user, key, insecure=is_insecure)
-    if storage:
-        if not token:
-            raise click.UsageError('--os-storage-url needs --os-auth-token')
-        way = {'preauthurl': storage, 'preauthtoken': token}
-        return Auth(**way, insecure=is_insecure)
-    if not keystone:
-        return None
-    given = {name: values[name] for name in _KEYSTONE if values[name]}
-    user, key = given.pop('username', ''), given.pop('password', '')
-    version = values['auth_version']
-    return Auth(keystone, user, key, version, given, insecure=is_insecure)
+    return place
 
 
 @contextlib.contextmanager

@@ -20,6 +20,7 @@ from shardmw.bench.results.summary import Summary, errors_text
 from shardmw.bench.scenarios.base import Figures, Scenario, shared
 from shardmw.bench.site import Site
 from shardmw.bench.tables import Table, plain
+from shardmw.bench.targets.account import name_of
 from shardmw.bench.units import parse_mix, parse_size_mix
 from shardmw.bench.workloads import report
 from shardmw.record import DEPTH_LIMIT
@@ -53,7 +54,6 @@ class Task(NamedTuple):
     """
 
     path: str
-    kind: Kind
     names: Names | None
     conditions: Mapping[str, object]
     turn: int
@@ -138,6 +138,12 @@ class Work(Scenario):
         """Fill a container."""
         size = parse_size_mix(self.size)
         site.populate(container, names, size, self.clients)
+
+    def listed(
+        self, site: Site, container: str, names: Names | None
+    ) -> Names | None:
+        """Return the names of a filled container as the load needs them."""
+        return names
 
     def check_own(self) -> None:
         """Raise ValueError if the temporary cluster does not allow this."""
@@ -402,6 +408,14 @@ class List(HeadContainer):
             return names
         return TreeNames(directories, max(1, len(names) // directories))
 
+    def listed(self, site: Site, container: str, names: Names) -> Names:
+        if not (self.delimiter or self.prefix or self.unordered):
+            return names
+        query = {'delimiter': self.delimiter, 'prefix': self.prefix}
+        if self.unordered:
+            query['query_string'] = 'allow_unordered=true'
+        return tuple(map(name_of, site.account.listing(container, **query)))
+
     def conditions(self, names: Names) -> Conditions:
         (conditions,) = super().conditions(names)
         words = {
@@ -416,8 +430,6 @@ class List(HeadContainer):
         return sources.Listings(
             *(task.path, task.names, task.conditions['page']),
             *(self.delimiter, self.prefix, self.unordered),
-            shards=task.kind.shards or 1,
-            depth=task.kind.depth,
         )
 
 
