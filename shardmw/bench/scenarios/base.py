@@ -204,3 +204,11 @@ class LoadScenario(ClusterScenario):
         """Return about how long so many loads in each round take."""
         each = self.seconds + LOAD_SECONDS
         return clusters * CLUSTER_SECONDS + self.rounds * loads * each
+
+
+def filled(stage: Any, site: Any, kind: Kind, names: Any) -> str:
+    """Return a new container with rows, whose databases were filled."""
+    with stage.screen.status(f'{kind.label}: writing {len(names):,} rows'):
+        container = site.make(kind, names)
+        site.fill(container, kind, names)
+    return container

@@ -50,13 +50,13 @@ _own_us = rounds.figure_of('own_us')
 class Case(NamedTuple):
     """Requests that are timed together.
 
-    :param has_filter: False for the app alone
+    :param filters: 0 for the app alone
     """
 
     limits: str
     method: str
     kind: Kind
-    has_filter: bool = True
+    filters: int = 1
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class FilterCost(base.ClusterScenario):
         containers only.
         """
         return [
-            *(Case(OFF, method, PLAIN, False) for method in METHODS),
+            *(Case(OFF, method, PLAIN, 0) for method in METHODS),
             *(
                 Case(limits, method, kind)
                 for limits in LIMITS
@@ -128,7 +128,7 @@ class FilterCost(base.ClusterScenario):
 
         def timed(case: Case) -> dict[str, object]:
             key = case.limits, case.kind
-            app = apps[key] if case.has_filter else alone[case.kind]
+            app = apps[key] if case.filters else alone[case.kind]
             environs = requests[key].environs
             count = self.requests
             if case.method == LISTING:
@@ -141,10 +141,8 @@ class FilterCost(base.ClusterScenario):
             took = inprocess.microseconds_each(app, wanted)
             counts = operations(memcached).since(before)
             return {
-                'limits': case.limits,
-                'method': case.method,
+                **case._asdict(),
                 'kind': case.kind.as_json(),
-                'filters': int(case.has_filter),
                 'us': took,
                 'requests': count,
                 'operations': counts._asdict(),

@@ -80,11 +80,10 @@ class ListingCost(base.ClusterScenario):
         """Measure pages of each container in turns."""
         names = FlatNames(self.rows)
         with stage.site(self.cluster()) as site:
-            containers = {}
-            for kind in self.kinds:
-                with stage.screen.status(f'{kind.label}: writing rows'):
-                    containers[kind] = site.make(kind)
-                    site.fill(containers[kind], kind, names)
+            containers = {
+                kind: base.filled(stage, site, kind, names)
+                for kind in self.kinds
+            }
             for turn in range(self.rounds):
                 for page in self.page:
                     for kind in rotated(self.kinds, turn):

@@ -71,9 +71,7 @@ class ListingMemory(base.ClusterScenario):
     def _listed(self, stage: Stage, site: Site, kind: Kind) -> Iterator[int]:
         """Yield how much is listed, at the begin and after every few pages."""
         names = FlatNames(self.rows)
-        with stage.screen.status(f'{kind.label}: writing rows'):
-            container = site.make(kind)
-            site.fill(container, kind, names)
+        container = base.filled(stage, site, kind, names)
         source = Listings(site.container_path(container), names, self.page)
         yield 0
         for done in range(0, self.listings, self.every):

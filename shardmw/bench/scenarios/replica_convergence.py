@@ -51,10 +51,8 @@ class ReplicaConvergence(base.ClusterScenario):
             for kind in self.kinds:
                 # one cluster each: the replicator handles all that it finds
                 site = stack.enter_context(stage.site(options))
-                with stage.screen.status(f'{kind.label}: writing rows'):
-                    container = site.make(kind)
-                    site.fill(container, kind, FlatNames(self.rows))
-                sites[kind] = (site, container)
+                names = FlatNames(self.rows)
+                sites[kind] = (site, base.filled(stage, site, kind, names))
             for turn in range(self.rounds):
                 for kind in rotated(self.kinds, turn):
                     yield {**_round(stage, *sites[kind], kind), 'turn': turn}

@@ -154,9 +154,7 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
         names = FlatNames(self.rows)
         count = min(_OBJECTS, len(names))
         objects = tuple(names[i * len(names) // count] for i in range(count))
-        with stage.screen.status(f'putting {number(len(names))} rows there'):
-            container = site.make(PLAIN, names)
-            site.fill(container, PLAIN, names)
+        container = base.filled(stage, site, PLAIN, names)
         site.populate(container, objects, self.size)
         return container, objects
 
