@@ -20,7 +20,7 @@ from shardmw.bench.scenarios.listing_fairness import ListingFairness
 from shardmw.bench.scenarios.listing_memory import ListingMemory
 from shardmw.bench.scenarios.replica_convergence import ReplicaConvergence
 from shardmw.bench.scenarios.reshard import Reshard
-from shardmw.bench.tables import Table, number
+from shardmw.bench.tables import Table, number, plain
 from shardmw.bench.workloads import report as works
 from shardmw.bench.workloads.works import WORKS
 
@@ -167,6 +167,8 @@ def parameter_texts(parameters: Parameters) -> list[tuple[str, str]]:
         if value is None or value is False or value == '' or value == {}:
             continue
         text = 'yes' if value is True else str(value)
+        if isinstance(value, float):
+            text = plain(value)
         if isinstance(option.kind, Parsed) and not option.multiple:
             text = option.kind.typed(value)
         texts.append((name.replace('_', '-'), text))

@@ -21,13 +21,9 @@ from shardmw.bench.results.fits import (
 )
 from shardmw.bench.scenarios import filter_cost
 from shardmw.bench.scenarios.filter_cost import FilterCost
-from shardmw.bench.scenarios.listing_cost import (
-    ListingCost,
-    PageCost,
-    fitted_costs,
-    page_costs,
-)
+from shardmw.bench.scenarios.listing_cost import ListingCost, fitted_costs
 from shardmw.bench.scenarios.listing_memory import ListingMemory
+from shardmw.bench.scenarios.rounds import compared
 from shardmw.bench.targets.shares import asked_of_all, names_by_shard
 from shardmw.bench.targets.usage import (
     processor_seconds,
@@ -195,15 +191,16 @@ class TestListingCost:
         return {'plans': [plan], 'rows': rows}
 
     def test_costs_of_the_model_are_found_in_what_it_gives(self, figures):
-        costs = fitted_costs(page_costs(figures['rows']))
+        costs = fitted_costs(compared(figures['rows'], 'page'))
         assert costs == {
             name: pytest.approx(getattr(self.costs, name)) for name in costs
         }
         assert len(costs) == 7
 
     def test_one_size_of_pages_tells_no_cost_of_a_row(self):
-        pages = [PageCost(PLAIN, 100, 5000, 4000)]
-        assert fitted_costs(pages) == {}
+        row = {'kind': PLAIN.as_json(), 'page': 100, 'proxy_us': 5000}
+        row['container_us'] = 4000
+        assert fitted_costs(compared([row], 'page')) == {}
 
     def test_requests_and_rows_are_by_page_and_by_row(self, figures):
         (asked,) = cells_of(self.parameters.tables(figures)[0])

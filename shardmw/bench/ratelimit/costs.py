@@ -78,11 +78,8 @@ class Operations(limits.LimitExperiment):
     name = 'operations'
     loads = 10
 
-    def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
+    def measured(self, stage: Stage) -> Iterator[Mapping]:
         """Count the operations of memcached, with each filter."""
-        return base.collect(keep, self._rows(stage))
-
-    def _rows(self, stage: Stage) -> Iterator[Mapping]:
         with self.site(stage) as site:
             for limiter in (None, STOCK, SHARDMW):
                 limit = limits.limit_settings(limiter, self.middle_rate)

@@ -49,8 +49,8 @@ class LimitExperiment(base.Scenario):
     """An experiment on limits. All have the same parameters."""
 
     clients: int = base.shared('clients', 128)
-    processes: int = option(2, types.PROCESSES, 'Client processes.')
-    proxies: int = option(2, types.PROCESSES, 'Proxies of the cluster.')
+    processes: int = base.shared('processes', 2)
+    proxies: int = base.shared('proxies', 2)
     seconds: float = option(
         15.0,
         types.DURATION,
@@ -96,13 +96,7 @@ class LimitExperiment(base.Scenario):
         'What a client does after a refusal: wait for the Retry-After of the '
         'response, wait for --backoff-seconds, or continue at once.',
     )
-    settings: Mapping[str, str] = option(
-        {},
-        types.SETTING,
-        'A setting of all clusters, as for shardmw-saio. Can be repeated.',
-        '--set',
-        multiple=True,
-    )
+    settings: Mapping[str, str] = base.shared('settings', {})
 
     @property
     def loads(self) -> int:

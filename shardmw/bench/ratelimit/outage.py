@@ -40,13 +40,11 @@ class Outage(limits.LimitExperiment):
     """Stop memcached under load, and start it again."""
 
     name = 'outage'
+    rows_key = 'runs'
     loads = 2 * len(PHASES)
 
-    def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
+    def measured(self, stage: Stage) -> Iterator[Mapping]:
         """Stop memcached during a load, without a limit and with one."""
-        return base.collect(keep, self._runs(stage), 'runs')
-
-    def _runs(self, stage: Stage) -> Iterator[Mapping]:
         with self.site(stage) as site:
             for rate in (None, self.middle_rate):
                 site.reconfigure(limits.limit_settings(limits.SHARDMW, rate))

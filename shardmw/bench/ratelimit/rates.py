@@ -57,11 +57,8 @@ class Rates(limits.LimitExperiment):
     def loads(self) -> int:
         return len(self._cases)
 
-    def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
+    def measured(self, stage: Stage) -> Iterator[Mapping]:
         """Write to new containers with each limit, and with none."""
-        return base.collect(keep, self._rows(stage))
-
-    def _rows(self, stage: Stage) -> Iterator[Mapping]:
         # admitted writes/s without a limit, by the number of shards
         unlimited: dict[int | None, float] = {}
         with self.site(stage) as site:

@@ -2,7 +2,7 @@
 """Experiments that the command line offers, and what several share. Pure."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -36,12 +36,15 @@ class Scenario(Parameters):
         of the command and of the result
     ``published``
         a sentence on figures that others published
+    ``rows_key``
+        the name of what is measured among the figures
     ``defaults``
         parameters that differ from the defaults of the fields
     """
 
     name: ClassVar[str]
     published: ClassVar[str] = ''
+    rows_key: ClassVar[str] = 'rows'
     defaults: ClassVar[Mapping[str, object]] = {}
 
     @classmethod
@@ -66,7 +69,21 @@ class Scenario(Parameters):
         :param keep: takes the figures after each step, for the case that
                      the command is interrupted
         """
+        return self.collect(stage, keep)
+
+    def measured(self, stage: Any) -> Iterator[Mapping]:
+        """Measure step by step, and yield the figures of each."""
         raise NotImplementedError
+
+    def collect(
+        self, stage: Any, keep: Keep, **others: object
+    ) -> dict[str, object]:
+        """Return what is measured, with other figures."""
+        figures = {**others, self.rows_key: []}
+        for row in self.measured(stage):
+            figures[self.rows_key].append(row)
+            keep(figures)
+        return figures
 
     def check_figures(self, figures: Figures) -> None:
         """Raise BenchError if figures, which are kept, are a failure."""
@@ -87,17 +104,6 @@ class Scenario(Parameters):
     def plots(self, figures: Figures) -> list[Plot]:
         """Return the plots of all figures, or of part of them."""
         return []
-
-
-def collect(
-    keep: Keep, rows: Iterable[Mapping], key: str = 'rows', **others: object
-) -> Figures:
-    """Return figures with all rows; keep them after each row."""
-    figures = {**others, key: []}
-    for row in rows:
-        figures[key].append(row)
-        keep(figures)
-    return figures
 
 
 # The type, the help and the flags of options that several scenarios have.
@@ -123,6 +129,7 @@ _SHARED = {
         types.PROCESSES,
         'Client processes; the clients are spread over them.',
     ),
+    'proxies': (types.PROCESSES, 'Proxies of the cluster.'),
     'workers': (
         types.WORKERS,
         'Worker processes of each server; 0 for a single process.',
@@ -145,7 +152,7 @@ class ClusterScenario(Scenario):
     """A scenario whose cluster can be configured."""
 
     shards: tuple[int, ...] = shared('shards', (32,))
-    proxies: int = option(1, types.PROCESSES, 'Proxies of the cluster.')
+    proxies: int = shared('proxies', 1)
     workers: int = shared('workers', 0)
     settings: Mapping[str, str] = shared('settings', {})
 
@@ -197,3 +204,11 @@ class LoadScenario(ClusterScenario):
         """Return about how long so many loads in each round take."""
         each = self.seconds + LOAD_SECONDS
         return clusters * CLUSTER_SECONDS + self.rounds * loads * each
+
+
+def filled(stage: Any, site: Any, kind: Kind, names: Any) -> str:
+    """Return a new container with rows, whose databases were filled."""
+    with stage.screen.status(f'{kind.label}: writing {len(names):,} rows'):
+        container = site.make(kind, names)
+        site.fill(container, kind, names)
+    return container

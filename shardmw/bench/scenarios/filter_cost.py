@@ -50,13 +50,13 @@ _own_us = rounds.figure_of('own_us')
 class Case(NamedTuple):
     """Requests that are timed together.
 
-    :param has_filter: False for the app alone
+    :param filters: 0 for the app alone
     """
 
     limits: str
     method: str
     kind: Kind
-    has_filter: bool = True
+    filters: int = 1
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class FilterCost(base.ClusterScenario):
         containers only.
         """
         return [
-            *(Case(OFF, method, PLAIN, False) for method in METHODS),
+            *(Case(OFF, method, PLAIN, 0) for method in METHODS),
             *(
                 Case(limits, method, kind)
                 for limits in LIMITS
@@ -98,11 +98,8 @@ class FilterCost(base.ClusterScenario):
         seconds = self.rounds * requests * _REQUEST_SECONDS
         return base.CLUSTER_SECONDS + seconds
 
-    def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
+    def measured(self, stage: Stage) -> Iterator[Mapping]:
         """Time requests in this process; memcached is that of a cluster."""
-        return base.collect(keep, self._rows(stage))
-
-    def _rows(self, stage: Stage) -> Iterator[Mapping]:
         with stage.site(self.cluster(token_settings())) as site:
             timed = self._timer(site.cluster.servers[MEMCACHED])
             for turn in range(self.rounds):
@@ -131,7 +128,7 @@ class FilterCost(base.ClusterScenario):
 
         def timed(case: Case) -> dict[str, object]:
             key = case.limits, case.kind
-            app = apps[key] if case.has_filter else alone[case.kind]
+            app = apps[key] if case.filters else alone[case.kind]
             environs = requests[key].environs
             count = self.requests
             if case.method == LISTING:
@@ -144,10 +141,8 @@ class FilterCost(base.ClusterScenario):
             took = inprocess.microseconds_each(app, wanted)
             counts = operations(memcached).since(before)
             return {
-                'limits': case.limits,
-                'method': case.method,
+                **case._asdict(),
                 'kind': case.kind.as_json(),
-                'filters': int(case.has_filter),
                 'us': took,
                 'requests': count,
                 'operations': counts._asdict(),

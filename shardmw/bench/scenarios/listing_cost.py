@@ -3,18 +3,18 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.kinds import Kind, sharded
+from shardmw.bench.kinds import sharded
 from shardmw.bench.load.sources import Listings
 from shardmw.bench.load.stage import Stage
 from shardmw.bench.load.turns import rotated
 from shardmw.bench.names import FlatNames, Names
 from shardmw.bench.options import POSITIVE
 from shardmw.bench.parameters import option
-from shardmw.bench.planning import COSTS, MICROSECONDS, Costs, Work, page_work
+from shardmw.bench.planning import COSTS, MICROSECONDS, Costs, page_work
 from shardmw.bench.plots.plot import Axis, Plot, Series
+from shardmw.bench.results.comparing import Row
 from shardmw.bench.results.fits import least_squares
 from shardmw.bench.results.summary import errors_text, summarize
 from shardmw.bench.scenarios import base, rounds
@@ -37,15 +37,6 @@ _FITTED = (
 
 # By the name of the figure.
 _SERVERS = {'proxy_us': 'proxy', 'container_us': 'container server'}
-
-
-class PageCost(NamedTuple):
-    """What a page takes, in microseconds: the least of the rounds."""
-
-    kind: Kind
-    page: int
-    proxy_us: float
-    container_us: float
 
 
 @dataclass(frozen=True)
@@ -78,20 +69,21 @@ class ListingCost(base.ClusterScenario):
     def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
         """Ask the plan for all pages, and servers for some of them."""
         names = FlatNames(self.rows)
-        plans = []
+        plans: list[Mapping] = []
         for shards in self.shards:
             with stage.screen.status(f'N = {shards}: listing by the plan'):
                 plans += _plans(names, shards, self.page)
         keep({'plans': plans, 'rows': []})
-        return base.collect(keep, self._pages(stage, names), plans=plans)
+        return self.collect(stage, keep, plans=plans)
 
-    def _pages(self, stage: Stage, names: Names) -> Iterator[Mapping]:
+    def measured(self, stage: Stage) -> Iterator[Mapping]:
+        """Measure pages of each container in turns."""
+        names = FlatNames(self.rows)
         with stage.site(self.cluster()) as site:
-            containers = {}
-            for kind in self.kinds:
-                with stage.screen.status(f'{kind.label}: writing rows'):
-                    containers[kind] = site.make(kind)
-                    site.fill(containers[kind], kind, names)
+            containers = {
+                kind: base.filled(stage, site, kind, names)
+                for kind in self.kinds
+            }
             for turn in range(self.rounds):
                 for page in self.page:
                     for kind in rotated(self.kinds, turn):
@@ -149,12 +141,13 @@ class ListingCost(base.ClusterScenario):
 
     def shown(self, figures: base.Figures) -> Mapping[str, object]:
         """Return plans, processor time, and the costs of the model."""
-        costs = fitted_costs(page_costs(figures['rows']))
+        rows = rounds.compared(figures['rows'], 'page')
+        costs = fitted_costs(rows)
         return {
             'plans': _by_page(figures['plans']),
             'goal': GOAL,
-            'cases': figures['rows']
-            and {name: _cases(figures, name, costs) for name in _SERVERS},
+            'cases': rows
+            and {name: _cases(rows, name, costs) for name in _SERVERS},
             'fitted': _FITTED,
             'costs': costs,
             'model': COSTS._asdict(),
@@ -197,43 +190,31 @@ class ListingCost(base.ClusterScenario):
         return found
 
 
-def page_costs(rows: Sequence[Mapping]) -> list[PageCost]:
-    """Return the costs of pages by the least of the rounds. Pure."""
-    cases = rounds.grouped(rows, lambda r: (Kind(**r['kind']), r['page']))
-    return [
-        PageCost(
-            *case, *(min(each[name] for each in own) for name in _SERVERS)
-        )
-        for case, own in cases.items()
-    ]
-
-
-def fitted_costs(pages: Sequence[PageCost]) -> dict[str, float]:
+def fitted_costs(rows: Sequence[Row]) -> dict[str, float]:
     """Return what of a page belongs to requests, shards and rows. Pure.
 
-    The least squares are those of the differences from what was measured, as
-    a share of it. Requests and rows are those that the model counts.
+    The least squares are those of the differences from the least of the
+    rounds, as a share of it. Requests and rows are those that the model
+    counts.
 
     :returns: by the names of :class:`shardmw.bench.planning.Costs`; without
               those that the pages do not tell apart
     """
-    plain = [each for each in pages if each.kind.is_plain]
-    counted = [
-        (each, page_work(each.page, each.kind.shards)) for each in pages
-    ]
-    servers = [
-        (each.container_us, (work.requests, work.rows))
-        for each, work in counted
-    ]
-    merged = [
-        (each.proxy_us, (1, work.requests, work.rows))
-        for each, work in counted
-        if not each.kind.is_plain
-    ]
+    plain, merged, servers = [], [], []
+    for row in rows:
+        proxy_us, container_us = (
+            min(map(rounds.figure_of(name), row.runs)) for name in _SERVERS
+        )
+        work = page_work(row.conditions['page'], row.kind.shards)
+        servers.append((container_us, (work.requests, work.rows)))
+        if row.kind.is_plain:
+            plain.append((proxy_us, (1, work.rows)))
+        else:
+            merged.append((proxy_us, (1, work.requests, work.rows)))
     return {
-        **_fit(_FITTED[5:], servers),
-        **_fit(_FITTED[:2], [(p.proxy_us, (1, p.page)) for p in plain]),
+        **_fit(_FITTED[:2], plain),
         **_fit(_FITTED[2:5], merged),
+        **_fit(_FITTED[5:], servers),
     }
 
 
@@ -271,26 +252,17 @@ def _by_page(plans: Sequence[Mapping]) -> list[Mapping]:
 
 
 def _cases(
-    figures: base.Figures, name: str, costs: Mapping[str, float]
+    rows: Sequence[Row], name: str, costs: Mapping[str, float]
 ) -> list[Mapping[str, object]]:
     """Return what pages take: measured, compared, and as fitted."""
     took = rounds.figure_of(name, _PER_MS)
-    rows = rounds.compared(figures['rows'], 'page')
-    works = [None] * len(rows)
-    if len(costs) == len(_FITTED):
-        works = [
-            _work(row.conditions['page'], row.kind, costs) for row in rows
-        ]
-    return [
-        {
-            'row': row,
-            'ms': rounds.median(row, took),
-            'ratio': row.ratio(took),
-            'fitted': work and getattr(work, name) / _PER_MS,
-        }
-        for row, work in zip(rows, works, strict=True)
-    ]
-
-
-def _work(page: int, kind: Kind, costs: Mapping[str, float]) -> Work:
-    return page_work(page, kind.shards, Costs(**costs))
+    is_fitted = len(costs) == len(_FITTED)
+    found = []
+    for row in rows:
+        case = {'row': row, 'ms': rounds.median(row, took), 'fitted': None}
+        if is_fitted:
+            page, shards = row.conditions['page'], row.kind.shards
+            work = page_work(page, shards, Costs(**costs))
+            case['fitted'] = getattr(work, name) / _PER_MS
+        found.append({**case, 'ratio': row.ratio(took)})
+    return found

@@ -20,7 +20,6 @@ from shardmw.bench.plots.plot import BARS, Axis, Plot
 from shardmw.bench.results import comparing as c
 from shardmw.bench.results.runs import runs_of
 from shardmw.bench.scenarios import base, rounds
-from shardmw.bench.site import Site
 from shardmw.bench.tables import number
 
 WRITE = 'write meanwhile'
@@ -68,8 +67,11 @@ class ListingFairness(base.PacedScenario, base.LoadScenario):
         # the same process serves the writers and the client that lists
         cluster = self.cluster({'DEFAULT.workers': '0'})
         with stage.site(cluster) as site, Clients(1) as lister:
-            with stage.screen.status('filling the containers that are listed'):
-                paths = {k: _filled(site, k, names) for k in self.kinds}
+            paths = {}
+            for kind in self.kinds:
+                container = base.filled(stage, site, kind, names)
+                site.prepare(container, False, 0)
+                paths[kind] = site.container_path(container)
             for turn, page, kind in steps:
                 container = site.make(PLAIN)
                 site.prepare(container, True, phase_of(turn, self.rounds))
@@ -134,11 +136,3 @@ class ListingFairness(base.PacedScenario, base.LoadScenario):
 
 def _key(row: c.Row) -> tuple[Kind, int]:
     return row.kind, row.conditions['page']
-
-
-def _filled(site: Site, kind: Kind, names: FlatNames) -> str:
-    """Return the path of a new container with rows."""
-    container = site.make(kind, names)
-    site.fill(container, kind, names)
-    site.prepare(container, False, 0)
-    return site.container_path(container)

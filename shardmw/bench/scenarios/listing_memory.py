@@ -49,11 +49,8 @@ class ListingMemory(base.ClusterScenario):
         each = base.CLUSTER_SECONDS + self.listings / _LISTINGS_PER_SECOND
         return len(self.shards) * each
 
-    def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
+    def measured(self, stage: Stage) -> Iterator[Mapping]:
         """List, and read the memory from time to time."""
-        return base.collect(keep, self._rows(stage))
-
-    def _rows(self, stage: Stage) -> Iterator[Mapping]:
         for shards in self.shards:
             # a new proxy for each, which has done nothing else
             with stage.site(self.cluster()) as site:
@@ -74,9 +71,7 @@ class ListingMemory(base.ClusterScenario):
     def _listed(self, stage: Stage, site: Site, kind: Kind) -> Iterator[int]:
         """Yield how much is listed, at the begin and after every few pages."""
         names = FlatNames(self.rows)
-        with stage.screen.status(f'{kind.label}: writing rows'):
-            container = site.make(kind)
-            site.fill(container, kind, names)
+        container = base.filled(stage, site, kind, names)
         source = Listings(site.container_path(container), names, self.page)
         yield 0
         for done in range(0, self.listings, self.every):

@@ -30,6 +30,7 @@ class ReplicaConvergence(base.ClusterScenario):
     """Time until replicas are complete again after a device was emptied."""
 
     name = 'replica-convergence'
+    rows_key = 'rounds'
 
     rows: int = base.shared('rows', 1_000_000)
     rounds: int = base.shared('rounds', 6)
@@ -42,21 +43,16 @@ class ReplicaConvergence(base.ClusterScenario):
         clusters = len(self.kinds) * (2 * base.CLUSTER_SECONDS + filling)
         return clusters + self.rounds * each_round
 
-    def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
+    def measured(self, stage: Stage) -> Iterator[Mapping]:
         """Empty a device of each cluster in turns, and replicate."""
-        return base.collect(keep, self._rounds(stage), 'rounds', runs=[])
-
-    def _rounds(self, stage: Stage) -> Iterator[Mapping]:
         options = self.cluster().changed(replicas=_REPLICAS, devices=_REPLICAS)
         with contextlib.ExitStack() as stack:
             sites = {}
             for kind in self.kinds:
                 # one cluster each: the replicator handles all that it finds
                 site = stack.enter_context(stage.site(options))
-                with stage.screen.status(f'{kind.label}: writing rows'):
-                    container = site.make(kind)
-                    site.fill(container, kind, FlatNames(self.rows))
-                sites[kind] = (site, container)
+                names = FlatNames(self.rows)
+                sites[kind] = (site, base.filled(stage, site, kind, names))
             for turn in range(self.rounds):
                 for kind in rotated(self.kinds, turn):
                     yield {**_round(stage, *sites[kind], kind), 'turn': turn}

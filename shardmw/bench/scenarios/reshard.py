@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 from shardmw.bench import options as types
 from shardmw.bench.changing import Change, change_layout
@@ -58,28 +57,6 @@ _ALL = 'all'
 _CASES = types.Parsed(
     'cases', lambda text: parse_choices(text, CASES), ','.join
 )
-
-
-class _Step(NamedTuple):
-    """A change in one of the cases.
-
-    :param former: the shards before it, 0 for a plain container
-    """
-
-    case: str
-    former: int
-    shards: int
-
-    @property
-    def change(self) -> str:
-        """Return the change for people."""
-        counts = (self.former, self.shards)
-        return ' to '.join(str(n) if n else PLAIN.label for n in counts)
-
-    @property
-    def word(self) -> str:
-        """Return what tells the objects and plots of changes apart."""
-        return f'{self.case}-{self.former}-{self.shards}'
 
 
 @dataclass(frozen=True)
@@ -143,11 +120,8 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
             total += len(self.changes) * each
         return total
 
-    def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
+    def measured(self, stage: Stage) -> Iterator[Mapping]:
         """Make all changes of a container in each case."""
-        return base.collect(keep, self._rows(stage))
-
-    def _rows(self, stage: Stage) -> Iterator[Mapping]:
         cached = str(self.info_cache_seconds)
         settings = {
             'proxy-server.recheck_container_existence': cached,
@@ -158,7 +132,7 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
             for case in self.cases:
                 container, objects = self._filled(stage, site)
                 for former, shards in self.changes:
-                    step = _Step(case, former, shards)
+                    step = {'case': case, 'former': former, 'shards': shards}
                     of_clients = {}
                     if case == IDLE:
                         change = self._changed(stage, site, container, step)
@@ -167,7 +141,7 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
                             stage, site, container, objects, step
                         )
                     yield {
-                        **step._asdict(),
+                        **step,
                         'rows_moved': change.rows_moved,
                         'rows_per_second': change.rows_per_second,
                         'phases': {p.name: p.seconds for p in change.phases},
@@ -180,9 +154,7 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
         names = FlatNames(self.rows)
         count = min(_OBJECTS, len(names))
         objects = tuple(names[i * len(names) // count] for i in range(count))
-        with stage.screen.status(f'putting {number(len(names))} rows there'):
-            container = site.make(PLAIN, names)
-            site.fill(container, PLAIN, names)
+        container = base.filled(stage, site, PLAIN, names)
         site.populate(container, objects, self.size)
         return container, objects
 
@@ -192,7 +164,7 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
         site: Site,
         container: str,
         objects: Names,
-        step: _Step,
+        step: Mapping,
     ) -> tuple[Change, dict[str, object]]:
         """Make a change during a load; return it and the load's figures."""
         source = Mixed(
@@ -200,7 +172,7 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
             parse_mix(self.mix),
             objects,
             self.size,
-            step.word,
+            _word(step),
             self.page,
         )
         load = site.load(source, self.clients, pace_seconds=self.pace_seconds)
@@ -223,10 +195,10 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
         }
 
     def _changed(
-        self, stage: Stage, site: Site, container: str, step: _Step
+        self, stage: Stage, site: Site, container: str, step: Mapping
     ) -> Change:
-        label = f'{self._case_text(step)}, {step.change}'
-        bound = self.rows_per_second if step.case == BOUNDED else 0
+        label = '{case}, {change}'.format(**self._labels(step))
+        bound = self.rows_per_second if step['case'] == BOUNDED else 0
         options = {
             '--settle-seconds': plain(self.settle_seconds),
             '--info-cache-seconds': plain(self.info_cache_seconds),
@@ -236,7 +208,7 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
             change = change_layout(
                 site.cluster,
                 f'{site.account.name}/{container}',
-                step.shards,
+                step['shards'],
                 [word for pair in options.items() for word in pair],
             )
         stage.screen.line(
@@ -249,11 +221,16 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
                 stage.screen.warning(f'the change waited: {problem}')
         return change
 
-    def _case_text(self, step: _Step) -> str:
-        """Return the case for people."""
-        if step.case == BOUNDED:
-            return f'clients, {number(self.rows_per_second)} rows/s'
-        return 'clients, no bound' if step.case == UNBOUNDED else 'no clients'
+    def _labels(self, step: Mapping) -> dict[str, str]:
+        """Return the case and the change of a row for people."""
+        case = {
+            IDLE: 'no clients',
+            UNBOUNDED: 'clients, no bound',
+            BOUNDED: f'clients, {number(self.rows_per_second)} rows/s',
+        }[step['case']]
+        counts = (step['former'], step['shards'])
+        texts = (str(n) if n else PLAIN.label for n in counts)
+        return {'case': case, 'change': ' to '.join(texts)}
 
     def shown(self, figures: base.Figures) -> Mapping[str, object]:
         """Return rates and latencies, by phase and by kind of request."""
@@ -277,13 +254,9 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
             'objects': min(_OBJECTS, self.rows),
         }
 
-    def _labels(self, row: Mapping) -> dict[str, str]:
-        step = _step(row)
-        return {'case': self._case_text(step), 'change': step.change}
-
     def _summary(self, row: Mapping) -> dict[str, object]:
         """Return the figures of a change in the first two tables."""
-        whole = [_summary(row, part) for part in (BEFORE, DURING, AFTER)]
+        whole = [_part(row, part) for part in (BEFORE, DURING, AFTER)]
         known = [each for each in whole if each]
         errors = sum((Counter(each.errors) for each in known), Counter())
         return {
@@ -334,14 +307,14 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
         )
         requests = _line('requests of clients', points, 'rate')
         yield from plot_if_any(
-            f'rates-{_step(row).word}',
+            f'rates-{_word(row)}',
             f'Rates over time: {words}',
             [requests, moved],
             y=Axis('rate (/s)', log=True),
             **shown,
         )
         yield from plot_if_any(
-            f'latency-{_step(row).word}',
+            f'latency-{_word(row)}',
             f'Latency over time: {words}',
             [
                 _line(f'{name} {share}', points, name, f'{share}_ms')
@@ -411,11 +384,12 @@ def _line(label: str, points: Sequence[Mapping], *keys: str) -> Series:
     return Series(label, [*found], [*found.values()])
 
 
-def _step(row: Mapping) -> _Step:
-    return _Step(row['case'], row['former'], row['shards'])
+def _word(step: Mapping) -> str:
+    """Return what tells the objects and plots of changes apart."""
+    return f'{step["case"]}-{step["former"]}-{step["shards"]}'
 
 
-def _summary(row: Mapping, part: str, kind: str = _ALL) -> Summary | None:
+def _part(row: Mapping, part: str, kind: str = _ALL) -> Summary | None:
     """Return the summary of a part of the load, None if there is none."""
     if part not in row:
         return None
@@ -429,7 +403,7 @@ def _latencies(
     row: Mapping, name: str, kind: str = _ALL
 ) -> dict[str, float | None]:
     """Return a figure of the latency in each part of the load."""
-    summaries = {part: _summary(row, part, kind) for part in PARTS}
+    summaries = {part: _part(row, part, kind) for part in PARTS}
     return {
         part: each and getattr(each.latency, name)
         for part, each in summaries.items()

@@ -91,7 +91,7 @@ class Work(Scenario):
         options.RATE,
         'Rate limit of each backing container, in writes/s.',
     )
-    proxies: int = option(1, options.PROCESSES, 'Proxies of the cluster.')
+    proxies: int = shared('proxies', 1)
     workers: int = shared('workers', 0)
     policy: str | None = option(
         None, str, 'The storage policy of the containers.'
