@@ -312,15 +312,13 @@ class Site:
             if self.account.head(container) is None:
                 return
             # each time: requests of an interrupted load may still come
-            marker = ''
-            while names := self.account.page(container, marker):
+            if names := self.account.names(container):
                 self._do_all(
                     names,
                     lambda left: Deletes(path, left),
                     f'empty {container}',
                     also_good=404,
                 )
-                marker = names[-1]
             self._settle_usage(container)
             status = self.account.delete(container)
             if status in (204, 404):

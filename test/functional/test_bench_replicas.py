@@ -49,4 +49,4 @@ def test_a_device_that_was_emptied_is_made_whole(site):
     assert converged.moments[-1].seconds <= converged.seconds + 0.001
 
     # and the servers of the node are back
-    assert site.account.page(container) == list(FlatNames(ROWS))
+    assert site.account.names(container) == list(FlatNames(ROWS))

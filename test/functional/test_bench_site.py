@@ -16,12 +16,7 @@ from shardmw.bench.load.clients import Clients
 from shardmw.bench.load.sources import Listings, Uploads
 from shardmw.bench.names import FlatNames, TreeNames
 from shardmw.bench.site import embedded_site, remote_site
-from shardmw.bench.targets.account import (
-    Account,
-    Auth,
-    ContainerHead,
-    name_of,
-)
+from shardmw.bench.targets.account import Account, Auth, ContainerHead
 from shardmw.saio import ClusterOptions
 from test.functional.benching import runner
 from test.functional.conftest import USER, make_plain, unique
@@ -112,13 +107,13 @@ def filled(request, own):
 class TestOwn:
     def test_a_filled_container_lists_and_counts_all(self, own, filled):
         container, _ = filled
-        assert own.account.page(container) == list(NAMES)
+        assert own.account.names(container) == list(NAMES)
         assert own.account.head(container).objects == len(NAMES)
 
     def test_a_populated_one_does_and_can_be_removed(self, own, kind):
         container = own.make(kind, NAMES)
         own.populate(container, NAMES, 5)
-        assert own.account.page(container) == list(NAMES)
+        assert own.account.names(container) == list(NAMES)
         # the same again overwrites, and so needs no room
         own.populate(container, NAMES, 5)
         assert own.account.head(container).objects == len(NAMES)
@@ -133,11 +128,10 @@ class TestOwn:
 
     def test_an_unordered_walk_ends_when_all_is_listed(self, own, filled):
         container, _ = filled
-        rows = own.account.listing(
+        names = own.account.names(
             container, query_string='allow_unordered=true'
         )
-        assert sorted(map(name_of, rows)) == list(NAMES)
-        names = [*map(name_of, rows)]
+        assert sorted(names) == list(NAMES)
         source = Listings(
             own.container_path(container), names, 3, unordered=True
         )
@@ -157,7 +151,7 @@ class TestOwn:
         own._settle_usage(container)
         assert own.account.head(container).objects == 90
         ranges = [0, 0, 0]
-        for name in own.account.page(container):
+        for name in own.account.names(container):
             ranges[int(name[:4], 16) * 3 >> 16] += 1
         assert min(ranges) > 15
 

@@ -39,9 +39,8 @@ class Account:
     def refresh(self, container: str) -> None:
         pass
 
-    def page(self, container: str, marker: str) -> list[str]:
-        names = self.containers[container]
-        return sorted(name for name in names if name > marker)
+    def names(self, container: str) -> list[str]:
+        return sorted(self.containers[container])
 
     def delete(self, container: str) -> int:
         if self.late:

@@ -202,23 +202,15 @@ class Account:
             return err.http_status
         return 204
 
-    @_told()
-    def page(self, container: str, marker: str = '') -> list[str]:
-        """Return the names of a page of the listing."""
-        _, rows = self._swift.get_container(container, marker)
-        return [row['name'] for row in rows]
-
-    @_told()
-    def listing(self, container: str, **query: object) -> list[dict]:
-        """Return all rows of a listing, in their order.
+    def names(self, container: str, **query: object) -> list[str]:
+        """Return the names of all rows of a listing, in their order.
 
         :param query: further parameters of swiftclient's ``get_container``
         """
-        rows, marker = [], ''
-        while page := self._swift.get_container(container, marker, **query)[1]:
-            rows += page
-            marker = name_of(page[-1])
-        return rows
+        return [
+            row.get('name') or row['subdir']
+            for row in self._listing(container, **query)
+        ]
 
     def stored_times(self, container: str) -> dict[str, float]:
         """Return the timestamp of each object, by its name.
@@ -229,7 +221,7 @@ class Account:
             row['name']: float(
                 last_modified_date_to_timestamp(row['last_modified'])
             )
-            for row in self.listing(container)
+            for row in self._listing(container)
         }
 
     @_told()
@@ -272,6 +264,14 @@ class Account:
         ]
 
     @_told()
+    def _listing(self, container: str, **query: object) -> list[dict]:
+        rows, marker = [], ''
+        while page := self._swift.get_container(container, marker, **query)[1]:
+            rows += page
+            marker = page[-1].get('name') or page[-1]['subdir']
+        return rows
+
+    @_told()
     def _login(self) -> None:
         auth = self._swift
         try:
@@ -288,8 +288,3 @@ class Account:
         if auth.auth_version == _V1:
             reason += ': write a URL of auth v1, http://host:port/auth/v1.0'
         raise BenchError(f'{auth.authurl} gave no token: {reason}')
-
-
-def name_of(row: Mapping[str, str]) -> str:
-    """Return the name of an object or of a directory in a listing."""
-    return row.get('name') or row['subdir']

@@ -20,7 +20,6 @@ from shardmw.bench.results.summary import Summary, errors_text
 from shardmw.bench.scenarios.base import Figures, Scenario, shared
 from shardmw.bench.site import Site
 from shardmw.bench.tables import Table, plain
-from shardmw.bench.targets.account import name_of
 from shardmw.bench.units import parse_mix, parse_size_mix
 from shardmw.bench.workloads import report
 from shardmw.record import DEPTH_LIMIT
@@ -414,7 +413,7 @@ class List(HeadContainer):
         query = {'delimiter': self.delimiter, 'prefix': self.prefix}
         if self.unordered:
             query['query_string'] = 'allow_unordered=true'
-        return tuple(map(name_of, site.account.listing(container, **query)))
+        return tuple(site.account.names(container, **query))
 
     def conditions(self, names: Names) -> Conditions:
         (conditions,) = super().conditions(names)
