@@ -169,6 +169,10 @@ class TestReplicaConvergence:
             ],
         }
 
+    def test_each_replica_has_a_device(self):
+        options = self.parameters.cluster()
+        assert options.replicas == options.devices == 3
+
     def test_containers_are_compared_round_by_round(self, figures):
         table = self.parameters.tables(figures)[0]
         plain, many = cells_of(table)

@@ -20,6 +20,7 @@ from shardmw.bench.replicas import (
 from shardmw.bench.scenarios import base, rounds
 from shardmw.bench.site import Site
 from shardmw.bench.tables import figure, number
+from shardmw.saio import ClusterOptions
 
 _REPLICAS = 3
 _EMPTIED_NODE = 3
@@ -43,6 +44,13 @@ class ReplicaConvergence(base.ClusterScenario):
         clusters = len(self.kinds) * (2 * base.CLUSTER_SECONDS + filling)
         return clusters + self.rounds * each_round
 
+    def cluster(
+        self, settings: Mapping[str, str] | None = None
+    ) -> ClusterOptions:
+        """Return the options of a cluster with replicas on a device each."""
+        options = super().cluster(settings)
+        return options.changed(replicas=_REPLICAS, devices=_REPLICAS)
+
     def measured(self, stage: Stage) -> Iterator[Mapping]:
         """Empty a device of each cluster in turns, and replicate."""
         options = self.cluster().changed(replicas=_REPLICAS, devices=_REPLICAS)
@@ -50,7 +58,7 @@ class ReplicaConvergence(base.ClusterScenario):
             sites = {}
             for kind in self.kinds:
                 # one cluster each: the replicator handles all that it finds
-                site = stack.enter_context(stage.site(options))
+                site = stack.enter_context(stage.site(self.cluster()))
                 names = FlatNames(self.rows)
                 sites[kind] = (site, base.filled(stage, site, kind, names))
             for turn in range(self.rounds):
