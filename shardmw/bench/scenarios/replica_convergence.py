@@ -53,7 +53,6 @@ class ReplicaConvergence(base.ClusterScenario):
 
     def measured(self, stage: Stage) -> Iterator[Mapping]:
         """Empty a device of each cluster in turns, and replicate."""
-        options = self.cluster().changed(replicas=_REPLICAS, devices=_REPLICAS)
         with contextlib.ExitStack() as stack:
             sites = {}
             for kind in self.kinds:
