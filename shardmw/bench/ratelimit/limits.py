@@ -4,7 +4,7 @@
 import base64
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import click
@@ -127,17 +127,17 @@ class LimitExperiment(base.Scenario):
             **self.settings,
         }
 
-    @contextlib.contextmanager
-    def site(self, stage: Stage, **limit: object) -> Iterator[Site]:
-        """Start a cluster for a ``with`` block.
+    def site(
+        self, stage: Stage, **limit: object
+    ) -> contextlib.AbstractContextManager[Site]:
+        """Return a cluster for a ``with`` block.
 
         :param limit: arguments of :func:`limit_settings`, for a limit
         """
         options = ClusterOptions(
             proxies=self.proxies, settings=self.cluster_settings
         ).with_settings(limit_settings(**limit))
-        with stage.site(options) as site:
-            yield site
+        return stage.site(options)
 
     def write_load(
         self, site: Site, container: str, **changes: object

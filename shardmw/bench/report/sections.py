@@ -2,7 +2,8 @@
 """The content of the report: results, and where they come from. Pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from jinja2 import TemplateError
 
@@ -14,8 +15,7 @@ from shardmw.bench.results.provenance import Provenance
 from shardmw.bench.tables import figure
 
 
-@dataclass(frozen=True)
-class Origin:
+class Origin(NamedTuple):
     """Tells where the figures of some sections come from.
 
     :param facts: ``(what, which)``

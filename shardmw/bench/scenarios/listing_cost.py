@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``listing-cost``: what a page of a listing asks for, and what it costs."""
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -84,54 +85,46 @@ class ListingCost(base.ClusterScenario):
                 kind: base.filled(stage, site, kind, names)
                 for kind in self.kinds
             }
-            for turn in range(self.rounds):
-                for page in self.page:
-                    for kind in rotated(self.kinds, turn):
-                        path = site.container_path(containers[kind])
-                        pages = Listings(path, names, page)
-                        # proxies look up layouts once a minute, which is
-                        # not the cost of a page
-                        site.prepare(containers[kind], False, 0.0)
-                        words = f'{kind.label}, rows a page {number(page)}'
-                        took = self._list(
-                            stage, site, pages, turn, f'list, {words}'
-                        )
-                        yield {
-                            'kind': kind.as_json(),
-                            'page': page,
-                            'turn': turn,
-                            **took,
-                        }
+            steps = itertools.product(range(self.rounds), self.page)
+            for turn, page in steps:
+                for kind in rotated(self.kinds, turn):
+                    container = containers[kind]
+                    # proxies look up layouts once a minute, which is not the
+                    # cost of a page
+                    site.prepare(container, False, 0.0)
+                    path = site.container_path(container)
+                    pages = Listings(path, names, page)
+                    every = max(1, pages.pages // self.pages)
+                    some = replace(pages, first=turn, stride=every)
+                    words = f'{kind.label}, rows a page {number(page)}'
+                    yield {
+                        'kind': kind.as_json(),
+                        'page': page,
+                        'turn': turn,
+                        **self._list(stage, site, some, f'list, {words}'),
+                    }
 
     def _list(
-        self,
-        stage: Stage,
-        site: Site,
-        listings: Listings,
-        turn: int,
-        label: str,
+        self, stage: Stage, site: Site, pages: Listings, label: str
     ) -> dict[str, float]:
-        """List some pages; return the processor time of each page."""
+        """List pages; return the servers' processor time of each page."""
         servers = [
             usage.processes_of(site.cluster, role)
             for role in (usage.PROXY, usage.CONTAINER)
         ]
         before = [*map(usage.processor_seconds, servers)]
-        every = max(1, listings.pages // self.pages)
-        source = replace(listings, first=turn, stride=every)
-        load = site.load(source, clients=1, count=self.pages)
+        load = site.load(pages, clients=1, count=self.pages)
         errors = summarize(stage.run(load, label)).errors
-        took = {
-            name: MICROSECONDS
-            * (usage.processor_seconds(own) - begin)
-            / self.pages
-            for name, own, begin in zip(_SERVERS, servers, before, strict=True)
-        }
+        after = [*map(usage.processor_seconds, servers)]
         if errors:
             raise BenchError(
                 f'{label}: pages could not be listed '
                 f'({errors_text(errors)}): see the logs of the cluster'
             )
+        took = {
+            name: MICROSECONDS * (end - begin) / self.pages
+            for name, begin, end in zip(_SERVERS, before, after, strict=True)
+        }
         proxy, container = (figure(us / _PER_MS) for us in took.values())
         stage.screen.line(
             f'{label}: {proxy} ms of the proxy, {container} ms of the '
