@@ -16,7 +16,9 @@ report has plots, too.
 ``results``
     figures, tables and the folder of results.
 ``workloads``, ``compare``, ``scenarios``, ``ratelimit``
-    the experiments.
+    the experiments. Each is a :class:`shardmw.bench.scenarios.base.Scenario`:
+    a dataclass whose fields are the options of its command. Its tables are a
+    template in ``markdown``.
 ``plots``, ``report``
     plots, and the page with all results.
 

@@ -19,7 +19,7 @@ _WORKS = ('write', 'read', 'head', 'delete', 'list', 'head-container', 'mixed')
 # The module of each command, in the order of the help.
 _MODULES = {
     **dict.fromkeys(_WORKS, 'workloads.command'),
-    'compare': 'compare.command',
+    'compare': 'workloads.command',
     'scenario': 'scenarios.command',
     'ratelimit': 'ratelimit.command',
     'report': 'report.command',

@@ -2,10 +2,9 @@
 """Options made of parameters, and the run of experiments."""
 
 import contextlib
-import dataclasses
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -14,40 +13,19 @@ from shardmw.bench.errors import BenchError, failure_text
 from shardmw.bench.experiments import describe, title
 from shardmw.bench.load.clients import Clients
 from shardmw.bench.load.stage import Stage
-from shardmw.bench.options import REPLACING, Parsed
-from shardmw.bench.parameters import Option, Parameters
+from shardmw.bench.options import REPLACING
 from shardmw.bench.results import folder
-from shardmw.bench.results.csvfiles import csv_text, entries_of
 from shardmw.bench.results.folder import Result
-from shardmw.bench.results.provenance import Provenance, provenance
+from shardmw.bench.results.provenance import provenance
+from shardmw.bench.scenarios.base import Figures, Keep, Scenario
 from shardmw.bench.screen import Screen
 from shardmw.bench.words import about_text, duration_text
 
-Figures = Mapping[str, object]
-Keep = Callable[[Figures], None]
+#: ``measure(stage, keep)`` measures as :meth:`Scenario.measure` does.
+Measure = Callable[[Stage, Keep], Figures]
 
 # Client processes, if the parameters have no such option.
 _PROCESSES = 2
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """A measurement whose result is kept.
-
-    :param command: with ``name``, the name of the result
-    :param measure: see :mod:`shardmw.bench.scenarios`
-    :param word: appended to the name of the result
-    :param check: raises BenchError if the figures, once kept, are a failure
-    :param seconds: the expected duration; None if it is not known
-    """
-
-    command: str
-    name: str
-    parameters: Parameters
-    measure: Callable[[Stage, Keep], Figures]
-    word: str = ''
-    check: Callable[[Figures], None] = lambda figures: None
-    seconds: float | None = None
 
 
 class InOrder(click.Group):
@@ -57,82 +35,49 @@ class InOrder(click.Group):
         return list(self.commands)
 
 
-def parameter_options(
-    parameters: type[Parameters], **defaults: object
-) -> Callable[[Callable], Callable]:
-    """Return a decorator that adds the options of parameters.
-
-    :param defaults: by name; they override the defaults of the fields
-    """
-
-    def decorate(command: Callable) -> Callable:
-        options = parameters.options()
-        for name, (default, option) in reversed(options.items()):
-            default = defaults.get(name, default)
-            command = _option(name, default, option)(command)
-        return command
-
-    return decorate
-
-
-def chosen_parameters(
-    parameters: type[Parameters], values: Mapping[str, object]
-) -> Parameters:
-    """Return the parameters of parsed options.
-
-    :raises UsageError: if values contradict each other
-    """
-    chosen = {}
-    for name, (default, _) in parameters.options().items():
-        if name in values:
-            value = values[name]
-            chosen[name] = dict(value) if isinstance(default, dict) else value
-    found = parameters(**chosen)
-    with usage_errors():
-        found.check()
-    return found
-
-
-@contextlib.contextmanager
-def usage_errors() -> Iterator[None]:
-    """Turn a ValueError into a UsageError."""
-    try:
-        yield
-    except ValueError as err:
-        raise click.UsageError(str(err)) from err
-
-
 def perform(
-    experiments: Sequence[Experiment], output: Path, screen: Screen
+    command: str,
+    scenarios: Sequence[Scenario],
+    output: Path,
+    word: str = '',
+    measure: Measure | None = None,
 ) -> list[Path]:
-    """Measure experiments in turn; show and keep their results.
+    """Measure scenarios in turn; show and keep their results.
 
-    The figures of an interrupted or failed experiment are kept, too. The
+    The figures of an interrupted or failed scenario are kept, too. The
     others are measured even if one fails.
 
+    :param command: with the name of a scenario, the name of its result
     :param output: the folder of results
+    :param word: appended to the names of the results
+    :param measure: in place of :meth:`Scenario.measure`
     :returns: the files of results
-    :raises BenchError: at the end, if an experiment failed
+    :raises BenchError: at the end, if a scenario failed
     :raises Interrupted: if a signal ended the command
     """
+    screen = Screen()
+    folder.make(output)
     origin = provenance()
     if origin.is_machine_busy:
         screen.warning(
             f'other processes use {origin.busy_cores:.1f} of {origin.cores} '
             'cores: the figures will be those of a busy machine'
         )
-    times = [each.seconds for each in experiments]
+    times = [each.expected_seconds for each in scenarios]
     if len(times) > 1 and None not in times:
         screen.line(f'all experiments together take {about_text(sum(times))}')
-    if len(experiments) == 1:
-        return [_perform(experiments[0], origin, output, screen)]
     files, failed = [], []
-    for each in experiments:
+    for each in scenarios:
+        result = Result(
+            command, each.name, origin, each.as_json(), {}, name=word
+        )
         try:
-            files.append(_perform(each, origin, output, screen))
+            files.append(
+                _perform(result, each, measure or each.measure, output, screen)
+            )
         except Exception as err:
             text = failure_text(err)
-            if text is None:
+            if text is None or len(scenarios) == 1:
                 raise
             screen.warning(f'{each.name} failed: {text}')
             failed.append(each.name)
@@ -142,105 +87,61 @@ def perform(
 
 
 def _perform(
-    experiment: Experiment, origin: Provenance, output: Path, screen: Screen
+    result: Result,
+    scenario: Scenario,
+    measure: Measure,
+    output: Path,
+    screen: Screen,
 ) -> Path:
-    kept: list[Figures] = []
-    result = Result(
-        experiment.command,
-        experiment.name,
-        origin,
-        experiment.parameters.as_json(),
-        {},
-        name=experiment.word,
-    )
     screen.heading(title(result))
-    screen.line(_expected_text(experiment, output))
+    screen.line(_expected_text(result, scenario, output))
+    kept: list[Figures] = []
     began = time.monotonic()
-    processes = getattr(experiment.parameters, 'processes', _PROCESSES)
     try:
-        with Clients(processes) as clients:
-            stage = Stage(experiment.parameters, clients, screen)
-            figures = experiment.measure(stage, kept.append)
+        with Clients(getattr(scenario, 'processes', _PROCESSES)) as clients:
+            figures = measure(Stage(scenario, clients, screen), kept.append)
     except BaseException:
         if kept:
-            part = _with_figures(result, kept[-1], complete=False)
+            part = replace(result, figures=kept[-1], complete=False)
             _publish(part, output, screen)
         raise
     seconds = time.monotonic() - began
-    result = _with_figures(result, figures, seconds=seconds)
+    result = replace(result, figures=figures, seconds=seconds)
     path = _publish(result, output, screen)
-    experiment.check(figures)
+    scenario.check_figures(figures)
     return path
 
 
-def _expected_text(experiment: Experiment, output: Path) -> str:
+def _expected_text(result: Result, scenario: Scenario, output: Path) -> str:
     """Return the measured duration of an earlier run, or the estimate."""
     earlier: list[Result] = []
     # a damaged result must not prevent the measurement
     with contextlib.suppress(BenchError):
-        earlier = folder.load(output, experiment.command, [experiment.name])
-    parameters = experiment.parameters
+        earlier = folder.load(output, result.command, [scenario.name])
     for each in earlier:
-        before = type(parameters).from_json(each.parameters)
-        if each.seconds is not None and before == parameters:
+        before = type(scenario).from_json(each.parameters)
+        if each.seconds is not None and before == scenario:
             return f'took {duration_text(each.seconds)} the last time'
-    if experiment.seconds is None:
+    if scenario.expected_seconds is None:
         return 'the time depends on the machine'
-    return f'takes {about_text(experiment.seconds)}'
-
-
-def _with_figures(
-    result: Result, figures: Figures, **fields: object
-) -> Result:
-    """Return a result with its figures and the cluster of these."""
-    origin = result.provenance
-    if cluster := figures.get('cluster'):
-        origin = dataclasses.replace(
-            origin, cluster=cluster['url'], swift=cluster['swift']
-        )
-    return dataclasses.replace(
-        result, figures=figures, provenance=origin, **fields
-    )
+    return f'takes {about_text(scenario.expected_seconds)}'
 
 
 def _publish(result: Result, output: Path, screen: Screen) -> Path:
     """Keep a result, and show it even if it cannot be kept."""
+    if cluster := result.figures.get('cluster'):
+        origin = replace(
+            result.provenance, cluster=cluster['url'], swift=cluster['swift']
+        )
+        result = replace(result, provenance=origin)
     context = click.get_current_context(silent=True)
     replaces = context is not None and context.meta.get(REPLACING, False)
     try:
-        path = folder.save(output, result, replaces)
+        files = folder.save(output, result, replaces)
     finally:
         for table in describe(result).tables:
             screen.table(table)
     if not result.complete:
         screen.warning('interrupted: the figures are incomplete')
-    files = [path]
-    if entries := entries_of(result.figures):
-        files.append(path.with_suffix('.csv'))
-        folder.write(files[-1], csv_text(entries))
     screen.line(f'kept in {" and ".join(map(str, files))}')
-    return path
-
-
-def _option(
-    name: str, default: object, option: Option
-) -> Callable[[Callable], Callable]:
-    is_flag = option.kind is bool
-    flags = option.flags
-    if not any(flag.startswith('--') for flag in flags):
-        flag = name.replace('_', '-')
-        own = f'--{flag}/--no-{flag}' if is_flag else f'--{flag}'
-        flags = (*flags, own)
-    if option.multiple:
-        default = None
-    elif default is not None and isinstance(option.kind, Parsed):
-        # for the help
-        default = option.kind.typed(default)
-    return click.option(
-        *(name, *flags),
-        type=None if is_flag else option.kind,
-        default=default,
-        show_default=default not in (None, ''),
-        multiple=option.multiple,
-        help=option.text,
-    )
+    return files[0]

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the container databases on the disks of the temporary cluster."""
+"""Find and read container databases of the temporary cluster."""
 
 import contextlib
-import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,21 +15,22 @@ from swift.common.utils import (
 )
 from swift.container.backend import DATADIR, SHARDED, ContainerBroker
 
+from shardmw.backend.containers import RECORD_HEADER
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
 from shardmw.placement import backing_container, hidden_account
-from shardmw.record import Layout, LayoutError, parse_record
+from shardmw.record import parse_record
 from shardmw.saio import Cluster
 from shardmw.saio.rings import PART_POWER
 
 _LOCK_TIMEOUT_SECONDS = 60
 
-# As Swift's container server writes it.
-_RECORD = 'X-Container-Sysmeta-Shardmw-Layout'
+# Databases have the names of headers in this form.
+_RECORD = RECORD_HEADER.title()
 
 _CONTENT = (
-    'SELECT (SELECT SUM(object_count) FROM policy_stat), hash, '
-    'storage_policy_index, metadata FROM container_info'
+    'SELECT IFNULL((SELECT SUM(object_count) FROM policy_stat), 0), hash '
+    'FROM container_info'
 )
 
 
@@ -50,21 +50,6 @@ class Content(NamedTuple):
 
     rows: int
     checksum: str
-
-
-class Shards(NamedTuple):
-    """The progress of Swift's sharder with a container.
-
-    :param states: the states of the shard ranges
-    """
-
-    is_root_sharded: bool
-    states: tuple[str, ...]
-
-    @property
-    def text(self) -> str:
-        root = 'sharded' if self.is_root_sharded else 'not sharded'
-        return ', '.join([f'root {root}', *self.states])
 
 
 def databases(cluster: Cluster, account: str, container: str) -> list[Path]:
@@ -87,20 +72,16 @@ def databases(cluster: Cluster, account: str, container: str) -> list[Path]:
 
 def content(database: Path) -> Content:
     """Return the row count and the checksum of a database."""
-    rows, checksum, *_ = _read(database)
-    return Content(rows or 0, checksum)
+    with connected(database) as connection:
+        return Content(*connection.execute(_CONTENT).fetchone())
 
 
-def policy_index(database: Path) -> int:
-    """Return the index of a container's storage policy."""
-    return _read(database)[2]
-
-
-def shards_of(root: Path) -> Shards:
-    """Return the progress of Swift's sharder, by the root's database."""
+def is_split(root: Path, ranges: int) -> bool:
+    """Return True if Swift's sharder has split a root into active ranges."""
     broker = ContainerBroker(str(root))
-    states = [each.state_text for each in broker.get_shard_ranges()]
-    return Shards(broker.get_db_state() == SHARDED, tuple(states))
+    states = [each.state for each in broker.get_shard_ranges()]
+    is_sharded = broker.get_db_state() == SHARDED
+    return is_sharded and states == [ShardRange.ACTIVE] * ranges
 
 
 def parts(
@@ -113,40 +94,31 @@ def parts(
 
     :raises BenchError: if the container is not of this kind
     """
-    if kind.is_native:
-        return _ranges(cluster, account, container)
     root = Part(account, container)
     if kind.is_plain:
         return [root]
-    layout = layout_of(cluster, account, container)
+    brokers = [
+        ContainerBroker(str(each))
+        for each in databases(cluster, account, container)[:1]
+    ]
+    if kind.is_native:
+        ranges = [each for b in brokers for each in b.get_shard_ranges()]
+        if not ranges or any(r.state != ShardRange.ACTIVE for r in ranges):
+            raise BenchError(f'{account}/{container} is not sharded natively')
+        return [Part(r.account, r.container, r.upper_str) for r in ranges]
+    records = [b.metadata.get(_RECORD, ('',))[0] for b in brokers]
+    if not any(records):
+        raise BenchError(f'{account}/{container} is not sharded')
+    layout = parse_record(records[0])
     if layout.shards != kind.shards:
         raise BenchError(
             f'{account}/{container} has {layout.shards} shards and not '
             f'{kind.shards}'
         )
-    hidden = hidden_account(account)
-    shards = range(layout.shards)
-    names = [backing_container(container, layout.id, i) for i in shards]
-    return [*(Part(hidden, name) for name in names), root]
-
-
-def layout_of(cluster: Cluster, account: str, container: str) -> Layout:
-    """Return the layout in the record of a sharded container's root.
-
-    :raises BenchError: if there is no such container, or no layout
-    """
-    record = None
-    for root in databases(cluster, account, container)[:1]:
-        metadata = json.loads(_read(root)[3] or '{}')
-        record, _ = metadata.get(_RECORD, (None, None))
-    if not record:
-        raise BenchError(f'{account}/{container} is not sharded')
-    try:
-        return parse_record(record)
-    except LayoutError as err:
-        raise BenchError(
-            f'{account}/{container} has an invalid layout record: {err}'
-        ) from err
+    shards = (
+        backing_container(container, layout.id, i) for i in range(kind.shards)
+    )
+    return [*(Part(hidden_account(account), each) for each in shards), root]
 
 
 @contextlib.contextmanager
@@ -166,21 +138,3 @@ def connected(database: Path) -> Iterator[sqlite3.Connection]:
             yield connection
     except sqlite3.Error as err:
         raise BenchError(f'{database} cannot be used: {err}') from err
-
-
-def _read(database: Path) -> tuple:
-    with connected(database) as connection:
-        return connection.execute(_CONTENT).fetchone()
-
-
-def _ranges(cluster: Cluster, account: str, container: str) -> list[Part]:
-    found = [
-        each
-        for root in databases(cluster, account, container)[:1]
-        for each in ContainerBroker(str(root)).get_shard_ranges()
-    ]
-    if not found or any(each.state != ShardRange.ACTIVE for each in found):
-        raise BenchError(f'{account}/{container} is not sharded natively')
-    return [
-        Part(each.account, each.container, each.upper_str) for each in found
-    ]

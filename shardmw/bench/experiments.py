@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The description of a result of any command. Pure."""
+"""All experiments, and the description of a result of any command. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -7,30 +7,70 @@ from dataclasses import dataclass, replace
 from shardmw.bench import compare, ratelimit, scenarios, workloads
 from shardmw.bench.errors import BenchError
 from shardmw.bench.options import Parsed
-from shardmw.bench.parameters import Option, Parameters
-from shardmw.bench.plots import runs as runplots
+from shardmw.bench.parameters import Parameters
 from shardmw.bench.plots.plot import Plot
-from shardmw.bench.ratelimit.experiments import EXPERIMENTS
+from shardmw.bench.ratelimit import costs, outage, rates
 from shardmw.bench.results.folder import Result
-from shardmw.bench.results.runs import runs_of
-from shardmw.bench.scenarios import Scenario
-from shardmw.bench.scenarios import scenarios as all_scenarios
-from shardmw.bench.tables import Table
+from shardmw.bench.scenarios import loads
+from shardmw.bench.scenarios.base import Scenario
+from shardmw.bench.scenarios.container_growth import ContainerGrowth
+from shardmw.bench.scenarios.filter_cost import FilterCost
+from shardmw.bench.scenarios.listing_cost import ListingCost
+from shardmw.bench.scenarios.listing_fairness import ListingFairness
+from shardmw.bench.scenarios.listing_memory import ListingMemory
+from shardmw.bench.scenarios.replica_convergence import ReplicaConvergence
+from shardmw.bench.scenarios.reshard import Reshard
+from shardmw.bench.tables import Table, number, plain
 from shardmw.bench.workloads import report as works
 from shardmw.bench.workloads.works import WORKS
 
+#: The scenarios by name, in the order of the help, of ``all`` and of the
+#: report.
+SCENARIOS: dict[str, type[Scenario]] = {
+    each.name: each
+    for each in (
+        *(loads.ContainerSharding, ContainerGrowth, loads.ObjectSize),
+        *(loads.Concurrency, loads.LogServing, loads.SmallObjects),
+        *(ReplicaConvergence, FilterCost, ListingCost, ListingMemory),
+        *(ListingFairness, Reshard),
+    )
+}
+
+#: The experiments of ``shardmw-bench ratelimit``.
+RATELIMIT: dict[str, type[Scenario]] = {
+    each.name: each
+    for each in (
+        *(rates.Rates, costs.Seed, outage.Outage),
+        *(costs.Operations, costs.Latency),
+    )
+}
+
+# The experiments of each command, in the order of a report.
+_KNOWN = {
+    scenarios.COMMAND: SCENARIOS,
+    compare.COMMAND: WORKS,
+    workloads.COMMAND: WORKS,
+    ratelimit.COMMAND: RATELIMIT,
+}
+
+
+_INCOMPLETE = (
+    'This was interrupted: it has what was measured until then, and not all '
+    'that was to be measured.'
+)
+
 
 @dataclass(frozen=True)
-class Description:
-    """A result as text, tables and plots.
+class Section:
+    """A result as text, tables and plots: a section of the report.
 
-    :param title: such as ``compare write``
     :param published: figures that others published
     :param parameters: ``(name, value)``
+    :param plots: with names that no other result has
     :param brief: the tables of a page for operators
     """
 
-    title: str
+    result: Result
     summary: str
     published: str
     parameters: list[tuple[str, str]]
@@ -38,46 +78,85 @@ class Description:
     plots: list[Plot]
     brief: list[Table]
 
+    @property
+    def anchor(self) -> str:
+        """Return the id of the section."""
+        return self.result.words
 
-def describe(result: Result) -> Description:
-    """Return the description of a result.
+    @property
+    def title(self) -> str:
+        """Return the heading."""
+        text = title(self.result).replace('-', ' ')
+        return text[:1].upper() + text[1:]
+
+    @property
+    def warnings(self) -> list[str]:
+        """Return what makes the figures doubtful."""
+        origin = self.result.provenance
+        found = [] if self.result.complete else [_INCOMPLETE]
+        if origin.is_machine_busy:
+            found.append(
+                'The machine was busy: other processes used '
+                f'{number(origin.busy_cores, 1)} of {origin.cores} cores when '
+                'this began.'
+            )
+        return found
+
+
+def describe(result: Result) -> Section:
+    """Return the section of a result.
 
     :raises BenchError: if this version knows no such command or experiment
     """
-    known = _KNOWN.get(result.command)
-    if known is None or result.experiment not in known[0]():
+    experiment = _KNOWN.get(result.command, {}).get(result.experiment)
+    if experiment is None:
         raise BenchError(
             f'this version does not know the result {result.command} '
             f'{result.experiment}: remove it'
         )
-    return known[1](result)
+    figures = result.figures
+    parameters = experiment.from_json(result.parameters)
+    tables = parameters.tables(figures)
+    if result.command == compare.COMMAND:
+        brief = works.brief(figures)
+    elif result.command == ratelimit.COMMAND:
+        brief = tables
+    else:
+        brief = tables[: 2 if result.command == workloads.COMMAND else 1]
+    plots = parameters.plots(figures)
+    return Section(
+        result,
+        experiment.summary(),
+        experiment.published,
+        parameter_texts(parameters),
+        tables,
+        [replace(p, name=f'{result.words}--{p.name}') for p in plots],
+        brief,
+    )
 
 
 def title(result: Result) -> str:
     """Return the title of a result."""
-    command = {
-        scenarios.COMMAND: '',
-        workloads.COMMAND: '',
-    }.get(result.command, result.command)
-    words = ' '.join(filter(None, (command, result.experiment)))
+    is_alone = result.command in (scenarios.COMMAND, workloads.COMMAND)
+    command = '' if is_alone else f'{result.command} '
     also = ', '.join(filter(None, (result.name, result.time)))
-    return f'{words} ({also})' if also else words
+    return f'{command}{result.experiment}' + (f' ({also})' if also else '')
 
 
 def in_order(results: Iterable[Result]) -> list[Result]:
     """Return results in the order of a report."""
-    order = [
+    places = [
         (command, experiment)
-        for command, (experiments, _) in _KNOWN.items()
-        for experiment in experiments()
+        for command, experiments in _KNOWN.items()
+        for experiment in experiments
     ]
-    places = {each: place for place, each in enumerate(order)}
-    return sorted(
-        sorted(results, key=lambda each: (each.name, each.time)),
-        key=lambda each: places.get(
-            (each.command, each.experiment), len(places)
-        ),
-    )
+
+    def place(result: Result) -> tuple[int, str, str]:
+        kind = (result.command, result.experiment)
+        known = places.index(kind) if kind in places else len(places)
+        return known, result.name, result.time
+
+    return sorted(results, key=place)
 
 
 def parameter_texts(parameters: Parameters) -> list[tuple[str, str]]:
@@ -87,60 +166,10 @@ def parameter_texts(parameters: Parameters) -> list[tuple[str, str]]:
         value = getattr(parameters, name)
         if value is None or value is False or value == '' or value == {}:
             continue
-        texts.append((name.replace('_', '-'), _typed(option, value)))
+        text = 'yes' if value is True else str(value)
+        if isinstance(value, float):
+            text = plain(value)
+        if isinstance(option.kind, Parsed) and not option.multiple:
+            text = option.kind.typed(value)
+        texts.append((name.replace('_', '-'), text))
     return texts
-
-
-def _typed(option: Option, value: object) -> str:
-    if value is True:
-        return 'yes'
-    if isinstance(option.kind, Parsed) and not option.multiple:
-        return option.kind.typed(value)
-    return str(value)
-
-
-def _scenario(result: Result) -> Description:
-    return _described(result, all_scenarios()[result.experiment])
-
-
-def _described(result: Result, scenario: Scenario) -> Description:
-    parameters = scenario.parameters.from_json(result.parameters)
-    tables = scenario.tables(parameters, result.figures)
-    return Description(
-        title(result),
-        scenario.summary,
-        scenario.published,
-        parameter_texts(parameters),
-        tables,
-        scenario.plots(parameters, result.figures),
-        tables[:1],
-    )
-
-
-def _of_work(result: Result) -> Description:
-    work = WORKS[result.experiment]
-    tables = works.tables(result.figures)
-    is_comparison = result.command == compare.COMMAND
-    return Description(
-        title(result),
-        work.summary,
-        '',
-        parameter_texts(work.parameters.from_json(result.parameters)),
-        tables,
-        runplots.all_of(runs_of(result.figures), result.words),
-        works.brief(result.figures) if is_comparison else tables[:2],
-    )
-
-
-def _rates(result: Result) -> Description:
-    described = _described(result, EXPERIMENTS[result.experiment])
-    return replace(described, brief=described.tables)
-
-
-#: By command: its experiments, and the function that describes a result.
-_KNOWN = {
-    scenarios.COMMAND: (lambda: scenarios.NAMES, _scenario),
-    compare.COMMAND: (lambda: tuple(WORKS), _of_work),
-    workloads.COMMAND: (lambda: tuple(WORKS), _of_work),
-    ratelimit.COMMAND: (lambda: tuple(EXPERIMENTS), _rates),
-}

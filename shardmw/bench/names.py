@@ -4,12 +4,12 @@
 Names are pickled and sent to client processes, so they are small.
 """
 
-from array import array
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from shardmw.bench.load.chance import shuffling_step
+from shardmw.bench.units import GOLDEN_SHARE
 from shardmw.placement import shard_of
 
 # More than a load can upload.
@@ -36,8 +36,7 @@ class FlatNames(Sequence):
         return self.count
 
     def __getitem__(self, index: int) -> str:
-        _check_index(index, self.count)
-        return f'{self.prefix}{index:010d}'
+        return f'{self.prefix}{range(self.count)[index]:010d}'
 
     def __iter__(self) -> Iterator[str]:
         # faster than by index
@@ -59,7 +58,7 @@ class TreeNames(Sequence):
         return self.directories * self.per_directory
 
     def __getitem__(self, index: int) -> str:
-        _check_index(index, len(self))
+        index = range(len(self))[index]
         directory, number = divmod(index, self.per_directory)
         return f'd{directory:04d}/o{number:06d}'
 
@@ -84,23 +83,16 @@ class ScatteredNames(Sequence):
         return f'{between}-{self.tag}-{index}'
 
 
-@lru_cache(_CACHED)
-def in_turns(
-    names: Names, within: range, shards: int, depth: int = 0
-) -> Sequence[int]:
-    """Return indexes of names, shard by shard, as in an unordered listing.
+def shuffling_step(total: int) -> int:
+    """Return a step to visit ``total`` places once each, not in order.
 
-    This takes seconds for a million names, so the result is cached.
-
-    :param within: the indexes of the names to take
+    ``number * step % total`` for the numbers below ``total`` are these
+    numbers in another order.
     """
-    turns = [array('Q') for _ in range(shards)]
-    for index in within:
-        turns[shard_of(names[index], shards, depth)].append(index)
-    order = array('Q')
-    for turn in turns:
-        order.extend(turn)
-    return order
+    step = max(1, round(total * GOLDEN_SHARE))
+    while math.gcd(step, total) > 1:
+        step += 1
+    return step
 
 
 @lru_cache(_CACHED)
@@ -118,8 +110,3 @@ def one_name_each(shards: int, prefix: str) -> list[str]:
 def _check_fits(count: int, digits: int) -> None:
     if not 0 <= count <= 10**digits:
         raise ValueError(f'{count:,} names: {10**digits:,} are the most')
-
-
-def _check_index(index: int, count: int) -> None:
-    if not 0 <= index < count:
-        raise IndexError(f'there is no name {index} of {count}')

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types of options, and options that several commands have."""
 
+import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import click
 
 from shardmw.bench import units
-from shardmw.bench.parameters import MOST_SHARDS
+from shardmw.bench.parameters import MOST_SHARDS, Option, Parameters
 from shardmw.saio import SaioError
 from shardmw.saio.options import parse_setting
-
-_WORD = re.compile(r'[a-z0-9][a-z0-9-]*')
 
 DEFAULT_OUTPUT = Path('.bench')
 
@@ -32,7 +31,6 @@ class Parsed(click.ParamType):
     :param name: for the help
     :param parse: raises ValueError for bad text
     :param typed: returns the text of a value, for the default in the help
-    :param keeps_text: True to check the text only, and to keep it
     """
 
     def __init__(
@@ -40,12 +38,10 @@ class Parsed(click.ParamType):
         name: str,
         parse: Callable[[str], object],
         typed: Callable[[object], str] = listed,
-        keeps_text: bool = False,
     ) -> None:
         self.name = name
         self.typed = typed
         self._parse = parse
-        self._keeps_text = keeps_text
 
     def convert(
         self,
@@ -57,49 +53,52 @@ class Parsed(click.ParamType):
         if not isinstance(value, str):
             return value
         try:
-            parsed = self._parse(value)
+            return self._parse(value)
         except (ValueError, SaioError) as err:
             self.fail(str(err), param, ctx)
-        return value if self._keeps_text else parsed
+
+
+def several(
+    name: str,
+    kind: click.ParamType,
+    typed: Callable[[object], str] = '{:g}'.format,
+) -> Parsed:
+    """Return the type of different values with commas between.
+
+    :param kind: of each value
+    :param typed: returns the text of a value
+    """
+
+    def parse(text: str) -> tuple:
+        values = tuple(kind.convert(x, None, None) for x in text.split(','))
+        if len(set(values)) < len(values):
+            raise ValueError(f'{text!r} has a value twice: write each once')
+        return values
+
+    return Parsed(name, parse, lambda values: listed(values, typed))
 
 
 def _checked(name: str, parse: Callable[[str], object]) -> Parsed:
-    return Parsed(name, parse, str, keeps_text=True)
+    """Return the type of a text that a function can parse."""
+    return Parsed(name, lambda text: parse(text) and text, str)
 
 
-def _size_list(sizes: object) -> str:
-    return listed(sizes, units.size_text)
-
-
-def _check_word(text: str) -> None:
-    if text and not _WORD.fullmatch(text):
+def _word(text: str) -> str:
+    if not re.fullmatch(r'([a-z0-9][a-z0-9-]*)?', text):
         raise ValueError(
             f'{text!r} is no word: write lower-case letters, digits and '
             'hyphens'
         )
+    return text
 
 
-def _check_container(text: str) -> None:
+def _container(text: str) -> str:
     if not text or '/' in text:
         raise ValueError(
             f'{text!r} is no name of a container: write one without slashes'
         )
+    return text
 
-
-def _counts_to(most: int) -> Parsed:
-    """Return the type of a list of counts up to a maximum."""
-
-    def parse(text: str) -> tuple[int, ...]:
-        counts = units.parse_counts(text)
-        if max(counts) > most:
-            raise ValueError(f'{max(counts):,} is too many: {most:,} at most')
-        return counts
-
-    return Parsed('counts', parse)
-
-
-# Swift's default.
-_LONGEST_PAGE = 10_000
 
 # More would use up the ports or the memory of a machine.
 _MOST_CLIENTS = 20_000
@@ -108,23 +107,24 @@ _MOST_PROCESSES = 256
 POSITIVE = click.IntRange(min=1)
 NATURAL = click.IntRange(min=0)
 CLIENTS = click.IntRange(1, _MOST_CLIENTS)
-CLIENT_COUNTS = _counts_to(_MOST_CLIENTS)
-PAGE = click.IntRange(1, _LONGEST_PAGE)
-PAGES = _counts_to(_LONGEST_PAGE)
+CLIENT_COUNTS = several('counts', CLIENTS)
+# Swift's default is 10,000.
+PAGE = click.IntRange(1, 10_000)
+PAGES = several('counts', PAGE)
 PROCESSES = click.IntRange(1, _MOST_PROCESSES)
 WORKERS = click.IntRange(0, _MOST_PROCESSES)
 RANGES = click.IntRange(0, MOST_SHARDS)
-CONTAINER = _checked('name', _check_container)
+CONTAINER = Parsed('name', _container)
 COUNT = Parsed('count', units.parse_count, str)
-COUNTS = Parsed('counts', units.parse_counts)
+COUNTS = several('counts', POSITIVE)
 DURATION = Parsed('duration', units.parse_duration)
 MIX = _checked('mix', units.parse_mix)
-RATE = Parsed('rate', units.parse_rate)
-RATES = Parsed('rates', units.parse_rates)
+RATE = click.FloatRange(min=0, min_open=True)
+RATES = several('rates', RATE)
 SETTING = Parsed('section.option=value', parse_setting)
-SHARDS = Parsed('shards', units.parse_shards)
-SIZE = Parsed('size', units.parse_size, _size_list)
-SIZES = Parsed('sizes', units.parse_sizes, _size_list)
+SHARDS = several('shards', NATURAL)
+SIZE = Parsed('size', units.parse_size, units.size_text)
+SIZES = several('sizes', SIZE, units.size_text)
 SIZE_MIX = _checked('size', units.parse_size_mix)
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -157,7 +157,7 @@ def output_option(command: Callable) -> Callable:
 name_option = click.option(
     '--name',
     'word',
-    type=_checked('word', _check_word),
+    type=Parsed('word', _word),
     default='',
     help='A word to append to the name of the result, to keep several '
     'results of a command in one folder.',
@@ -174,3 +174,75 @@ html_option = click.option(
     type=_FILE,
     help='The HTML page to write.  [default: report.html in the folder]',
 )
+
+
+def parameter_options(
+    parameters: type[Parameters], **defaults: object
+) -> Callable[[Callable], Callable]:
+    """Return a decorator that adds the options of parameters.
+
+    :param defaults: by name; they override the defaults of the fields
+    """
+
+    def decorate(command: Callable) -> Callable:
+        options = parameters.options()
+        for name, (default, option) in reversed(options.items()):
+            default = defaults.get(name, default)
+            command = _option(name, default, option)(command)
+        return command
+
+    return decorate
+
+
+def chosen_parameters(
+    parameters: type[Parameters], values: Mapping[str, object]
+) -> Parameters:
+    """Return the parameters of parsed options.
+
+    :raises UsageError: if values contradict each other
+    """
+    chosen = {}
+    for name, (default, _) in parameters.options().items():
+        if name in values:
+            value = values[name]
+            chosen[name] = dict(value) if isinstance(default, dict) else value
+    found = parameters(**chosen)
+    with usage_errors():
+        found.check()
+    return found
+
+
+@contextlib.contextmanager
+def usage_errors() -> Iterator[None]:
+    """Turn a ValueError into a UsageError."""
+    try:
+        yield
+    except ValueError as err:
+        raise click.UsageError(str(err)) from err
+
+
+def _option(
+    name: str, default: object, option: Option
+) -> Callable[[Callable], Callable]:
+    is_flag = option.kind is bool
+    flags = option.flags
+    if not any(flag.startswith('--') for flag in flags):
+        flag = name.replace('_', '-')
+        own = f'--{flag}/--no-{flag}' if is_flag else f'--{flag}'
+        flags = (*flags, own)
+    if option.multiple:
+        default = None
+    elif default is not None and isinstance(option.kind, Parsed):
+        # for the help
+        default = option.kind.typed(default)
+    return click.option(
+        *(name, *flags),
+        type=None if is_flag else option.kind,
+        is_flag=is_flag,
+        default=default,
+        show_default=default not in (None, ''),
+        multiple=option.multiple,
+        envvar=option.envvar,
+        show_envvar=isinstance(option.envvar, str),
+        help=option.text,
+    )

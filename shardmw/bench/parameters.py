@@ -34,12 +34,14 @@ class Option(NamedTuple):
                   flag that is made of the field's name
     :param multiple: True if it can be repeated; the field is then a tuple,
                      or a mapping if the type gives pairs
+    :param envvar: environment variables that are its default
     """
 
     kind: object
     text: str
     flags: tuple[str, ...] = ()
     multiple: bool = False
+    envvar: str | Sequence[str] | None = None
 
 
 def option(
@@ -48,9 +50,10 @@ def option(
     text: str,
     *flags: str,
     multiple: bool = False,
+    envvar: str | Sequence[str] | None = None,
 ) -> Any:
     """Return a dataclass field that is an option."""
-    metadata = {_OPTION: Option(kind, text, flags, multiple)}
+    metadata = {_OPTION: Option(kind, text, flags, multiple, envvar)}
     if isinstance(default, Mapping):
         return dataclasses.field(
             default_factory=lambda: dict(default), metadata=metadata

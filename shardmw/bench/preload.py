@@ -6,24 +6,26 @@ thousands of rows in a second, where uploads would take a minute. The rows
 have no objects.
 """
 
+import base64
 import bisect
 import functools
 import hashlib
 import mimetypes
 import multiprocessing
 import os
+import pickle
 import time
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
 
+from swift.common.db import PENDING_CAP, PICKLE_PROTOCOL
+from swift.common.utils import Timestamp
 from swift.container.backend import ContainerBroker
 
 from shardmw.bench import signals
-from shardmw.bench.databases import databases, parts, policy_index
+from shardmw.bench.databases import databases, parts
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
 from shardmw.bench.names import Names
@@ -37,24 +39,6 @@ _BATCH_ROWS = 50_000
 
 # Another process takes as long to start as this number of rows takes.
 _ROWS_WORTH_A_PROCESS = 50_000
-
-
-class _Job(NamedTuple):
-    """The rows that one process writes.
-
-    :param uppers: see :func:`placer`
-    :param first: the index of the first name that gets a row
-    :param began: the timestamp of name 0
-    :param targets: the index of a part, and the path of its database
-    """
-
-    kind: Kind
-    uppers: Sequence[str]
-    names: Names
-    first: int
-    size: int
-    began: float
-    targets: Sequence[tuple[int, Path]]
 
 
 def preload(
@@ -75,25 +59,61 @@ def preload(
     :raises BenchError: if a database is missing
     """
     found = parts(cluster, account, container, kind)
-    targets = [
-        (index, database)
-        for index, part in enumerate(found)
-        for database in databases(cluster, part.account, part.container)
-    ]
+    targets = _targets(cluster, account, container, kind)
     if len({index for index, _ in targets}) != len(found):
         raise BenchError(f'{account}/{container} lacks a database')
-    uppers = [part.upper for part in found[:-1]]
+    place = placer(kind, [part.upper for part in found[:-1]])
     began = time.time() - len(names) * _TICK_SECONDS
     worth = max(1, (len(names) - first) // _ROWS_WORTH_A_PROCESS)
     count = min(len(os.sched_getaffinity(0)), worth, len(targets))
-    jobs = [
-        _Job(kind, uppers, names, first, size, began, targets[i::count])
-        for i in range(count)
-    ]
-    if count == 1:
-        _put(jobs[0])
-    else:
-        _put_in_parallel(jobs)
+    _in_parallel(
+        [
+            functools.partial(
+                _put, place, names, first, size, began, targets[i::count]
+            )
+            for i in range(count)
+        ]
+    )
+
+
+def stagger(
+    cluster: Cluster,
+    account: str,
+    container: str,
+    kind: Kind,
+    phase: float = 0.0,
+) -> None:
+    """Fill the pending file beside each database to another level.
+
+    Swift appends a write to that file. The write that finds the file full
+    (every few hundred writes) waits until all rows are in the database. New
+    shards that are written to evenly would all do that at the same time, and
+    in a short load not at all, unlike a plain container and unlike shards
+    that have been in use.
+
+    The rows are of deleted objects, which no listing shows.
+
+    :param phase: see :func:`wanted_fullness`
+    """
+    entries: list[bytes] = []
+    for index, database in _targets(cluster, account, container, kind):
+        broker = ContainerBroker(str(database))
+        entries = entries or _pending_entries(broker)
+        path = Path(broker.pending_file)
+        fullness = wanted_fullness(index, kind.parts, phase)
+        there = path.stat().st_size if path.exists() else 0
+        room = max(0, int(fullness * PENDING_CAP) - there)
+        with path.open('ab') as file:
+            file.write(b''.join(entries[: room // len(entries[0])]))
+
+
+def wanted_fullness(part: int, parts: int, phase: float) -> float:
+    """Return how full the file of a part should be, from 0 to 1. Pure.
+
+    :param parts: further parts (the root of a sharded container) stay empty
+    :param phase: from 0 to below 1; added to the number of the part
+    """
+    return (part + phase) / parts if part < parts else 0.0
 
 
 def row_maker(
@@ -140,39 +160,83 @@ def placer(kind: Kind, uppers: Sequence[str]) -> Callable[[str], int]:
     :param uppers: the upper bounds of a native container's ranges, without
                    the last one
     """
-    if kind.is_native:
-        return lambda name: bisect.bisect_left(uppers, name)
-    if kind.is_plain:
-        return lambda name: 0
-    return lambda name: shard_of(name, kind.parts, kind.depth)
+    if kind.shards is None:
+        # without bounds, all names are in the only part
+        bounds = uppers if kind.is_native else ()
+        return functools.partial(bisect.bisect_left, bounds)
+    return functools.partial(
+        shard_of, shard_count=kind.parts, depth=kind.depth
+    )
 
 
-def _put_in_parallel(jobs: Sequence[_Job]) -> None:
+def _targets(
+    cluster: Cluster, account: str, container: str, kind: Kind
+) -> list[tuple[int, Path]]:
+    """Return the databases of all parts, with the indexes of these."""
+    return [
+        (index, database)
+        for index, part in enumerate(parts(cluster, account, container, kind))
+        for database in databases(cluster, part.account, part.container)
+    ]
+
+
+def _pending_entries(broker: ContainerBroker) -> list[bytes]:
+    """Return a full file of Swift's entries, all of one length."""
+    now = Timestamp.now().internal
+    policy = broker.storage_policy_index
+    entries: list[bytes] = []
+    while sum(map(len, entries[:1])) * len(entries) <= PENDING_CAP:
+        row = (f'o{len(entries):010d}', now, 0, 'application/deleted')
+        row += ('noetag', 1, policy, None, None)
+        pickled = pickle.dumps(row, protocol=PICKLE_PROTOCOL)
+        entries.append(b':' + base64.b64encode(pickled))
+    return entries
+
+
+def _in_parallel(jobs: Sequence[Callable[[], None]]) -> None:
+    """Run each job in a process of its own; a single one in this process."""
+    if len(jobs) == 1:
+        jobs[0]()
+        return
     # spawned: a fork would inherit the connections of this process
     context = multiprocessing.get_context('spawn')
-    others = set(multiprocessing.active_children())
-    with ProcessPoolExecutor(len(jobs), context) as pool:
-        try:
-            with signals.kept_from_children():
-                done = pool.map(_put, jobs)
-            list(done)
-        except BaseException:
-            # SIGTERM, which a pool would send, is blocked in its processes
-            for process in set(multiprocessing.active_children()) - others:
+    processes = [context.Process(target=job) for job in jobs]
+    try:
+        with signals.kept_from_children():
+            for process in processes:
+                process.start()
+        for process in processes:
+            process.join()
+        if any(process.exitcode for process in processes):
+            raise BenchError('rows could not be written: see above')
+    finally:
+        for process in processes:
+            if process.is_alive():
                 process.kill()
-            raise
 
 
-def _put(job: _Job) -> None:
-    """Put the rows of a job into its databases."""
-    place = placer(job.kind, job.uppers)
+def _put(
+    place: Callable[[str], int],
+    names: Names,
+    first: int,
+    size: int,
+    began: float,
+    targets: Sequence[tuple[int, Path]],
+) -> None:
+    """Put the rows of names into databases.
+
+    :param place: returns the part of a name
+    :param first: the index of the first name that gets a row
+    :param began: the timestamp of name 0
+    :param targets: the index of a part, and the path of its database
+    """
     numbers = defaultdict(lambda: array('Q'))
-    for number in range(job.first, len(job.names)):
-        numbers[place(job.names[number])].append(number)
-    for part, database in job.targets:
+    for number in range(first, len(names)):
+        numbers[place(names[number])].append(number)
+    for part, database in targets:
         broker = ContainerBroker(str(database))
-        make = row_maker(job.size, job.began, policy_index(database))
+        make = row_maker(size, began, broker.storage_policy_index)
         own = numbers[part]
         for begin in range(0, len(own), _BATCH_ROWS):
             batch = own[begin : begin + _BATCH_ROWS]
-            broker.merge_items([make(n, job.names[n]) for n in batch])
+            broker.merge_items([make(n, names[n]) for n in batch])

@@ -4,7 +4,7 @@
 import contextlib
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -56,8 +56,10 @@ def contents(
     """
     found: dict[Path, Content] = {}
     for part in parts(cluster, account, container, kind):
-        replicas = databases(cluster, part.account, part.container)
-        own = {each: content(each) for each in replicas}
+        own = {
+            each: content(each)
+            for each in databases(cluster, part.account, part.container)
+        }
         if len(own) < cluster.options.replicas or len(set(own.values())) > 1:
             raise BenchError(
                 f'{part.container!r} has replicas that differ: {len(own)} of '
@@ -108,7 +110,6 @@ def converge(cluster: Cluster, device: Path, before: Contents) -> Convergence:
                 found = _found(lost)
                 seconds = time.monotonic() - began
                 moments.append(moment(seconds, lost, found))
-                moments[-3:] = without_middle(moments[-3:])
                 if found == lost:
                     run.result()
                     return Convergence(seconds, passes, tuple(moments))
@@ -125,13 +126,6 @@ def moment(seconds: float, lost: Contents, found: Contents) -> Moment:
     whole = sum(found.get(path) == each for path, each in lost.items())
     rows = sum(each.rows for each in found.values())
     return Moment(round(seconds, 3), rows, whole)
-
-
-def without_middle(moments: Sequence[Moment]) -> list[Moment]:
-    """Return moments without the second of three equal ones. Pure."""
-    if len({each[1:] for each in moments}) == 1:
-        return [moments[0], *moments[1:][-1:]]
-    return list(moments)
 
 
 def _found(lost: Contents) -> dict[Path, Content]:

@@ -10,33 +10,32 @@ import secrets
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from functools import cached_property
 
 from shardmw.bench import signals
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
-from shardmw.bench.load.clients import Clients
 from shardmw.bench.load.definition import Load
 from shardmw.bench.load.outcome import Outcome
+from shardmw.bench.load.samples import errors_of
 from shardmw.bench.load.sources import Deletes, NamedUploads, Source
 from shardmw.bench.names import Names, one_name_each
 from shardmw.bench.parameters import MOST_SHARDS
-from shardmw.bench.preload import preload
-from shardmw.bench.results.summary import errors, errors_text
+from shardmw.bench.preload import preload, stagger
+from shardmw.bench.results.summary import errors_text
 from shardmw.bench.targets.account import (
     POLICY_HEADER,
     SHARD_COUNT_HEADER,
     SHARD_DEPTH_HEADER,
     Account,
+    Auth,
 )
-from shardmw.bench.targets.auth import Auth
 from shardmw.bench.targets.native import (
     even_bounds,
     report_usage,
     shard_natively,
     spread_bounds,
 )
-from shardmw.bench.targets.pending import stagger
 from shardmw.bench.units import SizeMix
 from shardmw.saio import Cluster, ClusterOptions
 
@@ -78,23 +77,12 @@ _SETTINGS = {
 }
 
 
-class _Made(NamedTuple):
-    """A container that was made here.
-
-    :param has_names: True if it was made for names that were given
-    """
-
-    kind: Kind
-    has_names: bool
-
-
 class Site:
     """A cluster to measure.
 
     :param run: runs the loads that fill and empty containers
     :param prefix: of the names of containers
     :param cluster: None if the cluster is not temporary
-    :param auth: to log in again; None if that is never needed
     """
 
     def __init__(
@@ -103,16 +91,14 @@ class Site:
         run: Runner,
         prefix: str,
         cluster: Cluster | None = None,
-        auth: Auth | None = None,
     ) -> None:
         self.account = account
-        self._auth = auth
         self.cluster = cluster
         self._run = run
         self._prefix = prefix
-        self._made: dict[str, _Made] = {}
+        #: the kinds of the containers that are there, by name
+        self._made: dict[str, Kind] = {}
         self._count = 0
-        self._features: Mapping[str, Mapping] | None = None
 
     @property
     def is_own(self) -> bool:
@@ -132,12 +118,12 @@ class Site:
     @property
     def swift_version(self) -> str:
         """Return the version of Swift, or '' if the cluster hides it."""
-        return str(self._feature('swift').get('version', ''))
+        return str(self._features.get('swift', {}).get('version', ''))
 
     @property
     def longest_page(self) -> int:
         """Return the largest limit of a listing."""
-        swift = self._feature('swift')
+        swift = self._features.get('swift', {})
         return int(swift.get('container_listing_limit', _LISTING_LIMIT))
 
     def container_path(self, container: str) -> str:
@@ -169,15 +155,30 @@ class Site:
         :raises BenchError: if the container exists, or cannot be made
         """
         self._check(kind)
-        name = name or self._next_name(kind)
-        self._check_is_free(name)
+        self._count += 1
+        name = name or f'{self._prefix}-{self._count:03d}-{_word(kind)}'
+        if there := self.account.head(name):
+            raise BenchError(
+                f'container {name} is in use, with {there.objects} objects: '
+                'choose another name, because the benchmark writes only to '
+                'containers that it made'
+            )
         # an interrupted PUT could make a container that is never removed
         with signals.held_back():
-            self._made[name] = _Made(kind, names is not None)
+            self._made[name] = kind
             self.account.put(name, _headers(kind, policy))
-        self._check_is_of(name, kind)
+        head = self.account.head(name)
+        shards = head.shards if head else None
+        if shards != kind.shards:
+            raise BenchError(
+                f'container {name} has {shards or "no"} shards and not '
+                f'{kind.shards or "none"}: check default_shards and '
+                'shard_rules of the cluster'
+            )
         if kind.is_native:
-            bounds = _bounds(kind.parts, names)
+            bounds = spread_bounds(kind.parts)
+            if names is not None:
+                bounds = even_bounds(names, kind.parts)
             shard_natively(self.cluster, self.account.name, name, bounds)
             # the proxies cached that it was not sharded
             self.account.refresh(name)
@@ -196,7 +197,6 @@ class Site:
                 'rows can only be put into databases of the temporary '
                 'cluster: upload objects, or leave the URL out'
             )
-        self._check_knew_names(container)
         preload(self.cluster, self.account.name, container, kind, names, first)
         self._settle_usage(container)
 
@@ -212,7 +212,6 @@ class Site:
         :param clients: that upload at the same time
         :raises BenchError: if some uploads fail
         """
-        self._check_knew_names(container)
         path = self.container_path(container)
         self._do_all(
             names,
@@ -232,13 +231,13 @@ class Site:
 
         The proxies look up what they look up once a minute. On a temporary
         cluster, rows are put beside the databases before writes: see
-        :mod:`shardmw.bench.targets.pending`.
+        :func:`shardmw.bench.preload.stagger`.
 
         :param writes: True if the load writes
         :param phase: how full the files beside the databases are, from 0 to
                       below 1; different for each round
         """
-        kind = self._made[container].kind
+        kind = self._made[container]
         shards = (kind.shards if writes else None) or 1
         self.account.miss(container, one_name_each(shards, _MISSING), writes)
         if writes and self.is_own:
@@ -263,8 +262,6 @@ class Site:
         """
         if self.is_own:
             self._made.clear()
-        if self._made:
-            self._renew_token()
         failures = []
         for container in list(self._made):
             try:
@@ -272,23 +269,8 @@ class Site:
             except BenchError as err:
                 failures.append(str(err))
         if failures:
-            raise BenchError('; '.join(failures))
-
-    def _renew_token(self) -> None:
-        """Log in again if the token has expired."""
-        if self._auth is None:
-            return
-        try:
-            if self.account.is_refused():
-                self.account.token = self._auth.login().token
-                self.account.check()
-        except BenchError as err:
             left = ', '.join(self._made)
-            raise BenchError(f'{err}; left there: {left}') from err
-
-    def _next_name(self, kind: Kind) -> str:
-        self._count += 1
-        return f'{self._prefix}-{self._count:03d}-{_word(kind)}'
+            raise BenchError(f'{"; ".join(failures)}; left there: {left}')
 
     def _check(self, kind: Kind) -> None:
         """Raise BenchError if the cluster cannot have such containers."""
@@ -299,81 +281,44 @@ class Site:
             )
         if kind.shards is None:
             return
-        most = self._most()
+        feature = self._features.get('shardmw', {})
+        most = feature.get('client_max_shards', feature.get('max_shards'))
         if not most:
             raise BenchError(
                 f'{self.urls[0]} has no shardmw filter: add it to the '
                 "proxies' pipeline, or measure with --shards 0"
             )
-        if kind.shards > most:
+        if kind.shards > int(most):
             raise BenchError(
                 f'{self.urls[0]} allows up to {most} shards, and not '
                 f'{kind.shards}: raise client_max_shards there, or ask for '
                 'fewer'
             )
 
-    def _most(self) -> int:
-        """Return the most shards of a container; 0 without the filter."""
-        feature = self._feature('shardmw')
-        most = feature.get('client_max_shards', feature.get('max_shards'))
-        return int(most or 0)
-
-    def _feature(self, name: str) -> Mapping[str, object]:
-        if self._features is None:
-            self._features = self.account.features()
-        return self._features.get(name, {})
-
-    def _check_is_free(self, container: str) -> None:
-        head = self.account.head(container)
-        if head is not None:
-            raise BenchError(
-                f'container {container} is in use, with {head.objects} '
-                'objects: choose another name, because the benchmark writes '
-                'only to containers that it made'
-            )
-
-    def _check_is_of(self, container: str, kind: Kind) -> None:
-        head = self.account.head(container)
-        shards = head.shards if head else None
-        if shards != kind.shards:
-            raise BenchError(
-                f'container {container} has {shards or "no"} shards and not '
-                f'{kind.shards or "none"}: check default_shards and '
-                'shard_rules of the cluster'
-            )
-
-    def _check_knew_names(self, container: str) -> None:
-        made = self._made[container]
-        if made.kind.is_native and not made.has_names:
-            raise ValueError(
-                f'{container} was split for spread names: give names to make'
-            )
+    @cached_property
+    def _features(self) -> Mapping[str, Mapping]:
+        return self.account.features()
 
     def _settle_usage(self, container: str) -> None:
         """Update the usage that the container and the proxies know."""
-        if self._made[container].kind.is_native:
+        if self._made[container].is_native:
             report_usage(self.cluster)
         self.account.refresh(container)
 
-    def _empty(self, container: str) -> None:
-        path = self.container_path(container)
-        marker = ''
-        while names := self.account.page(container, marker):
-            self._do_all(
-                names,
-                lambda left: Deletes(path, left),
-                f'empty {container}',
-                also_good=404,
-            )
-            marker = names[-1]
-
     def _delete(self, container: str) -> None:
+        path = self.container_path(container)
         for pause in _DELETE_PAUSES_SECONDS:
             time.sleep(pause)
             if self.account.head(container) is None:
                 return
             # each time: requests of an interrupted load may still come
-            self._empty(container)
+            if names := self.account.names(container):
+                self._do_all(
+                    names,
+                    lambda left: Deletes(path, left),
+                    f'empty {container}',
+                    also_good=404,
+                )
             self._settle_usage(container)
             status = self.account.delete(container)
             if status in (204, 404):
@@ -401,23 +346,22 @@ class Site:
             count = len(left)
             load = self.load(source_of(left), min(clients, count), count=count)
             outcome = self._run(load, label)
-            left = _not_done(outcome, left, also_good)
+            left = sorted(
+                left[sample.number]
+                for sample in outcome.samples
+                if not sample.is_admitted and sample.status != also_good
+            )
             if not left:
                 return
+        failed = errors_text(errors_of(outcome.table['status'].tolist()))
         raise BenchError(
-            f'{label}: {len(left)} of {len(names)} objects failed '
-            f'({errors_text(errors(outcome.samples))})'
+            f'{label}: {len(left)} of {len(names)} objects failed ({failed})'
         )
 
 
 @contextlib.contextmanager
-def embedded_site(
-    options: ClusterOptions, clients: Clients, run: Runner | None = None
-) -> Iterator[Site]:
-    """Start a cluster in a temporary folder for a ``with`` block.
-
-    :param run: replaces ``clients.run``, to show progress
-    """
+def embedded_site(options: ClusterOptions, run: Runner) -> Iterator[Site]:
+    """Start a cluster in a temporary folder for a ``with`` block."""
     options = options.with_settings({**_SETTINGS, **options.settings})
     with (
         tempfile.TemporaryDirectory(
@@ -425,40 +369,23 @@ def embedded_site(
         ) as path,
         Cluster(path, options) as cluster,
     ):
-        account = Account.login(cluster)
+        account = Account.of_cluster(cluster)
         _settle(account)
-        yield Site(account, run or _runner(clients), 'bench', cluster)
+        yield Site(account, run, 'bench', cluster)
 
 
-@contextlib.contextmanager
 def remote_site(
-    auth: Auth,
-    clients: Clients,
-    container_prefix: str = DEFAULT_PREFIX,
-    run: Runner | None = None,
-) -> Iterator[Site]:
-    """Give the site of an existing cluster, which the caller cleans up.
+    auth: Auth, run: Runner, container_prefix: str = DEFAULT_PREFIX
+) -> Site:
+    """Return the site of an existing cluster, which the caller cleans up.
 
     :param container_prefix: of the names of containers
-    :param run: replaces ``clients.run``, to show progress
     :raises BenchError: if the login fails, or the cluster does not answer
     """
-    account = Account.of(auth.login())
+    account = Account(auth)
     account.check()
     # unlike the names of other runs
-    prefix = f'{container_prefix}-{secrets.token_hex(3)}'
-    yield Site(account, run or _runner(clients), prefix, auth=auth)
-
-
-def _bounds(ranges: int, names: Names | None) -> list[str]:
-    if names is None:
-        return spread_bounds(ranges)
-    if len(names) < ranges:
-        raise BenchError(
-            f'{len(names)} objects cannot fill {ranges} native ranges: ask '
-            'for more objects, or fewer ranges'
-        )
-    return even_bounds(names, ranges)
+    return Site(account, run, f'{container_prefix}-{secrets.token_hex(3)}')
 
 
 def _headers(kind: Kind, policy: str | None) -> dict[str, str]:
@@ -479,23 +406,7 @@ def _word(kind: Kind) -> str:
     return str(kind.shards or 'plain')
 
 
-def _not_done(outcome: Outcome, names: Names, also_good: int) -> Names:
-    """Return the names whose requests failed."""
-    return sorted(
-        names[sample.number]
-        for sample in outcome.samples
-        if not sample.is_admitted and sample.status != also_good
-    )
-
-
 def _settle(account: Account) -> None:
     """Make each proxy do what it does only once."""
-    for url in account.proxy_urls:
-        own = Account((url,), account.path, account.token)
-        own.put('first', {})
-        own.store('first', 'first')
+    account.warm_up('first')
     time.sleep(_SETTLE_SECONDS)
-
-
-def _runner(clients: Clients) -> Runner:
-    return lambda load, label: clients.run(load)

@@ -12,6 +12,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 _MISSING = '—'
+_BYTE_STEPS = ('B', 'KB', 'MB', 'GB', 'TB', 'PB', 'EB')
 
 # Columns that belong to the column at their left.
 _FOLLOWERS = ('95 % interval', 'trimmed')
@@ -67,17 +68,18 @@ class Table:
         """
         least = self._widths(str.split)
         names = list(range(self.names))
-        parts: list[list[int]] = []
+        together: list[list[int]] = []
         for i in range(self.names, len(self.columns)):
-            if self.columns[i] in _FOLLOWERS and parts:
-                parts[-1].append(i)
-                continue
-            follows = self.columns[i + 1 : i + 2]
-            ahead = 2 if {*follows} & {*_FOLLOWERS} else 1
-            wanted = [*(parts[-1] if parts else ()), *range(i, i + ahead)]
-            if not parts or _total(least[j] for j in wanted) > width:
-                parts.append([*names])
-            parts[-1].append(i)
+            if together and self.columns[i] in _FOLLOWERS:
+                together[-1].append(i)
+            else:
+                together.append([i])
+        parts = [names]
+        for own in together:
+            wanted = [*parts[-1], *own]
+            if len(parts[-1]) > len(names) and _total(least, wanted) > width:
+                parts.append(names)
+            parts[-1] = [*parts[-1], *own]
         return [
             Table(
                 '' if place else self.title,
@@ -85,7 +87,7 @@ class Table:
                 [[row[i] for i in part] for row in self.rows],
                 names=self.names,
             )
-            for place, part in enumerate(parts or [names])
+            for place, part in enumerate(parts)
         ]
 
     def _rich(self, width: int) -> RichTable:
@@ -96,7 +98,8 @@ class Table:
             pad_edge=False,
             header_style='dim',
         )
-        is_narrow = _total(self._widths(lambda head: [head])) > width
+        whole = self._widths(lambda head: [head])
+        is_narrow = _total(whole, range(len(whole))) > width
         least = self._widths(str.split)
         for i, column in enumerate(self.columns):
             is_figure = i >= self.names
@@ -116,6 +119,25 @@ class Table:
         return [
             max(map(len, (*wrapped(head), *cells))) for head, *cells in columns
         ]
+
+
+def tables_of(text: str) -> list[Table]:
+    """Return the tables of a text in Markdown.
+
+    Each has a heading, a table and paragraphs, which are its notes. The
+    columns on the left that are not aligned to the right are those of words.
+    """
+    found = []
+    for part in re.split(r'^### ', text, flags=re.MULTILINE)[1:]:
+        title, body, *notes = re.split(r'\n(?:[ \t]*\n)+', part.strip())
+        head, rule, *rows = (
+            [cell.strip() for cell in line.strip()[1:-1].split('|')]
+            for line in body.splitlines()
+            if line.strip()
+        )
+        notes = [' '.join(note.split()) for note in notes]
+        found.append(Table(title, head, rows, notes, rule.count('---')))
+    return found
 
 
 def joined(tables: Iterable[Table]) -> list[Table]:
@@ -168,8 +190,17 @@ def plain(value: float) -> str:
     return f'{value:g}'
 
 
-def _total(widths: Iterable[int]) -> int:
-    return sum(each + _GAP for each in widths)
+def bytes_text(size: float) -> str:
+    """Return bytes in a unit that fits, such as ``1.8 GB``."""
+    step = 0
+    while size >= 1000 and step < len(_BYTE_STEPS) - 1:
+        size /= 1000
+        step += 1
+    return f'{figure(size)} {_BYTE_STEPS[step]}'
+
+
+def _total(widths: Sequence[int], columns: Iterable[int]) -> int:
+    return sum(widths[i] + _GAP for i in columns)
 
 
 def _markdown_row(cells: Sequence[str]) -> str:

@@ -7,12 +7,13 @@ Functions that parse raise ValueError for text that they do not understand.
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
+from hashlib import blake2b
 from itertools import accumulate
 from typing import NamedTuple
 
-from shardmw.bench.load.chance import even_fraction, fraction
+GOLDEN_SHARE = (math.sqrt(5) - 1) / 2
 
 _SIZE = re.compile(r'(\d+)([KMGT]?)(?:i?B)?', re.IGNORECASE)
 _SIZE_STEPS = ' KMGT'
@@ -23,6 +24,9 @@ _COUNT_STEPS = {'': 1, 'K': 1_000, 'M': 1_000_000}
 _MOST_COUNT = 10**18
 _THOUSANDS = re.compile(r'\d{1,3}(?:,\d{3})+')
 _SHARE = re.compile(r'\d+(?:\.\d+)?')
+_SIZE_STEP = re.compile(
+    r'(?P<low>[^:-]+)(-(?P<high>[^:-]+))?(:\s*(?P<share>\d+(\.\d+)?)\s*)?'
+)
 
 #: The operations of a mix.
 WRITE, READ, HEAD, DELETE, OVERWRITE, LIST = OPERATIONS = (
@@ -45,14 +49,6 @@ def size_text(size: int) -> str:
         if size and size % (1 << 10 * step) == 0:
             return f'{size >> 10 * step}{_SIZE_STEPS[step]}'
     return str(size)
-
-
-def parse_sizes(text: str) -> tuple[int, ...]:
-    """Return the bytes of sizes such as ``4K,32K,4M``."""
-    sizes = tuple(map(parse_size, text.split(',')))
-    if len(set(sizes)) < len(sizes):
-        raise ValueError(f'{text!r} has a size twice: write each once')
-    return sizes
 
 
 class SizeStep(NamedTuple):
@@ -102,12 +98,9 @@ class SizeMix:
 
     def size_of(self, number: int) -> int:
         """Return the size of an object, always the same for its number."""
-        if self.steps[0].low == self.largest:
-            return self.largest
-        step, rest = _chosen(
-            [step.share for step in self.steps], fraction(number, b'size')
-        )
-        low, high, _ = self.steps[step]
+        shares = [step.share for step in self.steps]
+        index, rest = _chosen(shares, fraction(number))
+        low, high, _ = self.steps[index]
         return low if low == high else round(low * (high / low) ** rest)
 
 
@@ -118,24 +111,23 @@ def parse_size_mix(text: str) -> SizeMix:
     ``1K:80,64K:15,1M:5`` has each size or range in proportion to the number
     behind its colon.
     """
-    parts = [part.partition(':') for part in text.split(',')]
+    parts = text.split(',')
     steps = []
-    for sizes, colon, share in parts:
-        if bool(colon) != (len(parts) > 1) or (
-            colon and not _SHARE.fullmatch(share.strip())
-        ):
+    for part in parts:
+        match = _SIZE_STEP.fullmatch(part)
+        if not match or (match['share'] is None) != (len(parts) == 1):
             raise ValueError(
                 f'{text!r} is no mix of sizes: write 4K, 4K-64K, or '
                 '1K:80,64K:15,1M:5 with a share of each'
             )
-        low, dash, high = sizes.partition('-')
-        bounds = parse_size(low), parse_size(high if dash else low)
-        if bounds[0] > bounds[1] or (dash and not bounds[0]):
+        low = parse_size(match['low'])
+        high = parse_size(match['high'] or match['low'])
+        if low > high or (match['high'] and not low):
             raise ValueError(
-                f'{sizes!r} is no range of sizes: write the smaller one '
+                f'{part!r} is no range of sizes: write the smaller one '
                 'first, and at least 1'
             )
-        steps.append(SizeStep(*bounds, float(share or 1)))
+        steps.append(SizeStep(low, high, float(match['share'] or 1)))
     if not any(step.share for step in steps):
         raise ValueError(f'{text!r} has no sizes: write a share above 0')
     return SizeMix(tuple(steps))
@@ -168,8 +160,12 @@ class Mix:
         return ','.join(f'{name}={share:g}' for name, share in shares if share)
 
     def operation_of(self, number: int) -> str:
-        """Return the operation of a request, always the same."""
-        return OPERATIONS[_chosen(astuple(self), even_fraction(number))[0]]
+        """Return the operation of a request, always the same.
+
+        Successive requests have their operations in proportion.
+        """
+        part = number * GOLDEN_SHARE % 1
+        return OPERATIONS[_chosen(astuple(self), part)[0]]
 
 
 def parse_mix(text: str) -> Mix:
@@ -214,38 +210,6 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
-def parse_counts(text: str) -> tuple[int, ...]:
-    """Return integers from 1 on, such as ``1,8,32``."""
-    what = 'list: write whole numbers from 1 on, each once, such as 1,8,32'
-    return _listed(text, int, 1, what)
-
-
-def parse_shards(text: str) -> tuple[int, ...]:
-    """Return shard counts such as ``0,1,32``; 0 is a plain container."""
-    return _listed(
-        *(text, int, 0),
-        'list of shard counts: write whole numbers, each once, 0 for a plain '
-        'container, such as 0,1,32',
-    )
-
-
-def parse_rates(text: str) -> tuple[float, ...]:
-    """Return rates above 0, such as ``5,20,0.5``."""
-    what = 'list: write rates above 0, each once, such as 5,20,100'
-    return _listed(text, float, math.ulp(0), what)
-
-
-def parse_rate(text: str) -> float:
-    """Return one rate above 0."""
-    try:
-        (rate,) = parse_rates(text)
-    except ValueError:
-        raise ValueError(
-            f'{text!r} is no rate: write one number above 0'
-        ) from None
-    return rate
-
-
 def parse_choices(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
     """Return the chosen words, in the order of the known ones."""
     words = [word.strip() for word in text.split(',')]
@@ -270,15 +234,8 @@ def _chosen(shares: Sequence[float], part: float) -> tuple[int, float]:
     return index, 1 - (ends[index] - place) / shares[index]
 
 
-def _listed(
-    text: str, kind: Callable[[str], float], least: float, what: str
-) -> tuple:
-    """Return the different numbers of a list."""
-    try:
-        found = tuple(map(kind, text.split(',')))
-        good = all(least <= each < math.inf for each in found)
-    except ValueError:
-        good = False
-    if not good or len(set(found)) < len(found):
-        raise ValueError(f'{text!r} is no {what}')
-    return found
+def fraction(number: int) -> float:
+    """Return a random value from 0 to below 1, the same in every process."""
+    digest = blake2b(b'%d' % number, digest_size=8, person=b'size').digest()
+    # a float has room for 53 bits; more could be rounded up to 1
+    return (int.from_bytes(digest, 'big') >> 11) / (1 << 53)

@@ -64,14 +64,12 @@ def own_cluster_is(cluster: Cluster) -> Iterator[None]:
     """
 
     @contextlib.contextmanager
-    def site(
-        options: ClusterOptions, clients: Clients, run: Runner
-    ) -> Iterator[Site]:
+    def site(options: ClusterOptions, run: Runner) -> Iterator[Site]:
         before = cluster.options.settings
         settings = options.settings
         cluster.reconfigure(settings)
         try:
-            account = Account.login(cluster)
+            account = Account.of_cluster(cluster)
             yield Site(account, run, unique('bench'), cluster)
         finally:
             cluster.reconfigure({name: before.get(name) for name in settings})
@@ -137,6 +135,11 @@ def csv_rows(folder: Path, words: str) -> list[dict[str, str]]:
     """Return the rows of a result's CSV."""
     with (folder / f'{words}.csv').open(newline='') as file:
         return list(csv.DictReader(file))
+
+
+def runner(clients: Clients) -> Runner:
+    """Return a function that runs loads and shows nothing."""
+    return lambda load, label: clients.run(load)
 
 
 def _read(terminal: int) -> bytes:

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from shardmw.bench.report.places import BEGIN, END
+from shardmw.bench.report.pages import BEGIN, END
 from test.functional.benching import run_bench, run_here, start_bench
 
 #: Those that need a cluster only, and take the least time.
@@ -110,8 +110,8 @@ def test_the_tables_are_on_the_terminal_too(finished, folder):
     [
         (('--experiments', 'speed'), "'speed' is unknown: take some of rates"),
         (('--seconds', 'long'), "'long' is no duration"),
-        (('--rates', '5,-1'), "'5,-1' is no list: write rates above 0"),
-        (('--shards', '0'), "'0' is no list: write whole numbers from 1 on"),
+        (('--rates', '5,-1'), '-1.0 is not in the range x>0'),
+        (('--shards', '0'), '0 is not in the range x>=1'),
         (('--set', 'max_shards'), 'has no value: write section.option=value'),
         (('-t', '0'), '0 is not in the range'),
     ],

@@ -3,6 +3,7 @@
 
 import itertools
 import math
+import multiprocessing
 import os
 import signal
 import socket
@@ -255,7 +256,7 @@ def test_a_load_that_is_not_watched_does_not_fill_the_pipes(clients):
     with answering(lambda n: CREATED) as server:
         running = clients.begin(made_load(server, count=None))
         running.sleep_until(0.5)
-        assert not any(pipe.poll() for pipe in clients._pipes)
+        assert clients._control.progress.empty()
         running.stop()
 
 
@@ -297,11 +298,12 @@ class TestProgress:
         assert moments[1] - moments[0] > 0.2
 
 
-def test_a_terminal_cannot_interrupt_processes_that_begin():
-    with Clients(2) as beginning:
-        for process in beginning._processes:
+def test_a_terminal_cannot_interrupt_processes():
+    with Clients(2) as own, answering(lambda n: CREATED) as server:
+        running = own.begin(made_load(server))
+        for process in multiprocessing.active_children():
             os.kill(process.pid, signal.SIGINT)
-        outcome, _ = run(beginning, lambda n: CREATED)
+        outcome = running.wait()
     assert statuses(outcome) == [201] * 20
 
 

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from shardmw.bench.targets.auth import PasswordAuth
+from shardmw.bench.targets.account import Account
 from test.functional.benching import (
     csv_rows,
     own_cluster_is,
@@ -261,11 +261,11 @@ def test_a_container_in_use_is_left_alone(access, client, plain, tmp_path):
 
 
 def test_a_container_is_no_account(cluster, client, plain, tmp_path):
-    access = PasswordAuth(cluster.auth_url, USER, cluster.users[USER]).login()
+    token = Account.of_cluster(cluster).token
     ran = run_here(
         *('write', '--shards', '0', '--output', str(tmp_path)),
-        *('--os-storage-url', f'{access.storage_url}/{plain}'),
-        *('--os-auth-token', access.token),
+        *('--os-storage-url', f'{cluster.storage_url}/{plain}'),
+        *('--os-auth-token', token),
     )
     assert_fails_with(ran, f'/{plain} is no account')
     assert client.listing(plain).names() == []

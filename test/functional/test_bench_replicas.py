@@ -11,6 +11,7 @@ from shardmw.bench.names import FlatNames
 from shardmw.bench.replicas import contents, converge, empty_device
 from shardmw.bench.site import embedded_site
 from shardmw.saio import ClusterOptions
+from test.functional.benching import runner
 
 KIND = sharded(2)
 ROWS = 500
@@ -19,7 +20,10 @@ ROWS = 500
 @pytest.fixture(scope='module')
 def site():
     options = ClusterOptions(replicas=3)
-    with Clients(1) as clients, embedded_site(options, clients) as site:
+    with (
+        Clients(1) as clients,
+        embedded_site(options, runner(clients)) as site,
+    ):
         yield site
 
 
@@ -45,4 +49,4 @@ def test_a_device_that_was_emptied_is_made_whole(site):
     assert converged.moments[-1].seconds <= converged.seconds + 0.001
 
     # and the servers of the node are back
-    assert site.account.page(container) == list(FlatNames(ROWS))
+    assert site.account.names(container) == list(FlatNames(ROWS))

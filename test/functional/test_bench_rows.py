@@ -3,8 +3,7 @@
 
 import signal
 import time
-from functools import reduce
-from typing import NamedTuple
+from functools import partial, reduce
 
 import pytest
 from swift.common.db import chexor
@@ -14,14 +13,13 @@ from shardmw.bench.databases import connected, content, databases, parts
 from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.kinds import PLAIN, native, sharded
 from shardmw.bench.names import FlatNames, TreeNames
-from shardmw.bench.preload import preload
+from shardmw.bench.preload import preload, stagger
 from shardmw.bench.targets.account import Account
 from shardmw.bench.targets.native import (
     even_bounds,
     report_usage,
     shard_natively,
 )
-from shardmw.bench.targets.pending import stagger
 from shardmw.placement import hidden_account, shard_of
 from test.functional.conftest import SHARDS, USER, make_plain, make_sharded
 
@@ -248,15 +246,7 @@ def test_a_database_that_cannot_be_read_is_told_in_a_line(tmp_path):
 
 
 def test_the_benchmarks_own_account_is_that_of_the_default_user(cluster):
-    assert Account.login(cluster).name == 'AUTH_test'
-
-
-class Endless(NamedTuple):
-    """A job that keeps a process busy."""
-
-    @property
-    def kind(self):
-        time.sleep(300)
+    assert Account.of_cluster(cluster).name == 'AUTH_test'
 
 
 @pytest.fixture
@@ -276,5 +266,5 @@ def soon_interrupted():
 def test_nobody_waits_for_rows_after_an_interruption(soon_interrupted):
     began = time.monotonic()
     with pytest.raises(Interrupted):
-        module._put_in_parallel([Endless(), Endless()])
+        module._in_parallel([partial(time.sleep, 300)] * 2)
     assert time.monotonic() - began < 60

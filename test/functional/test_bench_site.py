@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sites: the benchmark's own cluster, and others, which it treats as such."""
 
-import json
 import socket
 import threading
 from contextlib import contextmanager
@@ -9,6 +8,7 @@ from itertools import islice
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import requests
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import PLAIN, native, sharded
@@ -16,10 +16,9 @@ from shardmw.bench.load.clients import Clients
 from shardmw.bench.load.sources import Listings, Uploads
 from shardmw.bench.names import FlatNames, TreeNames
 from shardmw.bench.site import embedded_site, remote_site
-from shardmw.bench.targets.account import ContainerHead
-from shardmw.bench.targets.asking import ask
-from shardmw.bench.targets.auth import Access, PasswordAuth
+from shardmw.bench.targets.account import Account, Auth, ContainerHead
 from shardmw.saio import ClusterOptions
+from test.functional.benching import runner
 from test.functional.conftest import USER, make_plain, unique
 
 KINDS = (PLAIN, sharded(3), native(3))
@@ -34,25 +33,29 @@ def clients():
 
 @pytest.fixture(scope='module')
 def own(clients):
-    with embedded_site(ClusterOptions(), clients) as site:
+    with embedded_site(ClusterOptions(), runner(clients)) as site:
         yield site
 
 
 @pytest.fixture
 def remote(cluster, clients):
     """A cluster of somebody else, and a place there."""
-    with remote_site(auth_of(cluster), clients, unique('bench')) as site:
-        yield site
-        site.cleanup()
+    site = remote_site(auth_of(cluster), runner(clients), unique('bench'))
+    yield site
+    site.cleanup()
 
 
-def auth_of(cluster, **changes) -> PasswordAuth:
+def auth_of(cluster, **changes) -> Auth:
     given = {
-        'auth_url': cluster.auth_url,
+        'authurl': cluster.auth_url,
         'user': USER,
         'key': cluster.users[USER],
     }
-    return PasswordAuth(**{**given, **changes})
+    return Auth(**{**given, **changes})
+
+
+def token_auth(url: str, token: str) -> Auth:
+    return Auth(preauthurl=url, preauthtoken=token)
 
 
 @contextmanager
@@ -84,8 +87,8 @@ def marker_of(request) -> str:
 def listed(site, request) -> list[str]:
     """The names that a request for a listing is answered."""
     url = f'{site.urls[0]}{request.target.decode()}'
-    answer = ask('GET', url, {'X-Auth-Token': site.account.token})
-    return [row['name'] for row in json.loads(answer.body)]
+    answer = requests.get(url, headers={'X-Auth-Token': site.account.token})
+    return [row['name'] for row in answer.json()]
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.label)
@@ -104,13 +107,13 @@ def filled(request, own):
 class TestOwn:
     def test_a_filled_container_lists_and_counts_all(self, own, filled):
         container, _ = filled
-        assert own.account.page(container) == list(NAMES)
+        assert own.account.names(container) == list(NAMES)
         assert own.account.head(container).objects == len(NAMES)
 
     def test_a_populated_one_does_and_can_be_removed(self, own, kind):
         container = own.make(kind, NAMES)
         own.populate(container, NAMES, 5)
-        assert own.account.page(container) == list(NAMES)
+        assert own.account.names(container) == list(NAMES)
         # the same again overwrites, and so needs no room
         own.populate(container, NAMES, 5)
         assert own.account.head(container).objects == len(NAMES)
@@ -124,11 +127,13 @@ class TestOwn:
         assert own.account.head(container).objects == 30
 
     def test_an_unordered_walk_ends_when_all_is_listed(self, own, filled):
-        container, kind = filled
+        container, _ = filled
+        names = own.account.names(
+            container, query_string='allow_unordered=true'
+        )
+        assert sorted(names) == list(NAMES)
         source = Listings(
-            *(own.container_path(container), NAMES, 3),
-            unordered=True,
-            shards=kind.shards or 1,
+            own.container_path(container), names, 3, unordered=True
         )
         walked = []
         for request in islice(source.requests(0, 1), source.pages):
@@ -146,12 +151,9 @@ class TestOwn:
         own._settle_usage(container)
         assert own.account.head(container).objects == 90
         ranges = [0, 0, 0]
-        for name in own.account.page(container):
+        for name in own.account.names(container):
             ranges[int(name[:4], 16) * 3 >> 16] += 1
         assert min(ranges) > 15
-        # it is not split for the names that it would be filled with
-        with pytest.raises(ValueError, match='give names to make'):
-            own.fill(container, native(3), NAMES)
 
     def test_ranges_that_cannot_be_filled_are_refused(self, own):
         with told_in_a_line('2 objects cannot fill 3 native ranges'):
@@ -171,11 +173,11 @@ class TestRemote:
         assert [remote.account.head(each) for each in made] == [None, None]
 
     def test_a_token_does_as_well(self, cluster, clients):
-        access = auth_of(cluster).login()
-        auth = Access(access.storage_url, access.token)
-        with remote_site(auth, clients, unique('bench')) as site:
-            site.make(PLAIN)
-            site.cleanup()
+        token = Account(auth_of(cluster)).token
+        auth = token_auth(cluster.storage_url, token)
+        site = remote_site(auth, runner(clients), unique('bench'))
+        site.make(PLAIN)
+        site.cleanup()
 
     def test_it_tells_the_version_of_swift(self, remote):
         assert remote.swift_version.startswith('2.')
@@ -221,40 +223,39 @@ class TestRemote:
 
 class TestNoWayIn:
     def refused(self, auth, clients, *words):
-        with told_in_a_line(*words), remote_site(auth, clients):
-            pass
+        with told_in_a_line(*words):
+            remote_site(auth, runner(clients))
 
     def test_a_wrong_key(self, cluster, clients):
         auth = auth_of(cluster, key='wrong')
         self.refused(auth, clients, 'refuses the user', '401')
 
     def test_a_url_of_something_else(self, cluster, clients):
-        auth = auth_of(cluster, auth_url=f'{cluster.proxy_urls[0]}/info')
+        auth = auth_of(cluster, authurl=f'{cluster.proxy_urls[0]}/info')
         self.refused(auth, clients, 'gave no token', 'auth v1')
 
     def test_a_wrong_token(self, cluster, clients):
-        auth = Access(cluster.storage_url, 'wrong')
+        auth = token_auth(cluster.storage_url, 'wrong')
         self.refused(auth, clients, 'refuses the token', '401')
 
     def test_nobody_there(self, clients):
         with socket.socket() as unused:
             unused.bind(('127.0.0.1', 0))
             url = 'http://{}:{}/v1/AUTH_a'.format(*unused.getsockname())
-            self.refused(Access(url, 't'), clients, 'Connection refused')
+            self.refused(token_auth(url, 't'), clients, 'Connection refused')
 
     def test_no_such_host(self, clients):
-        auth = Access('http://nobody.invalid/v1/AUTH_a', 't')
+        auth = token_auth('http://nobody.invalid/v1/AUTH_a', 't')
         self.refused(auth, clients, 'nobody.invalid', 'failed')
 
 
 def test_a_proxy_without_the_filter_has_plain_containers_only(
     cluster, clients, unfiltered_proxy
 ):
-    access = auth_of(cluster).login()
     url = f'{unfiltered_proxy}/v1/AUTH_test'
-    auth = Access(url, access.token)
-    with remote_site(auth, clients, unique('bench')) as site:
-        with told_in_a_line('has no shardmw filter'):
-            site.make(sharded(2))
-        site.make(PLAIN)
-        site.cleanup()
+    auth = token_auth(url, Account(auth_of(cluster)).token)
+    site = remote_site(auth, runner(clients), unique('bench'))
+    with told_in_a_line('has no shardmw filter'):
+        site.make(sharded(2))
+    site.make(PLAIN)
+    site.cleanup()

@@ -9,12 +9,9 @@ sums up to date, as it does for any container that Swift has split.
 from pathlib import Path
 
 import pytest
-from swift.common.utils import ShardRange, Timestamp
-from swift.container.backend import ContainerBroker
-from swift.container.sharder import make_shard_ranges
 
-from shardmw.bench.databases import databases, shards_of
-from shardmw.bench.targets.native import is_done, shard_data
+from shardmw.bench.databases import databases, is_split
+from shardmw.bench.targets.native import begin_sharding
 from shardmw.placement import hidden_account, shard_of
 from shardmw.saio import Cluster, ClusterOptions
 from test.functional.alike import make_twins, masked
@@ -80,20 +77,6 @@ def fill(client: Client, container: str) -> None:
     assert client.raw('PUT', path, body=archive).status == 200
 
 
-def begin_sharding(database: Path) -> None:
-    """Tell the sharder to split a container, as an operator does."""
-    broker = ContainerBroker(str(database))
-    ranges = make_shard_ranges(broker, shard_data(BOUNDS), '.shards_')
-    broker.merge_shard_ranges(ranges)
-    now = Timestamp.now()
-    own = broker.get_own_shard_range()
-    own.update_state(ShardRange.SHARDING, state_timestamp=now)
-    own.epoch = now
-    broker.merge_shard_ranges([own])
-    enabled = {'X-Container-Sysmeta-Sharding': ('True', now.internal)}
-    broker.update_metadata(enabled)
-
-
 class Containers:
     """Sharded containers whose first shard is being split.
 
@@ -116,7 +99,7 @@ class Containers:
         for container in (self.twins.sharded, self.known, self.doomed):
             name = backing.shard_name(container, 0)
             self.split_names.append(name)
-            begin_sharding(self._database(name))
+            begin_sharding(self._database(name), BOUNDS, '.shards_')
 
     def _database(self, name: str) -> Path:
         (database,) = databases(self.cluster, self.account, name)
@@ -124,8 +107,8 @@ class Containers:
 
     def are_split(self) -> bool:
         """Return True if the sharder has nothing more to do."""
-        states = [shards_of(self._database(name)) for name in self.split_names]
-        return all(is_done(state, RANGES) for state in states)
+        roots = map(self._database, self.split_names)
+        return all(is_split(root, RANGES) for root in roots)
 
 
 @pytest.fixture(scope='module')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Single requests, to a server of the tests."""
+"""Logins and single requests, to a server of the tests."""
 
 import asyncio
 import json
@@ -11,11 +11,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.load.connection import Connection
-from shardmw.bench.load.urls import tls_context
-from shardmw.bench.targets import asking
-from shardmw.bench.targets.asking import ask
-from shardmw.bench.targets.auth import Access, PasswordAuth
+from shardmw.bench.load.connection import Connection, tls_context
+from shardmw.bench.targets.account import Account, Auth
 
 #: What Keystone knows of a user.
 KEYSTONE_TOKEN = {
@@ -50,9 +47,13 @@ def answering(*statuses: int):
         def do_GET(self) -> None:
             self.send_response(left.pop(0))
             self.send_header('X-Auth-Token', 'token')
-            self.send_header('X-Storage-Url', 'http://a/v1/AUTH_a')
+            here = self.headers['Host']
+            self.send_header('X-Storage-Url', f'http://{here}/v1/AUTH_a')
+            self.send_header('X-Account-Container-Count', '0')
             self.send_header('Content-Length', '0')
             self.end_headers()
+
+        do_HEAD = do_GET
 
         def do_POST(self) -> None:
             length = int(self.headers['Content-Length'])
@@ -80,40 +81,63 @@ def answering(*statuses: int):
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch):
-    retries = asking._RETRIES.new(total=2, backoff_factor=0)
-    monkeypatch.setattr(asking, '_RETRIES', retries)
+    monkeypatch.setattr('swiftclient.client.sleep', lambda seconds: None)
 
 
-@pytest.mark.parametrize(
-    ('statuses', 'status'),
-    [((200,), 200), ((503, 404), 404), ((503, 500, 502), 502)],
-)
-def test_what_a_server_failed_at_is_asked_again(statuses, status):
+def token_auth(address: str, token: str = 't') -> Auth:
+    url = f'http://{address}/v1/AUTH_a'
+    return Auth(preauthurl=url, preauthtoken=token)
+
+
+@pytest.mark.parametrize('statuses', [(200,), (503, 200), (503, 500, 200)])
+def test_what_a_server_failed_at_is_asked_again(statuses):
     with answering(*statuses) as address:
-        assert ask('GET', f'http://{address}', {}).status == status
+        Account(token_auth(address)).check()
 
 
-def test_a_login_is_tried_again():
-    with answering(503, 200) as address:
-        access = PasswordAuth(f'http://{address}', 'user', 'key').login()
-    assert access.token == 'token'
+def test_a_server_that_fails_again_and_again_is_told():
+    with (
+        answering(503, 500, 502) as address,
+        pytest.raises(BenchError, match='HEAD .*/v1/AUTH_a 502'),
+    ):
+        Account(token_auth(address)).check()
 
 
-def keystone_auth(address: str) -> PasswordAuth:
+def test_a_login_gives_a_token():
+    with answering(200) as address:
+        account = Account(Auth(f'http://{address}', 'user', 'key'))
+    assert (account.token, account.name) == ('token', 'AUTH_a')
+
+
+def test_a_token_that_expired_is_renewed():
+    with answering(200, 401, 200, 200) as address:
+        Account(Auth(f'http://{address}', 'user', 'key')).check()
+
+
+def test_one_that_cannot_be_is_told():
+    with (
+        answering(200, 401, 200, 401) as address,
+        pytest.raises(BenchError, match='refuses the token .401.'),
+    ):
+        Account(Auth(f'http://{address}', 'user', 'key')).check()
+
+
+def keystone_auth(address: str) -> Auth:
     options = {
         'project_name': 'logs',
         'user_domain_id': 'default',
         'project_domain_id': 'default',
         'region_name': 'two',
     }
-    url = f'http://{address}'
-    return PasswordAuth(url, 'user', 'key', False, '3', options)
+    return Auth(f'http://{address}', 'user', 'key', '3', options)
 
 
 def test_keystone_gives_a_token_and_the_url_of_the_region():
     with answering(201) as address:
-        access = keystone_auth(address).login()
-    assert access == Access('http://two/v1/AUTH_p', 'token')
+        account = Account(keystone_auth(address))
+    assert account.token == 'token'
+    assert account.proxy_urls == ('http://two',)
+    assert account.path == '/v1/AUTH_p'
 
 
 def test_a_refusal_of_keystone_is_told_in_a_line():
@@ -121,7 +145,7 @@ def test_a_refusal_of_keystone_is_told_in_a_line():
         answering(401) as address,
         pytest.raises(BenchError, match='gave no token: .*Unauthorized'),
     ):
-        keystone_auth(address).login()
+        Account(keystone_auth(address))
 
 
 def test_a_keystone_that_is_away_is_told_in_a_line():
@@ -129,17 +153,16 @@ def test_a_keystone_that_is_away_is_told_in_a_line():
         unused.bind(('127.0.0.1', 0))
         address = '{}:{}'.format(*unused.getsockname())
         with pytest.raises(BenchError, match='gave no token: .* Unable to'):
-            keystone_auth(address).login()
+            Account(keystone_auth(address))
 
 
-@pytest.mark.parametrize('token', ['to\nken', '\N{SNOWMAN}'])
-def test_a_token_that_no_header_takes_is_told_without_it(token):
+def test_a_token_that_no_header_takes_is_told_without_it():
     with (
         answering() as address,
         pytest.raises(BenchError, match='no header of HTTP takes') as caught,
     ):
-        ask('GET', f'http://{address}', {'X-Auth-Token': token})
-    assert token not in str(caught.value)
+        Account(token_auth(address, 'to\nken')).check()
+    assert 'to\nken' not in str(caught.value)
 
 
 class TestTlsToAServerWithoutIt:
@@ -148,11 +171,11 @@ class TestTlsToAServerWithoutIt:
             answering() as address,
             pytest.raises(BenchError, match='speaks no TLS: write http://'),
         ):
-            ask('GET', f'https://{address}', {})
+            Account(Auth(f'https://{address}', 'user', 'key'))
 
     def test_a_client_of_a_load_does(self):
         with answering() as address:
             url = f'https://{address}'
-            connection = Connection(url, 't', 1, tls_context(True), print)
+            connection = Connection(url, 't', tls_context(True))
             with pytest.raises(BenchError, match='speaks no TLS'):
                 asyncio.run(connection.connect())

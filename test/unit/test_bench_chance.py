@@ -2,31 +2,28 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.load.chance import even_fraction, fraction, shuffling_step
+from shardmw.bench.names import shuffling_step
+from shardmw.bench.units import Mix, fraction
 
 
-@given(st.integers(0), st.sampled_from([b'', b'size']))
-def test_a_fraction_is_always_the_same_and_below_one(number, purpose):
-    assert 0 <= fraction(number, purpose) < 1
-    assert fraction(number, purpose) == fraction(number, purpose)
+@given(st.integers(0))
+def test_a_fraction_is_always_the_same_and_below_one(number):
+    assert 0 <= fraction(number) < 1
+    assert fraction(number) == fraction(number)
 
 
 def test_fractions_are_even():
-    tenths = [int(10 * fraction(n, b'')) for n in range(5000)]
+    tenths = [int(10 * fraction(n)) for n in range(5000)]
     assert all(400 < tenths.count(each) < 600 for each in range(10))
 
 
 @given(st.integers(0, 10**9), st.integers(1, 3))
-def test_even_fractions_of_a_few_are_even(first, step):
+def test_operations_of_a_few_requests_are_in_proportion(first, step):
+    mix = Mix(write=1, read=2, head=1)
     numbers = range(first, first + 200 * step, step)
-    tenths = [int(10 * even_fraction(number)) for number in numbers]
-    assert all(15 < tenths.count(each) < 25 for each in range(10))
-
-
-def test_purposes_tell_nothing_about_each_other():
-    small = [n for n in range(5000) if fraction(n, b'a') < 0.5]
-    also = sum(fraction(n, b'b') < 0.5 for n in small)
-    assert 0.45 < also / len(small) < 0.55
+    found = [mix.operation_of(number) for number in numbers]
+    assert 40 < found.count('write') < 60
+    assert 85 < found.count('read') < 115
 
 
 @given(st.integers(1, 2000))

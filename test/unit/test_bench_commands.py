@@ -16,23 +16,28 @@ from click.testing import CliRunner
 
 from shardmw.bench import command
 from shardmw.bench.cli import main
-from shardmw.bench.command import chosen_parameters, parameter_options
 from shardmw.bench.errors import BenchError, Interrupted, failure_text
+from shardmw.bench.experiments import RATELIMIT, SCENARIOS
 from shardmw.bench.kinds import PLAIN, native, sharded
-from shardmw.bench.options import COUNTS, SETTING, SIZES
+from shardmw.bench.options import (
+    COUNTS,
+    SETTING,
+    SIZES,
+    chosen_parameters,
+    parameter_options,
+)
 from shardmw.bench.parameters import Parameters, option
 from shardmw.bench.results import provenance
 from shardmw.bench.results.folder import load_all
-from shardmw.bench.scenarios import NAMES, scenarios
-from shardmw.bench.screen import Screen
 from shardmw.bench.words import about_text
-from shardmw.bench.workloads.measuring import _Owner, container_names
-from shardmw.bench.workloads.parameters import (
-    ListParameters,
-    WorkParameters,
-    WriteParameters,
+from shardmw.bench.workloads.measuring import container_names
+from shardmw.bench.workloads.works import (
+    WORKS,
+    List,
+    Read,
+    Work,
+    Write,
 )
-from shardmw.bench.workloads.works import WORKS
 from shardmw.saio import SaioError
 from test.unit.test_bench_runs import run_of
 
@@ -51,8 +56,8 @@ def run():
     ('arguments', 'message'),
     [
         (('write', '-b', 'big'), "'big' is no size"),
-        (('write', '--shards', '1,x'), "'1,x' is no list of shard counts"),
-        (('write', '--shards', '2,2'), "'2,2' is no list of shard counts"),
+        (('write', '--shards', '1,x'), "'x' is not a valid integer"),
+        (('write', '--shards', '2,2'), "'2,2' has a value twice"),
         (('mixed', '--mix', 'write'), "'write' is no mix"),
         (('write', '-t', '0'), '0 is not in the range'),
         (('write', '-A', 'http://a/auth/v1.0'), '--auth-url needs --user'),
@@ -94,7 +99,10 @@ def run():
         (('write', '--shards', '0,5000'), '--set shardmw.max_shards=5000'),
         (('write', '-t', '50', '--count', '30'), '50 clients have nothing'),
         (('delete', '-t', '50', '--objects', '9'), 'raise --objects'),
-        (('scenario', 'concurrency', '-t', '1,1000000'), 'is too many'),
+        (
+            ('scenario', 'concurrency', '-t', '1,1000000'),
+            'is not in the range',
+        ),
         (
             ('scenario', 'log-serving', '--shards', '5000'),
             '--set shardmw.max_shards=5000',
@@ -180,20 +188,18 @@ def test_a_terminal_that_is_closed_ends_nothing_below_nohup(
 
 
 def test_scenarios_have_all_that_commands_and_reports_take():
-    assert list(scenarios()) == list(NAMES)
-    for scenario in scenarios().values():
-        assert '\n' not in scenario.summary
-        parameters = scenario.default_parameters()
-        again = scenario.parameters.from_json(parameters.as_json())
-        assert again == parameters
-        assert scenario.seconds(parameters) > 10
+    for scenario in (*SCENARIOS.values(), *RATELIMIT.values()):
+        assert scenario.summary().endswith('.')
+        default = scenario.default()
+        assert scenario.from_json(default.as_json()) == default
+        assert default.expected_seconds > 10
 
 
-@pytest.mark.parametrize('name', NAMES)
+@pytest.mark.parametrize('name', SCENARIOS)
 def test_scenarios_tell_their_options_and_defaults(run, name):
     ran = run('scenario', name, '--help')
     assert ran.exit_code == 0
-    for field in scenarios()[name].parameters.options():
+    for field in SCENARIOS[name].options():
         if field != 'settings':
             assert f'--{field.replace("_", "-")}' in ran.output
 
@@ -272,11 +278,10 @@ class TestPerforming:
                     keep(figures)
                 raise failure
 
-            experiment = command.Experiment(
-                'workload', 'write', WriteParameters(), measure
-            )
             with pytest.raises(type(failure)):
-                command.perform([experiment], tmp_path, Screen())
+                command.perform(
+                    *('workload', [Write()], tmp_path), measure=measure
+                )
 
         return perform_failing
 
@@ -307,18 +312,16 @@ class TestPerforming:
     ):
         monkeypatch.setattr(command, 'Clients', contextlib.nullcontext)
 
-        def fail(stage, keep) -> dict:
+        def fail(work, stage, keep) -> dict:
             raise OSError(errno.ENOSPC, 'No space left', '/tmp/a')
 
-        def measure(stage, keep) -> dict:
+        def measure(work, stage, keep) -> dict:
             return {'runs': [run_of(0.5).as_json()]}
 
-        experiments = [
-            command.Experiment('workload', name, WriteParameters(), each)
-            for name, each in (('read', fail), ('write', measure))
-        ]
+        monkeypatch.setattr(Read, 'measure', fail)
+        monkeypatch.setattr(Write, 'measure', measure)
         with pytest.raises(BenchError, match='failed, see above: read'):
-            command.perform(experiments, tmp_path, Screen())
+            command.perform('workload', [Read(), Write()], tmp_path)
         (result,) = load_all(tmp_path)
         assert result.experiment == 'write'
         assert 'read failed: /tmp/a: No space left' in capsys.readouterr().out
@@ -330,19 +333,16 @@ class TestPerforming:
         figures = {'runs': [run_of(0.5).as_json()]}
 
         def perform(**parameters) -> str:
-            experiment = command.Experiment(
-                'workload',
-                'write',
-                WriteParameters(**parameters),
+            work = Write(seconds=1.0, **parameters)
+            command.perform(
+                *('workload', [work], tmp_path, ''),
                 lambda stage, keep: figures,
-                seconds=30.0,
             )
-            command.perform([experiment], tmp_path, Screen())
             return capsys.readouterr().out
 
-        assert 'takes about 30 s\n' in perform()
+        assert 'takes about 20 s\n' in perform()
         assert 'took 0:00:00 the last time\n' in perform()
-        assert 'takes about 30 s\n' in perform(clients=3)
+        assert 'takes about 20 s\n' in perform(clients=3)
 
     def test_what_has_not_begun_is_not(self, perform_failing, tmp_path):
         perform_failing(BenchError('away'))
@@ -359,11 +359,11 @@ class TestPerforming:
 
 class TestKinds:
     def test_zero_shards_are_a_plain_container(self):
-        parameters = WorkParameters(shards=(8, 0), native=4)
+        parameters = Work(shards=(8, 0), native=4)
         assert parameters.kinds == [PLAIN, native(4), sharded(8)]
 
     def test_are_sharded_at_each_depth(self):
-        parameters = ListParameters(shards=(8, 0), native=4, depths=(0, 1))
+        parameters = List(shards=(8, 0), native=4, depths=(0, 1))
         labels = [kind.label for kind in parameters.kinds]
         assert labels == [
             'plain',
@@ -373,23 +373,23 @@ class TestKinds:
         ]
 
     def test_a_limit_is_a_setting_of_the_cluster(self):
-        settings = WorkParameters(limit=20.0).cluster.settings
+        settings = Work(limit=20.0).cluster.settings
         assert dict(settings) == {'shardmw.container_ratelimit_0': '20'}
 
     def test_a_count_alone_ends_loads(self):
-        assert WriteParameters().load_seconds == 10
-        assert WriteParameters(count=5).load_seconds is None
-        assert WriteParameters(count=5, seconds=2.0).load_seconds == 2
-        assert ListParameters(seconds=2.0).load_seconds == 2
+        assert Write().load_seconds == 10
+        assert Write(count=5).load_seconds is None
+        assert Write(count=5, seconds=2.0).load_seconds == 2
+        assert List(seconds=2.0).load_seconds == 2
 
 
 class TestContainerNames:
     def test_a_single_container_has_the_chosen_name(self):
-        own = _Owner(PLAIN, None)
+        own = PLAIN, None
         assert container_names('logs', [own, own]) == {own: 'logs'}
 
     def test_several_have_their_kinds_and_rounds_behind_it(self):
-        owners = [_Owner(k, n) for k in (PLAIN, sharded(8)) for n in (0, 1)]
+        owners = [(k, n) for k in (PLAIN, sharded(8)) for n in (0, 1)]
         names = container_names('logs', owners)
         assert [*names.values()] == [
             *('logs-plain-0', 'logs-plain-1', 'logs-8-0', 'logs-8-1')

@@ -12,27 +12,27 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.experiments import describe, in_order
+from shardmw.bench.experiments import (
+    SCENARIOS,
+    describe,
+    in_order,
+    title,
+)
 from shardmw.bench.kinds import PLAIN, native, sharded
 from shardmw.bench.load.stage import run_text
 from shardmw.bench.load.turns import rotated
-from shardmw.bench.results.comparing import (
-    BANDWIDTH,
-    CONTAINER,
-    ERRORS,
-    RATE,
-    RATE_RATIO,
-    condition,
-    interval_text,
-    rows_of,
-    table,
-    warnings,
-)
-from shardmw.bench.results.csvfiles import csv_text, entries_of, flat
+from shardmw.bench.results.comparing import interval_text, rows_of, warnings
 from shardmw.bench.results.figures import Interval
-from shardmw.bench.results.folder import Result, load, load_all, save
+from shardmw.bench.results.folder import (
+    Result,
+    csv_text,
+    entries_of,
+    flat,
+    load,
+    load_all,
+    save,
+)
 from shardmw.bench.results.runs import Run
-from shardmw.bench.scenarios import scenarios
 from shardmw.bench.screen import Screen, load_text
 from shardmw.bench.words import conditions_text, objects_text, varying
 from shardmw.bench.workloads import report as works
@@ -84,12 +84,9 @@ class TestRows:
 
 def test_a_table_has_medians_and_ratios():
     runs = runs_at({PLAIN: [10, 20, 30], sharded(2): [20, 20, 30]}, size=4096)
-    made = table(
-        'Rates',
-        rows_of(runs),
-        [condition('size'), CONTAINER, RATE, *RATE_RATIO, BANDWIDTH, ERRORS],
-    )
-    first, second = cells(made)
+    runs += runs_at({PLAIN: [10]}, size=1)
+    made, *_ = works.tables({'runs': [run.as_json() for run in runs]})
+    first, second, _ = cells(made)
     assert first == {
         'object size': '4K',
         'container': 'plain',
@@ -297,8 +294,8 @@ class TestDescriptions:
             {PLAIN: [5], sharded(32): [4]}, **SCENARIO_CONDITIONS[name]
         )
         found = describe(result_of('scenario', name, runs))
-        assert found.title == name
-        assert found.published == scenarios()[name].published
+        assert title(found.result) == name
+        assert found.published == SCENARIOS[name].published
         assert all(table.rows for table in found.tables)
 
     @pytest.mark.parametrize('name', SCENARIO_CONDITIONS)
@@ -314,7 +311,7 @@ class TestDescriptions:
     def test_results_have_their_word_in_the_title(self):
         runs = runs_at({PLAIN: [5]})
         found = describe(result_of('compare', 'list', runs, name='small'))
-        assert found.title == 'compare list (small)'
+        assert title(found.result) == 'compare list (small)'
 
     @pytest.mark.parametrize(('value', 'told'), [(False, None), (True, 'yes')])
     def test_what_was_not_asked_for_is_not_told(self, value, told):
@@ -345,8 +342,8 @@ def test_results_of_several_names_live_in_one_folder(tmp_path):
         result_of('compare', 'list', [], complete=False),
         result_of('compare', 'list', [], name='small'),
     ]
-    paths = [save(tmp_path, result) for result in results]
-    assert [path.name for path in paths] == [
+    files = [save(tmp_path, result)[0] for result in results]
+    assert [file.name for file in files] == [
         'compare-list.json',
         'compare-list-small.json',
     ]
@@ -355,11 +352,11 @@ def test_results_of_several_names_live_in_one_folder(tmp_path):
 
 def test_an_earlier_result_is_replaced_only_if_that_was_asked_for(tmp_path):
     first = result_of('compare', 'list', [])
-    later = replace(first, figures={'runs': [1]})
-    path, other = save(tmp_path, first), save(tmp_path, later)
+    later = replace(first, figures={'runs': [{'turn': 0}]})
+    [path], [other, _] = save(tmp_path, first), save(tmp_path, later)
     assert re.fullmatch(r'compare-list-\d{8}-\d{6}', other.stem)
     assert load(tmp_path, 'compare', ['list'])[0].figures == later.figures
-    assert save(tmp_path, later, is_replacing=True) == path
+    assert save(tmp_path, later, is_replacing=True)[0] == path
     assert {str(each.figures) for each in load_all(tmp_path)} == {
         str(later.figures)
     }

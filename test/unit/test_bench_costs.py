@@ -12,16 +12,18 @@ from hypothesis import strategies as st
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import PLAIN, sharded
 from shardmw.bench.names import FlatNames
-from shardmw.bench.planning import Costs, plain_page, sharded_page
+from shardmw.bench.planning import Costs, page_work
 from shardmw.bench.plots.plot import REFERENCE
 from shardmw.bench.results.fits import (
     BLOCKS,
     least_squares,
-    slope,
     slope_interval,
 )
-from shardmw.bench.scenarios import filter_cost, listing_cost, listing_memory
-from shardmw.bench.scenarios.listing_cost import PageCost, fitted_costs
+from shardmw.bench.scenarios import filter_cost
+from shardmw.bench.scenarios.filter_cost import FilterCost
+from shardmw.bench.scenarios.listing_cost import ListingCost, fitted_costs
+from shardmw.bench.scenarios.listing_memory import ListingMemory
+from shardmw.bench.scenarios.rounds import compared
 from shardmw.bench.targets.shares import asked_of_all, names_by_shard
 from shardmw.bench.targets.usage import (
     processor_seconds,
@@ -92,7 +94,7 @@ class TestLines:
         assert slope_interval([(0, 1), (1, 2)]) == (1, None, None)
 
     def test_one_place_has_no_slope(self):
-        assert slope([]) is None
+        assert slope_interval([]) is None
         assert slope_interval([(3, 1), (3, 2)]) is None
 
 
@@ -103,7 +105,7 @@ class TestServers:
         assert before <= measured <= time.process_time()
 
     def test_a_process_that_is_gone_is_told(self):
-        with pytest.raises(BenchError, match='process 4194305 has ended'):
+        with pytest.raises(BenchError, match='process has ended'):
             processor_seconds([2**22 + 1])
 
     def test_what_servers_used_is_summed_up(self):
@@ -118,7 +120,7 @@ class TestServers:
 
     def test_memory_is_that_of_all_processes(self):
         assert resident_bytes([os.getpid()] * 2) > 2 << 20
-        with pytest.raises(BenchError, match='process 4194305 has ended'):
+        with pytest.raises(BenchError, match='process has ended'):
             resident_bytes([2**22 + 1])
 
 
@@ -153,7 +155,7 @@ class TestShares:
 
 
 class TestListingCost:
-    parameters = listing_cost.Parameters(
+    parameters = ListingCost(
         rows=100_000, page=(1000, 100), shards=(4, 32), rounds=2, pages=3
     )
     costs = Costs(
@@ -170,9 +172,7 @@ class TestListingCost:
         rows = []
         for kind in self.parameters.kinds:
             for page in self.parameters.page:
-                work = plain_page(page, self.costs)
-                if not kind.is_plain:
-                    work = sharded_page(page, kind.parts, self.costs)
+                work = page_work(page, kind.shards, self.costs)
                 for turn, busy in enumerate((1, 1.5)):
                     rows.append(
                         {
@@ -191,23 +191,24 @@ class TestListingCost:
         return {'plans': [plan], 'rows': rows}
 
     def test_costs_of_the_model_are_found_in_what_it_gives(self, figures):
-        costs = fitted_costs(listing_cost.page_costs(figures['rows']))
+        costs = fitted_costs(compared(figures['rows'], 'page'))
         assert costs == {
             name: pytest.approx(getattr(self.costs, name)) for name in costs
         }
         assert len(costs) == 7
 
     def test_one_size_of_pages_tells_no_cost_of_a_row(self):
-        pages = [PageCost(PLAIN, 100, 5000, 4000)]
-        assert fitted_costs(pages) == {}
+        row = {'kind': PLAIN.as_json(), 'page': 100, 'proxy_us': 5000}
+        row['container_us'] = 4000
+        assert fitted_costs(compared([row], 'page')) == {}
 
     def test_requests_and_rows_are_by_page_and_by_row(self, figures):
-        (asked,) = cells_of(listing_cost.tables(self.parameters, figures)[0])
+        (asked,) = cells_of(self.parameters.tables(figures)[0])
         assert asked['pages'] == '5'
         assert 1 < float(asked['rows asked by row returned']) < 1.3
 
     def test_processor_time_stands_beside_the_plain_containers(self, figures):
-        proxy = listing_cost.tables(self.parameters, figures)[1]
+        proxy = self.parameters.tables(figures)[1]
         plain, few, *_ = cells_of(proxy)
         # 4,000 µs and 14 µs a row, and in the other round half as much more
         assert plain['ms'] == '22.5'
@@ -216,14 +217,14 @@ class TestListingCost:
         assert few['to plain'] == '0.66'
 
     def test_the_goal_has_its_place_in_the_plot(self, figures):
-        asked, *others = listing_cost.plots(self.parameters, figures)
+        asked, *others = self.parameters.plots(figures)
         assert asked.series[-1].style == REFERENCE
         assert len(others) == 2
 
     def test_none_will_do_too(self):
         figures = {'plans': [], 'rows': []}
-        assert len(listing_cost.tables(self.parameters, figures)) == 1
-        assert listing_cost.plots(self.parameters, figures) == []
+        assert len(self.parameters.tables(figures)) == 1
+        assert self.parameters.plots(figures) == []
 
 
 def timed(method, kind, turn, us, filters=1):
@@ -240,7 +241,7 @@ def timed(method, kind, turn, us, filters=1):
 
 
 class TestFilterCost:
-    parameters = filter_cost.Parameters(shards=(4, 512), rounds=2)
+    parameters = FilterCost(shards=(4, 512), rounds=2)
 
     @pytest.fixture
     def figures(self):
@@ -258,34 +259,37 @@ class TestFilterCost:
 
     def test_what_the_app_took_in_the_round_is_not_the_filters(self, figures):
         rows = figures['rows']
-        case = filter_cost.Case(filter_cost.OFF, 'PUT', MANY)
-        own = filter_cost.own_times(rows, case)
-        assert own == {0: 20, 1: 20}
+        own = [
+            (row['turn'], row['own_us'])
+            for row in filter_cost.own_times(rows)
+            if row['kind'] == MANY.as_json()
+        ]
+        assert own == [(0, 20), (1, 20)]
 
     def test_the_goal_stands_beside_the_time(self, figures):
-        table = filter_cost.tables(self.parameters, figures)[0]
+        table = self.parameters.tables(figures)[0]
         (row,) = cells_of(table)
         assert row['plain'].startswith('7.00')
         assert row['goal'] == '15'
 
     def test_operations_are_by_request(self, figures):
-        asked = filter_cost.tables(self.parameters, figures)[1]
+        asked = self.parameters.tables(figures)[1]
         (row,) = cells_of(asked)
         assert row['N = 4'] == '0.500'
 
     def test_the_goals_have_their_place_in_the_plot(self, figures):
-        (plot,) = filter_cost.plots(self.parameters, figures)
-        assert plot.name == 'filter-cost-limits-off'
+        (plot,) = self.parameters.plots(figures)
+        assert plot.name == 'limits-off'
         assert plot.series[-1].style == REFERENCE
 
     def test_none_will_do_too(self):
         figures = {'rows': []}
-        assert len(filter_cost.tables(self.parameters, figures)) == 2
-        assert filter_cost.plots(self.parameters, figures) == []
+        assert len(self.parameters.tables(figures)) == 2
+        assert self.parameters.plots(figures) == []
 
 
 class TestListingMemory:
-    parameters = listing_memory.Parameters(listings=1000, every=10)
+    parameters = ListingMemory(listings=1000, every=10)
 
     def figures(self, growth_kb):
         """Memory that settles in the first tenth and grows from there on."""
@@ -303,7 +307,7 @@ class TestListingMemory:
         }
 
     def test_growth_is_what_comes_after_the_first_tenth(self):
-        (table,) = listing_memory.tables(self.parameters, self.figures(50))
+        (table,) = self.parameters.tables(self.figures(50))
         (row,) = cells_of(table)
         assert row['at first MB'] == '60.0'
         assert row['after a tenth MB'] == '70.0'
@@ -311,17 +315,17 @@ class TestListingMemory:
         assert row['95 % interval'] == '50.0 to 50.0'
 
     def test_the_plot_has_all(self):
-        (plot,) = listing_memory.plots(self.parameters, self.figures(0))
+        (plot,) = self.parameters.plots(self.figures(0))
         (series,) = plot.series
         assert series.x[0] == 0
         assert series.y[-1] == 70
 
     def test_part_of_the_figures_will_do(self):
         figures = {'rows': self.figures(0)['rows'][:1]}
-        (table,) = listing_memory.tables(self.parameters, figures)
+        (table,) = self.parameters.tables(figures)
         assert len(table.rows) == 1
 
     def test_none_will_do_too(self):
-        (table,) = listing_memory.tables(self.parameters, {'rows': []})
+        (table,) = self.parameters.tables({'rows': []})
         assert not table.rows
-        assert listing_memory.plots(self.parameters, {'rows': []}) == []
+        assert self.parameters.plots({'rows': []}) == []

@@ -8,18 +8,17 @@ import pytest
 from shardmw.bench.kinds import PLAIN, Kind, sharded
 from shardmw.bench.plots.plot import BARS, REFERENCE
 from shardmw.bench.results.runs import Run
-from shardmw.bench.scenarios import listing_fairness
 from shardmw.bench.scenarios.listing_fairness import (
     LIST,
     NOBODY,
     WRITE,
-    Parameters,
+    ListingFairness,
 )
 from test.unit.test_bench_reports import cells
 from test.unit.test_bench_runs import run_of
 
 MANY = sharded(4)
-PARAMETERS = Parameters(rate=1, shards=(4,), page=(1000, 10))
+PARAMETERS = ListingFairness(rate=1, shards=(4,), page=(1000, 10))
 
 
 def runs_of_rounds(*p99s: dict[tuple, float]) -> list[Run]:
@@ -47,7 +46,7 @@ def figures(runs) -> dict:
 
 
 def table_of(runs, parameters=PARAMETERS):
-    (found,) = listing_fairness.tables(parameters, figures(runs))
+    (found,) = parameters.tables(figures(runs))
     return found
 
 
@@ -107,9 +106,7 @@ def test_writers_that_are_behind_are_told(rate, told):
 
 
 def test_the_plot_has_bars_for_each_page_beside_nobodys():
-    (plot,) = listing_fairness.plots(
-        PARAMETERS, figures(runs_of_rounds(ROUND))
-    )
+    (plot,) = PARAMETERS.plots(figures(runs_of_rounds(ROUND)))
     assert plot.x.names == ['plain', 'N = 4']
     assert [(s.style, list(s.y)) for s in plot.series] == [
         (BARS, [20, 30]),
@@ -119,12 +116,12 @@ def test_the_plot_has_bars_for_each_page_beside_nobodys():
 
 
 def test_what_has_not_begun_has_neither():
-    assert listing_fairness.tables(PARAMETERS, figures([])) == []
-    assert listing_fairness.plots(PARAMETERS, figures([])) == []
+    assert PARAMETERS.tables(figures([])) == []
+    assert PARAMETERS.plots(figures([])) == []
     alone = runs_of_rounds({(NOBODY, 10): 10})
-    assert listing_fairness.plots(PARAMETERS, figures(alone)) == []
+    assert PARAMETERS.plots(figures(alone)) == []
 
 
 @pytest.mark.parametrize(('rate', 'pause'), [(0, 0), (4, 4), (32, 0.5)])
 def test_a_rate_is_shared_by_the_clients(rate, pause):
-    assert Parameters(clients=16, rate=rate).pace_seconds == pause
+    assert ListingFairness(clients=16, rate=rate).pace_seconds == pause

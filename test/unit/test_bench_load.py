@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.load.definition import Load, Share
-from shardmw.bench.load.outcome import Outcome, Usage
+from shardmw.bench.load.definition import Load
+from shardmw.bench.load.outcome import Outcome
 from shardmw.bench.load.samples import LOST, TIMED_OUT, Sample, Samples
 from shardmw.bench.load.sources import Uploads
 from shardmw.bench.results import figures
@@ -41,8 +41,7 @@ def samples_of(*given: Sample) -> Samples:
 def outcome_of(*given: Sample, seconds: float = 2.0, busy: float = 0.5):
     """What came of a load that began at 100, and at 1,000 on the wall."""
     samples = samples_of(*given)
-    usage = Usage(busy * seconds, 0.0, seconds)
-    return Outcome(('PUT',), samples, 100.0, 1000.0, seconds, (usage,))
+    return Outcome(('PUT',), samples, 100.0, 1000.0, seconds, busy)
 
 
 def test_samples_come_out_as_they_went_in():
@@ -72,7 +71,7 @@ def test_processes_share_the_requests(processes):
     numbers = []
     for index in range(processes):
         requests = UPLOADS.requests(index, processes)
-        own = itertools.islice(requests, len(Share(index, processes).of(20)))
+        own = itertools.islice(requests, len(range(index, 20, processes)))
         numbers += [request.number for request in own]
     assert sorted(numbers) == [*range(20)]
 
@@ -123,10 +122,6 @@ def test_who_found_an_empty_queue_tells_nothing_of_how_long_it_takes():
 def test_clients_at_their_limit_are_told():
     assert not outcome_of(busy=0.8).is_client_bound
     assert outcome_of(busy=0.95).is_client_bound
-
-
-def test_a_client_that_waits_for_the_processor_is_at_its_limit():
-    assert Usage(0.5, 0.45, 1.0).busy_share == pytest.approx(0.95)
 
 
 def one_after_the_other(first: float, took: float) -> list[Sample]:

@@ -7,19 +7,20 @@ from hypothesis import strategies as st
 
 from shardmw.bench.databases import Content
 from shardmw.bench.errors import BenchError
+from shardmw.bench.experiments import SCENARIOS
 from shardmw.bench.kinds import PLAIN, sharded
-from shardmw.bench.load.urls import check_url
+from shardmw.bench.load.connection import check_url
+from shardmw.bench.load.turns import rotated
 from shardmw.bench.plots.plot import REFERENCE
-from shardmw.bench.replicas import Moment, moment, without_middle
+from shardmw.bench.replicas import Moment, moment
 from shardmw.bench.results.runs import Run
 from shardmw.bench.results.summary import summarize
-from shardmw.bench.scenarios import (
-    container_growth,
-    replica_convergence,
-    scenarios,
+from shardmw.bench.scenarios.container_growth import (
+    ContainerGrowth,
+    parse_rows,
 )
-from shardmw.bench.targets.asking import Answer, ask
-from shardmw.bench.targets.auth import Access, PasswordAuth
+from shardmw.bench.scenarios.replica_convergence import ReplicaConvergence
+from shardmw.bench.targets.account import Account, Auth
 from test.unit.test_bench_load import outcome_of, sample
 
 MANY = sharded(4)
@@ -41,7 +42,7 @@ def cells_of(table) -> list[dict[str, str]]:
 
 class TestComparisons:
     def test_each_condition_is_a_comparison(self):
-        parameters = scenarios()['concurrency'].default_parameters()
+        parameters = SCENARIOS['concurrency'].default()
         found = [
             (work, each.size, each.clients, getattr(each, 'objects', None))
             for work, each in parameters.works_with(None)
@@ -54,14 +55,14 @@ class TestComparisons:
         ]
 
     def test_uploads_of_large_objects_are_bounded(self):
-        parameters = scenarios()['object-size'].default_parameters()
+        parameters = SCENARIOS['object-size'].default()
         *_, (_, largest) = parameters.works_with(100.0)
         assert (largest.size, largest.count) == ('64M', 32)
         assert largest.limit == 100
 
 
 class TestContainerGrowth:
-    parameters = container_growth.Parameters(
+    parameters = ContainerGrowth(
         rows=(1_000_000, 2_000_000), shards=(4,), rounds=1
     )
 
@@ -88,7 +89,7 @@ class TestContainerGrowth:
         }
 
     def test_published_means_stand_beside_ours(self, figures):
-        table = container_growth.tables(self.parameters, figures)[1]
+        table = self.parameters.tables(figures)[1]
         published, plain, many = cells_of(table)
         assert published['below ms'] == '12.58'
         assert published['above ms'] == '13.29'
@@ -97,12 +98,12 @@ class TestContainerGrowth:
         assert many['above by below'] == '1.00'
 
     def test_a_million_rows_tell_how_long_they_took(self, figures):
-        table = container_growth.tables(self.parameters, figures)[2]
+        table = self.parameters.tables(figures)[2]
         (row,) = cells_of(table)
         assert (row['to'], row['rows/s']) == ('1,000,000', '125,000')
 
     def test_what_was_published_has_its_place_in_the_plot(self, figures):
-        plot = container_growth.plots(self.parameters, figures)[0]
+        plot = self.parameters.plots(figures)[0]
         published = plot.series[-1]
         assert published.style == REFERENCE
         assert list(published.y) == [12.58, 12.58, 13.29, 13.29]
@@ -111,37 +112,35 @@ class TestContainerGrowth:
 
     def test_part_of_the_figures_will_do(self, figures):
         figures['runs'] = figures['runs'][:1]
-        assert len(container_growth.tables(self.parameters, figures)) == 3
-        assert container_growth.plots(self.parameters, figures) == []
+        assert len(self.parameters.tables(figures)) == 3
+        assert self.parameters.plots(figures) == []
 
     def test_none_will_do_too(self):
         figures = {'runs': [], 'preloads': []}
-        assert container_growth.tables(self.parameters, figures)
-        assert container_growth.plots(self.parameters, figures) == []
+        assert self.parameters.tables(figures)
+        assert self.parameters.plots(figures) == []
 
     @given(st.lists(st.integers(), min_size=1, unique=True), st.integers(0))
     def test_each_kind_comes_once_a_round(self, kinds, turn):
-        assert sorted(container_growth.rotated(kinds, turn)) == sorted(kinds)
+        assert sorted(rotated(kinds, turn)) == sorted(kinds)
 
     def test_each_kind_is_first_in_turn(self):
-        firsts = [container_growth.rotated('abc', i)[0] for i in range(4)]
+        firsts = [rotated('abc', i)[0] for i in range(4)]
         assert firsts == ['a', 'b', 'c', 'a']
 
     def test_rows_are_typed_as_counts(self):
-        assert container_growth.parse_rows('100K,1M,10e6') == (
+        assert parse_rows('100K,1M,10e6') == (
             *(100_000, 1_000_000, 10_000_000),
         )
 
     @pytest.mark.parametrize('text', ['2M,1M', '1M,1M', '1M,', 'many'])
     def test_rows_ascend(self, text):
         with pytest.raises(ValueError, match='write'):
-            container_growth.parse_rows(text)
+            parse_rows(text)
 
 
 class TestReplicaConvergence:
-    parameters = replica_convergence.Parameters(
-        rows=100, shards=(4,), rounds=2
-    )
+    parameters = ReplicaConvergence(rows=100, shards=(4,), rounds=2)
 
     @pytest.fixture
     def figures(self):
@@ -170,8 +169,12 @@ class TestReplicaConvergence:
             ],
         }
 
+    def test_each_replica_has_a_device(self):
+        options = self.parameters.cluster()
+        assert options.replicas == options.devices == 3
+
     def test_containers_are_compared_round_by_round(self, figures):
-        table = replica_convergence.tables(self.parameters, figures)[0]
+        table = self.parameters.tables(figures)[0]
         plain, many = cells_of(table)
         assert (plain['seconds'], many['seconds']) == ('3.00', '3.50')
         assert (plain['to plain'], many['to plain']) == ('—', '1.25')
@@ -179,36 +182,23 @@ class TestReplicaConvergence:
         assert many['half of the rows s'] == '1.00'
 
     def test_the_plot_ends_with_all_rows(self, figures):
-        (plot,) = replica_convergence.plots(self.parameters, figures)
+        (plot,) = self.parameters.plots(figures)
         assert [each.y[-1] for each in plot.series] == [100, 100]
 
     def test_part_of_the_figures_will_do(self, figures):
         figures['rounds'] = figures['rounds'][1:2]
-        table = replica_convergence.tables(self.parameters, figures)[0]
+        table = self.parameters.tables(figures)[0]
         assert [row['to plain'] for row in cells_of(table)] == ['—']
 
     def test_none_will_do_too(self):
         figures = {'runs': [], 'rounds': []}
-        assert replica_convergence.tables(self.parameters, figures)
-        assert replica_convergence.plots(self.parameters, figures) == []
+        assert self.parameters.tables(figures)
+        assert self.parameters.plots(figures) == []
 
     def test_a_database_is_whole_if_it_holds_what_it_held(self):
         lost = {'a': Content(2, 'x'), 'b': Content(3, 'y')}
         found = {'a': Content(2, 'x'), 'b': Content(1, 'z')}
         assert moment(0.5, lost, found) == Moment(0.5, 3, 1)
-
-    @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1))))
-    def test_moments_that_tell_nothing_are_left_out(self, states):
-        every = [Moment(i, *state) for i, state in enumerate(states)]
-        kept = []
-        for each in every:
-            kept.append(each)
-            kept[-3:] = without_middle(kept[-3:])
-        assert kept[:1] + kept[-1:] == every[:1] + every[-1:]
-        for i, each in enumerate(every[1:], 1):
-            if each[1:] != every[i - 1][1:]:
-                assert each in kept
-                assert every[i - 1] in kept
 
 
 class TestUrls:
@@ -222,28 +212,13 @@ class TestUrls:
     @pytest.mark.parametrize('url', ['http://a', 'http://a/', 'http://a/v1'])
     def test_a_storage_url_names_an_account(self, url):
         with pytest.raises(BenchError, match='names no account'):
-            Access(url, 't')
+            Account(Auth(preauthurl=url, preauthtoken='t'))
 
     @pytest.mark.parametrize('url', ['http://[', 'http://a:99999/v1/b'])
     def test_no_url_breaks_it(self, url):
         with pytest.raises(BenchError, match='is no URL'):
-            ask('GET', url, {})
+            Account(Auth(preauthurl=url, preauthtoken='t'))
 
     def test_secrets_are_not_shown(self):
-        for each in (
-            PasswordAuth('u', 'user', 'secret'),
-            Access('http://a/v1/b', 'secret'),
-        ):
-            assert 'secret' not in repr(each)
-
-
-@pytest.mark.parametrize(
-    ('body', 'expected'),
-    [
-        (b'', ''),
-        (b'No\n  policy', ' (No policy)'),
-        (b'<html><h1>No</h1></html>', ''),
-    ],
-)
-def test_a_failure_tells_its_reason_in_a_line(body, expected):
-    assert Answer(400, {}, body).reason == expected
+        auth = Auth('http://a', 'user', 'secret', preauthtoken='secret')
+        assert 'secret' not in repr(auth)

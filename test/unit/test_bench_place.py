@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cluster of somebody's, which is left as it was found."""
 
-from contextlib import contextmanager
-
 import click
 import pytest
 from click.testing import CliRunner
 
 from shardmw.bench.errors import BenchError, Interrupted
-from shardmw.bench.targets.auth import Access, Auth, PasswordAuth
+from shardmw.bench.targets.account import Auth
+from shardmw.bench.workloads import place
 from shardmw.bench.workloads.place import (
     Place,
     place_of,
@@ -16,7 +15,7 @@ from shardmw.bench.workloads.place import (
 )
 from shardmw.saio import ClusterOptions
 
-PLACE = Place(Access('http://a/v1/AUTH_a', 't'), None, cleanup=True)
+PLACE = Place('http://a/auth/v1.0', 'u', 'k')
 
 
 class Stage:
@@ -30,9 +29,8 @@ class Stage:
         self.failures = [*failures]
         self.cleanups = 0
 
-    @contextmanager
-    def remote_site(self, auth, prefix):
-        yield self
+    def run(self, load, label):
+        raise NotImplementedError
 
     def cleanup(self) -> None:
         self.cleanups += 1
@@ -44,9 +42,11 @@ class Stage:
 
 
 def use(stage: Stage, *failures: BaseException) -> None:
-    with PLACE.site(stage, ClusterOptions()):
-        for failure in failures:
-            raise failure
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(place, 'remote_site', lambda *_: stage)
+        with PLACE.site(stage, ClusterOptions()):
+            for failure in failures:
+                raise failure
 
 
 def test_it_is_cleaned_up_once():
@@ -107,9 +107,7 @@ def test_keystone_is_chosen_as_with_python_swiftclient():
         OS_AUTH_URL='http://another',
     )
     options = {'project_name': 'logs', 'region_name': 'two'}
-    assert found == PasswordAuth(
-        'http://a/v3', 'user', 'key', False, '3', options
-    )
+    assert found == Auth('http://a/v3', 'user', 'key', '3', options)
 
 
 def test_the_environment_alone_chooses_no_cluster():

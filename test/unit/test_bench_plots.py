@@ -220,11 +220,11 @@ any_runs = st.lists(
 
 @given(any_runs)
 def test_plots_of_any_runs_make_sense(runs):
-    plots = runplots.all_of(runs, 'compare-write')
+    plots = runplots.all_of(runs)
     names = [plot.name for plot in plots]
     assert len(set(names)) == len(names)
     for plot in plots:
-        assert re.fullmatch(r'compare-write(-[a-z0-9]+)+', plot.name)
+        assert re.fullmatch(r'[a-z0-9]+(-[a-z0-9]+)*', plot.name)
         assert re.search(r'\((ms|MB/s|%)\)$|/s$', plot.y.label)
         for series in plot.series:
             known = [each for each in series.y if each is not None]
@@ -248,7 +248,7 @@ class TestRatesByShards:
             )
             for turn, admitted in enumerate(counts)
         ]
-        (plot,) = runplots.rates_by_shards(runs, 'p')
+        (plot,) = runplots.rates_by_shards(runs)
         assert plot.x.names == ['plain', 'native, 8 ranges', 'N = 32']
         (series,) = plot.series
         assert (series.style, series.y) == (BARS, [100, 150, 220])
@@ -262,15 +262,15 @@ class TestRatesByShards:
             for kind in (PLAIN, sharded(32))
             for limit in (100.0, None)
         ]
-        (plot,) = runplots.rates_by_shards(runs, 'p')
+        (plot,) = runplots.rates_by_shards(runs)
         labels = [series.label for series in plot.series]
         assert labels == ['no limit', 'limit 100/s']
 
     def test_each_work_has_a_plot(self):
         runs = [run(work, k) for work in ('read', 'head') for k in KINDS]
-        reads, heads = runplots.rates_by_shards(runs, 'p')
+        reads, heads = runplots.rates_by_shards(runs)
         assert reads.title == 'Reads: throughput by shard count'
-        assert heads.name == 'p-head-rate-by-shards'
+        assert heads.name == 'head-rate-by-shards'
 
 
 class TestByCondition:
@@ -280,23 +280,23 @@ class TestByCondition:
             for kind in (PLAIN, sharded(8))
             for size, admitted in ((4096, 600), (4 << 20, 80))
         ]
-        (plot,) = runplots.rates_by_condition(runs, 'p', 'size')
+        (plot,) = runplots.by_condition(runs, 'size', runplots.RATE)
         assert plot.x.log and plot.x.sizes
         assert drawn(plot, 'plain') == [(4096, 300), (4 << 20, 40)]
-        (bandwidth,) = runplots.bandwidth_by_size(runs, 'p')
+        (bandwidth,) = runplots.by_condition(runs, 'size', runplots.BANDWIDTH)
         assert drawn(bandwidth, 'N = 8')[0] == (4096, 300 * 4096 / 1e6)
 
     def test_other_conditions_have_plots_of_their_own(self):
         runs = [run(clients=n, size=s) for n in (1, 16) for s in SIZES[::2]]
-        small, large = runplots.rates_by_condition(runs, 'p', 'clients')
+        small, large = runplots.by_condition(runs, 'clients', runplots.RATE)
         assert small.title == 'Writes: throughput by concurrency (4K objects)'
-        assert large.name == 'p-rate-by-clients-4m-objects'
+        assert large.name == 'rate-by-clients-4m-objects'
 
     def test_latency_grows_with_the_rows(self):
         runs = [
             run(rows=rows, took=(took,)) for rows, took in ((0, 1), (9, 2))
         ]
-        mean, median = runplots.latency_by_rows(runs, 'p')
+        mean, median = runplots.by_condition(runs, 'rows', *runplots.LATENCIES)
         assert drawn(mean, 'plain') == [(0, 1000), (9, 2000)]
         assert mean.y.label == 'mean latency (ms)'
         assert median.y.label == 'median latency (ms)'
@@ -304,7 +304,7 @@ class TestByCondition:
     def test_very_different_rates_have_a_logarithmic_axis(self):
         def axis_of(most):
             runs = [run(clients=1, admitted=2), run(clients=2, admitted=most)]
-            (plot,) = runplots.rates_by_condition(runs, 'p', 'clients')
+            (plot,) = runplots.by_condition(runs, 'clients', runplots.RATE)
             return plot.y
 
         assert axis_of(2000).log
@@ -313,8 +313,8 @@ class TestByCondition:
 
     def test_of_many_conditions_each_work_shows_some(self):
         runs = [run(w, rows=n) for w in ('read', 'write') for n in range(20)]
-        plots = [*runplots.latency_distributions(runs, 'p')]
-        stem = 'p-read-latency-distribution'
+        plots = [*runplots.latency_distributions(runs)]
+        stem = 'read-latency-distribution'
         names = [f'{stem}-{n}-rows' for n in (0, 6, 13, 19)]
         assert [plot.name for plot in plots[:4]] == names
         assert len(plots) == 8
@@ -322,15 +322,13 @@ class TestByCondition:
 
 class TestLatencyOverTime:
     def test_seconds_are_dots_and_averages_a_line(self):
-        (plot,) = runplots.latency_over_time(
-            [run(each_second=(10, 20, 30))], 'p'
-        )
+        (plot,) = runplots.latency_over_time([run(each_second=(10, 20, 30))])
         assert drawn(plot, 'plain', DOTS) == [(0.5, 10), (1.5, 20), (2.5, 30)]
         assert drawn(plot, 'plain', LINE) == [(0.5, 10), (1.5, 15), (2.5, 20)]
 
     def test_a_line_does_not_cross_a_gap(self):
         seconds = (*[10] * 3, *[None] * 7, *[10] * 3)
-        (plot,) = runplots.latency_over_time([run(each_second=seconds)], 'p')
+        (plot,) = runplots.latency_over_time([run(each_second=seconds)])
         assert (7.5, None) in drawn(plot, 'plain', LINE)
 
     @pytest.mark.parametrize(
@@ -342,7 +340,7 @@ class TestLatencyOverTime:
         self, seconds, points, step, window
     ):
         runs = [run(each_second=[5] * seconds)]
-        (plot,) = runplots.latency_over_time(runs, 'p')
+        (plot,) = runplots.latency_over_time(runs)
         assert len(drawn(plot, 'plain', LINE)) == points
         assert step in plot.note
         assert f'the last {window} s' in plot.note
@@ -352,15 +350,15 @@ def test_kinds_that_a_plot_lacks_are_told():
     whole = run(each_second=(1, 2, 3))
     part = run(kind=sharded(2), took=(), each_second=(1,))
     for plots in (runplots.latency_over_time, runplots.latency_distributions):
-        (plot,) = plots([whole, part], 'p')
+        (plot,) = plots([whole, part])
         assert plot.note.endswith('. Too little was measured of N = 2.')
-        (plot,) = plots([whole], 'p')
+        (plot,) = plots([whole])
         assert 'Too little' not in plot.note
 
 
 def test_distributions_of_all_rounds_rise_to_all_operations():
     runs = [run(took=(0.01, 0.02)), run(turn=1, took=(0.02, 0.02))]
-    (plot,) = runplots.latency_distributions(runs, 'p')
+    (plot,) = runplots.latency_distributions(runs)
     (series,) = plot.series
     assert series.y[0] == 0 and series.y[-1] == 100
     assert series.y == sorted(series.y)
@@ -370,7 +368,7 @@ def test_distributions_of_all_rounds_rise_to_all_operations():
 
 def test_phases_are_panels_with_outliers_and_without():
     took = (*[0.01] * 20, 1.0)
-    (plot,) = runplots.phases([run(took=took)], 'p')
+    (plot,) = runplots.phases([run(took=took)])
     panels = [each.panel for each in plot.series]
     assert panels[::2] == panels[1::2] == [REQUEST, RESPONSE, TRANSFER]
     trimmed, whole = plot.series[:2]

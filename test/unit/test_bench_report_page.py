@@ -10,18 +10,18 @@ from click.testing import CliRunner
 
 from shardmw.bench.cli import main
 from shardmw.bench.errors import BenchError
-from shardmw.bench.experiments import Description
+from shardmw.bench.experiments import Section
 from shardmw.bench.kinds import PLAIN, sharded
 from shardmw.bench.plots.plot import BARS, REFERENCE, Axis, Plot, Series
 from shardmw.bench.report.html import inline, page
-from shardmw.bench.report.markdown import missing, with_sections
-from shardmw.bench.report.places import BEGIN, END, markers
-from shardmw.bench.report.sections import (
-    Section,
-    alternative,
-    origins,
-    sections,
+from shardmw.bench.report.pages import (
+    BEGIN,
+    END,
+    markers,
+    missing,
+    with_sections,
 )
+from shardmw.bench.report.sections import alternative, origins, sections
 from shardmw.bench.report.verdict import judged, verdict
 from shardmw.bench.results import folder
 from shardmw.bench.results.figures import Interval
@@ -82,8 +82,8 @@ def section(title='compare write', complete=True, **also) -> Section:
     command, _, experiment = title.partition(' ')
     result = Result(command, experiment, ORIGIN, {}, {}, complete)
     tables = also.get('tables', [TABLE])
-    said = Description(
-        title=title,
+    return Section(
+        result,
         summary='Upload objects.',
         published=also.get('published', ''),
         parameters=[('clients', '16')],
@@ -91,7 +91,6 @@ def section(title='compare write', complete=True, **also) -> Section:
         plots=also.get('plots', [PLOT]),
         brief=tables[:1],
     )
-    return Section(result, said)
 
 
 def kept(experiment='write', rounds=1, **also) -> Result:
@@ -101,7 +100,7 @@ def kept(experiment='write', rounds=1, **also) -> Result:
         for turn in range(rounds)
         for kind, admitted in ((PLAIN, 100), (sharded(8), 50))
     ]
-    parameters = WORKS[experiment].parameters().as_json()
+    parameters = WORKS[experiment]().as_json()
     return Result(
         'compare', experiment, ORIGIN, parameters, {'runs': runs}, **also
     )
@@ -269,7 +268,7 @@ def test_a_damaged_result_is_told_in_a_line():
 
 def test_results_and_plots_have_names_of_their_own():
     found = sections([kept(), kept(name='small'), kept(time='20260101')])
-    names = [p.name for each in found for p in each.description.plots]
+    names = [p.name for each in found for p in each.plots]
     assert names and len(set(names)) == len(names)
     assert [each.anchor for each in found] == [
         *('compare-write', 'compare-write-20260101', 'compare-write-small')

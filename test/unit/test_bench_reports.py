@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from shardmw.bench.experiments import RATELIMIT
 from shardmw.bench.kinds import PLAIN, sharded
 from shardmw.bench.ratelimit import costs, outage, rates
-from shardmw.bench.ratelimit.experiments import EXPERIMENTS, markdown
-from shardmw.bench.ratelimit.limits import FRESH, Parameters
+from shardmw.bench.ratelimit.command import markdown
+from shardmw.bench.ratelimit.limits import FRESH
 from shardmw.bench.results.folder import Result
 from shardmw.bench.results.runs import Run
 from shardmw.bench.results.summary import Summary, summarize
@@ -17,9 +18,18 @@ from test.unit.test_bench_load import outcome_of, sample
 from test.unit.test_bench_ratelimit import ORIGIN
 from test.unit.test_bench_runs import run_of
 
-PARAMETERS = Parameters(
-    rates=(5.0,), shards=(8,), rounds=2, pairs=6, seed_shards=4
-)
+PARAMETERS = {
+    'rates': (5.0,),
+    'shards': (8,),
+    'rounds': 2,
+    'pairs': 6,
+    'seed_shards': 4,
+}
+RATES = rates.Rates(**PARAMETERS)
+SEED = costs.Seed(**PARAMETERS)
+OUTAGE = outage.Outage(**PARAMETERS)
+OPERATIONS = costs.Operations(**PARAMETERS)
+LATENCY = costs.Latency(**PARAMETERS)
 
 
 def load_summary(admitted: int) -> Summary:
@@ -59,14 +69,14 @@ class TestRates:
         }
 
     def test_admitted_is_compared_with_all_shards_limits(self, figures):
-        _, limited = cells(rates.tables(PARAMETERS, figures)[0])
+        _, limited = cells(RATES.tables(figures)[0])
         assert limited['admitted /s'] == '38.0'
         assert limited['since the first /s'] == '4.00'
         assert limited['of limit × N'] == '0.10'
         assert limited['bound by'] == 'limit'
 
     def test_windows_are_those_of_limits(self, figures):
-        short, long = cells(rates.tables(PARAMETERS, figures)[1])
+        short, long = cells(RATES.tables(figures)[1])
         assert (short['most'], short['rate × T + burst']) == ('6', '30')
         assert (long['most'], long['rate × T'], long['rate × T + burst']) == (
             *('40', '50', '75'),
@@ -76,7 +86,7 @@ class TestRates:
         self, figures
     ):
         figures['rows'][1]['most_by_window'] = {'1': 31, '10': 77}
-        table = rates.tables(PARAMETERS, figures)[1]
+        table = RATES.tables(figures)[1]
         assert [row['held'] for row in cells(table)] == ['yes', 'no']
 
 
@@ -94,15 +104,15 @@ def test_seed_has_ratios_of_each_limit():
         for turn, count in enumerate(counts)
     ]
     figures = {'runs': [run.as_json() for run in runs]}
-    found = cells(costs.seed_tables(PARAMETERS, figures)[0])
+    found = cells(SEED.tables(figures)[0])
     assert [(row['limit /s'], row['rate to plain']) for row in found] == [
         *(('none', '—'), ('none', '1.00'), ('100', '—'), ('100', '3.50'))
     ]
 
 
-@pytest.mark.parametrize('name', EXPERIMENTS)
+@pytest.mark.parametrize('name', RATELIMIT)
 def test_an_experiment_tells_how_long_it_takes(name):
-    assert 20 < EXPERIMENTS[name].seconds(Parameters()) < 1800
+    assert 20 < RATELIMIT[name]().expected_seconds < 1800
 
 
 def outage_figures() -> dict:
@@ -125,7 +135,7 @@ def outage_figures() -> dict:
 
 
 def test_an_outage_has_a_row_for_each_phase():
-    table, series = outage.tables(PARAMETERS, outage_figures())
+    table, series = OUTAGE.tables(outage_figures())
     first, *others = cells(table)
     assert len(others) == 5
     assert (first['limit'], first['of limit × N']) == ('20 /s', '0.95')
@@ -135,7 +145,7 @@ def test_an_outage_has_a_row_for_each_phase():
 
 def test_an_outage_that_was_broken_off_has_its_first_run():
     figures = {'runs': outage_figures()['runs'][:1]}
-    table, _ = outage.tables(PARAMETERS, figures)
+    table, _ = OUTAGE.tables(figures)
     assert {row['limit'] for row in cells(table)} == {'none'}
 
 
@@ -149,7 +159,7 @@ def test_operations_are_by_write():
         answered_in_all=20,
         admitted_in_all=10,
     )
-    (found,) = cells(costs.operations_tables(PARAMETERS, {'rows': [row]})[0])
+    (found,) = cells(OPERATIONS.tables({'rows': [row]})[0])
     kinds = ('get', 'set', 'incr', 'decr', 'other', 'all', 'all by admitted')
     assert [found[kind] for kind in kinds] == [
         *('2.00', '0.25', '1.00', '0.50', '0.25', '4.00', '8.00')
@@ -173,7 +183,7 @@ def latency_figures(turns: int) -> dict:
 
 def test_each_filter_is_compared_round_by_round():
     figures = latency_figures(6)
-    none, own, stock = cells(costs.latency_tables(PARAMETERS, figures)[0])
+    none, own, stock = cells(LATENCY.tables(figures)[0])
     assert (none['p50 ms'], none['p50 ratio']) == ('12.5', '—')
     assert (own['p50 ms'], own['p50 ratio']) == ('13.5', '1.08')
     assert stock['p50 ratio'] == '1.16'
@@ -182,14 +192,14 @@ def test_each_filter_is_compared_round_by_round():
 def test_a_round_that_lacks_its_base_has_no_ratio():
     figures = latency_figures(1)
     del figures['runs'][0]
-    own, _ = cells(costs.latency_tables(PARAMETERS, figures)[0])
+    own, _ = cells(LATENCY.tables(figures)[0])
     assert (own['p50 ms'], own['p50 ratio']) == ('11.0', '—')
 
 
 def test_what_was_interrupted_says_so():
     result = Result(
         *('ratelimit', 'operations', ORIGIN),
-        *(PARAMETERS.as_json(), {'rows': []}),
+        *(OPERATIONS.as_json(), {'rows': []}),
         complete=False,
     )
     assert '**operations was interrupted.**' in markdown([result])
@@ -198,7 +208,7 @@ def test_what_was_interrupted_says_so():
 def test_results_of_one_origin_name_it_once():
     result = Result(
         *('ratelimit', 'operations', ORIGIN),
-        PARAMETERS.as_json(),
+        OPERATIONS.as_json(),
         {'rows': []},
     )
     page = markdown([result, result])

@@ -9,7 +9,6 @@ import pytest
 from shardmw.bench.changing import Change, Moment, Phase, moments_of
 from shardmw.bench.load.samples import Sample
 from shardmw.bench.report.sections import alternative
-from shardmw.bench.scenarios import reshard
 from shardmw.bench.scenarios.reshard import (
     AFTER,
     BEFORE,
@@ -17,14 +16,14 @@ from shardmw.bench.scenarios.reshard import (
     DURING,
     IDLE,
     MOVING,
-    Parameters,
+    Reshard,
     points_of,
     runs_of_parts,
 )
 from test.unit.test_bench_load import outcome_of
 from test.unit.test_bench_reports import cells
 
-PARAMETERS = Parameters(rows=100, shards=(4,), cases=(IDLE, BOUNDED))
+PARAMETERS = Reshard(rows=100, shards=(4,), cases=(IDLE, BOUNDED))
 
 #: A load of 20 s that begins at 1,000 on the wall; the change begins at 1,005.
 CHANGE = Change(
@@ -84,7 +83,7 @@ def figures() -> dict:
 
 
 def test_shard_counts_go_there_and_back():
-    assert Parameters(shards=(4, 32)).changes == [
+    assert Reshard(shards=(4, 32)).changes == [
         *((0, 4), (4, 32), (32, 4), (4, 0)),
     ]
     assert PARAMETERS.changes == [(0, 4), (4, 0)]
@@ -142,7 +141,7 @@ def test_points_have_rates_and_latencies_of_writes_and_reads():
 
 
 def test_the_summary_has_rates_ratios_and_failures(figures):
-    idle, bounded = cells(reshard.tables(PARAMETERS, figures)[0])
+    idle, bounded = cells(PARAMETERS.tables(figures)[0])
     assert (idle['case'], idle['change']) == ('no clients', 'plain to 4')
     assert idle['rows/s'] == bounded['rows/s'] == '25.2'
     assert idle['200M rows h'] == '2,200'
@@ -154,8 +153,8 @@ def test_the_summary_has_rates_ratios_and_failures(figures):
 
 
 def test_changes_with_clients_are_plotted_with_their_phases(figures):
-    rates, latencies = reshard.plots(PARAMETERS, figures)
-    assert rates.name == 'reshard-rates-bounded-0-4'
+    rates, latencies = PARAMETERS.plots(figures)
+    assert rates.name == 'rates-bounded-0-4'
     requests, moved = rates.series
     assert list(moved.x) == [9.0, 11.0]
     assert list(moved.y) == [30.0, 20.0]
@@ -174,5 +173,5 @@ def test_changes_with_clients_are_plotted_with_their_phases(figures):
 
 
 def test_what_has_not_begun_has_neither_tables_nor_plots():
-    assert reshard.tables(PARAMETERS, {'rows': []}) == []
-    assert reshard.plots(PARAMETERS, {'rows': []}) == []
+    assert PARAMETERS.tables({'rows': []}) == []
+    assert PARAMETERS.plots({'rows': []}) == []

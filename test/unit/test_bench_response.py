@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.load.response import ResponseReader
+from shardmw.bench.load.connection import Response
 
 LENGTH = (
     b'HTTP/1.1 201 Created\r\nContent-Type: text/html\r\n'
@@ -39,9 +39,9 @@ RESPONSES = {
 }
 
 
-def read(response: bytes, cuts=()) -> ResponseReader:
+def read(response: bytes, cuts=()) -> Response:
     """Read a response in pieces; the last one is its end."""
-    reader = ResponseReader()
+    reader = Response()
     places = [0, *sorted({*cuts} - {0, len(response)}), len(response)]
     pieces = [response[a:b] for a, b in zip(places, places[1:], strict=False)]
     *early, last = map(reader.feed, pieces)
@@ -72,13 +72,13 @@ def test_retry_after_that_is_a_date_says_nothing():
 
 
 def test_the_answer_to_a_head_has_no_body():
-    reader = ResponseReader(is_head=True)
+    reader = Response(is_head=True)
     assert reader.feed(LENGTH.removesuffix(b'hello'))
     assert (reader.status, reader.is_reusable) == (201, True)
 
 
 def test_without_a_length_the_end_is_where_the_server_closes():
-    reader = ResponseReader()
+    reader = Response()
     assert not reader.feed(b'HTTP/1.1 200 OK\r\n\r\nhello')
     assert reader.close()
     assert (reader.status, reader.body_bytes) == (200, 5)
@@ -87,7 +87,7 @@ def test_without_a_length_the_end_is_where_the_server_closes():
 
 @pytest.mark.parametrize('received', [b'', LENGTH[:9], LENGTH[:-1]])
 def test_a_server_that_closes_too_early_gave_no_answer(received):
-    reader = ResponseReader()
+    reader = Response()
     reader.feed(received)
     assert not reader.close()
 

@@ -6,17 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from swift.common.utils import ShardRange, Timestamp
 
-from shardmw.bench.databases import Shards
+from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import PLAIN, native, sharded
 from shardmw.bench.names import FlatNames
-from shardmw.bench.preload import placer, row_maker
+from shardmw.bench.preload import placer, row_maker, wanted_fullness
 from shardmw.bench.targets.native import (
     even_bounds,
-    is_done,
     shard_data,
     spread_bounds,
 )
-from shardmw.bench.targets.pending import that_fit, wanted_fullness
 from shardmw.placement import shard_of
 
 OBJECT_NAMES = st.text(
@@ -89,7 +87,7 @@ class TestBounds:
         assert max(counts) - min(counts) <= 1
 
     def test_fewer_names_than_ranges_are_refused(self):
-        with pytest.raises(ValueError, match='1 names cannot fill 2 ranges'):
+        with pytest.raises(BenchError, match='1 objects cannot fill 2'):
             even_bounds(('a',), 2)
 
     @given(st.integers(1, 256))
@@ -106,20 +104,6 @@ class TestBounds:
         for one, following in zip(ranges, ranges[1:], strict=False):
             assert one['upper'] == following['lower']
 
-    @pytest.mark.parametrize(
-        ('shards', 'expected'),
-        [
-            (Shards(True, ('active', 'active')), True),
-            (Shards(False, ('active', 'active')), False),
-            (Shards(True, ('active', 'cleaved')), False),
-            (Shards(True, ('active',)), False),
-        ],
-    )
-    def test_a_container_is_split_when_all_ranges_are_active(
-        self, shards, expected
-    ):
-        assert is_done(shards, 2) == expected
-
 
 @given(RANGES, st.floats(0, 0.99))
 def test_shards_come_to_their_full_files_one_after_the_other(shards, phase):
@@ -131,12 +115,3 @@ def test_shards_come_to_their_full_files_one_after_the_other(shards, phase):
     assert wanted[-1] == 0
     assert wanted[:-1] == sorted(wanted[:-1])
     assert max(wanted) < 1
-
-
-@given(st.lists(st.binary(min_size=1)), st.integers(-5, 100))
-def test_entries_fit_and_one_more_would_not(entries, room):
-    found = that_fit(entries, room)
-    assert found == entries[: len(found)]
-    assert sum(map(len, found)) <= max(room, 0)
-    more = entries[: len(found) + 1]
-    assert more == found or sum(map(len, more)) > room

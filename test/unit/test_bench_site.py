@@ -10,34 +10,21 @@ from shardmw.bench.load.outcome import Outcome
 from shardmw.bench.load.samples import Samples
 from shardmw.bench.site import Site
 from shardmw.bench.targets.account import ContainerHead
-from shardmw.bench.targets.auth import Access
 
 
 class Account:
-    """An account with a login and a runner of loads in one.
+    """An account and a runner of loads in one.
 
     :param late: names that come just before each of the first deletions
-    :param refuses: the tokens that it doesn't take
     """
 
     proxy_urls = ('http://a',)
     is_insecure = False
 
-    def __init__(self, *late: str, refuses: tuple[str, ...] = ()) -> None:
-        self.token = 'first'
+    def __init__(self, *late: str) -> None:
+        self.token = 'token'
         self.containers: dict[str, set[str]] = {}
         self.late = [*late]
-        self.refuses = refuses
-
-    def login(self) -> Access:
-        return Access('http://a/v1/AUTH_a', 'second')
-
-    def is_refused(self) -> bool:
-        return self.token in self.refuses
-
-    def check(self) -> None:
-        if self.is_refused():
-            raise BenchError('it refuses the token')
 
     def container_path(self, container: str) -> str:
         return container
@@ -52,13 +39,10 @@ class Account:
     def refresh(self, container: str) -> None:
         pass
 
-    def page(self, container: str, marker: str) -> list[str]:
-        names = self.containers[container]
-        return sorted(name for name in names if name > marker)
+    def names(self, container: str) -> list[str]:
+        return sorted(self.containers[container])
 
     def delete(self, container: str) -> int:
-        if self.is_refused():
-            return 401
         if self.late:
             self.containers[container].add(self.late.pop())
         if self.containers[container]:
@@ -69,7 +53,7 @@ class Account:
     def run(self, load, label: str) -> Outcome:
         names = self.containers[load.source.container_path]
         names.clear()
-        return Outcome(('DELETE',), Samples(), 0.0, 0.0, 1.0, ())
+        return Outcome(('DELETE',), Samples(), 0.0, 0.0, 1.0, 0.0)
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +62,7 @@ def _at_once(monkeypatch):
 
 
 def site_of(account: Account) -> Site:
-    site = Site(account, account.run, 'bench', auth=account)
+    site = Site(account, account.run, 'bench')
     site.make(PLAIN)
     return site
 
@@ -89,18 +73,8 @@ def test_what_comes_after_a_container_was_emptied_goes_too():
     assert account.containers == {}
 
 
-def test_what_comes_on_and_on_is_told():
-    with pytest.raises(BenchError, match='cannot be deleted: .* 409'):
+def test_what_comes_on_and_on_is_told_with_what_is_left():
+    with pytest.raises(
+        BenchError, match='cannot be deleted: .* 409; left there: bench-001'
+    ):
         site_of(Account('a', 'b', 'c')).cleanup()
-
-
-def test_a_token_that_expired_is_renewed():
-    account = Account(refuses=('first',))
-    site_of(account).cleanup()
-    assert (account.containers, account.token) == ({}, 'second')
-
-
-def test_one_that_cannot_be_is_told_with_what_is_left():
-    account = Account(refuses=('first', 'second'))
-    with pytest.raises(BenchError, match='left there: bench-001-plain'):
-        site_of(account).cleanup()

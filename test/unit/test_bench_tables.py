@@ -9,8 +9,16 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.report.places import BEGIN, END, with_figures
-from shardmw.bench.tables import Table, figure, number, plain, ratio
+from shardmw.bench.report.pages import BEGIN, END, with_figures
+from shardmw.bench.tables import (
+    Table,
+    bytes_text,
+    figure,
+    number,
+    plain,
+    ratio,
+    tables_of,
+)
 
 TABLE = Table(
     'Rates',
@@ -31,6 +39,22 @@ def test_a_table_in_markdown():
         '| none | 1,000 |\n'
         '| a\\|b | 5 |\n\n'
         'Of one run.'
+    )
+
+
+def test_a_table_is_read_from_markdown():
+    table = replace(TABLE, rows=[('none', '1,000'), ('', '5')], names=1)
+    assert (
+        tables_of(f'{table.markdown()}\n\n{table.markdown()}\n')
+        == [
+            replace(
+                table,
+                columns=[*table.columns],
+                rows=[[*row] for row in table.rows],
+                notes=[*table.notes],
+            )
+        ]
+        * 2
     )
 
 
@@ -116,6 +140,14 @@ def test_a_ratio_to_nothing_is_none():
 
 def test_a_plain_number_is_as_typed():
     assert (plain(5.0), plain(0.5)) == ('5', '0.5')
+
+
+@pytest.mark.parametrize(
+    ('size', 'text'),
+    [(0, '0 B'), (999, '999 B'), (1.8e9, '1.80 GB'), (5.5e15, '5.50 PB')],
+)
+def test_bytes_are_in_a_unit_that_fits(size, text):
+    assert bytes_text(size) == text
 
 
 @given(texts, texts)

@@ -1,23 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardmw.bench import options
 from shardmw.bench.units import (
     Mix,
     SizeMix,
     SizeStep,
     parse_choices,
     parse_count,
-    parse_counts,
     parse_duration,
     parse_mix,
-    parse_rate,
-    parse_rates,
-    parse_shards,
     parse_size,
     parse_size_mix,
-    parse_sizes,
     size_text,
 )
 
@@ -39,18 +36,41 @@ def test_duration(text, seconds):
     assert parse_duration(text) == pytest.approx(seconds)
 
 
-def test_counts_stay_in_their_order():
-    assert parse_counts('8, 1,32') == (8, 1, 32)
+def converted(kind: click.ParamType, text: str) -> object:
+    return kind.convert(text, None, None)
 
 
-def test_rates_may_be_small():
-    assert parse_rates('5,0.5') == (5, 0.5)
+def test_several_values_stay_in_their_order():
+    assert converted(options.COUNTS, '8, 1,32') == (8, 1, 32)
+    assert converted(options.SHARDS, '32,0') == (32, 0)
+    assert converted(options.RATES, '5,0.5') == (5, 0.5)
+    assert converted(options.SIZES, '4M, 4K') == (4 << 20, 4 << 10)
 
 
-def test_a_single_rate_is_one_number():
-    assert parse_rate('20') == 20
-    with pytest.raises(ValueError, match='write one number'):
-        parse_rate('20,30')
+def test_several_values_are_shown_as_they_are_typed():
+    assert options.COUNTS.typed((8, 1)) == '8,1'
+    assert options.RATES.typed((5.0, 0.5)) == '5,0.5'
+    assert options.SIZES.typed((4 << 20, 1500)) == '4M,1500'
+
+
+@pytest.mark.parametrize(
+    ('kind', 'texts', 'message'),
+    [
+        (options.SIZES, ' 4K, 4K,x', 'is no size'),
+        (options.SIZES, '4K,4096', 'has a value twice'),
+        (options.COUNTS, ' 1,,2 a 1.5', 'is not a valid integer'),
+        (options.COUNTS, '0 1,-1', 'is not in the range x>=1'),
+        (options.COUNTS, '1,1', 'has a value twice'),
+        (options.SHARDS, '-1', 'is not in the range x>=0'),
+        (options.RATES, ' 5,x', 'is not a valid float'),
+        (options.RATES, '0 -5', 'is not in the range x>0'),
+        (options.RATES, '5,5', 'has a value twice'),
+    ],
+)
+def test_values_that_cannot_be_read_are_refused(kind, texts, message):
+    for text in texts.split(' '):
+        with pytest.raises(click.BadParameter, match=message):
+            converted(kind, text)
 
 
 def test_choices_come_in_the_order_of_what_is_known():
@@ -81,10 +101,6 @@ def test_a_size_is_read_as_it_is_written(size):
 )
 def test_a_size_is_written_as_people_do(size, text):
     assert size_text(size) == text
-
-
-def test_sizes_stay_in_their_order():
-    assert parse_sizes('4M, 4K') == (4 << 20, 4 << 10)
 
 
 def test_a_mix_of_one_size():
@@ -163,12 +179,7 @@ def _parse_letters(text: str) -> tuple[str, ...]:
     [
         (parse_size, ' K -1 1.5K 4X', 'is no size: write bytes, or 4K'),
         (parse_size, '1_K', 'is no size'),
-        (parse_sizes, ' 4K, 4K,x', 'is no size'),
-        (parse_sizes, '4K,4096', 'has a size twice'),
         (parse_duration, ' 0 0s -1 s 1d 1e3', 'is no duration: write sec'),
-        (parse_counts, ' 0 1,1 1,,2 a 1.5 -1', 'is no list: write whole num'),
-        (parse_shards, ' -1 1,1 1,,2 a', 'is no list of shard counts: write'),
-        (parse_rates, ' 0 -5 nan inf 5,5 5,x', 'is no list: write rates abo'),
         (_parse_letters, ' d a,,b', 'is unknown: take some of a,b'),
         (parse_size_mix, ' : 4K: 4K- -4K', 'is no (mix of sizes|size): wr'),
         (parse_size_mix, '4K:5 1K,2K 1K:1,2K', 'is no mix of sizes: write'),

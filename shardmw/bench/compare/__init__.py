@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares containers of several kinds: ``shardmw-bench compare``."""
+"""Comparisons of containers: see :mod:`shardmw.bench.workloads.command`."""
 
 #: The command in the names of results.
 COMMAND = 'compare'

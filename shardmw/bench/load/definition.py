@@ -2,7 +2,6 @@
 """What a load is. Pure."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from shardmw.bench.load.sources import Source
 
@@ -51,14 +50,3 @@ class Load:
     def ends_when_told(self) -> bool:
         """Return True if neither a time nor a count ends the load."""
         return self.seconds is None and self.count is None
-
-
-class Share(NamedTuple):
-    """The part of a load that one of several processes has."""
-
-    index: int
-    processes: int
-
-    def of(self, total: int) -> range:
-        """Return the numbers below a total that this process has."""
-        return range(self.index, total, self.processes)

@@ -3,7 +3,6 @@
 
 import functools
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -11,21 +10,6 @@ from shardmw.bench.load.samples import Samples
 
 #: A client process that was busy for more of the time limited the load.
 SATURATED_SHARE = 0.9
-
-
-class Usage(NamedTuple):
-    """The seconds that a client process ran, or waited for a processor.
-
-    :param elapsed: from the begin of the load to its last response
-    """
-
-    cpu: float
-    queued: float
-    elapsed: float
-
-    @property
-    def busy_share(self) -> float:
-        return (self.cpu + self.queued) / max(self.elapsed, 1e-9)
 
 
 @dataclass(frozen=True)
@@ -38,6 +22,7 @@ class Outcome:
     :param began_at: the same on the wall clock
     :param seconds: how long requests were sent; until the last response if
                     the requests ended before their time
+    :param busy_share: of the time, of the busiest client process
     :param clients: how many began together; 0 for a part of a load
     :param is_exhausted: True if the requests ended, and all were answered
     """
@@ -47,14 +32,9 @@ class Outcome:
     began: float
     began_at: float
     seconds: float
-    usages: tuple[Usage, ...]
+    busy_share: float
     clients: int = 1
     is_exhausted: bool = False
-
-    @property
-    def busy_share(self) -> float:
-        """Return the busy share of the busiest client process."""
-        return max((usage.busy_share for usage in self.usages), default=0)
 
     @property
     def is_client_bound(self) -> bool:

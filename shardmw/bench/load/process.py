@@ -1,32 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One client process: many clients in one event loop.
-
-A process receives a load and its share of it through a pipe, and sends
-:data:`CONNECTED`. It receives :class:`Begin`, sends samples from time to time
-if they are wanted, and ends with an :class:`Answer` or a BenchError. A
-:class:`Stop` may come at any time.
-"""
+"""One client process: many clients in one event loop."""
 
 import asyncio
-import contextlib
 import math
+import multiprocessing
+import os
+import threading
 import time
-from multiprocessing.connection import Connection as Pipe
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import NamedTuple
 
 from shardmw.bench import signals
-from shardmw.bench.errors import BenchError
-from shardmw.bench.load.connection import Connection
-from shardmw.bench.load.definition import AT_ONCE, RETRY_AFTER, Load, Share
-from shardmw.bench.load.outcome import Usage
+from shardmw.bench.load.connection import Connection, tls_context
+from shardmw.bench.load.definition import AT_ONCE, RETRY_AFTER, Load
 from shardmw.bench.load.samples import LOST, UNANSWERED, Sample, Samples
-from shardmw.bench.load.sources import Request
-from shardmw.bench.load.urls import tls_context
 
-CONNECTED = 'connected'
+# How often a process looks whether its load begins or ends.
+_BEGIN_POLL_SECONDS = 0.002
+_END_POLL_SECONDS = 0.05
 
-# The time between two messages with samples.
+# The time between two parts of the progress.
 _PROGRESS_SECONDS = 0.2
 
 # The time that a client waits after its connection failed.
@@ -35,163 +29,149 @@ _LOST_SECONDS = 0.5
 _SCHEDULE = Path('/proc/self/schedstat')
 
 
-class Begin(NamedTuple):
-    """Begin the load at a time on the monotonic clock.
+class Control:
+    """The memory that client processes share with their parent.
 
-    :param is_watched: True to send samples while the load runs. The pipe has
-                       to be read then, or it becomes full and the load stops.
+    Times are those of the monotonic clock.
+
+    :ivar connected: how many processes are ready to begin
+    :ivar begin: when the load begins; 0 until that is known
+    :ivar end: from when on no more requests are sent
+    :ivar drain_seconds: how long to wait for the last responses
+    :ivar progress: takes samples of a load that is watched. The parent has to
+                    read them, or the pipe becomes full and the load stops.
     """
 
-    when: float
-    is_watched: bool
-
-
-class Stop(NamedTuple):
-    """End the load, and wait so long for the last responses."""
-
-    drain_seconds: float
+    def __init__(self, context: BaseContext) -> None:
+        self.connected = context.Value('i')
+        self.begin = context.RawValue('d')
+        self.end = context.RawValue('d')
+        self.drain_seconds = context.RawValue('d')
+        self.is_watched = context.RawValue('b')
+        self.progress = context.SimpleQueue()
 
 
 class Answer(NamedTuple):
     """The result of a process's share of a load.
 
-    :param samples: those that were not sent before
+    :param busy_share: the share of the time in which the process ran, or
+                       waited for a processor
     :param is_exhausted: True if there were no more requests
     """
 
     samples: Samples
-    usage: Usage
+    busy_share: float
     is_exhausted: bool
 
 
-def serve(pipe: Pipe) -> None:
-    """Run the loads that come through a pipe, until it is closed."""
+def start(control: Control) -> None:
+    """Prepare a new client process."""
+    global _control
+    _control = control
     signals.ignore()
-    with contextlib.suppress(EOFError, ConnectionError):
-        while True:
-            word = pipe.recv()
-            # a Stop may come after the end of a load
-            if not isinstance(word, Stop):
-                pipe.send(asyncio.run(_answer(pipe, *word)))
+    threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
-async def _answer(pipe: Pipe, load: Load, share: Share) -> object:
-    try:
-        clients = _Clients(pipe, load, share)
-        await clients.connect()
-    except BenchError as err:
-        return err
-    pipe.send(CONNECTED)
-    word = pipe.recv()
-    return None if isinstance(word, Stop) else await clients.run(*word)
+def run_share(load: Load, index: int, processes: int) -> Answer | None:
+    """Run the share of a load that one of several processes has.
+
+    :returns: None if the load was ended before it began
+    :raises BenchError: if the clients cannot connect
+    """
+    return asyncio.run(_Share(load, index, processes).run())
 
 
-class _Clients:
+class _Share:
     """The clients of a process."""
 
-    def __init__(self, pipe: Pipe, load: Load, share: Share) -> None:
-        self._pipe = pipe
+    def __init__(self, load: Load, index: int, processes: int) -> None:
         self._load = load
-        self._source = load.source.requests(share.index, share.processes)
+        self._source = load.source.requests(index, processes)
         self._note_answer = getattr(
             self._source, 'answered', lambda request, status: None
         )
         self._left = math.inf
         if load.count is not None:
-            self._left = len(share.of(load.count))
+            self._left = len(range(index, load.count, processes))
         self._samples = Samples()
-        #: when to send no more requests, on the monotonic clock
-        self._stop = math.inf
-        #: set at the last request, and at the last response
-        self._over, self._drained = asyncio.Event(), asyncio.Event()
-        self._unanswered = 0
-        self._failure: BaseException | None = None
-        self._drain_seconds = load.drain_seconds
-        tls = None
-        if any(url.startswith('https:') for url in load.urls):
-            tls = tls_context(load.insecure)
+        #: how many of them the parent was told while the load ran
+        self._told = 0
+        is_tls = any(url.startswith('https:') for url in load.urls)
+        tls = tls_context(load.insecure) if is_tls else None
         self._connections = {
             number: Connection(
-                load.urls[number % len(load.urls)],
-                *(load.token, load.timeout_seconds, tls, self._ended),
+                load.urls[number % len(load.urls)], load.token, tls
             )
-            for number in share.of(load.clients)
+            for number in range(index, load.clients, processes)
         }
 
-    async def connect(self) -> None:
-        """Connect all clients; raise BenchError if that fails."""
+    async def run(self) -> Answer | None:
+        """Connect, wait for the begin, and run the share to its end."""
         for connection in self._connections.values():
             await connection.connect()
-
-    async def run(self, begin: float, is_watched: bool) -> Answer:
-        """Run the load; the parameters are those of :class:`Begin`."""
-        loop = asyncio.get_running_loop()
-        loop.add_reader(self._pipe.fileno(), self._hear)
+        with _control.connected:
+            _control.connected.value += 1
+        while not (begin := _control.begin.value):
+            if _control.end.value < time.monotonic():
+                return None
+            await asyncio.sleep(_BEGIN_POLL_SECONDS)
         time.sleep(max(0, begin - time.monotonic()))
         cpu, queued = time.process_time(), _queued_seconds()
-        if self._load.seconds is not None:
-            self._stop = begin + self._load.seconds
-            loop.call_later(self._stop - time.monotonic(), self._over.set)
-        loop.set_exception_handler(self._fail)
-        watcher = loop.create_task(self._tell_progress(is_watched))
+        #: is set when no more requests are sent
+        self._over = asyncio.get_running_loop().create_future()
         step = self._load.pace_seconds / self._load.clients
-        for number, connection in self._connections.items():
-            self._ask_at(begin + number * step, connection)
-        await self._over.wait()
-        self._stop = -math.inf
-        if self._unanswered:
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(
-                    self._drained.wait(), self._drain_seconds
-                )
-        for connection in self._connections.values():
-            connection.abort(UNANSWERED)
-        if self._failure is not None:
-            raise self._failure
-        watcher.cancel()
-        loop.remove_reader(self._pipe.fileno())
-        usage = Usage(
-            time.process_time() - cpu,
-            _queued_seconds() - queued,
-            time.monotonic() - begin,
+        clients = {
+            asyncio.create_task(self._be_client(connection, begin + i * step))
+            for i, connection in self._connections.items()
+        }
+        for client in clients:
+            client.add_done_callback(self._stop_sending)
+        await self._watch()
+        _, late = await asyncio.wait(
+            clients, timeout=_control.drain_seconds.value
         )
-        return Answer(self._samples, usage, self._left <= 0)
+        for client in late:
+            client.cancel(UNANSWERED)
+        await asyncio.wait(clients)
+        for client in clients:
+            if not client.cancelled():
+                client.result()
+        for connection in self._connections.values():
+            connection.close()
+        if _control.is_watched.value:
+            self._tell_progress()
+        used = time.process_time() - cpu + _queued_seconds() - queued
+        busy_share = used / max(time.monotonic() - begin, 1e-9)
+        return Answer(self._samples, busy_share, self._left <= 0)
 
-    def _ask_at(self, moment: float, connection: Connection) -> None:
-        pause = moment - time.monotonic()
-        if pause > 0:
-            loop = asyncio.get_running_loop()
-            loop.call_later(pause, self._ask, connection)
-        else:
-            self._ask(connection)
-
-    def _ask(self, connection: Connection) -> None:
-        """Send the next request of a client, if there is one."""
-        now = time.monotonic()
-        if now < self._stop and self._left > 0:
+    async def _be_client(self, connection: Connection, ready: float) -> None:
+        """Send one request after the other, the first one at a time."""
+        load = self._load
+        while await self._can_send_at(ready):
+            start = time.monotonic()
             request = next(self._source, None)
             self._left = 0 if request is None else self._left - 1
-            if request is not None:
-                self._unanswered += 1
-                connection.send(request, now)
-        if self._left <= 0:
-            self._over.set()
-
-    def _ended(
-        self, connection: Connection, request: Request, sample: Sample
-    ) -> None:
-        """Record a request, and let the client continue."""
-        self._unanswered -= 1
-        self._samples.append(*sample)
-        self._note_answer(request, sample.status)
-        if not self._over.is_set():
+            if request is None:
+                return
+            if self._left <= 0:
+                self._stop_sending()
+            sample = await connection.send(
+                request, start, load.timeout_seconds
+            )
+            self._samples.append(*sample)
+            self._note_answer(request, sample.status)
             ready = max(
                 sample.end + self._pause_after(sample),
-                sample.start + self._load.pace_seconds,
+                sample.start + load.pace_seconds,
             )
-            self._ask_at(ready, connection)
-        elif not self._unanswered:
-            self._drained.set()
+
+    async def _can_send_at(self, moment: float) -> bool:
+        """Wait until then; return False if no more requests are sent."""
+        pause = moment - time.monotonic()
+        if pause > 0 and not self._over.done():
+            await asyncio.wait([self._over], timeout=pause)
+        is_late = time.monotonic() >= _control.end.value
+        return self._left > 0 and not (self._over.done() or is_late)
 
     def _pause_after(self, sample: Sample) -> float:
         load = self._load
@@ -204,26 +184,27 @@ class _Clients:
             return sample.retry_after
         return load.backoff_seconds
 
-    def _hear(self) -> None:
-        """Stop when told to, or when the other end of the pipe is gone."""
-        try:
-            self._drain_seconds = self._pipe.recv().drain_seconds
-        except EOFError:
-            self._drain_seconds = 0
-            asyncio.get_running_loop().remove_reader(self._pipe.fileno())
-        self._over.set()
+    async def _watch(self) -> None:
+        """Tell the progress until no more requests are sent."""
+        due = time.monotonic()
+        while not self._over.done():
+            left = _control.end.value - time.monotonic()
+            if left <= 0:
+                self._stop_sending()
+            elif _control.is_watched.value and time.monotonic() >= due:
+                self._tell_progress()
+                due += _PROGRESS_SECONDS
+            await asyncio.wait(
+                [self._over], timeout=min(left, _END_POLL_SECONDS)
+            )
 
-    def _fail(self, _loop: object, context: dict) -> None:
-        """End the load, since a request could not be made."""
-        message = context['message']
-        self._failure = context.get('exception') or BenchError(message)
-        self._over.set()
+    def _tell_progress(self) -> None:
+        _control.progress.put(self._samples.after(self._told))
+        self._told = len(self._samples)
 
-    async def _tell_progress(self, is_watched: bool) -> None:
-        while is_watched:
-            await asyncio.sleep(_PROGRESS_SECONDS)
-            part, self._samples = self._samples, Samples()
-            self._pipe.send(part)
+    def _stop_sending(self, *_: object) -> None:
+        if not self._over.done():
+            self._over.set_result(None)
 
 
 def _queued_seconds() -> float:
@@ -232,3 +213,8 @@ def _queued_seconds() -> float:
         return int(_SCHEDULE.read_text().split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
         return 0.0
+
+
+def _end_with_parent() -> None:
+    multiprocessing.parent_process().join()
+    os._exit(1)

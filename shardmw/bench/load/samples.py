@@ -70,15 +70,12 @@ def is_refused(status: np.ndarray) -> np.ndarray:
 
 def errors_of(statuses: Iterable[int]) -> dict[str, int]:
     """Return the count of each error: neither admitted nor refused."""
-    counts = Counter(map(_error_of, statuses))
-    counts.pop(None, None)
+    counts = Counter(
+        _NO_STATUS_NAMES.get(status, str(status))
+        for status in statuses
+        if not (is_admitted(status) or status in REFUSALS)
+    )
     return dict(sorted(counts.items()))
-
-
-def _error_of(status: int) -> str | None:
-    if is_admitted(status) or status in REFUSALS:
-        return None
-    return _NO_STATUS_NAMES.get(status, str(status))
 
 
 class Samples:
@@ -96,6 +93,10 @@ class Samples:
 
     def extend(self, others: 'Samples') -> None:
         self._records += others._records
+
+    def after(self, count: int) -> 'Samples':
+        """Return all records but the first ones."""
+        return Samples(self._records[count * self._RECORD.size :])
 
     def table(self) -> np.ndarray:
         """Return an array with the fields of :class:`Sample`."""

@@ -7,18 +7,19 @@ processes. A source is pickled and sent to them, so it is small.
 Container paths are quoted, such as ``/v1/AUTH_test/logs``.
 """
 
-from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import count
 from typing import ClassVar, NamedTuple, Protocol
 from urllib.parse import quote, urlencode
 
 from shardmw.bench import units
-from shardmw.bench.load.chance import shuffling_step
-from shardmw.bench.names import Names, ScatteredNames, in_turns
+from shardmw.bench.names import (
+    Names,
+    ScatteredNames,
+    shuffling_step,
+)
 from shardmw.bench.units import Mix, SizeMix
 
 # Multiplied by it, successive numbers lie evenly in 16 bits.
@@ -80,7 +81,9 @@ class Uploads:
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
         for number in count(first, step):
-            yield _upload(self, number, self.name(number))
+            target = _target(self.container_path, self.name(number))
+            size = _size_of(self.size, number)
+            yield Request(0, number, b'PUT', target, size)
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,9 @@ class NamedUploads:
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
         for number in range(first, len(self.names), step):
-            yield _upload(self, number, self.names[number])
+            target = _target(self.container_path, self.names[number])
+            size = _size_of(self.size, number)
+            yield Request(0, number, b'PUT', target, size)
 
 
 @dataclass(frozen=True)
@@ -156,129 +161,56 @@ class ContainerHeads:
 
 @dataclass(frozen=True)
 class Listings:
-    """Pages of a listing whose names are known, in rounds.
+    """Pages of a listing whose rows are known, in rounds.
 
     No page depends on the response to another one, so that clients can
     request several at a time.
 
-    :param names: all names in the container
+    :param rows: the names of all rows, in their order
     :param page: the limit of a page, in rows
     :param unordered: True for ``allow_unordered``
-    :param shards: through which an unordered listing goes, one after the
-                   other; 1 if it is in the order of names
-    :param depth: of the container
+    :param first: the page that is requested first
+    :param stride: only every so many pages are requested
     """
 
     container_path: str
-    names: Names
+    rows: Names
     page: int
     delimiter: str = ''
     prefix: str = ''
     unordered: bool = False
-    shards: int = 1
-    depth: int = 0
+    first: int = 0
+    stride: int = 1
     kinds: ClassVar[tuple[str, ...]] = ('GET',)
-
-    def __post_init__(self) -> None:
-        if self.unordered and self.delimiter:
-            raise ValueError('a listing with a delimiter has an order')
 
     @property
     def pages(self) -> int:
         """Return the number of pages; an empty listing has one."""
-        return max(1, -(-self._count // self.page))
+        return max(1, -(-len(self.rows) // self.page))
 
     def rows_of(self, number: int) -> int:
         """Return the rows of the page of a request."""
-        before = number % self.pages * self.page
-        return min(self.page, self._count - before)
+        return min(self.page, len(self.rows) - self._before(number))
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
-        # computed now, so that the first request need not wait for it
-        order = self._order
-        return (self._request(number, order) for number in count(first, step))
-
-    def _request(self, number: int, order: Sequence[int]) -> Request:
-        before = number % self.pages * self.page
-        marker = ''
-        if before:
-            marker = self._row_at(order[before - 1])[0]
-        after = f'&marker={quote(marker)}' if marker else ''
-        target = f'{self.container_path}?{self._query}{after}'
-        return Request(0, number, b'GET', target.encode(), None)
-
-    @cached_property
-    def _query(self) -> str:
-        query = {
+        words = {
             'format': 'json',
             'limit': self.page,
             'prefix': self.prefix,
             'delimiter': self.delimiter,
             'allow_unordered': 'true' if self.unordered else '',
         }
-        return urlencode({name: word for name, word in query.items() if word})
+        query = urlencode({name: word for name, word in words.items() if word})
+        for number in count(first, step):
+            target = f'{self.container_path}?{query}'
+            if before := self._before(number):
+                target += f'&marker={quote(self.rows[before - 1])}'
+            yield Request(0, number, b'GET', target.encode(), None)
 
-    @property
-    def _count(self) -> int:
-        """Return the rows of all pages."""
-        return len(self._folded if self.delimiter else self._range)
-
-    @property
-    def _order(self) -> Sequence[int]:
-        """Return the indexes of the first names of rows, in their order."""
-        if self.delimiter:
-            return self._folded
-        if not self.unordered or self.shards == 1:
-            return self._range
-        return in_turns(self.names, self._range, self.shards, self.depth)
-
-    @cached_property
-    def _range(self) -> range:
-        """Return the indexes of names with the prefix."""
-        first = bisect_left(self.names, self.prefix)
-        return range(first, _end_of(self.names, self.prefix, first))
-
-    @cached_property
-    def _folded(self) -> Sequence[int]:
-        """Return the indexes of the first names of rows with a delimiter."""
-        found = []
-        index = self._range.start
-        while index < self._range.stop:
-            found.append(index)
-            _, index = self._row_at(index)
-        return found
-
-    def _row_at(self, index: int) -> tuple[str, int]:
-        """Return a row, and the index of the first name of the next one."""
-        name = self.names[index]
-        at = -1
-        if self.delimiter:
-            at = name.find(self.delimiter, len(self.prefix))
-        if at < 0:
-            return name, index + 1
-        subdir = name[: at + len(self.delimiter)]
-        return subdir, _end_of(self.names, subdir, index)
-
-
-@dataclass(frozen=True)
-class SomePages:
-    """Every ``stride``-th page of a listing, from ``first`` on."""
-
-    listings: Listings
-    first: int = 0
-    stride: int = 1
-    kinds: ClassVar[tuple[str, ...]] = Listings.kinds
-
-    def rows_of(self, number: int) -> int:
-        """Return the rows of the page of a request."""
-        return self.listings.rows_of(self.first + number * self.stride)
-
-    def requests(self, first: int, step: int) -> Iterator[Request]:
-        pages = self.listings.requests(
-            self.first + first * self.stride, step * self.stride
-        )
-        for number, page in zip(count(first, step), pages, strict=False):
-            yield page._replace(number=number)
+    def _before(self, number: int) -> int:
+        """Return the rows of the pages before that of a request."""
+        place = self.first + number * self.stride
+        return place % self.pages * self.page
 
 
 @dataclass(frozen=True)
@@ -310,7 +242,7 @@ class Mixed:
         return _MixedRequests(self, first, step)
 
 
-class _MixedRequests:
+class _MixedRequests(Iterator):
     """The share of a mix that one process has."""
 
     def __init__(self, mixed: Mixed, first: int, step: int) -> None:
@@ -330,9 +262,6 @@ class _MixedRequests:
             for operation, source in sources.items()
         }
         self._written: deque[bytes] = deque()
-
-    def __iter__(self) -> Iterator[Request]:
-        return self
 
     def __next__(self) -> Request:
         number = next(self._numbers)
@@ -355,26 +284,9 @@ class _MixedRequests:
             self._written.append(request.target)
 
 
-def _upload(
-    uploads: Uploads | NamedUploads, number: int, name: str
-) -> Request:
-    target = _target(uploads.container_path, name)
-    return Request(0, number, b'PUT', target, _size_of(uploads.size, number))
-
-
 def _target(container_path: str, name: str) -> bytes:
     return f'{container_path}/{quote(name)}'.encode()
 
 
 def _size_of(size: int | SizeMix, number: int) -> int:
     return size if isinstance(size, int) else size.size_of(number)
-
-
-def _end_of(names: Names, prefix: str, first: int) -> int:
-    """Return the index behind the names with a prefix.
-
-    :param first: the index of the first of them
-    """
-    return bisect_left(
-        names, True, first, key=lambda name: not name.startswith(prefix)
-    )

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from shardmw.bench import templates
 from shardmw.bench.errors import Interrupted
 from shardmw.bench.kinds import Kind
 from shardmw.bench.load.clients import Clients
@@ -16,11 +17,9 @@ from shardmw.bench.load.samples import is_admitted
 from shardmw.bench.load.sources import Source
 from shardmw.bench.parameters import Parameters
 from shardmw.bench.results.runs import Run
-from shardmw.bench.results.summary import errors_text, summarize
+from shardmw.bench.results.summary import summarize
 from shardmw.bench.screen import Screen
-from shardmw.bench.site import Site, embedded_site, remote_site
-from shardmw.bench.tables import figure, number
-from shardmw.bench.targets.auth import Auth
+from shardmw.bench.site import Site, embedded_site
 from shardmw.bench.targets.usage import read_processor, seconds_between
 from shardmw.bench.words import conditions_text
 from shardmw.saio import Cluster, ClusterOptions
@@ -39,19 +38,11 @@ class Stage:
     @contextlib.contextmanager
     def site(self, options: ClusterOptions | None = None) -> Iterator[Site]:
         """Start a temporary cluster for a ``with`` block."""
-        wanted = options or ClusterOptions()
         with contextlib.ExitStack() as stack:
             with self.screen.status('starting a cluster'):
-                site = stack.enter_context(
-                    embedded_site(wanted, self.clients, self.run)
-                )
-            yield site
-
-    def remote_site(
-        self, auth: Auth, container_prefix: str
-    ) -> contextlib.AbstractContextManager[Site]:
-        """Return an existing cluster, which the caller has to clean up."""
-        return remote_site(auth, self.clients, container_prefix, self.run)
+                site = embedded_site(options or ClusterOptions(), self.run)
+                found = stack.enter_context(site)
+            yield found
 
     def run(self, load: Load, label: str = '') -> Outcome:
         """Run a load to its end, and show its progress.
@@ -179,18 +170,4 @@ def _label(run: Run) -> str:
 
 def run_text(run: Run) -> str:
     """Return a run in one line. Pure."""
-    summary = run.summary
-    took = summary.latency
-    unit = 'rows/s' if run.rows_listed else 'ops/s'
-    parts = [
-        f'{number(summary.admitted)} ops',
-        f'{figure(run.rate)} {unit}',
-        f'p50 {figure(took.p50_ms)} p95 {figure(took.p95_ms)} '
-        f'p99 {figure(took.p99_ms)} ms',
-        f'{errors_text(summary.errors)} errors',
-    ]
-    if summary.refused:
-        parts.append(f'{number(summary.refused)} refused')
-    if run.processor_ms is not None:
-        parts.append(f'{figure(run.processor_ms)} ms of processor a request')
-    return ', '.join(parts)
+    return templates.line('run', run=run)

@@ -2,7 +2,7 @@
 """The content of a plot. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 LINE = 'line'
 BARS = 'bars'
@@ -78,7 +78,7 @@ class Plot:
     title: str
     x: Axis
     y: Axis
-    series: Sequence[Series] = field(default_factory=tuple)
+    series: Sequence[Series] = ()
     note: str = ''
     bands: Sequence[Band] = ()
 

@@ -4,26 +4,22 @@
 Each function takes runs of any work, kinds, rounds and conditions. It returns
 the plots that make sense, or none. :func:`rates_by_shards` has a colour for
 each set of conditions; the others have a plot for each.
-
-The names of plots begin with ``prefix``.
 """
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
-from itertools import accumulate, chain
+from itertools import accumulate
 from operator import add
 from statistics import fmean, median
+from typing import NamedTuple
 
-from shardmw.bench.cuts import (
-    Cut,
+from shardmw.bench.plots.facets import (
+    Facet,
     by_conditions,
-    by_kind,
-    cuts,
+    facets,
     is_number,
-    kinds_of,
-    rounds_of,
     said,
     some,
 )
@@ -34,6 +30,34 @@ from shardmw.bench.results.figures import rolling_average
 from shardmw.bench.results.runs import Run
 from shardmw.bench.results.summary import REQUEST, RESPONSE, TRANSFER
 from shardmw.bench.words import varying
+
+
+class Measure(NamedTuple):
+    """A figure of runs that has a plot.
+
+    :param what: for the title
+    :param label: of the axis; None for the rate of what a run does
+    """
+
+    name: str
+    what: str
+    value: Value
+    label: str | None = None
+    from_zero: bool = True
+
+
+RATE = Measure('rate', 'throughput', rate)
+BANDWIDTH = Measure('bandwidth', 'bandwidth', bandwidth, 'bodies (MB/s)')
+LATENCIES = tuple(
+    Measure(
+        f'{name}-latency',
+        f'{name} latency',
+        latency_of(field),
+        f'{name} latency (ms)',
+        from_zero=False,
+    )
+    for name, field in (('mean', 'mean_ms'), ('median', 'p50_ms'))
+)
 
 # The label of the axis of a condition, and the words of a title.
 _AXES = {
@@ -56,84 +80,78 @@ _WINDOWS = 10  # of a rolling average, in a load
 _MEANS = {'without outliers': 'trimmed_mean_ms', 'with outliers': 'mean_ms'}
 
 
-def all_of(runs: Sequence[Run], prefix: str) -> list[Plot]:
+def all_of(runs: Sequence[Run]) -> list[Plot]:
     """Return all plots below."""
-    by_condition = (rates_by_condition(runs, prefix, name) for name in _AXES)
     return [
-        *rates_by_shards(runs, prefix),
-        *chain.from_iterable(by_condition),
-        *bandwidth_by_size(runs, prefix),
-        *latency_by_rows(runs, prefix),
-        *latency_over_time(runs, prefix),
-        *latency_distributions(runs, prefix),
-        *phases(runs, prefix),
+        *rates_by_shards(runs),
+        *(plot for name in _AXES for plot in by_condition(runs, name, RATE)),
+        *by_condition(runs, 'size', BANDWIDTH),
+        *by_condition(runs, 'rows', *LATENCIES),
+        *latency_over_time(runs),
+        *latency_distributions(runs),
+        *phases(runs),
     ]
 
 
-def rates_by_shards(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
-    """Return throughput by the kind of container."""
-    for cut in cuts(runs, but=varying(runs)):
-        axis, place = _kinds_axis(cut.runs)
-        groups = by_conditions(cut.runs, varying(cut.runs))
+def rates_by_shards(runs: Sequence[Run]) -> Iterator[Plot]:
+    """Yield throughput by the kind of container."""
+    for facet in facets(runs, but=varying(runs)):
+        axis, place = _kinds_axis(facet)
+        groups = by_conditions(facet.runs, varying(facet.runs))
         if len(axis.names) < 2 or len(groups) > _MOST_COLOURS:
             continue
         series = [
-            _series(said(conditions) or cut.noun, group, place, rate, BARS)
+            _series(said(conditions) or facet.noun, group, place, rate, BARS)
             for conditions, group in groups.items()
         ]
         yield from _plot_of(
-            *(cut, prefix, 'rate-by-shards', 'throughput by shard count'),
-            axis,
-            _value_axis(_rate_label(cut), series),
-            series,
-            _rounds_note(cut.runs),
+            *(facet, 'rate-by-shards', 'throughput by shard count', axis),
+            *(_value_axis(_label(facet, RATE), series), series),
+            _rounds_note(facet),
         )
 
 
-def rates_by_condition(
-    runs: Sequence[Run], prefix: str, condition: str
+def by_condition(
+    runs: Sequence[Run], condition: str, *measures: Measure
 ) -> Iterator[Plot]:
-    """Return throughput by a numeric condition, with a line for each kind."""
-    return _by_condition(
-        *(runs, prefix, condition, 'throughput', 'rate', rate, _rate_label),
-    )
+    """Yield measures by a numeric condition, with a line for each kind.
+
+    There is a plot for each set of other conditions.
+    """
+    known = [run for run in runs if is_number(run.conditions.get(condition))]
+    x_label, words = _AXES.get(condition, (condition, f'by {condition}'))
+
+    def place(run: Run) -> float:
+        return run.conditions[condition]
+
+    for measure in measures:
+        for facet in some(facets(known, but=(condition,))):
+            values = sorted({*map(place, facet.runs)})
+            if len(values) < 2:
+                continue
+            series = [
+                _series(kind.label, own, place, measure.value)
+                for kind, own in facet.kinds.items()
+            ]
+            label = _label(facet, measure)
+            yield from _plot_of(
+                *(facet, f'{measure.name}-by-{condition}'),
+                f'{measure.what} {words}',
+                _condition_axis(condition, x_label, values),
+                _value_axis(label, series, measure.from_zero),
+                series,
+                _rounds_note(facet),
+            )
 
 
-def bandwidth_by_size(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
-    """Return megabytes of bodies a second, both ways, by object size."""
-    return _by_condition(
-        *(runs, prefix, 'size', 'bandwidth', 'bandwidth', bandwidth),
-        lambda cut: 'bodies (MB/s)',
-    )
-
-
-def latency_by_rows(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
-    """Return mean and median latency by the rows in the container."""
-    return latency_by_condition(runs, prefix, 'rows')
-
-
-def latency_by_condition(
-    runs: Sequence[Run], prefix: str, condition: str
-) -> Iterator[Plot]:
-    """Return mean and median latency by a numeric condition."""
-    for what, field in (('mean', 'mean_ms'), ('median', 'p50_ms')):
-        yield from _by_condition(
-            *(runs, prefix, condition, f'{what} latency', f'{what}-latency'),
-            latency_of(field),
-            lambda cut, what=what: f'{what} latency (ms)',
-            from_zero=False,
-        )
-
-
-def latency_over_time(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
-    """Return the mean latency over time, and its rolling average.
+def latency_over_time(runs: Sequence[Run]) -> Iterator[Plot]:
+    """Yield the mean latency over time, and its rolling average.
 
     The window of the average is a tenth of the load.
     """
-    for cut in some(cuts(runs)):
+    for facet in some(facets(runs)):
         first = [
-            min(own, key=lambda run: run.turn)
-            for own in by_kind(cut.runs).values()
+            min(own, key=lambda run: run.turn) for own in facet.kinds.values()
         ]
         longest = max(len(run.summary.latency_each_second) for run in first)
         step = max(1, math.ceil(longest / _MOST_POINTS))
@@ -153,46 +171,46 @@ def latency_over_time(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
             series.append(Series(label, x, rolling_average(means, width)))
         one = 'each second' if step == 1 else f'each {step} s'
         yield from _plot_of(
-            *(cut, prefix, 'latency-over-time', 'latency over time'),
+            *(facet, 'latency-over-time', 'latency over time'),
             Axis('time since the load began (s)'),
             _value_axis('mean latency (ms)', series),
             series,
             f'A dot is the mean of {one}.' if has_dots else '',
             f'Lines are rolling averages of the last {width * step} s.',
-            'Of the first round.' if rounds_of(cut.runs) > 1 else '',
-            _missing_note(cut.runs, series),
+            'Of the first round.' if facet.rounds > 1 else '',
+            _missing_note(facet, series),
         )
 
 
-def latency_distributions(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
-    """Return the share of operations that took no longer than a time."""
-    for cut in some(cuts(runs)):
+def latency_distributions(runs: Sequence[Run]) -> Iterator[Plot]:
+    """Yield the share of operations that took no longer than a time."""
+    for facet in some(facets(runs)):
         series = []
-        for kind, own in by_kind(cut.runs).items():
+        for kind, own in facet.kinds.items():
             found = reduce(add, (run.summary.histogram for run in own))
             if found.total:
                 sums = accumulate(found.counts, initial=0)
                 shares = [100 * each / found.total for each in sums]
                 series.append(Series(kind.label, found.edges_ms, shares))
         yield from _plot_of(
-            *(cut, prefix, 'latency-distribution', 'share done within a time'),
+            *(facet, 'latency-distribution', 'share done within a time'),
             Axis('latency (ms)', log=True),
             Axis('operations (%)'),
             series,
             'Higher and further left is faster; 50 % is the median.',
-            'All rounds together.' if rounds_of(cut.runs) > 1 else '',
-            _missing_note(cut.runs, series),
+            'All rounds together.' if facet.rounds > 1 else '',
+            _missing_note(facet, series),
         )
 
 
-def phases(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
-    """Return request, response and transfer times, each with its own scale."""
-    for cut in some(cuts(runs)):
-        axis, place = _kinds_axis(cut.runs)
+def phases(runs: Sequence[Run]) -> Iterator[Plot]:
+    """Yield request, response and transfer times, each with its own scale."""
+    for facet in some(facets(runs)):
+        axis, place = _kinds_axis(facet)
         series = [
             # intervals of rounds would look like those of outliers
             replace(
-                _series(label, cut.runs, place, time_of(phase, field), BARS),
+                _series(label, facet.runs, place, time_of(phase, field), BARS),
                 low=None,
                 high=None,
                 panel=phase,
@@ -201,7 +219,7 @@ def phases(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
             for label, field in _MEANS.items()
         ]
         yield from _plot_of(
-            *(cut, prefix, 'phases', 'request, response, transfer'),
+            *(facet, 'phases', 'request, response, transfer'),
             axis,
             Axis('mean (ms)'),
             series,
@@ -212,8 +230,7 @@ def phases(runs: Sequence[Run], prefix: str) -> Iterator[Plot]:
 
 
 def _plot_of(
-    cut: Cut,
-    prefix: str,
+    facet: Facet,
     name: str,
     title: str,
     x: Axis,
@@ -225,45 +242,8 @@ def _plot_of(
     shown = [each for each in series if each.x]
     if shown:
         yield Plot(
-            *(cut.name(prefix, name), cut.title(title), x, y, shown),
+            *(facet.name(name), facet.title(title), x, y, shown),
             note=' '.join(filter(None, notes)),
-        )
-
-
-def _by_condition(
-    runs: Sequence[Run],
-    prefix: str,
-    condition: str,
-    what: str,
-    name: str,
-    measure: Value,
-    label: Callable[[Cut], str],
-    from_zero: bool = True,
-) -> Iterator[Plot]:
-    """Return a plot for each set of other conditions, a line for each kind.
-
-    :param label: returns the label of the y axis
-    """
-    known = [run for run in runs if is_number(run.conditions.get(condition))]
-    x_label, words = _AXES.get(condition, (condition, f'by {condition}'))
-    for cut in some(cuts(known, but=(condition,))):
-        values = sorted({run.conditions[condition] for run in cut.runs})
-        if len(values) < 2:
-            continue
-        series = [
-            _series(
-                *(kind.label, own),
-                lambda run: run.conditions[condition],
-                measure,
-            )
-            for kind, own in by_kind(cut.runs).items()
-        ]
-        yield from _plot_of(
-            *(cut, prefix, f'{name}-by-{condition}', f'{what} {words}'),
-            _condition_axis(condition, x_label, values),
-            _value_axis(label(cut), series, from_zero),
-            series,
-            _rounds_note(cut.runs),
         )
 
 
@@ -289,9 +269,9 @@ def _series(
     )
 
 
-def _kinds_axis(runs: Iterable[Run]) -> tuple[Axis, Callable[[Run], int]]:
+def _kinds_axis(facet: Facet) -> tuple[Axis, Callable[[Run], int]]:
     """Return the axis of kinds, and the position of a run on it."""
-    kinds = kinds_of(runs)
+    kinds = [*facet.kinds]
     axis = Axis('container', names=[kind.label for kind in kinds])
     return axis, lambda run: kinds.index(run.kind)
 
@@ -306,9 +286,11 @@ def _condition_axis(
     return Axis(label, log=is_wide, ticks=values, sizes=condition == 'size')
 
 
-def _rate_label(cut: Cut) -> str:
-    is_rows = any(run.rows_listed for run in cut.runs)
-    return f'{"rows" if is_rows else cut.noun}/s'
+def _label(facet: Facet, measure: Measure) -> str:
+    if measure.label:
+        return measure.label
+    is_rows = any(run.rows_listed for run in facet.runs)
+    return f'{"rows" if is_rows else facet.noun}/s'
 
 
 def _value_axis(
@@ -328,17 +310,16 @@ def _points(run: Run, step: int) -> list[float | None]:
     return [fmean(part) if part else None for part in known]
 
 
-def _rounds_note(runs: Iterable[Run]) -> str:
-    rounds = rounds_of(runs)
-    if rounds < 2:
+def _rounds_note(facet: Facet) -> str:
+    if facet.rounds < 2:
         return ''
-    return f'Medians of {rounds} rounds, with their range.'
+    return f'Medians of {facet.rounds} rounds, with their range.'
 
 
-def _missing_note(runs: Iterable[Run], series: Iterable[Series]) -> str:
+def _missing_note(facet: Facet, series: Iterable[Series]) -> str:
     """Return a sentence that names the kinds without a series."""
     shown = {each.label for each in series}
-    labels = [kind.label for kind in kinds_of(runs)]
+    labels = [kind.label for kind in facet.kinds]
     missing = [label for label in labels if label not in shown]
     if not missing:
         return ''

@@ -6,34 +6,35 @@ from pathlib import Path
 
 import click
 
-from shardmw.bench.command import (
+from shardmw.bench.command import perform
+from shardmw.bench.experiments import RATELIMIT
+from shardmw.bench.options import (
+    Parsed,
     chosen_parameters,
+    output_option,
+    page_option,
     parameter_options,
-    perform,
 )
-from shardmw.bench.errors import BenchError
-from shardmw.bench.options import Parsed, output_option, page_option
 from shardmw.bench.ratelimit import COMMAND
-from shardmw.bench.ratelimit.experiments import EXPERIMENTS, markdown
-from shardmw.bench.ratelimit.limits import Parameters
-from shardmw.bench.report.places import with_figures
+from shardmw.bench.ratelimit.limits import LimitExperiment
+from shardmw.bench.report import pages
+from shardmw.bench.report.sections import sections
 from shardmw.bench.results import folder
-from shardmw.bench.scenarios.command import experiment_of
-from shardmw.bench.screen import Screen
+from shardmw.bench.results.folder import Result
 from shardmw.bench.units import parse_choices
 
-_SOME = Parsed('names', lambda text: parse_choices(text, tuple(EXPERIMENTS)))
+_SOME = Parsed('names', lambda text: parse_choices(text, tuple(RATELIMIT)))
 
 
 @click.command()
 @click.option(
     '--experiments',
     type=_SOME,
-    default=','.join(EXPERIMENTS),
+    default=','.join(RATELIMIT),
     show_default=True,
     help='The experiments to measure.',
 )
-@parameter_options(Parameters)
+@parameter_options(LimitExperiment)
 @output_option
 @page_option
 def ratelimit(
@@ -53,42 +54,42 @@ def ratelimit(
 
     Results of other experiments are kept in the folder and in the page.
     """
-    parameters = chosen_parameters(Parameters, chosen)
-    _check(output, page)
-    perform(
-        [
-            experiment_of(COMMAND, EXPERIMENTS[name], parameters)
-            for name in experiments
-        ],
-        output,
-        Screen(),
-    )
-    _publish(output, page)
+    parameters = vars(chosen_parameters(LimitExperiment, chosen))
+    # an error of the folder or of the page comes before the measurement
+    folder.make(output)
+    folder.load(output, COMMAND, tuple(RATELIMIT))
+    if page is not None:
+        pages.with_figures(pages.read(page), '')
+    some = [RATELIMIT[name](**parameters) for name in experiments]
+    perform(COMMAND, some, output)
+    figures = markdown(folder.load(output, COMMAND, tuple(RATELIMIT)))
+    folder.write(output / f'{COMMAND}.md', figures)
+    if page is not None:
+        text = pages.with_figures(pages.read(page), figures)
+        folder.write(page, text)
+
+
+def markdown(results: Sequence[Result]) -> str:
+    """Return all tables; an origin is repeated only if it differs. Pure."""
+    parts = []
+    told = None
+    for section in sections(results):
+        result = section.result
+        chosen = dict(section.parameters)
+        origin = (
+            f'{result.provenance.sentence()} The cluster has one replica; '
+            f'proxies of one process each: {chosen["proxies"]}; client '
+            f'processes, which share the machine: {chosen["processes"]}.'
+        )
+        if 'settings' in chosen:
+            origin += f' Settings: {chosen["settings"]}.'
+        if origin != told:
+            parts.append(origin)
+            told = origin
+        if not result.complete:
+            parts.append(f'**{result.experiment} was interrupted.**')
+        parts += [table.markdown() for table in section.tables]
+    return '\n\n'.join(parts) + '\n'
 
 
 COMMANDS = {'ratelimit': ratelimit}
-
-
-def _check(output: Path, page: Path | None) -> None:
-    """Raise BenchError if the tables cannot be written later."""
-    folder.make(output)
-    folder.load(output, COMMAND, EXPERIMENTS)
-    if page is not None:
-        with_figures(_read(page), '')
-
-
-def _publish(output: Path, page: Path | None) -> None:
-    """Write the tables of all results that the folder has."""
-    figures = markdown(folder.load(output, COMMAND, EXPERIMENTS))
-    folder.write(output / f'{COMMAND}.md', figures)
-    if page is not None:
-        folder.write(page, with_figures(_read(page), figures))
-
-
-def _read(page: Path) -> str:
-    try:
-        return page.read_text(encoding='utf-8')
-    except FileNotFoundError:
-        return ''
-    except (OSError, UnicodeDecodeError) as err:
-        raise BenchError(f'{page} cannot be read: {err}') from err

@@ -4,19 +4,19 @@
 import base64
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import click
 
 from shardmw.bench import options as types
-from shardmw.bench import parameters
 from shardmw.bench.kinds import PLAIN, Kind, sharded
 from shardmw.bench.load.definition import REFUSAL_POLICIES, RETRY_AFTER, Load
 from shardmw.bench.load.sources import Uploads
 from shardmw.bench.load.stage import Stage
 from shardmw.bench.names import one_name_each
 from shardmw.bench.parameters import option
+from shardmw.bench.scenarios import base
 from shardmw.bench.site import Site
 from shardmw.bench.tables import plain
 from shardmw.saio import ClusterOptions
@@ -45,20 +45,18 @@ _SWIFTS_TIMEOUTS = {
 
 
 @dataclass(frozen=True)
-class Parameters(parameters.Parameters):
-    """Parameters of all experiments."""
+class LimitExperiment(base.Scenario):
+    """An experiment on limits. All have the same parameters."""
 
-    clients: int = option(
-        128, types.CLIENTS, 'Concurrent clients.', '-t', '--clients'
-    )
-    processes: int = option(2, types.PROCESSES, 'Client processes.')
-    proxies: int = option(2, types.PROCESSES, 'Proxies of the cluster.')
+    clients: int = base.shared('clients', 128)
+    processes: int = base.shared('processes', 2)
+    proxies: int = base.shared('proxies', 2)
     seconds: float = option(
         15.0,
         types.DURATION,
         'How long each load lasts; with outage, each of its three phases.',
     )
-    size: int = option(1, types.SIZE, 'Size of the objects.', '-b', '--size')
+    size: int = base.shared('size', 1)
     max_sleep_seconds: float = option(
         1.0, types.DURATION, 'The longest delay of a write; then 498.'
     )
@@ -98,32 +96,66 @@ class Parameters(parameters.Parameters):
         'What a client does after a refusal: wait for the Retry-After of the '
         'response, wait for --backoff-seconds, or continue at once.',
     )
-    settings: Mapping[str, str] = option(
-        {},
-        types.SETTING,
-        'A setting of all clusters, as for shardmw-saio. Can be repeated.',
-        '--set',
-        multiple=True,
-    )
+    settings: Mapping[str, str] = base.shared('settings', {})
 
+    @property
+    def loads(self) -> int:
+        """Return the number of loads."""
+        raise NotImplementedError
 
-def base_settings(parameters: Parameters) -> dict[str, str]:
-    """Return the settings that the clusters of all experiments have."""
-    times = {
-        'max_sleep_time_seconds': parameters.max_sleep_seconds,
-        'rate_buffer_seconds': parameters.buffer_seconds,
-    }
-    return {
-        **_SWIFTS_TIMEOUTS,
-        **token_settings(),
-        f'{SHARDMW}.ratelimit_proxies': str(parameters.proxies),
-        **{
-            f'{name}.{option}': plain(value)
-            for name in FILTERS
-            for option, value in times.items()
-        },
-        **parameters.settings,
-    }
+    @property
+    def expected_seconds(self) -> float:
+        each = self.seconds + base.LOAD_SECONDS
+        return base.CLUSTER_SECONDS + self.loads * each
+
+    @property
+    def cluster_settings(self) -> dict[str, str]:
+        """Return the settings that the clusters of all experiments have."""
+        times = {
+            'max_sleep_time_seconds': self.max_sleep_seconds,
+            'rate_buffer_seconds': self.buffer_seconds,
+        }
+        return {
+            **_SWIFTS_TIMEOUTS,
+            **token_settings(),
+            f'{SHARDMW}.ratelimit_proxies': str(self.proxies),
+            **{
+                f'{name}.{option}': plain(value)
+                for name in FILTERS
+                for option, value in times.items()
+            },
+            **self.settings,
+        }
+
+    def site(
+        self, stage: Stage, **limit: object
+    ) -> contextlib.AbstractContextManager[Site]:
+        """Return a cluster for a ``with`` block.
+
+        :param limit: arguments of :func:`limit_settings`, for a limit
+        """
+        options = ClusterOptions(
+            proxies=self.proxies, settings=self.cluster_settings
+        ).with_settings(limit_settings(**limit))
+        return stage.site(options)
+
+    def write_load(
+        self, site: Site, container: str, **changes: object
+    ) -> Load:
+        """Return a load of all clients that write to a container.
+
+        :param changes: fields of the load that differ
+        """
+        fields = {
+            'clients': self.clients,
+            'seconds': self.seconds,
+            'on_refusal': self.on_refusal,
+            'backoff_seconds': self.backoff_seconds,
+            'drain_seconds': self.max_sleep_seconds + 10,
+            **changes,
+        }
+        source = Uploads(site.container_path(container), self.size)
+        return site.load(source, **fields)
 
 
 def token_settings() -> dict[str, str]:
@@ -139,7 +171,7 @@ def token_settings() -> dict[str, str]:
 
 
 def limit_settings(
-    limiter: str | None, rate: float | None, least_size: int = 0
+    limiter: str | None = None, rate: float | None = None, least_size: int = 0
 ) -> dict[str, str | None]:
     """Return the settings of a limit, which replace those of any other.
 
@@ -158,32 +190,9 @@ def limit_settings(
     return settings
 
 
-def allowed(rate: float, seconds: float, buffer_seconds: float) -> float:
-    """Return the most writes that a limit admits in a window. Pure.
-
-    An idle backing container may exceed its rate later, by the buffer.
-    """
-    return rate * (seconds + buffer_seconds)
-
-
 def is_machine_bound(total_limit: float, unlimited_rate: float) -> bool:
     """Return True if a limit is near the rate without one. Pure."""
     return total_limit > 0.9 * unlimited_rate
-
-
-@contextlib.contextmanager
-def limited_site(stage: Stage, **limit: object) -> Iterator[Site]:
-    """Start a cluster for a ``with`` block.
-
-    :param limit: arguments of :func:`limit_settings`, for a limit
-    """
-    options = ClusterOptions(
-        proxies=stage.parameters.proxies,
-        settings=base_settings(stage.parameters),
-    )
-    changed = {'limiter': None, 'rate': None, **limit}
-    with stage.site(options.with_settings(limit_settings(**changed))) as site:
-        yield site
 
 
 def kind_with(shards: int | None) -> Kind:
@@ -191,10 +200,16 @@ def kind_with(shards: int | None) -> Kind:
     return PLAIN if shards is None else sharded(shards)
 
 
-def container_text(shards: int | None, state: str = FRESH) -> str:
-    """Return a container as a cell of a table."""
-    label = kind_with(shards).label
+def container_text(row: Mapping) -> str:
+    """Return the container of a row as a cell of a table."""
+    label = kind_with(row['shards']).label
+    state = row.get('state', FRESH)
     return label if state == FRESH else f'{label}, {state}'
+
+
+def limit_text(rate: float | None) -> str:
+    """Return a limit as a cell of a table."""
+    return 'none' if rate is None else f'{plain(rate)} /s'
 
 
 def filled(site: Site, shards: int | None) -> str:
@@ -207,23 +222,3 @@ def filled(site: Site, shards: int | None) -> str:
         site.account.store(container, name)
     site.account.refresh(container)
     return container
-
-
-def write_load(
-    stage: Stage, site: Site, container: str, **changes: object
-) -> Load:
-    """Return a load of all clients that write to a container.
-
-    :param changes: fields of the load that differ
-    """
-    parameters = stage.parameters
-    fields = {
-        'clients': parameters.clients,
-        'seconds': parameters.seconds,
-        'on_refusal': parameters.on_refusal,
-        'backoff_seconds': parameters.backoff_seconds,
-        'drain_seconds': parameters.max_sleep_seconds + 10,
-        **changes,
-    }
-    source = Uploads(site.container_path(container), parameters.size)
-    return site.load(source, **fields)

@@ -7,8 +7,8 @@ import click
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.options import folder_option, html_option, page_option
-from shardmw.bench.report.markdown import missing, with_sections
-from shardmw.bench.report.sections import Section, sections
+from shardmw.bench.report import pages
+from shardmw.bench.report.sections import sections
 from shardmw.bench.results import folder as results
 from shardmw.bench.screen import Screen
 
@@ -36,29 +36,20 @@ def report(output: Path, html: Path | None, page: Path | None) -> None:
             'shardmw-bench compare write'
         )
     # errors of the page come before the plots, which take some time
-    text = None if page is None else _text(page, found)
-    plots = sum(len(each.description.plots) for each in found)
+    text = page and pages.with_sections(pages.read(page), found)
+    plots = sum(len(each.plots) for each in found)
     screen.line(f'drawing {plots} plots, which takes some seconds')
     # matplotlib takes a second to import
     from shardmw.bench.report.html import page as html_of
 
-    path = html or output / 'report.html'
-    results.write(path, html_of(found))
-    screen.line(f'written: {path}')
+    written = {html or output / 'report.html': html_of(found)}
     if page is not None:
-        results.write(page, text)
-        screen.line(f'written: {page}')
-        for word in missing(text, found):
-            screen.warning(f'{word} is not in {output}: its figures stay')
+        written[page] = text
+    for path, content in written.items():
+        results.write(path, content)
+        screen.line(f'written: {path}')
+    for word in pages.missing(text or '', found):
+        screen.warning(f'{word} is not in {output}: its figures stay')
 
 
 COMMANDS = {'report': report}
-
-
-def _text(page: Path, found: list[Section]) -> str:
-    """Return the page with its figures; raise BenchError if it is bad."""
-    try:
-        text = page.read_text(encoding='utf-8') if page.exists() else ''
-    except (OSError, UnicodeDecodeError) as err:
-        raise BenchError(f'{page} cannot be read: {err}') from err
-    return with_sections(text, found)

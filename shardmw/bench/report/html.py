@@ -7,8 +7,9 @@ from jinja2 import Environment, PackageLoader
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from shardmw.bench.experiments import Section
 from shardmw.bench.plots.drawing import svg
-from shardmw.bench.report.sections import Section, alternative, origins
+from shardmw.bench.report.sections import alternative, origins
 from shardmw.bench.report.verdict import verdict
 
 _MARKDOWN = MarkdownIt('commonmark', {'html': False})

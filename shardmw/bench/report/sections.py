@@ -2,55 +2,20 @@
 """The content of the report: results, and where they come from. Pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
+
+from jinja2 import TemplateError
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.experiments import Description, describe, in_order
+from shardmw.bench.experiments import Section, describe, in_order
 from shardmw.bench.plots.plot import Plot
 from shardmw.bench.results.folder import Result
 from shardmw.bench.results.provenance import Provenance
-from shardmw.bench.tables import figure, number
-
-_INCOMPLETE = (
-    'This was interrupted: it has what was measured until then, and not all '
-    'that was to be measured.'
-)
+from shardmw.bench.tables import figure
 
 
-@dataclass(frozen=True)
-class Section:
-    """A result and its description; names of plots are unique."""
-
-    result: Result
-    description: Description
-
-    @property
-    def anchor(self) -> str:
-        """Return the id of the section."""
-        return self.result.words
-
-    @property
-    def title(self) -> str:
-        """Return the heading."""
-        title = self.description.title.replace('-', ' ')
-        return title[:1].upper() + title[1:]
-
-    @property
-    def warnings(self) -> list[str]:
-        """Return what makes the figures doubtful."""
-        origin = self.result.provenance
-        found = [] if self.result.complete else [_INCOMPLETE]
-        if origin.is_machine_busy:
-            found.append(
-                'The machine was busy: other processes used '
-                f'{number(origin.busy_cores, 1)} of {origin.cores} cores when '
-                'this began.'
-            )
-        return found
-
-
-@dataclass(frozen=True)
-class Origin:
+class Origin(NamedTuple):
     """Tells where the figures of some sections come from.
 
     :param facts: ``(what, which)``
@@ -65,25 +30,20 @@ def sections(results: Iterable[Result]) -> list[Section]:
 
     :raises BenchError: if a result lacks what this version looks for
     """
-    return [Section(each, _described(each)) for each in in_order(results)]
+    return [*map(_section, in_order(results))]
 
 
-def _described(result: Result) -> Description:
+def _section(result: Result) -> Section:
     try:
-        found = describe(result)
+        return describe(result)
     except (
         *(ArithmeticError, AttributeError, LookupError),
-        *(TypeError, ValueError),
+        *(TypeError, ValueError, TemplateError),
     ) as err:
         raise BenchError(
             f'{result.words}.json is damaged, or of another version '
             f'({type(err).__name__}: {err}): measure it again, or remove it'
         ) from err
-    plots = [
-        replace(each, name=f'{result.words}--{each.name}')
-        for each in found.plots
-    ]
-    return replace(found, plots=plots)
 
 
 def origins(found: Iterable[Section]) -> list[Origin]:

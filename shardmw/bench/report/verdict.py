@@ -1,33 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The verdict: ratios of sharded containers to plain ones. Pure."""
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from shardmw.bench import compare, ratelimit
+from shardmw.bench import compare, ratelimit, templates
+from shardmw.bench.experiments import Section
 from shardmw.bench.plots.plot import DOTS, REFERENCE, Axis, Plot, Series
-from shardmw.bench.report.sections import Section
-from shardmw.bench.results.comparing import (
-    Row,
-    Value,
-    interval_text,
-    latency_of,
-    processor,
-    rate,
-    ratio_text,
-    rounds_note,
-    rows_of,
-)
+from shardmw.bench.results import comparing as c
 from shardmw.bench.results.figures import Interval
 from shardmw.bench.results.runs import runs_of
 from shardmw.bench.tables import Table, number
 from shardmw.bench.words import conditions_text, varying
 
-_MEASURES: dict[str, Value] = {
-    'rate': rate,
-    'processor time': processor,
-    'mean latency': latency_of('mean_ms'),
+_MEASURES: Mapping[str, c.Value] = {
+    'rate': c.rate,
+    'processor time': c.processor,
+    'mean latency': c.latency_of('mean_ms'),
 }
 
 # The most comparisons in the table and in the plot.
@@ -44,8 +33,8 @@ class Verdict(NamedTuple):
 
 class _Comparison(NamedTuple):
     what: str
-    row: Row
-    ratios: dict[str, Interval | None]
+    row: c.Row
+    ratios: Mapping[str, Interval | None]
 
     @property
     def is_different(self) -> bool:
@@ -73,7 +62,7 @@ def verdict(sections: Sequence[Section]) -> Verdict | None:
     measures = [
         name for name in _MEASURES if any(each.ratios[name] for each in found)
     ]
-    runs = [run for each in found for run in each.row.runs]
+    note = c.rounds_note([run for each in found for run in each.row.runs])
     sentences = [_sentence(name, found) for name in measures]
     if len(found) > _MOST:
         found = [each for each in found if each.is_different] or found
@@ -81,18 +70,10 @@ def verdict(sections: Sequence[Section]) -> Verdict | None:
         sentences.append(
             f'The table has up to {_MOST} comparisons that show a difference.'
         )
-    pairs = ((name, '95 % interval') for name in measures)
-    return Verdict(
-        sentences,
-        Table(
-            'Ratios to the plain container',
-            ['work', 'container', *chain(*pairs)],
-            [_cells(each, measures) for each in found],
-            [rounds_note(runs)],
-            names=2,
-        ),
-        _plot(found, measures),
+    (table,) = templates.tables(
+        'verdict', found=found, measures=measures, note=note
     )
+    return Verdict(sentences, table, _plot(found, measures))
 
 
 def judged(ratio: Interval) -> str:
@@ -107,21 +88,17 @@ def judged(ratio: Interval) -> str:
 def _comparisons(section: Section) -> Iterator[_Comparison]:
     runs = runs_of({'runs': section.result.figures.get('runs', ())})
     names = varying(runs)
-    for row in rows_of(runs):
+    has_works = len({run.work for run in runs}) > 1
+    for row in c.rows_of(runs):
         ratios = {name: row.ratio(value) for name, value in _MEASURES.items()}
         if any(ratios.values()):
-            differing = {
-                name: value
-                for name, value in row.conditions.items()
-                if name in names
-            }
+            conditions = row.conditions.items()
             words = [
                 section.title.removeprefix('Compare '),
-                row.work if len({run.work for run in runs}) > 1 else '',
-                conditions_text(differing),
+                row.work if has_works else '',
+                conditions_text({k: v for k, v in conditions if k in names}),
             ]
-            what = ', '.join(filter(None, words))
-            yield _Comparison(what, row, ratios)
+            yield _Comparison(', '.join(filter(None, words)), row, ratios)
 
 
 def _sentence(name: str, found: Sequence[_Comparison]) -> str:
@@ -130,39 +107,26 @@ def _sentence(name: str, found: Sequence[_Comparison]) -> str:
         if ratio := each.ratios[name]:
             results.setdefault(judged(ratio), []).append(ratio.median)
     count = sum(map(len, results.values()))
-    texts = (
-        f'{what} in {len(ratios)} of {count} ({_range(ratios)})'
-        for what, ratios in sorted(results.items())
-    )
+    texts = []
+    for what, ratios in sorted(results.items()):
+        ends = dict.fromkeys(number(f(ratios), 2) for f in (min, max))
+        times = f'{" to ".join(ends)} times'
+        texts.append(f'{what} in {len(ratios)} of {count} ({times})')
     return (
         f'{name.capitalize()}, compared with the plain container: '
         f'{", ".join(texts)}.'
     )
 
 
-def _range(ratios: Sequence[float]) -> str:
-    ends = dict.fromkeys(number(f(ratios), 2) for f in (min, max))
-    return f'{" to ".join(ends)} times'
-
-
-def _cells(each: _Comparison, measures: Sequence[str]) -> list[str]:
-    ratios = (each.ratios[name] for name in measures)
-    pairs = ((ratio_text(ratio), interval_text(ratio)) for ratio in ratios)
-    return [each.what, each.row.kind.label, *chain(*pairs)]
-
-
 def _plot(found: Sequence[_Comparison], measures: Sequence[str]) -> Plot:
     series = []
     for name in measures:
-        ratios = {
-            place: each.ratios[name]
-            for place, each in enumerate(found)
-            if each.ratios[name]
-        }
-        known = ratios.values()
+        ratios = [each.ratios[name] for each in found]
+        known = [each for each in ratios if each]
         series += [
             Series(
-                *('ratio and interval', list(ratios)),
+                'ratio and interval',
+                [place for place, each in enumerate(ratios) if each],
                 [each.median for each in known],
                 DOTS,
                 [each.low for each in known],

@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables that compare runs. Pure.
+"""Rows of tables that compare runs, and their cells. Pure.
 
-A table has a row for each kind of container under each set of conditions,
-and columns that are functions of a row::
-
-    rows = rows_of(runs)
-    table('Rates', rows, [CONTAINER, condition('size'), RATE, *RATE_RATIO])
+A table has a row for each kind of container under each set of conditions.
 """
 
 import statistics
@@ -13,14 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import NamedTuple
 
 from shardmw.bench.kinds import PLAIN, Kind
 from shardmw.bench.results.figures import Interval, ratio_interval
 from shardmw.bench.results.runs import Run
-from shardmw.bench.results.summary import PHASES, errors_text
-from shardmw.bench.tables import Table, figure, number
-from shardmw.bench.words import head, value_text
+from shardmw.bench.tables import number
 
 _MISSING = '—'
 
@@ -65,16 +58,10 @@ class Row:
         counts = (Counter(run.summary.errors) for run in self.runs)
         return dict(sum(counts, Counter()))
 
-
-class Column(NamedTuple):
-    """A column of a table.
-
-    :param is_words: False for figures
-    """
-
-    head: str
-    cell: Callable[[Row], str]
-    is_words: bool = False
+    @property
+    def refused(self) -> int:
+        """Return the refused requests of all rounds."""
+        return sum(run.summary.refused for run in self.runs)
 
 
 def rows_of(runs: Iterable[Run], base: Kind | None = PLAIN) -> list[Row]:
@@ -101,44 +88,6 @@ def rows_of(runs: Iterable[Run], base: Kind | None = PLAIN) -> list[Row]:
     ]
 
 
-def table(
-    title: str,
-    rows: Sequence[Row],
-    columns: Sequence[Column],
-    notes: Sequence[str] = (),
-) -> Table:
-    """Return a table of rows; columns of words have to come first."""
-    return Table(
-        title,
-        [column.head for column in columns],
-        [[column.cell(row) for column in columns] for row in rows],
-        notes,
-        names=sum(column.is_words for column in columns),
-    )
-
-
-def condition(name: str) -> Column:
-    """Return the column of a condition."""
-    return Column(
-        head(name),
-        lambda row: value_text(name, row.conditions.get(name)),
-        is_words=True,
-    )
-
-
-def median_of(title: str, value: Value) -> Column:
-    """Return the column of the medians of a figure."""
-    return Column(title, lambda row: figure(row.median(value)))
-
-
-def ratios(title: str, value: Value) -> tuple[Column, Column]:
-    """Return the columns of the ratios to the base, and of their intervals."""
-    return (
-        Column(title, lambda row: ratio_text(row.ratio(value))),
-        Column('95 % interval', lambda row: interval_text(row.ratio(value))),
-    )
-
-
 def ratio_text(interval: Interval | None) -> str:
     """Return the median of ratios as a cell."""
     return _MISSING if interval is None else number(interval.median, 2)
@@ -156,6 +105,7 @@ def interval_text(interval: Interval | None) -> str:
 
 #: Figures of a run: see :class:`shardmw.bench.results.runs.Run`.
 rate: Value = attrgetter('rate')
+operations_rate: Value = attrgetter('operations_rate')
 bandwidth: Value = attrgetter('bandwidth')
 processor: Value = attrgetter('processor_ms')
 
@@ -175,58 +125,10 @@ def phase(name: str, what: str) -> Value:
     return value
 
 
-WORK = Column('work', lambda row: row.work, is_words=True)
-CONTAINER = Column('container', lambda row: row.kind.label, is_words=True)
-RATE = median_of('ops/s', rate)
-ROWS_RATE = median_of('rows/s', rate)
-BANDWIDTH = median_of('MB/s', bandwidth)
-LATENCIES = MEAN, P50, P95, P99 = tuple(
-    median_of(f'{name} ms', latency_of(f'{name}_ms'))
-    for name in ('mean', 'p50', 'p95', 'p99')
-)
-RATE_RATIO = ratios('rate to plain', rate)
-PROCESSOR = median_of('processor ms', processor)
-PROCESSOR_RATIO = ratios('processor to plain', processor)
-MEAN_RATIO = ratios('mean to plain', latency_of('mean_ms'))
-P99_RATIO = ratios('p99 to plain', latency_of('p99_ms'))
-REFUSED = Column(
-    'refused',
-    lambda row: number(sum(run.summary.refused for run in row.runs)),
-)
-ERRORS = Column('errors', lambda row: errors_text(row.errors))
-
-#: The note of a table with columns of processor time.
-PROCESSOR_NOTE = (
-    '*Processor*: user and system time of all server processes, their '
-    'workers and memcached, by request.'
-)
-
-_PHASES_NOTE = (
-    'Means. *Request*: until the request was handed to the network; '
-    '*response*: from then on until the first byte of the response; '
-    '*transfer*: from then on until its last byte. *Trimmed*: without '
-    "outliers, which lie beyond Tukey's fences (1.5 interquartile ranges)."
-)
-
-
-def knows_processor(runs: Iterable[Run]) -> bool:
-    """Return True if the processor time of some run is known."""
-    return any(run.processor_ms is not None for run in runs)
-
-
-def phases_table(
-    title: str, rows: Sequence[Row], leading: Sequence[Column]
-) -> Table:
-    """Return the means of all phases, with outliers and without."""
-    columns = [
-        median_of(text, phase(name, what))
-        for name in PHASES
-        for text, what in (
-            (f'{name} ms', 'mean_ms'),
-            ('trimmed', 'trimmed_mean_ms'),
-        )
-    ]
-    return table(title, rows, [*leading, *columns], (_PHASES_NOTE,))
+#: The mean and the quantiles of the latency.
+LATENCIES = [
+    latency_of(f'{name}_ms') for name in ('mean', 'p50', 'p95', 'p99')
+]
 
 
 def rounds_note(runs: Sequence[Run]) -> str:

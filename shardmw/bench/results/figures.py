@@ -5,6 +5,7 @@ Times are seconds on one clock, in any order.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -80,15 +81,9 @@ class Histogram:
         return sum(self.counts)
 
     def __add__(self, other: 'Histogram') -> 'Histogram':
-        if not (self.counts and other.counts):
-            return self if self.counts else other
-        both = (self, other)
-        steps = [each._first + np.arange(len(each.counts)) for each in both]
-        first = min(self._first, other._first)
-        counts = np.bincount(
-            np.concatenate(steps) - first, [*self.counts, *other.counts]
-        )
-        return _histogram_of(first, counts.astype(int))
+        counts = Counter(self._steps)
+        counts.update(other._steps)
+        return _histogram_of(counts)
 
     def as_json(self) -> dict[str, object]:
         return {'edges_ms': list(self.edges_ms), 'counts': list(self.counts)}
@@ -98,9 +93,10 @@ class Histogram:
         return cls(tuple(values['edges_ms']), tuple(values['counts']))
 
     @property
-    def _first(self) -> int:
-        """Return the number of the first step on the scale."""
-        return round(_STEPS_A_DECADE * math.log10(self.edges_ms[0]))
+    def _steps(self) -> dict[int, int]:
+        """Return the counts by the number of the step on the scale."""
+        lows = np.log10(self.edges_ms[:-1] or (1,)) * _STEPS_A_DECADE
+        return dict(zip(np.rint(lows).astype(int), self.counts, strict=False))
 
 
 def latency(durations: Iterable[float]) -> Latency:
@@ -142,18 +138,18 @@ def histogram(durations: Iterable[float]) -> Histogram:
     :param durations: in seconds
     """
     in_ms = np.maximum(_LEAST_MS, 1000 * _array(durations))
-    if not in_ms.size:
-        return Histogram()
     steps = np.floor(_STEPS_A_DECADE * np.log10(in_ms)).astype(int)
-    first = int(steps.min())
-    return _histogram_of(first, np.bincount(steps - first))
+    return _histogram_of(Counter(steps.tolist()))
 
 
-def _histogram_of(first: int, counts: np.ndarray) -> Histogram:
-    steps = range(first, first + len(counts) + 1)
-    edges = (10 ** (step / _STEPS_A_DECADE) for step in steps)
+def _histogram_of(counts: Mapping[int, int]) -> Histogram:
+    if not counts:
+        return Histogram()
+    steps = range(min(counts), max(counts) + 1)
+    edges = (10 ** (x / _STEPS_A_DECADE) for x in (*steps, steps.stop))
     return Histogram(
-        tuple(float(f'{edge:.6g}') for edge in edges), tuple(counts.tolist())
+        tuple(float(f'{edge:.6g}') for edge in edges),
+        tuple(counts.get(step, 0) for step in steps),
     )
 
 
@@ -189,10 +185,9 @@ def means_each_second(
 
     :param times: of the values
     """
-    times = _array(times)
-    inside, second, length = _seconds(times, began, seconds)
-    sums = np.bincount(second, _array(values)[inside], length)
-    counts = per_second(times, began, seconds)
+    edges = _each_second(began, seconds)
+    counts, _ = np.histogram(_array(times), edges)
+    sums, _ = np.histogram(_array(times), edges, weights=_array(values))
     return [
         float(total / count) if count else None
         for total, count in zip(sums, counts, strict=True)
@@ -203,19 +198,15 @@ def per_second(
     times: Iterable[float], began: float, seconds: float
 ) -> list[int]:
     """Return how many times lie in each second; the last may be shorter."""
-    _, second, length = _seconds(_array(times), began, seconds)
-    return np.bincount(second, minlength=length).tolist()
+    edges = _each_second(began, seconds)
+    return np.histogram(_array(times), edges)[0].tolist()
 
 
-def _seconds(
-    times: np.ndarray, began: float, seconds: float
-) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return which times are inside, their seconds, and how many there are."""
-    length = math.ceil(seconds)
-    inside = (began <= times) & (times < began + seconds)
-    second = (times[inside] - began).astype(int)
-    # a time right before the end may be rounded up
-    return inside, np.minimum(second, length - 1), length
+def _each_second(began: float, seconds: float) -> np.ndarray:
+    edges = began + np.arange(math.ceil(seconds) + 1.0)
+    # the end is not in the last second, unlike what numpy does
+    edges[-1] = np.nextafter(began + seconds, -math.inf)
+    return edges
 
 
 def count_between(times: Iterable[float], begin: float, end: float) -> int:

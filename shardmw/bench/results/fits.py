@@ -3,7 +3,6 @@
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 from statistics import linear_regression, stdev
 from typing import NamedTuple
 
@@ -48,29 +47,24 @@ def least_squares(
     return (found / lengths).tolist() if rank == len(lengths) else None
 
 
-def slope(points: Sequence[Point]) -> float | None:
-    """Return the slope of a line through points; None for a single x."""
-    if len({x for x, _ in points}) < 2:
-        return None
-    return linear_regression(*zip(*points, strict=True)).slope
-
-
 def slope_interval(points: Sequence[Point]) -> Slope | None:
-    """Return the slope and its interval.
+    """Return the slope of a line through points and its interval.
 
     Points that follow each other are correlated, so the jackknife leaves out
     blocks of them.
 
     :param points: in the order of x
+    :returns: None for a single x
     """
-    whole = slope(points)
-    if whole is None or len(points) < 2 * BLOCKS:
-        return None if whole is None else Slope(whole)
-    cuts = [len(points) * i // BLOCKS for i in range(BLOCKS + 1)]
+    x, y = np.array(points, float).reshape(-1, 2).T
+    if len(np.unique(x)) < 2:
+        return None
+    whole = linear_regression(x, y).slope
+    if len(x) < 2 * BLOCKS:
+        return Slope(whole)
     without = [
-        slope([*points[:begin], *points[end:]])
-        for begin, end in pairwise(cuts)
+        linear_regression(np.delete(x, block), np.delete(y, block)).slope
+        for block in np.array_split(np.arange(len(x)), BLOCKS)
     ]
-    error = stdev(without) * (BLOCKS - 1) / math.sqrt(BLOCKS)
-    reach = _STUDENT_T * error
+    reach = _STUDENT_T * stdev(without) * (BLOCKS - 1) / math.sqrt(BLOCKS)
     return Slope(whole, whole - reach, whole + reach)

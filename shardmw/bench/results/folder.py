@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder of results: a JSON file for each experiment."""
+"""The folder of results: JSON and CSV files of each experiment."""
 
 import contextlib
+import csv
+import io
 import json
 import os
 import time
@@ -64,13 +66,15 @@ def make(folder: Path) -> None:
         raise BenchError(f'{folder} cannot be written to: choose another')
 
 
-def save(folder: Path, result: Result, is_replacing: bool = False) -> Path:
-    """Write a result, and return its file.
+def save(
+    folder: Path, result: Result, is_replacing: bool = False
+) -> list[Path]:
+    """Write a result as JSON, and its runs as CSV; return the files.
 
-    If there is an earlier one, the time is appended to the file's name,
-    unless ``is_replacing``.
+    If there is an earlier one, the time is appended to the names of the
+    files, unless ``is_replacing``.
 
-    :raises BenchError: if the file cannot be written
+    :raises BenchError: if a file cannot be written
     """
     path = folder / f'{result.words}.json'
     if path.is_file() and not is_replacing:
@@ -82,7 +86,11 @@ def save(folder: Path, result: Result, is_replacing: bool = False) -> Path:
         'provenance': vars(result.provenance),
     }
     write(path, json.dumps(values, indent=1, allow_nan=False) + '\n')
-    return path
+    files = [path]
+    if entries := entries_of(result.figures):
+        files.append(path.with_suffix('.csv'))
+        write(files[-1], csv_text(entries))
+    return files
 
 
 def load(
@@ -150,3 +158,33 @@ def _read(path: Path) -> Result:
             f'{path} is no result of this version ({err}): remove it if it '
             'is one of the benchmark, or choose another folder'
         ) from err
+
+
+def entries_of(figures: Mapping) -> Sequence[Mapping]:
+    """Return what makes rows of an experiment's figures, if anything."""
+    return figures.get('runs') or figures.get('rows') or []
+
+
+def flat(entry: Mapping, prefix: str = '') -> dict[str, object]:
+    """Return the numbers and words of an entry by dotted names.
+
+    Series, such as histograms, are left out.
+    """
+    row: dict[str, object] = {}
+    for name, value in entry.items():
+        if isinstance(value, Mapping):
+            row |= flat(value, f'{prefix}{name}.')
+        elif not isinstance(value, list | tuple):
+            row[f'{prefix}{name}'] = value
+    return row
+
+
+def csv_text(entries: Sequence[Mapping]) -> str:
+    """Return a head, and a row for each entry."""
+    rows = [flat(each) for each in entries]
+    text = io.StringIO()
+    columns = dict.fromkeys(name for row in rows for name in row)
+    writer = csv.DictWriter(text, columns, lineterminator='\n')
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

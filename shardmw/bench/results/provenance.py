@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tells where figures come from: the versions, and the machine."""
 
+import contextlib
 import os
 import platform
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import psutil
 
 import shardmw
+from shardmw.bench import templates
 from shardmw.saio.commands import memcached_path
 from shardmw.saio.errors import SaioError
 
@@ -70,23 +72,7 @@ class Provenance:
 
     def sentence(self) -> str:
         """Return all of it as a sentence."""
-        what = (
-            f'with shardmw {self.version}, Swift {self.swift}, '
-            f'Python {self.python} and memcached {self.memcached}, on'
-        )
-        if self.cluster is not None:
-            what = (
-                f'on {self.cluster}, which is Swift '
-                f'{self.swift or _UNKNOWN}, with the benchmark of shardmw '
-                f'{self.version} and Python {self.python}, from'
-            )
-        busy = f'whose load average was {self.load_average:.1f}'
-        if self.busy_cores is not None:
-            busy = f'of which other processes used {self.busy_cores:.1f} cores'
-        return (
-            f'Measured on {self.date} {what} a machine with {self.machine}, '
-            f'{busy} when it began.'
-        )
+        return templates.line('provenance', p=self)
 
 
 def provenance() -> Provenance:
@@ -108,12 +94,11 @@ def provenance() -> Provenance:
 
 
 def _memcached() -> str:
-    try:
-        said = _said_by(memcached_path(), '-V') or _UNKNOWN
-        return said.rpartition(' ')[2]
-    except SaioError:
-        # an existing cluster can be measured without memcached here
-        return _UNKNOWN
+    # an existing cluster can be measured without memcached here
+    with contextlib.suppress(SaioError):
+        if said := _said_by(memcached_path(), '-V'):
+            return said.rpartition(' ')[2]
+    return _UNKNOWN
 
 
 def _commit() -> str | None:

@@ -76,15 +76,11 @@ class Run:
 
     def as_json(self) -> dict[str, object]:
         return {
-            'work': self.work,
+            **vars(self),
             'kind': self.kind.as_json(),
-            'turn': self.turn,
-            'conditions': dict(self.conditions),
-            'rows_listed': self.rows_listed,
             'rate': self.rate,
             'operations_rate': self.operations_rate,
             'megabytes_rate': self.bandwidth,
-            'processor_seconds': self.processor_seconds,
             'processor_ms': self.processor_ms,
             'summary': self.summary.as_json(),
         }
@@ -92,10 +88,8 @@ class Run:
     @classmethod
     def from_json(cls, values: Mapping[str, object]) -> 'Run':
         return cls(
-            values['work'],
-            Kind.from_json(values['kind']),
-            values['turn'],
-            values['conditions'],
+            *(values['work'], Kind.from_json(values['kind'])),
+            *(values['turn'], values['conditions']),
             Summary.from_json(values['summary']),
             values['rows_listed'],
             # missing in results of earlier versions

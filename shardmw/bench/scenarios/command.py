@@ -1,23 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """``shardmw-bench scenario``: the command."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from shardmw.bench.command import (
-    Experiment,
-    InOrder,
+from shardmw.bench.command import InOrder, perform
+from shardmw.bench.experiments import SCENARIOS
+from shardmw.bench.options import (
     chosen_parameters,
+    output_option,
     parameter_options,
-    perform,
 )
-from shardmw.bench.options import output_option
-from shardmw.bench.parameters import Parameters
-from shardmw.bench.results import folder as results
-from shardmw.bench.scenarios import COMMAND, Scenario, scenarios
-from shardmw.bench.screen import Screen
+from shardmw.bench.scenarios import COMMAND
+from shardmw.bench.scenarios.base import Scenario
 
 
 @click.group(cls=InOrder)
@@ -28,33 +24,14 @@ def scenario() -> None:
     """
 
 
-def experiment_of(
-    command: str, each: Scenario, parameters: Parameters
-) -> Experiment:
-    """Return the experiment that measures a scenario."""
-    return Experiment(
-        command,
-        each.name,
-        parameters,
-        each.measure,
-        seconds=each.seconds(parameters),
-    )
+def _command(each: type[Scenario]) -> click.Command:
+    text = '\n\n'.join(filter(None, (each.summary(), each.published)))
 
-
-def _perform(experiments: Sequence[Experiment], output: Path) -> None:
-    results.make(output)
-    perform(experiments, output, Screen())
-
-
-def _command(each: Scenario) -> click.Command:
-    text = '\n\n'.join(filter(None, (each.summary, each.published)))
-
-    @click.command(each.name, help=text, short_help=each.summary)
-    @parameter_options(each.parameters, **each.defaults)
+    @click.command(each.name, help=text, short_help=each.summary())
+    @parameter_options(each, **each.defaults)
     @output_option
     def run(output: Path, **chosen: object) -> None:
-        parameters = chosen_parameters(each.parameters, chosen)
-        _perform([experiment_of(COMMAND, each, parameters)], output)
+        perform(COMMAND, [chosen_parameters(each, chosen)], output)
 
     return run
 
@@ -63,16 +40,10 @@ def _command(each: Scenario) -> click.Command:
 @output_option
 def _all(output: Path) -> None:
     """Measure all scenarios with their default options."""
-    _perform(
-        [
-            experiment_of(COMMAND, each, each.default_parameters())
-            for each in scenarios().values()
-        ],
-        output,
-    )
+    perform(COMMAND, [s.default() for s in SCENARIOS.values()], output)
 
 
-for _scenario in scenarios().values():
+for _scenario in SCENARIOS.values():
     scenario.add_command(_command(_scenario))
 scenario.add_command(_all)
 

@@ -10,19 +10,17 @@ from shardmw.bench.load.stage import Ledger, Stage
 from shardmw.bench.names import FlatNames
 from shardmw.bench.parameters import option
 from shardmw.bench.plots.plot import Plot
-from shardmw.bench.plots.runs import all_of, latency_by_condition
+from shardmw.bench.plots.runs import LATENCIES, all_of, by_condition
 from shardmw.bench.results.runs import runs_of
-from shardmw.bench.scenarios import Figures, Keep, Scenario
-from shardmw.bench.scenarios.grouping import grouped
-from shardmw.bench.scenarios.parameters import LoadParameters
+from shardmw.bench.scenarios import base
+from shardmw.bench.scenarios.rounds import grouped
 from shardmw.bench.site import Site
 from shardmw.bench.tables import Table, plain
 from shardmw.bench.targets.disk import served, write_files
 from shardmw.bench.units import parse_choices, size_text
 from shardmw.bench.workloads import report
 from shardmw.bench.workloads.measuring import measure_work
-from shardmw.bench.workloads.parameters import LIMIT_OPTION, WorkParameters
-from shardmw.bench.workloads.works import WORKS
+from shardmw.bench.workloads.works import LIMIT_OPTION, WORKS, Work
 
 WRITE = 'write'
 READ = 'read'
@@ -40,8 +38,8 @@ _WRITTEN_BYTES = 2048 * _MIB
 
 
 @dataclass(frozen=True)
-class ComparisonParameters(LoadParameters):
-    """Parameters of uploads and reads under several conditions."""
+class Comparison(base.LoadScenario):
+    """Uploads and reads under several conditions."""
 
     works: tuple[str, ...] = option(
         (WRITE, READ), _WORKS, 'The work to measure: write, read or both.'
@@ -72,6 +70,12 @@ class ComparisonParameters(LoadParameters):
         """Return the limits of the clusters, one after the other."""
         return (None,) if self.limit is None else (None, self.limit)
 
+    @property
+    def expected_seconds(self) -> float:
+        kinds = len(self.kinds) + self.disk
+        loads = len(self.limits) * kinds * len(self.works_with(None))
+        return self.seconds_of(loads, len(self.limits))
+
     def works_with(self, limit: float | None) -> list[tuple[str, object]]:
         """Return each work with its parameters, for clusters with a limit."""
         return [
@@ -89,11 +93,11 @@ class ComparisonParameters(LoadParameters):
         clients: int,
         objects: int,
         limit: float | None,
-    ) -> WorkParameters:
+    ) -> Work:
         also = {'objects': max(1, min(objects, _READ_BYTES // size))}
         if work == WRITE:
             also = {'count': max(clients, _WRITTEN_BYTES // size)}
-        return WORKS[work].parameters(
+        return WORKS[work](
             clients=clients,
             shards=(0, *self.shards),
             rounds=self.rounds,
@@ -103,28 +107,42 @@ class ComparisonParameters(LoadParameters):
             **also,
         )
 
+    def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
+        """Compare the containers under each condition."""
+        ledger = Ledger(stage, keep, own_cluster=None)
+        for limit in self.limits:
+            settings = {LIMIT_OPTION: plain(limit)} if limit else {}
+            with stage.site(self.cluster(settings)) as site:
+                ledger.use(site.cluster)
+                for _, each in self.works_with(limit):
+                    measure_work(stage, site, ledger, each)
+                    if self.disk:
+                        _read_from_disk(site, ledger, each)
+        return ledger.figures
 
-def measure(stage: Stage, keep: Keep) -> Figures:
-    """Compare the containers under each condition, one after the other."""
-    parameters = stage.parameters
-    ledger = Ledger(stage, keep, own_cluster=None)
-    for limit in parameters.limits:
-        settings = {LIMIT_OPTION: plain(limit)} if limit else {}
-        with stage.site(parameters.cluster(settings)) as site:
-            ledger.use(site.cluster)
-            for work, each in parameters.works_with(limit):
-                measure_work(stage, site, ledger, WORKS[work], each)
-                if parameters.disk:
-                    _read_from_disk(site, ledger, each)
-    return ledger.figures
+    def tables(self, figures: base.Figures) -> list[Table]:
+        """Return the tables of each work's comparison."""
+        works = grouped(figures['runs'], lambda run: run['work'])
+        return [
+            table
+            for runs in works.values()
+            for table in report.tables({'runs': runs})
+        ]
+
+    def plots(self, figures: base.Figures) -> list[Plot]:
+        """Return the plots of runs, and latency by size and concurrency."""
+        runs = runs_of(figures)
+        return [
+            *all_of(runs),
+            *by_condition(runs, 'size', *LATENCIES),
+            *by_condition(runs, 'clients', *LATENCIES),
+        ]
 
 
-def _read_from_disk(
-    site: Site, ledger: Ledger, parameters: WorkParameters
-) -> None:
+def _read_from_disk(site: Site, ledger: Ledger, parameters: Work) -> None:
     """Read files of a web server that uses sendfile."""
     names = FlatNames(parameters.objects)
-    conditions = WORKS[READ].conditions(parameters, names)[0]
+    conditions = parameters.conditions(names)[0]
     words = '-'.join(map(str, conditions.values()))
     folder = site.cluster.path / f'files-{words}'
     write_files(folder, names, conditions['size'])
@@ -141,98 +159,78 @@ def _read_from_disk(
             ledger.measure(load, READ, DISK, turn, **conditions)
 
 
-def tables(parameters: ComparisonParameters, figures: Figures) -> list[Table]:
-    """Return the tables of each work's comparison."""
-    works = grouped(figures['runs'], lambda run: run['work'])
-    return [
-        table
-        for runs in works.values()
-        for table in report.tables({'runs': runs})
-    ]
+class ContainerSharding(Comparison):
+    """Many writers, one container: plain, and of 1 to 512 shards."""
 
-
-def _plots(name: str):
-    def plots(_: ComparisonParameters, figures: Figures) -> list[Plot]:
-        runs = runs_of(figures)
-        return [
-            *all_of(runs, name),
-            *latency_by_condition(runs, name, 'size'),
-            *latency_by_condition(runs, name, 'clients'),
-        ]
-
-    return plots
-
-
-def _seconds(parameters: ComparisonParameters) -> float:
-    clusters = len(parameters.limits)
-    kinds = len(parameters.kinds) + parameters.disk
-    loads = clusters * kinds * len(parameters.works_with(None))
-    return parameters.seconds_of(loads, clusters)
-
-
-def _scenario(
-    name: str, summary: str, published: str = '', **defaults: object
-) -> Scenario:
-    return Scenario(
-        name,
-        summary,
-        ComparisonParameters,
-        measure,
-        tables,
-        _plots(name),
-        seconds=_seconds,
-        published=published,
-        defaults=defaults,
-    )
-
-
-SCENARIOS = (
-    _scenario(
-        'container-sharding',
-        'Many writers, one container: plain, and of 1 to 512 shards.',
+    name = 'container-sharding'
+    published = (
         'Published for 128 writers: 87,000 writes in 15 minutes on one '
         'container, 135,000 on 32, which are 97 /s and 150 /s (1.55 times as '
-        'many).',
-        works=(WRITE,),
-        clients=(128,),
-        sizes=(1,),
-        shards=(1, 32, 64, 128, 256, 512),
-        limit=100.0,
-    ),
-    _scenario(
-        'object-size',
-        'Uploads of small and large objects, plain and sharded.',
+        'many).'
+    )
+    defaults = {
+        'works': (WRITE,),
+        'clients': (128,),
+        'sizes': (1,),
+        'shards': (1, 32, 64, 128, 256, 512),
+        'limit': 100.0,
+    }
+
+
+class ObjectSize(Comparison):
+    """Uploads of small and large objects, plain and sharded."""
+
+    name = 'object-size'
+    published = (
         'Published for 16 clients: 325, 300, 40 and 3 PUT/s of 4K, 32K, 4M '
-        'and 64M, which are 1.3, 9.2, 155 and 160 MB/s.',
-        works=(WRITE,),
-        sizes=(4 * _KIB, 32 * _KIB, 4 * _MIB, 64 * _MIB),
-    ),
-    _scenario(
-        'concurrency',
-        'PUT and GET of small and large objects, by one client and many.',
+        'and 64M, which are 1.3, 9.2, 155 and 160 MB/s.'
+    )
+    defaults = {
+        'works': (WRITE,),
+        'sizes': (4 * _KIB, 32 * _KIB, 4 * _MIB, 64 * _MIB),
+    }
+
+
+class Concurrency(Comparison):
+    """PUT and GET of small and large objects, by one client and many."""
+
+    name = 'concurrency'
+    published = (
         'Published for PUT by 16 clients: 325 /s of 4K (1.3 MB/s) and 40 /s '
-        'of 4M (155 MB/s).',
-        seconds=2.5,
-        clients=(1, 16),
-        sizes=(4 * _KIB, 4 * _MIB),
-    ),
-    _scenario(
-        'small-objects',
-        'How long PUT and GET of a 64K object take, plain and sharded.',
-        seconds=2.0,
-        rounds=12,
-        clients=(1, 16),
-        sizes=(64 * _KIB,),
-    ),
-    _scenario(
-        'log-serving',
-        'Reads of one log again and again, and of recent logs, by many '
-        'clients; from a plain disk, too.',
+        'of 4M (155 MB/s).'
+    )
+    defaults = {
+        'seconds': 2.5,
+        'clients': (1, 16),
+        'sizes': (4 * _KIB, 4 * _MIB),
+    }
+
+
+class SmallObjects(Comparison):
+    """How long PUT and GET of a 64K object take, plain and sharded."""
+
+    name = 'small-objects'
+    defaults = {
+        'seconds': 2.0,
+        'rounds': 12,
+        'clients': (1, 16),
+        'sizes': (64 * _KIB,),
+    }
+
+
+class LogServing(Comparison):
+    """Reads of one log again and again, and of recent logs, by many clients;
+    from a plain disk, too.
+    """
+
+    name = 'log-serving'
+    published = (
         'Published means for a log of 1.2 MB: from a plain disk 7.6 ms to the '
-        'response and 1,389 ms of transfer; from Swift 96.7 ms and 3,660 ms.',
-        works=(READ,),
-        sizes=(1200 * _KIB,),
-        objects=(1, 64),
-        disk=True,
-    ),
-)
+        'response and 1,389 ms of transfer; from Swift 96.7 ms and 3,660 ms.'
+    )
+    defaults = {
+        'works': (READ,),
+        'sizes': (1200 * _KIB,),
+        'objects': (1, 64),
+        'disk': True,
+    }

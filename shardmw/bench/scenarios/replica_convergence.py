@@ -2,12 +2,11 @@
 """``replica-convergence``: how long replication takes after a loss."""
 
 import contextlib
-import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from shardmw.bench.kinds import PLAIN, Kind
+from shardmw.bench.kinds import Kind
 from shardmw.bench.load.stage import Stage
 from shardmw.bench.load.turns import rotated
 from shardmw.bench.names import FlatNames
@@ -18,51 +17,93 @@ from shardmw.bench.replicas import (
     converge,
     empty_device,
 )
-from shardmw.bench.results.comparing import interval_text, ratio_text
-from shardmw.bench.scenarios import Figures, Keep, Scenario, grouping
-from shardmw.bench.scenarios import parameters as shared
+from shardmw.bench.scenarios import base, rounds
 from shardmw.bench.site import Site
-from shardmw.bench.tables import Table, figure, number
-
-NAME = 'replica-convergence'
+from shardmw.bench.tables import figure, number
+from shardmw.saio import ClusterOptions
 
 _REPLICAS = 3
 _EMPTIED_NODE = 3
 
 
 @dataclass(frozen=True)
-class Parameters(shared.ClusterParameters):
-    """The options of the scenario."""
+class ReplicaConvergence(base.ClusterScenario):
+    """Time until replicas are complete again after a device was emptied."""
 
-    rows: int = shared.rows_option(1_000_000)
-    rounds: int = shared.rounds_option(6)
+    name = 'replica-convergence'
+    rows_key = 'rounds'
 
+    rows: int = base.shared('rows', 1_000_000)
+    rounds: int = base.shared('rounds', 6)
 
-def measure(stage: Stage, keep: Keep) -> Figures:
-    """Empty a device of each cluster in turns, and replicate."""
-    parameters = stage.parameters
-    figures: dict[str, object] = {'runs': [], 'rounds': []}
-    options = parameters.cluster().changed(replicas=_REPLICAS)
-    with contextlib.ExitStack() as stack:
-        sites = {}
-        for kind in parameters.kinds:
-            # one cluster each: the replicator handles all that it finds
-            site = stack.enter_context(stage.site(options))
-            with stage.screen.status(f'{kind.label}: writing rows'):
-                container = site.make(kind)
-                site.fill(container, kind, FlatNames(parameters.rows))
-            sites[kind] = (site, container)
-        for turn in range(parameters.rounds):
-            for kind in rotated(parameters.kinds, turn):
-                row = _round(stage, *sites[kind], kind)
-                figures['rounds'].append({**row, 'turn': turn})
-                keep(figures)
-    return figures
+    @property
+    def expected_seconds(self) -> float:
+        filling = _REPLICAS * self.rows / base.ROWS_PER_SECOND
+        databases = sum(kind.parts for kind in self.kinds)
+        each_round = 10 * len(self.kinds) + databases / 4
+        clusters = len(self.kinds) * (2 * base.CLUSTER_SECONDS + filling)
+        return clusters + self.rounds * each_round
+
+    def cluster(
+        self, settings: Mapping[str, str] | None = None
+    ) -> ClusterOptions:
+        """Return the options of a cluster with replicas on a device each."""
+        options = super().cluster(settings)
+        return options.changed(replicas=_REPLICAS, devices=_REPLICAS)
+
+    def measured(self, stage: Stage) -> Iterator[Mapping]:
+        """Empty a device of each cluster in turns, and replicate."""
+        with contextlib.ExitStack() as stack:
+            sites = {}
+            for kind in self.kinds:
+                # one cluster each: the replicator handles all that it finds
+                site = stack.enter_context(stage.site(self.cluster()))
+                names = FlatNames(self.rows)
+                sites[kind] = (site, base.filled(stage, site, kind, names))
+            for turn in range(self.rounds):
+                for kind in rotated(self.kinds, turn):
+                    yield {**_round(stage, *sites[kind], kind), 'turn': turn}
+
+    def shown(self, figures: base.Figures) -> Mapping[str, object]:
+        """Return the times until all replicas are complete."""
+        return {
+            'cases': rounds.compared(figures['rounds']),
+            'seconds': rounds.figure_of('seconds'),
+            'half': lambda point: half_seconds(point.row['moments']),
+            'passes': rounds.figure_of('passes'),
+            'idle': rounds.figure_of('idle_seconds'),
+            'replicas': _REPLICAS,
+            'replicator': REPLICATOR,
+        }
+
+    def plots(self, figures: base.Figures) -> list[Plot]:
+        """Return a plot of the rows on the device in the median round."""
+        series = []
+        by_kind = rounds.grouped(figures['rounds'], rounds.kind_of)
+        for kind, own in by_kind.items():
+            in_order = sorted(own, key=lambda each: each['seconds'])
+            moments = in_order[(len(own) - 1) // 2]['moments']
+            series.append(
+                Series(
+                    kind.label,
+                    [each['seconds'] for each in moments],
+                    [each['rows'] for each in moments],
+                )
+            )
+        return rounds.plot_if_any(
+            'rows',
+            'Rows on the device that was emptied',
+            series,
+            x=Axis('time since the replicator was started (s)'),
+            y=Axis('rows'),
+            note='The round with the median time.',
+        )
 
 
 def _round(
     stage: Stage, site: Site, container: str, kind: Kind
 ) -> dict[str, object]:
+    """Empty a device, and return how it became complete again."""
     account = site.account.name
     cluster = site.cluster
     with stage.screen.status(f'{kind.label}: a pass with nothing to do'):
@@ -94,57 +135,6 @@ def _round(
     }
 
 
-def tables(parameters: Parameters, figures: Figures) -> list[Table]:
-    """Return the times until all replicas are complete."""
-    by_kind = grouping.grouped(figures['rounds'], grouping.kind_of)
-    return [
-        Table(
-            'Time until all replicas are complete again',
-            (
-                *('container', 'databases', 'rows in each', 'seconds'),
-                *('rounds', 'half of the rows s', 'passes'),
-                *('pass with nothing to do s', 'to plain', 'interval'),
-            ),
-            [
-                _row(kind, by_kind[kind], by_kind.get(PLAIN, []))
-                for kind in parameters.kinds
-                if kind in by_kind
-            ],
-            (
-                f'{_REPLICAS} replicas of {number(parameters.rows)} rows, on '
-                'a device each. One device is replaced by an empty one. Then '
-                f"Swift's {REPLICATOR} runs once on each of the nodes, at "
-                'the same time, as often as it takes. *Databases*: on each '
-                'device, without the root of a sharded container.',
-                f'Medians of the rounds ({number(parameters.rounds)}), in '
-                'which the containers take turns. All nodes share a machine '
-                'and a disk. A missing database is copied as a file, without '
-                'a network between the nodes.',
-            ),
-        )
-    ]
-
-
-def _row(
-    kind: Kind, own: Sequence[Mapping], base: Sequence[Mapping]
-) -> tuple[str, ...]:
-    times = [each['seconds'] for each in own]
-    ratios = grouping.ratio_to(own, base, 'seconds')
-    halves = filter(None, (half_seconds(each['moments']) for each in own))
-    return (
-        kind.label,
-        number(kind.parts),
-        number(own[0]['rows'] / kind.parts),
-        figure(statistics.median(times)),
-        f'{figure(min(times))} to {figure(max(times))}',
-        figure(statistics.median(halves)),
-        number(max(each['passes'] for each in own)),
-        figure(statistics.median(each['idle_seconds'] for each in own)),
-        ratio_text(ratios),
-        interval_text(ratios),
-    )
-
-
 def half_seconds(moments: Sequence[Mapping]) -> float | None:
     """Return when half of all rows were there, at the latest. Pure.
 
@@ -154,42 +144,3 @@ def half_seconds(moments: Sequence[Mapping]) -> float | None:
         return None
     half = moments[-1]['rows'] / 2
     return next(each['seconds'] for each in moments if each['rows'] >= half)
-
-
-def plots(parameters: Parameters, figures: Figures) -> list[Plot]:
-    """Return a plot of the rows on the device in the median round."""
-    series = []
-    for kind, own in grouping.grouped(
-        figures['rounds'], grouping.kind_of
-    ).items():
-        in_order = sorted(own, key=lambda each: each['seconds'])
-        moments = in_order[(len(own) - 1) // 2]['moments']
-        series.append(
-            Series(
-                kind.label,
-                [each['seconds'] for each in moments],
-                [each['rows'] for each in moments],
-            )
-        )
-    return grouping.plot_if_any(
-        f'{NAME}-rows',
-        'Rows on the device that was emptied',
-        series,
-        x=Axis('time since the replicator was started (s)'),
-        y=Axis('rows'),
-        note='The round with the median time.',
-    )
-
-
-def _seconds(parameters: Parameters) -> float:
-    rows = _REPLICAS * parameters.rows / shared.ROWS_PER_SECOND
-    databases = sum(kind.parts for kind in parameters.kinds)
-    rounds = parameters.rounds * (10 * len(parameters.kinds) + databases / 4)
-    return len(parameters.kinds) * (2 * shared.CLUSTER_SECONDS + rows) + rounds
-
-
-SUMMARY = 'Time until replicas are complete again after a device was emptied.'
-
-SCENARIOS = [
-    Scenario(NAME, SUMMARY, Parameters, measure, tables, plots, _seconds)
-]

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 from shardmw.bench import options as types
 from shardmw.bench.changing import Change, change_layout
@@ -21,21 +20,18 @@ from shardmw.bench.plots.plot import Axis, Band, Plot, Series
 from shardmw.bench.results.figures import latency
 from shardmw.bench.results.runs import Run
 from shardmw.bench.results.summary import Summary, errors_text, summarize
-from shardmw.bench.scenarios import Figures, Keep, Scenario
-from shardmw.bench.scenarios import parameters as shared
-from shardmw.bench.scenarios.grouping import plot_if_any
+from shardmw.bench.scenarios import base
+from shardmw.bench.scenarios.rounds import plot_if_any
 from shardmw.bench.site import Site
-from shardmw.bench.tables import Table, figure, number, plain, ratio
+from shardmw.bench.tables import figure, number, plain
 from shardmw.bench.units import parse_choices, parse_mix
-
-NAME = 'reshard'
 
 #: The cases: no clients; clients, and the rows move as fast as they can;
 #: clients, and the rows move at a bounded rate.
 IDLE, UNBOUNDED, BOUNDED = CASES = ('idle', 'unbounded', 'bounded')
 
 #: The parts of a load that is under way before, during and after a change.
-BEFORE, DURING, MOVING, AFTER = 'before', 'during', 'moving', 'after'
+PARTS = BEFORE, DURING, MOVING, AFTER = 'before', 'during', 'moving', 'after'
 
 #: The container for which the duration of a change is computed.
 LARGE_ROWS = 200_000_000
@@ -57,7 +53,6 @@ _MOST_POINTS = 120
 _LEAST_STEP_SECONDS = 2
 _READS = ('GET', 'list')
 _ALL = 'all'
-_HOUR = 3600
 
 _CASES = types.Parsed(
     'cases', lambda text: parse_choices(text, CASES), ','.join
@@ -65,10 +60,12 @@ _CASES = types.Parsed(
 
 
 @dataclass(frozen=True)
-class Parameters(shared.PacedParameters, shared.ClusterParameters):
-    """The options of the scenario."""
+class Reshard(base.PacedScenario, base.ClusterScenario):
+    """Changes of the number of shards, idle and while clients write."""
 
-    rows: int = shared.rows_option(1_000_000)
+    name = 'reshard'
+
+    rows: int = base.shared('rows', 1_000_000)
     shards: tuple[int, ...] = option(
         (4, 32),
         types.COUNTS,
@@ -102,8 +99,8 @@ class Parameters(shared.PacedParameters, shared.ClusterParameters):
     page: int = option(
         100, types.POSITIVE, 'Page size: the limit of the listings.'
     )
-    size: int = shared.size_option(1)
-    processes: int = shared.processes_option()
+    size: int = base.shared('size', 1)
+    processes: int = base.shared('processes', 2)
 
     @property
     def changes(self) -> list[tuple[int, int]]:
@@ -111,73 +108,222 @@ class Parameters(shared.PacedParameters, shared.ClusterParameters):
         back = reversed(self.shards[:-1])
         return list(pairwise((0, *self.shards, *back, 0)))
 
-
-class _Step(NamedTuple):
-    """A change in one of the cases."""
-
-    case: str
-    former: int
-    shards: int
-
     @property
-    def change(self) -> str:
-        return f'{_count(self.former)} to {_count(self.shards)}'
+    def expected_seconds(self) -> float:
+        """Return the sum of waits, and of rows at the rates they move at."""
+        total = base.CLUSTER_SECONDS
+        for case in self.cases:
+            rate = self.rows_per_second if case == BOUNDED else _ROWS_RATE
+            each = self.settle_seconds + self.rows / rate + 30
+            if case != IDLE:
+                each += 2 * self.seconds
+            total += len(self.changes) * each
+        return total
 
-    @property
-    def word(self) -> str:
-        """Return what tells the objects and plots of changes apart."""
-        return f'{self.case}-{self.former}-{self.shards}'
+    def measured(self, stage: Stage) -> Iterator[Mapping]:
+        """Make all changes of a container in each case."""
+        cached = str(self.info_cache_seconds)
+        settings = {
+            'proxy-server.recheck_container_existence': cached,
+            'proxy-server.recheck_account_existence': cached,
+            'internal-client.node_timeout': _NODE_TIMEOUT,
+        }
+        with stage.site(self.cluster(settings)) as site:
+            for case in self.cases:
+                container, objects = self._filled(stage, site)
+                for former, shards in self.changes:
+                    step = {'case': case, 'former': former, 'shards': shards}
+                    of_clients = {}
+                    if case == IDLE:
+                        change = self._changed(stage, site, container, step)
+                    else:
+                        change, of_clients = self._with_clients(
+                            stage, site, container, objects, step
+                        )
+                    yield {
+                        **step,
+                        'rows_moved': change.rows_moved,
+                        'rows_per_second': change.rows_per_second,
+                        'phases': {p.name: p.seconds for p in change.phases},
+                        **of_clients,
+                        'change': change.as_json(),
+                    }
 
-    def case_text(self, parameters: Parameters) -> str:
-        """Return the case for people."""
-        if self.case == BOUNDED:
-            return f'clients, {number(parameters.rows_per_second)} rows/s'
-        return 'clients, no bound' if self.case == UNBOUNDED else 'no clients'
+    def _filled(self, stage: Stage, site: Site) -> tuple[str, Names]:
+        """Make a plain container with rows; return its objects' names."""
+        names = FlatNames(self.rows)
+        count = min(_OBJECTS, len(names))
+        objects = tuple(names[i * len(names) // count] for i in range(count))
+        container = base.filled(stage, site, PLAIN, names)
+        site.populate(container, objects, self.size)
+        return container, objects
 
+    def _with_clients(
+        self,
+        stage: Stage,
+        site: Site,
+        container: str,
+        objects: Names,
+        step: Mapping,
+    ) -> tuple[Change, dict[str, object]]:
+        """Make a change during a load; return it and the load's figures."""
+        source = Mixed(
+            site.container_path(container),
+            parse_mix(self.mix),
+            objects,
+            self.size,
+            _word(step),
+            self.page,
+        )
+        load = site.load(source, self.clients, pace_seconds=self.pace_seconds)
+        running = stage.clients.begin(load)
+        running.sleep_until(self.seconds)
+        change = self._changed(stage, site, container, step)
+        time.sleep(self.seconds)
+        outcome = stage.checked(running.stop())
+        runs = runs_of_parts(outcome, change)
+        for part, run in runs.items():
+            stage.screen.line(f'{part}: {run_text(run)}')
+        step_seconds = max(
+            _LEAST_STEP_SECONDS, math.ceil(outcome.seconds / _MOST_POINTS)
+        )
+        return change, {
+            'seconds_before': change.began_at - outcome.began_at,
+            **{part: run.as_json() for part, run in runs.items()},
+            'point_seconds': step_seconds,
+            'points': points_of(outcome, step_seconds),
+        }
 
-def measure(stage: Stage, keep: Keep) -> Figures:
-    """Make all changes of a container in each case, one after the other."""
-    parameters = stage.parameters
-    figures: dict[str, object] = {'rows': []}
-    cached = str(parameters.info_cache_seconds)
-    settings = {
-        'proxy-server.recheck_container_existence': cached,
-        'proxy-server.recheck_account_existence': cached,
-        'internal-client.node_timeout': _NODE_TIMEOUT,
-    }
-    with stage.site(parameters.cluster(settings)) as site:
-        for case in parameters.cases:
-            container, objects = _filled(stage, site)
-            for former, shards in parameters.changes:
-                step = _Step(case, former, shards)
-                row = _measured(stage, site, container, objects, step)
-                figures['rows'].append(row)
-                keep(figures)
-    return figures
+    def _changed(
+        self, stage: Stage, site: Site, container: str, step: Mapping
+    ) -> Change:
+        label = '{case}, {change}'.format(**self._labels(step))
+        bound = self.rows_per_second if step['case'] == BOUNDED else 0
+        options = {
+            '--settle-seconds': plain(self.settle_seconds),
+            '--info-cache-seconds': plain(self.info_cache_seconds),
+            '--rows-per-second': str(bound),
+        }
+        with stage.screen.status(label):
+            change = change_layout(
+                site.cluster,
+                f'{site.account.name}/{container}',
+                step['shards'],
+                [word for pair in options.items() for word in pair],
+            )
+        stage.screen.line(
+            f'{label}: {number(change.rows_moved)} rows, '
+            f'{figure(change.rows_per_second)} rows/s, '
+            f'{figure(change.seconds)} s in all'
+        )
+        for problem in dict.fromkeys(each.problem for each in change.moments):
+            if problem:
+                stage.screen.warning(f'the change waited: {problem}')
+        return change
 
+    def _labels(self, step: Mapping) -> dict[str, str]:
+        """Return the case and the change of a row for people."""
+        case = {
+            IDLE: 'no clients',
+            UNBOUNDED: 'clients, no bound',
+            BOUNDED: f'clients, {number(self.rows_per_second)} rows/s',
+        }[step['case']]
+        counts = (step['former'], step['shards'])
+        texts = (str(n) if n else PLAIN.label for n in counts)
+        return {'case': case, 'change': ' to '.join(texts)}
 
-def tables(parameters: Parameters, figures: Figures) -> list[Table]:
-    """Return rates and latencies, by phase and by kind of request."""
-    rows = figures['rows']
-    if not rows:
-        return []
-    found = [
-        _summary_table(parameters, rows),
-        _phases_table(parameters, rows),
-    ]
-    if any(BEFORE in row for row in rows):
-        found.append(_kinds_table(parameters, rows))
-    return found
+    def shown(self, figures: base.Figures) -> Mapping[str, object]:
+        """Return rates and latencies, by phase and by kind of request."""
+        rows = figures['rows']
+        return {
+            'summary': [self._summary(row) for row in rows],
+            'phases': dict.fromkeys(n for row in rows for n in row['phases']),
+            'kinds': [
+                {
+                    **self._labels(row),
+                    'kind': kind,
+                    'p50': _latencies(row, 'p50_ms', kind),
+                    'p99': _latencies(row, 'p99_ms', kind),
+                }
+                for row in rows
+                if BEFORE in row
+                for kind in (_ALL, *row[BEFORE]['summary']['by_operation'])
+            ],
+            'goal': GOAL_RATIO,
+            'large_rows': LARGE_ROWS,
+            'objects': min(_OBJECTS, self.rows),
+        }
 
+    def _summary(self, row: Mapping) -> dict[str, object]:
+        """Return the figures of a change in the first two tables."""
+        whole = [_part(row, part) for part in (BEFORE, DURING, AFTER)]
+        known = [each for each in whole if each]
+        errors = sum((Counter(each.errors) for each in known), Counter())
+        return {
+            **self._labels(row),
+            'rows_moved': row['rows_moved'],
+            'rate': row['rows_per_second'],
+            'whole': whole,
+            'p99': _latencies(row, 'p99_ms'),
+            'refused': sum(each.refused for each in known) if known else None,
+            'errors': errors_text(errors) if known else None,
+            'seconds': row['change']['seconds'],
+            'phases': row['phases'],
+        }
 
-def plots(parameters: Parameters, figures: Figures) -> list[Plot]:
-    """Return rates and latencies over time of each change with clients."""
-    return [
-        plot
-        for row in figures['rows']
-        if BEFORE in row
-        for plot in _over_time(parameters, row)
-    ]
+    def plots(self, figures: base.Figures) -> list[Plot]:
+        """Return rates and latencies over time of changes with clients."""
+        return [
+            plot
+            for row in figures['rows']
+            if row.get('points')
+            for plot in self._over_time(row)
+        ]
+
+    def _over_time(self, row: Mapping) -> Iterator[Plot]:
+        """Yield the plots of a change with clients: rates and latencies."""
+        points, step = row['points'], row['point_seconds']
+        words = '{change} ({case})'.format(**self._labels(row))
+        change = Change.from_json(row['change'])
+        began = row['seconds_before']
+        rates = change.rates(step)
+        # the time after the command belongs to its last phase
+        *phases, last = change.phases
+        end = points[-1]['seconds'] - began
+        phases.append(last._replace(end=max(end, last.end)))
+        shown = {
+            'x': Axis('time since the clients began (s)'),
+            'note': f'Each point is of {step} s. Writes: PUT and DELETE of '
+            'objects; reads: GET of objects and of pages of the listing.',
+            'bands': [
+                Band(each.name, began + each.begin, began + each.end)
+                for each in phases
+            ],
+        }
+        moved = Series(
+            'rows moved',
+            [began + seconds for seconds, _ in rates],
+            [rate for _, rate in rates],
+        )
+        requests = _line('requests of clients', points, 'rate')
+        yield from plot_if_any(
+            f'rates-{_word(row)}',
+            f'Rates over time: {words}',
+            [requests, moved],
+            y=Axis('rate (/s)', log=True),
+            **shown,
+        )
+        yield from plot_if_any(
+            f'latency-{_word(row)}',
+            f'Latency over time: {words}',
+            [
+                _line(f'{name} {share}', points, name, f'{share}_ms')
+                for share in ('p99', 'p50')
+                for name in ('writes', 'reads')
+            ],
+            y=Axis('latency (ms)', log=True),
+            **shown,
+        )
 
 
 def runs_of_parts(outcome: Outcome, change: Change) -> dict[str, Run]:
@@ -226,296 +372,24 @@ def points_of(outcome: Outcome, step: int) -> list[dict[str, object]]:
     ]
 
 
-def _filled(stage: Stage, site: Site) -> tuple[str, Names]:
-    """Make a plain container with rows; return the names of its objects."""
-    parameters = stage.parameters
-    names = FlatNames(parameters.rows)
-    count = min(_OBJECTS, len(names))
-    objects = tuple(names[i * len(names) // count] for i in range(count))
-    with stage.screen.status(f'putting {number(len(names))} rows there'):
-        container = site.make(PLAIN, names)
-        site.fill(container, PLAIN, names)
-    site.populate(container, objects, parameters.size)
-    return container, objects
-
-
-def _measured(
-    stage: Stage, site: Site, container: str, objects: Names, step: _Step
-) -> dict[str, object]:
-    """Make a change, with clients if the case has any."""
-    if step.case == IDLE:
-        change, of_clients = _changed(stage, site, container, step), {}
-    else:
-        change, of_clients = _with_clients(
-            stage, site, container, objects, step
-        )
-    return {
-        **step._asdict(),
-        'rows_moved': change.rows_moved,
-        'rows_per_second': change.rows_per_second,
-        'phases': {each.name: each.seconds for each in change.phases},
-        **of_clients,
-        'change': change.as_json(),
-    }
-
-
-def _with_clients(
-    stage: Stage, site: Site, container: str, objects: Names, step: _Step
-) -> tuple[Change, dict[str, object]]:
-    """Make a change during a load; return it and what came of the load."""
-    parameters = stage.parameters
-    source = Mixed(
-        site.container_path(container),
-        parse_mix(parameters.mix),
-        objects,
-        parameters.size,
-        step.word,
-        parameters.page,
-    )
-    load = site.load(
-        source, parameters.clients, pace_seconds=parameters.pace_seconds
-    )
-    running = stage.clients.begin(load)
-    running.sleep_until(parameters.seconds)
-    change = _changed(stage, site, container, step)
-    time.sleep(parameters.seconds)
-    outcome = stage.checked(running.stop())
-    runs = runs_of_parts(outcome, change)
-    for part, run in runs.items():
-        stage.screen.line(f'{part}: {run_text(run)}')
-    step_seconds = max(
-        _LEAST_STEP_SECONDS, math.ceil(outcome.seconds / _MOST_POINTS)
-    )
-    return change, {
-        'seconds_before': change.began_at - outcome.began_at,
-        **{part: run.as_json() for part, run in runs.items()},
-        'point_seconds': step_seconds,
-        'points': points_of(outcome, step_seconds),
-    }
-
-
-def _changed(stage: Stage, site: Site, container: str, step: _Step) -> Change:
-    parameters = stage.parameters
-    label = f'{step.case_text(parameters)}, {step.change}'
-    bound = parameters.rows_per_second if step.case == BOUNDED else 0
-    options = {
-        '--settle-seconds': plain(parameters.settle_seconds),
-        '--info-cache-seconds': plain(parameters.info_cache_seconds),
-        '--rows-per-second': str(bound),
-    }
-    with stage.screen.status(label):
-        change = change_layout(
-            site.cluster,
-            f'{site.account.name}/{container}',
-            step.shards,
-            [word for pair in options.items() for word in pair],
-        )
-    stage.screen.line(
-        f'{label}: {number(change.rows_moved)} rows, '
-        f'{figure(change.rows_per_second)} rows/s, '
-        f'{figure(change.seconds)} s in all'
-    )
-    for problem in dict.fromkeys(each.problem for each in change.moments):
-        if problem:
-            stage.screen.warning(f'the change waited: {problem}')
-    return change
-
-
-_PARTS = (BEFORE, DURING, MOVING, AFTER)
-
-
-def _summary_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
-    manner = (
-        f'together send {number(parameters.rate)} requests/s, evenly'
-        if parameters.rate
-        else 'each send the next request when the last one is answered, so '
-        'their rate falls when the machine has other work'
-    )
-    return Table(
-        f'Changes of layout: {number(parameters.rows)} rows',
-        (
-            *('case', 'change', 'rows moved', 'rows/s', '200M rows h'),
-            *('requests/s before', 'during', 'after', 'p99 before ms'),
-            *('p99 during to before', 'p99 moving to before'),
-            *('refused', 'errors'),
-        ),
-        [_summary_row(parameters, row) for row in rows],
-        (
-            '*Rows/s*: while rows move. *200M rows h*: the hours in which '
-            f'{number(LARGE_ROWS)} rows move at that rate, computed. '
-            '*Refused* and *errors*: requests of clients from the start of '
-            f'the load to its end, {plain(parameters.seconds)} s after the '
-            'change; the goal is 0.',
-            '*p99 during to before*: the p99 of all requests from the start '
-            'of the command to its end, divided by that before; *p99 moving '
-            'to before*: while rows move. The goal at '
-            f'{number(parameters.rows_per_second)} rows/s is '
-            f'{plain(GOAL_RATIO)}.',
-            f'{number(parameters.clients)} clients {manner}. The mix in '
-            f'percent: {parameters.mix}; a page has '
-            f'{number(parameters.page)} rows.',
-            'All servers, the clients and the command share one machine. '
-            'The rows were written into the database of the container; '
-            f'{min(_OBJECTS, parameters.rows):,} of them have objects.',
-        ),
-        names=2,
-    )
-
-
-def _summary_row(parameters: Parameters, row: Mapping) -> tuple[str, ...]:
-    rate = row['rows_per_second']
-    parts = {part: _summary(row, part) for part in _PARTS}
-    whole = [parts[part] for part in (BEFORE, DURING, AFTER)]
-    p99 = {part: _p99(each) for part, each in parts.items()}
-    known = [each for each in whole if each]
-    errors = sum((Counter(each.errors) for each in known), Counter())
-    return (
-        *_labels(parameters, row),
-        number(row['rows_moved']),
-        figure(rate),
-        figure(LARGE_ROWS / rate / _HOUR if rate else None),
-        *(figure(each.done_rate if each else None) for each in whole),
-        figure(p99[BEFORE]),
-        ratio(p99[DURING], p99[BEFORE]),
-        ratio(p99[MOVING], p99[BEFORE]),
-        number(sum(each.refused for each in known) if known else None),
-        errors_text(errors) if known else '—',
-    )
-
-
-def _phases_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
-    names = list(dict.fromkeys(name for row in rows for name in row['phases']))
-    return Table(
-        'Seconds of each phase',
-        ('case', 'change', 'all', *names),
-        [
-            (
-                *_labels(parameters, row),
-                figure(row['change']['seconds']),
-                *(number(row['phases'].get(name), 1) for name in names),
-            )
-            for row in rows
-        ],
-        (
-            'The waits are short here: proxies cache container info for '
-            f'{number(parameters.info_cache_seconds)} s (60 by default), and '
-            'the old place has to stay empty for '
-            f'{plain(parameters.settle_seconds)} s (86,400 by default).',
-        ),
-        names=2,
-    )
-
-
-def _kinds_table(parameters: Parameters, rows: Sequence[Mapping]) -> Table:
-    cells = []
-    for row in rows:
-        if BEFORE not in row:
-            continue
-        for kind in (_ALL, *row[BEFORE]['summary']['by_operation']):
-            parts = [_summary(row, part, kind) for part in _PARTS]
-            p99 = [_p99(each) for each in parts]
-            cells.append(
-                (
-                    *(*_labels(parameters, row), kind),
-                    *(
-                        figure(each.latency.p50_ms if each else None)
-                        for each in parts
-                    ),
-                    *map(figure, p99),
-                    ratio(p99[_PARTS.index(MOVING)], p99[0]),
-                )
-            )
-    return Table(
-        'Latency by kind of request',
-        (
-            *('case', 'change', 'request', 'p50 before ms', 'during'),
-            *('moving', 'after', 'p99 before ms', 'during', 'moving'),
-            *('after', 'p99 moving to before'),
-        ),
-        cells,
-        (
-            '*Overwrite*: PUT of a name that exists. The parts of the load '
-            'are those of the first table.',
-        ),
-        names=3,
-    )
-
-
-def _over_time(parameters: Parameters, row: Mapping) -> Iterator[Plot]:
-    """Yield the plots of a change with clients: rates and latencies."""
-    points = row['points']
-    if not points:
-        return
-    case, words = _labels(parameters, row)
-    change = Change.from_json(row['change'])
-    began, step = row['seconds_before'], row['point_seconds']
-    rates = change.rates(step)
-    end = points[-1]['seconds'] - began
-    # The time after the command belongs to its last phase.
-    last = change.phases[-1]
-    last = last._replace(end=max(end, last.end))
-    shown = {
-        'x': Axis('time since the clients began (s)'),
-        'note': f'Each point is of {step} s. Writes: PUT and DELETE of '
-        'objects; reads: GET of objects and of pages of the listing.',
-        'bands': [
-            Band(each.name, began + each.begin, began + each.end)
-            for each in (*change.phases[:-1], last)
-        ],
-    }
-    word = _step(row).word
-    yield from plot_if_any(
-        f'{NAME}-rates-{word}',
-        f'Rates over time: {words} ({case})',
-        [
-            _line('requests of clients', points, lambda each: each['rate']),
-            Series(
-                'rows moved',
-                [began + seconds for seconds, _ in rates],
-                [rate for _, rate in rates],
-            ),
-        ],
-        y=Axis('rate (/s)', log=True),
-        **shown,
-    )
-    yield from plot_if_any(
-        f'{NAME}-latency-{word}',
-        f'Latency over time: {words} ({case})',
-        [
-            _line(
-                f'{name} {share}',
-                points,
-                lambda each, name=name, share=share: each[name][f'{share}_ms'],
-            )
-            for share in ('p99', 'p50')
-            for name in ('writes', 'reads')
-        ],
-        y=Axis('latency (ms)', log=True),
-        **shown,
-    )
-
-
-def _line(
-    label: str,
-    points: Sequence[Mapping],
-    value,
-) -> Series:
+def _line(label: str, points: Sequence[Mapping], *keys: str) -> Series:
     """Return a line through the points that have the value, and not 0."""
-    known = [each for each in points if value(each)]
-    x = [each['seconds'] for each in known]
-    return Series(label, x, [value(each) for each in known])
+    found = {}
+    for point in points:
+        value = point
+        for key in keys:
+            value = value[key]
+        if value:
+            found[point['seconds']] = value
+    return Series(label, [*found], [*found.values()])
 
 
-def _step(row: Mapping) -> _Step:
-    return _Step(row['case'], row['former'], row['shards'])
+def _word(step: Mapping) -> str:
+    """Return what tells the objects and plots of changes apart."""
+    return f'{step["case"]}-{step["former"]}-{step["shards"]}'
 
 
-def _labels(parameters: Parameters, row: Mapping) -> tuple[str, str]:
-    step = _step(row)
-    return step.case_text(parameters), step.change
-
-
-def _summary(row: Mapping, part: str, kind: str = _ALL) -> Summary | None:
+def _part(row: Mapping, part: str, kind: str = _ALL) -> Summary | None:
     """Return the summary of a part of the load, None if there is none."""
     if part not in row:
         return None
@@ -525,28 +399,12 @@ def _summary(row: Mapping, part: str, kind: str = _ALL) -> Summary | None:
     return summary.of(kind) if kind in summary.by_operation else None
 
 
-def _p99(summary: Summary | None) -> float | None:
-    return summary.latency.p99_ms if summary else None
-
-
-def _count(shards: int) -> str:
-    return str(shards) if shards else PLAIN.label
-
-
-def _seconds(parameters: Parameters) -> float:
-    """Return the sum of waits, and of rows at the rates they move at."""
-    total = shared.CLUSTER_SECONDS
-    for case in parameters.cases:
-        rate = parameters.rows_per_second if case == BOUNDED else _ROWS_RATE
-        each = parameters.settle_seconds + parameters.rows / rate + 30
-        if case != IDLE:
-            each += 2 * parameters.seconds
-        total += len(parameters.changes) * each
-    return total
-
-
-SUMMARY = 'Changes of the number of shards, idle and while clients write.'
-
-SCENARIOS = [
-    Scenario(NAME, SUMMARY, Parameters, measure, tables, plots, _seconds)
-]
+def _latencies(
+    row: Mapping, name: str, kind: str = _ALL
+) -> dict[str, float | None]:
+    """Return a figure of the latency in each part of the load."""
+    summaries = {part: _part(row, part, kind) for part in PARTS}
+    return {
+        part: each and getattr(each.latency, name)
+        for part, each in summaries.items()
+    }

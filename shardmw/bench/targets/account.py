@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests to an account and its containers."""
+"""Logins, and requests to an account that are not measured."""
 
-import json
-from collections.abc import Iterable, Mapping
+import contextlib
+import ssl
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from itertools import product
 from typing import NamedTuple
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlsplit
+
+import swiftclient
+from requests.exceptions import InvalidHeader, RequestException
+from swift.common.utils import last_modified_date_to_timestamp
+from swiftclient.exceptions import ClientException
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.targets.asking import Answer, ask
-from shardmw.bench.targets.auth import Access, PasswordAuth
+from shardmw.bench.load.connection import check_url, tls_problem
 from shardmw.saio import Cluster
 
 SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
@@ -18,11 +23,30 @@ SHARD_DEPTH_HEADER = 'X-Container-Shard-Depth'
 POLICY_HEADER = 'X-Storage-Policy'
 
 # In the response to a HEAD of an account, and not of a container.
-_ACCOUNT_HEADER = 'X-Account-Container-Count'
+_ACCOUNT_HEADER = 'x-account-container-count'
 
 _USER = 'test:tester'
 
+_TIMEOUT_SECONDS = 120
 _REFUSED = (401, 403)
+_V1 = '1'
+
+
+@dataclass(frozen=True)
+class Auth:
+    """The way to an account; fields as :class:`swiftclient.Connection`.
+
+    A user has a URL for logins, or the URL of the account and a token.
+    """
+
+    authurl: str | None = None
+    user: str = ''
+    key: str = field(default='', repr=False)
+    auth_version: str = _V1
+    os_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    preauthurl: str | None = None
+    preauthtoken: str | None = field(default=None, repr=False)
+    insecure: bool = False
 
 
 class ContainerHead(NamedTuple):
@@ -35,37 +59,82 @@ class ContainerHead(NamedTuple):
     shards: int | None
 
 
-@dataclass
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """Turn failures of requests into BenchErrors of one line."""
+    try:
+        yield
+    except ClientException as err:
+        raise BenchError(' '.join(str(err).split())) from err
+    except (InvalidHeader, UnicodeError) as err:
+        # its text may have a key or a token in it
+        raise BenchError(
+            'a request cannot be sent: the user, the key or the token has '
+            'characters that no header of HTTP takes'
+        ) from err
+    except RequestException as err:
+        netloc = urlsplit(err.request.url).netloc
+        cause = _cause_of(err)
+        reason = getattr(cause, 'strerror', None) or str(cause) or repr(cause)
+        raise BenchError(
+            tls_problem(cause, netloc)
+            or f'{netloc} failed ({" ".join(reason.split())}): is a proxy '
+            'there?'
+        ) from err
+
+
+def _cause_of(err: BaseException) -> BaseException:
+    """Return the innermost exception that a library has wrapped."""
+    for inner in (err.__cause__, *err.args, getattr(err, 'reason', None)):
+        if isinstance(inner, BaseException):
+            return _cause_of(inner)
+    return err
+
+
 class Account:
-    """An account, and a token for it.
+    """An account to which one has logged in.
 
-    Methods raise BenchError if a request fails.
+    The token is renewed after it has expired, if there is a way to log in.
+    Requests are repeated after a 5xx. Methods raise BenchError if a request
+    fails.
 
-    :param proxy_urls: most requests go to the first
-    :param path: such as ``/v1/AUTH_test``
-    :param is_insecure: True to accept any certificate
+    :param proxy_urls: the URLs of all proxies, if that of the account is not
+                       the only one
+    :raises BenchError: if the login fails
     """
 
-    proxy_urls: tuple[str, ...]
-    path: str
-    token: str = field(repr=False)
-    is_insecure: bool = False
+    def __init__(self, auth: Auth, proxy_urls: Iterable[str] = ()) -> None:
+        check_url(auth.authurl or auth.preauthurl)
+        self.is_insecure = auth.insecure
+        self._tls = {'cacert': ssl.get_default_verify_paths().cafile}
+        self._swift = swiftclient.Connection(
+            **vars(auth),
+            **self._tls,
+            retries=2,
+            starting_backoff=0.5,
+            timeout=_TIMEOUT_SECONDS,
+        )
+        if auth.authurl:
+            self._login()
+        parts = urlsplit(self._swift.url)
+        self.path = parts.path.rstrip('/')
+        if self.path.count('/') < 2:
+            raise BenchError(
+                f'{self._swift.url!r} names no account: write '
+                'http://host:port/v1/ACCOUNT'
+            )
+        own_url = f'{parts.scheme}://{parts.netloc}'
+        self.proxy_urls = tuple(proxy_urls) or (own_url,)
 
     @classmethod
-    def login(cls, cluster: Cluster) -> 'Account':
-        """Return an account of a temporary cluster."""
-        key = cluster.users[_USER]
-        account = cls.of(PasswordAuth(cluster.auth_url, _USER, key).login())
-        account.proxy_urls = tuple(cluster.proxy_urls)
-        return account
+    def of_cluster(cls, cluster: Cluster) -> 'Account':
+        """Return the account of a temporary cluster."""
+        auth = Auth(cluster.auth_url, _USER, cluster.users[_USER])
+        return cls(auth, cluster.proxy_urls)
 
-    @classmethod
-    def of(cls, access: Access) -> 'Account':
-        """Return the account of a login."""
-        parts = urlsplit(access.storage_url)
-        url = f'{parts.scheme}://{parts.netloc}'
-        path = parts.path.rstrip('/')
-        return cls((url,), path, access.token, access.is_insecure)
+    @property
+    def token(self) -> str:
+        return self._swift.token
 
     @property
     def name(self) -> str:
@@ -76,120 +145,146 @@ class Account:
         """Return the quoted path of a container."""
         return f'{self.path}/{quote(container, safe="")}'
 
-    def is_refused(self) -> bool:
-        """Return True if the token is not valid any more."""
-        return self._ask('HEAD', self.path).status in _REFUSED
-
+    @_told()
     def check(self) -> None:
         """Raise BenchError if the account cannot be used."""
-        answer = self._ask('HEAD', self.path)
-        if answer.status in _REFUSED:
+        url = f'{self.proxy_urls[0]}{self.path}'
+        try:
+            headers = self._swift.head_account()
+        except ClientException as err:
+            if err.http_status not in _REFUSED:
+                raise
             raise BenchError(
-                f'{self.proxy_urls[0]}{self.path} refuses the token '
-                f'({answer.status}), which may have expired: get a new one '
-                'for this account'
-            )
-        self._checked(answer, 'HEAD', self.path)
-        if _ACCOUNT_HEADER not in answer.headers:
+                f'{url} refuses the token ({err.http_status}), which may '
+                'have expired: get a new one for this account'
+            ) from err
+        if _ACCOUNT_HEADER not in headers:
             raise BenchError(
-                f'{self.proxy_urls[0]}{self.path} is no account: write '
-                'http://host:port/v1/ACCOUNT'
+                f'{url} is no account: write http://host:port/v1/ACCOUNT'
             )
 
     def features(self) -> Mapping[str, Mapping[str, object]]:
         """Return the content of /info, or {} if the cluster hides it."""
-        answer = self._ask('GET', f'{self.path.rsplit("/", 2)[0]}/info')
         try:
-            return json.loads(answer.body) if answer.is_success else {}
-        except ValueError:
+            return self._swift.get_capabilities()
+        except (ClientException, ValueError):
             return {}
 
+    @_told()
     def put(self, container: str, headers: Mapping[str, str]) -> None:
         """Create a container."""
-        self._request('PUT', self.container_path(container), headers)
+        self._swift.put_container(container, dict(headers))
 
+    @_told()
     def head(self, container: str) -> ContainerHead | None:
         """Return the counts of a container; None if it does not exist."""
-        path = self.container_path(container)
-        # rows may be newer than the sums that the proxies cache
-        answer = self._ask('HEAD', path, {'X-Newest': 'true'})
-        if answer.status == 404:
-            return None
-        headers = self._checked(answer, 'HEAD', path).headers
-        shards = headers.get(SHARD_COUNT_HEADER)
+        try:
+            # rows may be newer than the sums that the proxies cache
+            headers = self._swift.head_container(
+                container, {'X-Newest': 'true'}
+            )
+        except ClientException as err:
+            if err.http_status == 404:
+                return None
+            raise
+        shards = headers.get(SHARD_COUNT_HEADER.lower())
         return ContainerHead(
-            int(headers.get('X-Container-Object-Count', 0)),
+            int(headers['x-container-object-count']),
             int(shards) if shards else None,
         )
 
+    @_told()
     def delete(self, container: str) -> int:
         """Delete a container, and return the status."""
-        return self._ask('DELETE', self.container_path(container)).status
+        try:
+            self._swift.delete_container(container)
+        except ClientException as err:
+            return err.http_status
+        return 204
 
-    def page(self, container: str, marker: str = '') -> list[str]:
-        """Return the names of a page of the listing."""
-        return [row['name'] for row in self._page(container, marker)]
+    def names(self, container: str, **query: object) -> list[str]:
+        """Return the names of all rows of a listing, in their order.
 
-    def store(self, container: str, name: str) -> None:
-        """Upload an empty object."""
-        self._request('PUT', f'{self.container_path(container)}/{quote(name)}')
-
-    def miss(self, container: str, names: Iterable[str], writes: bool) -> None:
-        """Request objects that do not exist from each proxy.
-
-        :param writes: True for a DELETE, False for a HEAD
+        :param query: further parameters of swiftclient's ``get_container``
         """
-        path = self.container_path(container)
-        method = 'DELETE' if writes else 'HEAD'
-        for name in names:
-            for url in self.proxy_urls:
-                self._ask(method, f'{path}/{quote(name)}', url=url)
-
-    def refresh(self, container: str) -> None:
-        """Make the proxies look up the counts of a container again."""
-        self._request('POST', self.container_path(container))
+        return [
+            row.get('name') or row['subdir']
+            for row in self._listing(container, **query)
+        ]
 
     def stored_times(self, container: str) -> dict[str, float]:
         """Return the timestamp of each object, by its name.
 
         A proxy takes it when all filters have passed the upload on.
         """
-        times = {}
-        marker = ''
-        while rows := self._page(container, marker):
-            for row in rows:
-                moment = datetime.fromisoformat(row['last_modified'])
-                utc = moment.replace(tzinfo=timezone.utc)
-                times[row['name']] = utc.timestamp()
-            marker = rows[-1]['name']
-        return times
-
-    def _page(self, container: str, marker: str) -> list[Mapping[str, str]]:
-        # no limit: the default of the cluster is its maximum
-        query = urlencode({'format': 'json', 'marker': marker})
-        path = f'{self.container_path(container)}?{query}'
-        return json.loads(self._request('GET', path).body or '[]')
-
-    def _request(
-        self, method: str, path: str, headers: Mapping[str, str] | None = None
-    ) -> Answer:
-        return self._checked(self._ask(method, path, headers), method, path)
-
-    def _checked(self, answer: Answer, method: str, path: str) -> Answer:
-        if not answer.is_success:
-            url = f'{self.proxy_urls[0]}{path}'
-            raise BenchError(
-                f'{method} {url} was answered {answer.status}{answer.reason}'
+        return {
+            row['name']: float(
+                last_modified_date_to_timestamp(row['last_modified'])
             )
-        return answer
+            for row in self._listing(container)
+        }
 
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        headers: Mapping[str, str] | None = None,
-        url: str = '',
-    ) -> Answer:
-        sent = {'X-Auth-Token': self.token, **(headers or {})}
-        target = f'{url or self.proxy_urls[0]}{path}'
-        return ask(method, target, sent, self.is_insecure)
+    @_told()
+    def store(self, container: str, name: str) -> None:
+        """Upload an empty object."""
+        self._swift.put_object(container, name, b'')
+
+    @_told()
+    def refresh(self, container: str) -> None:
+        """Make the proxies look up the counts of a container again."""
+        self._swift.post_container(container, {})
+
+    @_told()
+    def miss(self, container: str, names: Iterable[str], writes: bool) -> None:
+        """Request objects that do not exist from each proxy.
+
+        :param writes: True for a DELETE, False for a HEAD
+        """
+        ask = swiftclient.client.head_object
+        if writes:
+            ask = swiftclient.client.delete_object
+        for proxy, name in product(self._proxies(), names):
+            with contextlib.suppress(ClientException):
+                ask('', self.token, container, name, http_conn=proxy)
+
+    @_told()
+    def warm_up(self, container: str) -> None:
+        """Create a container, and upload an object through each proxy."""
+        self.put(container, {})
+        upload = swiftclient.client.put_object
+        for proxy in self._proxies():
+            upload('', self.token, container, 'o', b'', http_conn=proxy)
+
+    def _proxies(self) -> list[tuple]:
+        return [
+            swiftclient.client.http_connection(
+                f'{url}{self.path}', insecure=self.is_insecure, **self._tls
+            )
+            for url in self.proxy_urls
+        ]
+
+    @_told()
+    def _listing(self, container: str, **query: object) -> list[dict]:
+        rows, marker = [], ''
+        while page := self._swift.get_container(container, marker, **query)[1]:
+            rows += page
+            marker = page[-1].get('name') or page[-1]['subdir']
+        return rows
+
+    @_told()
+    def _login(self) -> None:
+        auth = self._swift
+        try:
+            if all(auth.get_auth()):
+                return
+            reason = 'no token or no storage URL'
+        except ClientException as err:
+            if auth.auth_version == _V1 and err.http_status in _REFUSED:
+                raise BenchError(
+                    f'{auth.authurl} refuses the user {auth.user!r} '
+                    f'({err.http_status}): look at the user and the key'
+                ) from err
+            reason = ' '.join(str(err).split())
+        if auth.auth_version == _V1:
+            reason += ': write a URL of auth v1, http://host:port/auth/v1.0'
+        raise BenchError(f'{auth.authurl} gave no token: {reason}')

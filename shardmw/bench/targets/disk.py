@@ -2,17 +2,12 @@
 """An HTTP server of files, to compare Swift with."""
 
 import contextlib
-import multiprocessing
+import functools
 import random
+import threading
 from collections.abc import Iterable, Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
-
-from shardmw.bench import signals
-from shardmw.bench.errors import BenchError
-
-_HOST = '127.0.0.1'
 
 
 def write_files(folder: Path, names: Iterable[str], size: int) -> None:
@@ -25,46 +20,25 @@ def write_files(folder: Path, names: Iterable[str], size: int) -> None:
 
 @contextlib.contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """Serve a folder from a new process during a ``with`` block.
+    """Serve a folder during a ``with`` block, in which this process waits.
+
+    Each connection has a thread, and the kernel sends the files.
 
     :returns: the URL
-    :raises BenchError: if the process does not start
     """
-    # not forked, so that it shares nothing with this process
-    context = multiprocessing.get_context('spawn')
-    ours, theirs = context.Pipe()
-    process = context.Process(
-        target=_serve, args=(theirs, folder), daemon=True
-    )
-    with signals.kept_from_children():
-        process.start()
-    theirs.close()
-    try:
+    handler = functools.partial(_Handler, directory=str(folder))
+    with _Server(('127.0.0.1', 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
-            port = ours.recv()
-        except EOFError:
-            raise BenchError('files cannot be served: see above') from None
-        yield f'http://{_HOST}:{port}'
-    finally:
-        process.kill()
-        process.join()
-
-
-def _serve(pipe: Pipe, folder: Path) -> None:
-    """Run in the process: a thread for each connection."""
-    signals.ignore()
-
-    def handler(*arguments: object) -> _Handler:
-        return _Handler(*arguments, directory=str(folder))
-
-    with _Server((_HOST, 0), handler) as server:
-        pipe.send(server.server_port)
-        server.serve_forever()
+            yield f'http://127.0.0.1:{server.server_port}'
+        finally:
+            server.shutdown()
 
 
 class _Server(ThreadingHTTPServer):
     # all clients connect at once
     request_queue_size = 1024
+    block_on_close = False
 
 
 class _Handler(SimpleHTTPRequestHandler):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The counters of memcached."""
 
+import re
 import socket
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from shardmw.bench.errors import BenchError
@@ -29,12 +29,12 @@ class Operations(NamedTuple):
 
 # The counters of memcached for each kind.
 _COUNTERS = Operations(
-    get=('cmd_get',),
-    set=('cmd_set',),
-    incr=('incr_hits', 'incr_misses'),
-    decr=('decr_hits', 'decr_misses'),
-    delete=('delete_hits', 'delete_misses'),
-    touch=('cmd_touch',),
+    get='cmd_get',
+    set='cmd_set',
+    incr='incr_(?:hits|misses)',
+    decr='decr_(?:hits|misses)',
+    delete='delete_(?:hits|misses)',
+    touch='cmd_touch',
 )
 
 
@@ -42,29 +42,22 @@ def operations(server: Server) -> Operations:
     """Ask memcached for its counters; raise BenchError if it is away."""
     host, _, port = server.address.rpartition(':')
     try:
-        with (
-            socket.create_connection((host, int(port)), _TIMEOUT_SECONDS) as s,
-            s.makefile('rw', newline='\r\n') as lines,
-        ):
-            lines.write('stats\n')
-            lines.flush()
-            return counted(iter(lines.readline, 'END\r\n'))
-    except (OSError, KeyError, ValueError) as err:
+        with socket.create_connection(
+            (host, int(port)), _TIMEOUT_SECONDS
+        ) as s:
+            s.sendall(b'stats\r\nquit\r\n')
+            return counted(s.makefile().read())
+    except OSError as err:
         raise BenchError(
             f'memcached at {server.address} gives no stats: {err!r}'
         ) from err
 
 
-def counted(stats: Iterable[str]) -> Operations:
-    """Return the operations of the lines of ``stats``. Pure.
-
-    :raises KeyError: if a counter is missing
-    :raises ValueError: if a line is incomplete
-    """
-    values = {}
-    for line in stats:
-        _, name, value = line.split(' ', 2)
-        values[name] = value
+def counted(stats: str) -> Operations:
+    """Return the operations in the response to ``stats``. Pure."""
     return Operations(
-        *(sum(int(values[name]) for name in names) for names in _COUNTERS)
+        *(
+            sum(map(int, re.findall(rf'^STAT {name} (\d+)', stats, re.M)))
+            for name in _COUNTERS
+        )
     )

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Containers that Swift's own container-sharder splits."""
 
-import json
-import subprocess
-import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from shardmw.bench.databases import Shards, databases, shards_of
+from swift.common.utils import ShardRange, Timestamp
+from swift.container.backend import ContainerBroker
+from swift.container.sharder import make_shard_ranges
+
+from shardmw.bench.databases import databases, is_split
 from shardmw.bench.errors import BenchError
 from shardmw.bench.names import Names
 from shardmw.saio import Cluster
@@ -16,11 +16,9 @@ from shardmw.saio import Cluster
 SHARDER = 'container-sharder'
 REPLICATOR = 'container-replicator'
 
-_MANAGE = (sys.executable, '-m', 'swift.cli.manage_shard_ranges')
-
-# The tool takes each container of an account with Swift's own prefix for a
-# shard, which it does not split. Backing containers are in such an account.
-_PREFIX = ('--shards_account_prefix', '.shards_split_')
+# Unlike Swift's own prefix, this one is not that of the account that has the
+# backing containers.
+_PREFIX = '.shards_split_'
 
 # One run of the sharder splits off some ranges, two by default, and another
 # run may be needed to report them to the root.
@@ -34,10 +32,13 @@ def even_bounds(names: Names, ranges: int) -> list[str]:
     """Return bounds that give each range as many names. Pure.
 
     :returns: the last name of each range but the last one
-    :raises ValueError: if there are fewer names than ranges
+    :raises BenchError: if there are fewer names than ranges
     """
     if len(names) < ranges:
-        raise ValueError(f'{len(names)} names cannot fill {ranges} ranges')
+        raise BenchError(
+            f'{len(names)} objects cannot fill {ranges} native ranges: ask '
+            'for more objects, or fewer ranges'
+        )
     return [names[len(names) * i // ranges - 1] for i in range(1, ranges)]
 
 
@@ -60,32 +61,24 @@ def shard_natively(
     found = databases(cluster, account, container)
     if not found:
         raise BenchError(f'{account}/{container} has no database')
-    _inject(found[0], shard_data(bounds))
+    begin_sharding(found[0], bounds)
     ranges = len(bounds) + 1
     for _ in range(_RUNS_PER_RANGE * ranges + _RUNS_MORE):
         if len(found) > 1:
             cluster.daemon(REPLICATOR)
         cluster.daemon(SHARDER)
-        states = [
-            shards_of(each) for each in databases(cluster, account, container)
-        ]
-        if all(is_done(each, ranges) for each in states):
+        found = databases(cluster, account, container)
+        if all(is_split(each, ranges) for each in found):
             return
     raise BenchError(
         f'{account}/{container} is not split into {ranges} ranges by '
-        f'{SHARDER} ({states[0].text}): see {cluster.log_path(SHARDER)}'
+        f'{SHARDER}: see {cluster.log_path(SHARDER)}'
     )
 
 
 def report_usage(cluster: Cluster) -> None:
     """Make the ranges of all containers report their counts to the roots."""
     cluster.daemon(SHARDER)
-
-
-def is_done(shards: Shards, ranges: int) -> bool:
-    """Return True if a root is split into active ranges. Pure."""
-    states = ('active',) * ranges
-    return shards.is_root_sharded and tuple(shards.states) == states
 
 
 def shard_data(bounds: Sequence[str]) -> list[dict[str, object]]:
@@ -97,24 +90,20 @@ def shard_data(bounds: Sequence[str]) -> list[dict[str, object]]:
     ]
 
 
-def _inject(database: Path, ranges: Sequence[dict[str, object]]) -> None:
-    with tempfile.NamedTemporaryFile('w', suffix='.json') as file:
-        json.dump(ranges, file)
-        file.flush()
-        _manage(database, 'replace', *_PREFIX, file.name)
-    # replace has --enable, but fails with it
-    _manage(database, 'enable', *_PREFIX)
+def begin_sharding(
+    database: Path, bounds: Sequence[str], prefix: str = _PREFIX
+) -> None:
+    """Tell the sharder to split a container, as an operator does.
 
-
-def _manage(database: Path, *arguments: str) -> None:
-    ran = subprocess.run(
-        [*_MANAGE, str(database), *arguments],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-    )
-    if ran.returncode:
-        said = (ran.stdout + ran.stderr).strip().splitlines()
-        raise BenchError(
-            f'{database} cannot be split: {said[-1] if said else "?"}'
-        )
+    :param prefix: of the account of the ranges
+    """
+    broker = ContainerBroker(str(database))
+    ranges = make_shard_ranges(broker, shard_data(bounds), prefix)
+    broker.merge_shard_ranges(ranges)
+    now = Timestamp.now()
+    own = broker.get_own_shard_range()
+    own.update_state(ShardRange.SHARDING, state_timestamp=now)
+    own.epoch = now
+    broker.merge_shard_ranges([own])
+    enabled = {'X-Container-Sysmeta-Sharding': ('True', now.internal)}
+    broker.update_metadata(enabled)

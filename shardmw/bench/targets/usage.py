@@ -59,13 +59,12 @@ def processor_seconds(pids: Iterable[int]) -> float:
 
     :raises BenchError: if one of them has ended
     """
-    seconds = 0.0
-    for pid in pids:
-        with _told_if_gone(pid):
-            # clock_getcpuclockid(3): psutil counts in ticks of 10 ms, which
-            # is too coarse
-            seconds += time.clock_gettime(~pid << 3 | _SCHEDULER_CLOCK)
-    return seconds
+    # clock_getcpuclockid(3): psutil counts in ticks of 10 ms, which is too
+    # coarse
+    with _told_if_gone():
+        return sum(
+            time.clock_gettime(~pid << 3 | _SCHEDULER_CLOCK) for pid in pids
+        )
 
 
 def resident_bytes(pids: Iterable[int]) -> int:
@@ -73,18 +72,15 @@ def resident_bytes(pids: Iterable[int]) -> int:
 
     :raises BenchError: if one of them has ended
     """
-    found = 0
-    for pid in pids:
-        with _told_if_gone(pid):
-            found += psutil.Process(pid).memory_info().rss
-    return found
+    with _told_if_gone():
+        return sum(psutil.Process(pid).memory_info().rss for pid in pids)
 
 
 @contextlib.contextmanager
-def _told_if_gone(pid: int) -> Iterator[None]:
+def _told_if_gone() -> Iterator[None]:
     try:
         yield
     except (OSError, psutil.Error) as err:
         raise BenchError(
-            f'server process {pid} has ended: see the logs of the cluster'
+            f'a server process has ended ({err}): see the logs of the cluster'
         ) from err

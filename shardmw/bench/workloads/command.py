@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands ``shardmw-bench write``, ``read``, ``head`` and so on."""
+"""The commands ``write``, ``read``, ``head`` and so on, and ``compare``."""
 
 import functools
 from collections.abc import Callable
@@ -7,25 +7,30 @@ from pathlib import Path
 
 import click
 
-from shardmw.bench.command import (
-    Experiment,
+from shardmw.bench import compare
+from shardmw.bench.command import InOrder, perform
+from shardmw.bench.options import (
     chosen_parameters,
+    name_option,
+    output_option,
     parameter_options,
-    perform,
     usage_errors,
 )
-from shardmw.bench.options import name_option, output_option
-from shardmw.bench.results import folder as results
-from shardmw.bench.screen import Screen
 from shardmw.bench.workloads import COMMAND
-from shardmw.bench.workloads.measuring import check_done, measure
+from shardmw.bench.workloads.measuring import measure
 from shardmw.bench.workloads.place import place_of, place_options
 from shardmw.bench.workloads.works import WORKS, Work
+
+_NATIVE_RANGES = 8
+
+# Fewer have no interval of 95 %.
+_ROUNDS = 6
+_ALIASES = {'listing': 'list'}
 
 
 def work_command(
     command: str,
-    work: Work,
+    work: type[Work],
     adjust: Callable[[click.Context], None] = lambda context: None,
     **defaults: object,
 ) -> click.Command:
@@ -36,8 +41,8 @@ def work_command(
     :param defaults: override the defaults of parameters
     """
 
-    @click.command(work.name, help=work.summary)
-    @parameter_options(work.parameters, **defaults)
+    @click.command(work.name, help=work.summary())
+    @parameter_options(work, **defaults)
     @place_options
     @output_option
     @name_option
@@ -47,21 +52,52 @@ def work_command(
     ) -> None:
         place = place_of(context)
         adjust(context)
-        parameters = chosen_parameters(work.parameters, context.params)
+        chosen = chosen_parameters(work, context.params)
         if place.is_own:
             with usage_errors():
-                parameters.check_own()
-        results.make(output)
-        experiment = Experiment(
-            *(command, work.name, parameters),
-            functools.partial(measure, work=work, place=place),
-            word=word,
-            check=check_done,
-            seconds=parameters.expected_seconds,
-        )
-        perform([experiment], output, Screen())
+                chosen.check_own()
+        on_place = functools.partial(measure, place=place)
+        perform(command, [chosen], output, word, on_place)
 
     return run
 
 
-COMMANDS = {work.name: work_command(COMMAND, work) for work in WORKS.values()}
+class _Works(InOrder):
+    """Kinds of work, with aliases."""
+
+    def get_command(
+        self, ctx: click.Context, cmd_name: str
+    ) -> click.Command | None:
+        return super().get_command(ctx, _ALIASES.get(cmd_name, cmd_name))
+
+
+@click.group('compare', cls=_Works)
+def _compare() -> None:
+    """Do the same work on plain, natively sharded and sharded containers.
+
+    The containers take turns in each round. Ratios to the plain container
+    have a confidence interval. On an existing cluster there is no natively
+    sharded container.
+    """
+
+
+def _with_plain(context: click.Context) -> None:
+    """Add the plain container, and a native one where possible."""
+    values = context.params
+    values['shards'] = tuple(dict.fromkeys((0, *values['shards'])))
+    if values['native'] is None:
+        is_own = place_of(context).is_own
+        values['native'] = _NATIVE_RANGES if is_own else 0
+
+
+COMMANDS = {name: work_command(COMMAND, work) for name, work in WORKS.items()}
+COMMANDS['compare'] = _compare
+for _work in WORKS.values():
+    _compare.add_command(
+        work_command(
+            *(compare.COMMAND, _work, _with_plain),
+            shards=(32,),
+            native=None,
+            rounds=_ROUNDS,
+        )
+    )

@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure a work on each kind of container, round by round."""
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Mapping
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
 from shardmw.bench.load.stage import Ledger, Stage
 from shardmw.bench.load.turns import phase_of, rotated
-from shardmw.bench.results.runs import runs_of
-from shardmw.bench.results.summary import Summary, errors_text
+from shardmw.bench.names import Names
 from shardmw.bench.site import Site
-from shardmw.bench.workloads.parameters import WorkParameters
 from shardmw.bench.workloads.place import Place
 from shardmw.bench.workloads.works import Task, Work
 
@@ -20,26 +16,22 @@ from shardmw.bench.workloads.works import Task, Work
 _MANY_BYTES = 64 << 20
 
 
-class _Owner(NamedTuple):
-    """The kind and the round of a container; None for all rounds."""
-
-    kind: Kind
-    turn: int | None
+#: The kind and the round of a container; None for all rounds.
+Owner = tuple[Kind, int | None]
 
 
 def measure(
     stage: Stage,
     keep: Callable[[Mapping[str, object]], None],
-    work: Work,
     place: Place,
 ) -> dict[str, object]:
     """Measure a work on a cluster, and return the figures."""
-    parameters = stage.parameters
-    with place.site(stage, parameters.cluster) as site:
+    work = stage.parameters
+    with place.site(stage, work.cluster) as site:
         ledger = Ledger(
             stage, keep, own_cluster=site.cluster, **place.figures(site)
         )
-        measure_work(stage, site, ledger, work, parameters, place.container)
+        measure_work(stage, site, ledger, work, place.container)
     return ledger.figures
 
 
@@ -48,7 +40,6 @@ def measure_work(
     site: Site,
     ledger: Ledger,
     work: Work,
-    parameters: WorkParameters,
     chosen: str | None = None,
 ) -> None:
     """Measure a work on a site.
@@ -56,40 +47,40 @@ def measure_work(
     :param chosen: the name of the container, if the user wants one
     """
     try:
-        names = work.names(parameters, site)
+        names = work.names(site)
     except ValueError as err:
         raise BenchError(f'this cannot be measured: {err}') from err
     steps = [
-        (turn, each, kind, _Owner(kind, turn if work.spends else None))
-        for turn in range(parameters.rounds)
-        for each in work.conditions(parameters, names)
-        for kind in rotated(parameters.kinds, turn)
+        (turn, each, (kind, turn if work.spends else None))
+        for turn in range(work.rounds)
+        for each in work.conditions(names)
+        for kind in rotated(work.kinds, turn)
     ]
-    owners = [owner for *_, owner in steps]
+    owners = dict.fromkeys(owner for *_, owner in steps)
     ledger.expect(len(steps))
     # made before anything is measured, since some may be refused
     wanted = container_names(chosen, owners) if chosen else {}
     with stage.screen.status('making containers'):
         containers = {
-            owner: site.make(
-                owner.kind, names, parameters.policy, wanted.get(owner)
-            )
-            for owner in dict.fromkeys(owners)
+            owner: site.make(owner[0], names, work.policy, wanted.get(owner))
+            for owner in owners
         }
-    filled: set[str] = set()
-    for turn, each, kind, owner in steps:
-        container = containers[owner]
-        if container not in filled and names is not None:
-            filled.add(container)
+    #: the names of the filled containers
+    listed: dict[str, Names | None] = {}
+    for turn, each, owner in steps:
+        kind, container = owner[0], containers[owner]
+        if container not in listed:
             with stage.screen.status(f'filling {container}'):
-                work.put(site, container, kind, parameters, names)
-        site.prepare(container, work.writes, phase_of(turn, parameters.rounds))
+                if names is not None:
+                    work.put(site, container, kind, names)
+                listed[container] = work.listed(site, container, names)
+        site.prepare(container, work.writes, phase_of(turn, work.rounds))
         path = site.container_path(container)
         load = site.load(
-            work.source(Task(path, kind, parameters, names, each, turn)),
-            parameters.clients,
-            seconds=parameters.load_seconds,
-            count=parameters.count,
+            work.source(Task(path, listed[container], each, turn)),
+            work.clients,
+            seconds=work.load_seconds,
+            count=work.count,
         )
         run = ledger.measure(load, work.name, kind, turn, **each)
         if run.summary.bytes_sent > _MANY_BYTES and work.spends:
@@ -97,38 +88,21 @@ def measure_work(
             site.remove(container)
 
 
-def check_done(figures: Mapping) -> None:
-    """Raise BenchError if everything failed with a kind of container."""
-    of_kinds: dict[Kind, list[Summary]] = {}
-    for run in runs_of(figures):
-        of_kinds.setdefault(run.kind, []).append(run.summary)
-    for kind, summaries in of_kinds.items():
-        failed = sum((Counter(s.errors) for s in summaries), Counter())
-        if failed and not any(s.done or s.refused for s in summaries):
-            raise BenchError(
-                f'{kind.label}: everything failed ({errors_text(failed)}): '
-                "see the proxy's log"
-            )
-
-
 def container_names(
-    chosen: str, owners: Sequence[_Owner]
-) -> dict[_Owner, str]:
+    chosen: str, owners: Collection[Owner]
+) -> dict[Owner, str]:
     """Return the names of containers for a name that the user chose. Pure.
 
     Kinds and rounds are appended if there are several.
     """
-    has_kinds = len({owner.kind for owner in owners}) > 1
-    has_turns = len({owner.turn for owner in owners}) > 1
+    has_kinds, has_turns = (
+        len(set(each)) > 1 for each in zip(*owners, strict=True)
+    )
     return {
-        owner: '-'.join(
-            [
-                chosen,
-                *([_word(owner.kind)] if has_kinds else []),
-                *([str(owner.turn)] if has_turns else []),
-            ]
-        )
-        for owner in owners
+        (kind, turn): chosen
+        + (f'-{_word(kind)}' if has_kinds else '')
+        + (f'-{turn}' if has_turns else '')
+        for kind, turn in owners
     }
 
 

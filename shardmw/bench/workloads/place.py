@@ -3,15 +3,20 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import click
 
 from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.load.stage import Stage
-from shardmw.bench.options import CONTAINER
-from shardmw.bench.site import DEFAULT_PREFIX, Site
-from shardmw.bench.targets.auth import Access, Auth, PasswordAuth
+from shardmw.bench.options import (
+    CONTAINER,
+    chosen_parameters,
+    parameter_options,
+)
+from shardmw.bench.parameters import Parameters, option
+from shardmw.bench.site import DEFAULT_PREFIX, Site, remote_site
+from shardmw.bench.targets.account import Auth
 from shardmw.saio import ClusterOptions
 
 # Options of Keystone, as python-swiftclient has them.
@@ -23,13 +28,6 @@ _KEYSTONE = (
     *('application_credential_id', 'application_credential_secret'),
 )
 
-# Parameters of temporary clusters only, and of existing ones only.
-_OWN_ONLY = ('limit', 'proxies', 'workers', 'settings')
-_OTHERS_ONLY = (
-    *('user', 'key', 'auth_token', 'auth_version', 'insecure', 'cleanup'),
-    *_KEYSTONE,
-)
-
 # The different ways to name an existing cluster.
 _WAYS = {
     'auth_url': '--auth-url',
@@ -37,19 +35,106 @@ _WAYS = {
     'storage_url': '--os-storage-url',
 }
 
+# Options of temporary clusters only, and of existing ones only.
+_OWN_ONLY = ('limit', 'proxies', 'workers', 'settings')
+_OTHERS_ONLY = (
+    *('user', 'key', 'auth_token', 'auth_version', 'insecure', 'cleanup'),
+    *_KEYSTONE,
+)
+
 
 @dataclass(frozen=True)
-class Place:
-    """The cluster to measure.
+class Place(Parameters):
+    """The cluster to measure: options of all work.
 
-    :param auth: None for a temporary cluster
-    :param container: the name that the user chose, if any
-    :param cleanup: True to remove the containers at the end
+    :param keystone: further options of Keystone
     """
 
-    auth: Auth | None
-    container: str | None
-    cleanup: bool
+    auth_url: str | None = option(
+        None,
+        str,
+        'The auth v1 URL of an existing cluster, to measure it instead of a '
+        'temporary one. ST_AUTH is not read: write "$ST_AUTH".',
+        '-A',
+        '--auth-url',
+    )
+    user: str | None = option(
+        *(None, str, 'The user for --auth-url.', '-U', '--user'),
+        envvar='ST_USER',
+    )
+    key: str | None = option(
+        *(None, str, 'The key for --auth-url.', '-K', '--key'),
+        envvar='ST_KEY',
+    )
+    keystone_url: str | None = option(
+        None,
+        str,
+        'The Keystone URL of an existing cluster, instead of --auth-url. '
+        'Further --os-* options are those of python-swiftclient; the OS_* '
+        'variables, such as OS_USERNAME and OS_PROJECT_NAME, can replace '
+        'them.',
+        '--os-auth-url',
+    )
+    auth_version: str = option(
+        *('3', str, 'The version of Keystone.'),
+        envvar=('ST_AUTH_VERSION', 'OS_AUTH_VERSION')
+        + ('OS_IDENTITY_API_VERSION',),
+    )
+    storage_url: str | None = option(
+        None,
+        str,
+        'The URL of an account of an existing cluster, instead of --auth-url.',
+        '--os-storage-url',
+    )
+    auth_token: str | None = option(
+        *(None, str, 'The token for --os-storage-url.', '--os-auth-token'),
+        envvar='OS_AUTH_TOKEN',
+    )
+    insecure: bool = option(
+        False, bool, 'Accept any certificate (https).', '--insecure'
+    )
+    container: str | None = option(
+        None,
+        CONTAINER,
+        'The name of the container; if there are several, the beginning of '
+        f'their names.  [default: {DEFAULT_PREFIX}]',
+    )
+    cleanup: bool = option(True, bool, 'Remove the containers at the end.')
+    keystone: Mapping[str, str] = field(default_factory=dict)
+
+    def check(self) -> None:
+        typed = [way for way in _WAYS if getattr(self, way) is not None]
+        if any(getattr(self, way) == '' for way in typed):
+            # such as an unset variable
+            raise ValueError('the URL of the cluster is empty')
+        if len(typed) > 1:
+            first, second = (_WAYS[way] for way in typed[:2])
+            raise ValueError(
+                f'{first} and {second} are two ways to a cluster: take one'
+            )
+        if self.auth_url and not (self.user and self.key):
+            raise ValueError(
+                '--auth-url needs --user and --key, or ST_USER and ST_KEY in '
+                'the environment'
+            )
+        if self.storage_url and not self.auth_token:
+            raise ValueError('--os-storage-url needs --os-auth-token')
+
+    @property
+    def auth(self) -> Auth | None:
+        """Return the way to the cluster; None for a temporary one."""
+        also = {'insecure': self.insecure}
+        if self.auth_url:
+            return Auth(self.auth_url, self.user, self.key, **also)
+        if self.storage_url:
+            also |= {'preauthurl': self.storage_url}
+            return Auth(preauthtoken=self.auth_token, **also)
+        if not self.keystone_url:
+            return None
+        given = dict(self.keystone)
+        user, key = given.pop('username', ''), given.pop('password', '')
+        way = self.keystone_url, user, key, self.auth_version
+        return Auth(*way, given, **also)
 
     @property
     def is_own(self) -> bool:
@@ -67,15 +152,15 @@ class Place:
                 yield site
             return
         prefix = self.container or DEFAULT_PREFIX
-        with stage.remote_site(self.auth, prefix) as site:
-            try:
-                yield site
+        site = remote_site(self.auth, stage.run, prefix)
+        try:
+            yield site
+            self._clean(stage, site)
+        except BaseException:
+            # another signal ends the clean-up
+            with _told(stage, site):
                 self._clean(stage, site)
-            except BaseException:
-                # another signal ends the clean-up
-                with _told(stage, site):
-                    self._clean(stage, site)
-                raise
+            raise
 
     def figures(self, site: Site) -> dict[str, object]:
         """Return the cluster as figures of an experiment have it."""
@@ -93,57 +178,32 @@ class Place:
 
 def place_options(command: Callable) -> Callable:
     """Add the options that :func:`place_of` reads."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    for name in _KEYSTONE:
+        command = click.option(
+            f'--os-{name.replace("_", "-")}',
+            name,
+            envvar=f'OS_{name.upper()}',
+            hidden=True,
+        )(command)
+    return parameter_options(Place)(command)
 
 
 def place_of(context: click.Context) -> Place:
     """Return the chosen cluster; raise UsageError if options conflict."""
     values = context.params
-    auth = _auth_of(values)
+    given = {name: values[name] for name in _KEYSTONE if values[name]}
+    place = replace(chosen_parameters(Place, values), keystone=given)
     refused, why = _OWN_ONLY, 'the temporary cluster, not for yours'
-    if auth is None:
+    if place.is_own:
         ways = ', '.join(_WAYS.values())
         refused, why = _OTHERS_ONLY, f'a cluster of yours: add one of {ways}'
-    for option in context.command.params:
-        source = context.get_parameter_source(option.name)
+    for each in context.command.params:
+        source = context.get_parameter_source(each.name)
         is_typed = source is click.core.ParameterSource.COMMANDLINE
-        if option.name in refused and is_typed:
-            flags = '/'.join((option.opts[-1], *option.secondary_opts))
+        if each.name in refused and is_typed:
+            flags = '/'.join((each.opts[-1], *each.secondary_opts))
             raise click.UsageError(f'{flags} is for {why}')
-    return Place(auth, values['container'], values['cleanup'])
-
-
-def _auth_of(values: Mapping[str, object]) -> Auth | None:
-    typed = {way: values[way] for way in _WAYS if values[way] is not None}
-    if '' in typed.values():
-        # such as an unset variable
-        raise click.UsageError('the URL of the cluster is empty')
-    if len(typed) > 1:
-        first, second = (_WAYS[way] for way in [*typed][:2])
-        raise click.UsageError(
-            f'{first} and {second} are two ways to a cluster: take one'
-        )
-    url, keystone, storage = (values[way] for way in _WAYS)
-    if url and not (values['user'] and values['key']):
-        raise click.UsageError(
-            '--auth-url needs --user and --key, or ST_USER and ST_KEY in the '
-            'environment'
-        )
-    if storage and not values['auth_token']:
-        raise click.UsageError('--os-storage-url needs --os-auth-token')
-    is_insecure = values['insecure']
-    if url:
-        return PasswordAuth(url, values['user'], values['key'], is_insecure)
-    if storage:
-        return Access(storage, values['auth_token'], is_insecure)
-    if not keystone:
-        return None
-    given = {name: values[name] for name in _KEYSTONE if values[name]}
-    user, key = given.pop('username', ''), given.pop('password', '')
-    version = values['auth_version']
-    return PasswordAuth(keystone, user, key, is_insecure, version, given)
+    return place
 
 
 @contextlib.contextmanager
@@ -159,82 +219,3 @@ def _told(stage: Stage, site: Site) -> Iterator[None]:
 
 def _left_text(site: Site) -> str:
     return f'left there: {", ".join(site.containers) or "nothing"}'
-
-
-_OPTIONS = (
-    click.option(
-        '-A',
-        '--auth-url',
-        help='The auth v1 URL of an existing cluster, to measure it instead '
-        'of a temporary one. ST_AUTH is not read: write "$ST_AUTH".',
-    ),
-    click.option(
-        '-U',
-        '--user',
-        envvar='ST_USER',
-        show_envvar=True,
-        help='The user for --auth-url.',
-    ),
-    click.option(
-        '-K',
-        '--key',
-        envvar='ST_KEY',
-        show_envvar=True,
-        help='The key for --auth-url.',
-    ),
-    click.option(
-        '--os-auth-url',
-        'keystone_url',
-        help='The Keystone URL of an existing cluster, instead of '
-        '--auth-url. Further --os-* options are those of python-swiftclient; '
-        'the OS_* variables, such as OS_USERNAME and OS_PROJECT_NAME, can '
-        'replace them.',
-    ),
-    click.option(
-        '--auth-version',
-        envvar=['ST_AUTH_VERSION', 'OS_AUTH_VERSION']
-        + ['OS_IDENTITY_API_VERSION'],
-        default='3',
-        show_default=True,
-        help='The version of Keystone.',
-    ),
-    *(
-        click.option(
-            f'--os-{name.replace("_", "-")}',
-            name,
-            envvar=f'OS_{name.upper()}',
-            hidden=True,
-        )
-        for name in _KEYSTONE
-    ),
-    click.option(
-        '--os-storage-url',
-        'storage_url',
-        help='The URL of an account of an existing cluster, instead of '
-        '--auth-url.',
-    ),
-    click.option(
-        '--os-auth-token',
-        'auth_token',
-        envvar='OS_AUTH_TOKEN',
-        show_envvar=True,
-        help='The token for --os-storage-url.',
-    ),
-    click.option(
-        '--insecure',
-        is_flag=True,
-        help='Accept any certificate (https).',
-    ),
-    click.option(
-        '--container',
-        type=CONTAINER,
-        help='The name of the container; if there are several, the beginning '
-        f'of their names.  [default: {DEFAULT_PREFIX}]',
-    ),
-    click.option(
-        '--cleanup/--no-cleanup',
-        default=True,
-        show_default=True,
-        help='Remove the containers at the end.',
-    ),
-)

@@ -1,30 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of work: their requests, and the content of containers."""
+"""The kinds of work: their options, requests, and contents of containers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
+from shardmw.bench import options
 from shardmw.bench.errors import BenchError
-from shardmw.bench.kinds import Kind
+from shardmw.bench.kinds import PLAIN, Kind, native, sharded
 from shardmw.bench.load import sources
 from shardmw.bench.load.sources import Source
 from shardmw.bench.names import FlatNames, Names, TreeNames
+from shardmw.bench.parameters import check_shards, option
+from shardmw.bench.plots.plot import Plot
+from shardmw.bench.plots.runs import all_of
+from shardmw.bench.results.runs import runs_of
+from shardmw.bench.results.summary import Summary, errors_text
+from shardmw.bench.scenarios.base import Figures, Scenario, shared
 from shardmw.bench.site import Site
+from shardmw.bench.tables import Table, plain
 from shardmw.bench.units import parse_mix, parse_size_mix
-from shardmw.bench.workloads.parameters import (
-    ContainerParameters,
-    DeleteParameters,
-    ListParameters,
-    MixedParameters,
-    ReadParameters,
-    WorkParameters,
-    WriteParameters,
-)
+from shardmw.bench.workloads import report
+from shardmw.record import DEPTH_LIMIT
+from shardmw.saio import ClusterOptions
+
+#: The filter's option for all containers.
+LIMIT_OPTION = 'shardmw.container_ratelimit_0'
+
+# The length of a load without --seconds and --count.
+_SECONDS = 10.0
 
 _OWN_ROWS = 100_000
 _REMOTE_ROWS = 10_000
 _DIRECTORIES = 100
+
+_ABOUT_SIZES = (
+    'Object size: 4K for one size; 4K-64K for a range, evenly by its '
+    'logarithm; 1K:80,1M:20 for sizes with their shares.'
+)
+
+Conditions = list[dict[str, object]]
 
 
 class Task(NamedTuple):
@@ -37,177 +53,410 @@ class Task(NamedTuple):
     """
 
     path: str
-    kind: Kind
-    parameters: WorkParameters
     names: Names | None
     conditions: Mapping[str, object]
     turn: int
 
 
 @dataclass(frozen=True)
-class Work:
-    """A kind of work.
+class Work(Scenario):
+    """A kind of work. Its measurement needs the chosen cluster, too.
 
-    :param summary: a line for the help
-    :param source: returns the requests of a task
-    :param names: returns the names of the objects that a container has
-                  before the load; raises ValueError or BenchError if that
-                  is impossible
-    :param is_of_objects: False if rows without objects are enough
-    :param spends: True if each load needs a new container
-    :param writes: True if it writes
+    ``spends``
+        True if each load needs a new container
+    ``writes``
+        True if it writes
     """
 
-    name: str
-    summary: str
-    parameters: type[WorkParameters]
-    source: Callable[[Task], Source]
-    names: Callable[[WorkParameters, Site], Names | None]
-    is_of_objects: bool = True
-    spends: bool = False
-    writes: bool = False
+    spends: ClassVar[bool] = False
+    writes: ClassVar[bool] = False
 
-    def conditions(
-        self, parameters: WorkParameters, names: Names | None
-    ) -> Sequence[Mapping[str, object]]:
+    clients: int = shared('clients', 16)
+    processes: int = shared('processes', 2)
+    shards: tuple[int, ...] = option(
+        (0, 32),
+        options.SHARDS,
+        'Shard counts of the containers to measure; 0 is a plain container.',
+    )
+    native: int = option(
+        0,
+        options.RANGES,
+        "Also measure a container that Swift's own container-sharder splits "
+        'into this many ranges; 0 for none.',
+    )
+    rounds: int = shared('rounds', 1)
+    limit: float | None = option(
+        None,
+        options.RATE,
+        'Rate limit of each backing container, in writes/s.',
+    )
+    proxies: int = shared('proxies', 1)
+    workers: int = shared('workers', 0)
+    policy: str | None = option(
+        None, str, 'The storage policy of the containers.'
+    )
+    settings: Mapping[str, str] = shared('settings', {})
+
+    def check_figures(self, figures: Figures) -> None:
+        """Raise BenchError if all failed with a kind of container."""
+        of_kinds: dict[Kind, list[Summary]] = {}
+        for run in runs_of(figures):
+            of_kinds.setdefault(run.kind, []).append(run.summary)
+        for kind, summaries in of_kinds.items():
+            failed = sum((Counter(s.errors) for s in summaries), Counter())
+            if failed and not any(s.done or s.refused for s in summaries):
+                raise BenchError(
+                    f'{kind.label}: everything failed '
+                    f"({errors_text(failed)}): see the proxy's log"
+                )
+
+    def tables(self, figures: Figures) -> list[Table]:
+        return report.tables(figures)
+
+    def plots(self, figures: Figures) -> list[Plot]:
+        return all_of(runs_of(figures))
+
+    def names(self, site: Site) -> Names | None:
+        """Return the names of objects that a container has before the load.
+
+        :raises ValueError: if that is impossible; or BenchError
+        """
+        raise NotImplementedError
+
+    def conditions(self, names: Names | None) -> Conditions:
         """Return the conditions of the runs of each round."""
-        return parameters.conditions(names)
+        raise NotImplementedError
+
+    def source(self, task: Task) -> Source:
+        """Return the requests of a task."""
+        raise NotImplementedError
 
     def put(
-        self,
-        site: Site,
-        container: str,
-        kind: Kind,
-        parameters: WorkParameters,
-        names: Names,
+        self, site: Site, container: str, kind: Kind, names: Names
     ) -> None:
         """Fill a container."""
-        if self.is_of_objects:
-            size = parse_size_mix(parameters.size)
-            site.populate(container, names, size, parameters.clients)
-        elif site.is_own:
+        size = parse_size_mix(self.size)
+        site.populate(container, names, size, self.clients)
+
+    def listed(
+        self, site: Site, container: str, names: Names | None
+    ) -> Names | None:
+        """Return the names of a filled container as the load needs them."""
+        return names
+
+    def check_own(self) -> None:
+        """Raise ValueError if the temporary cluster does not allow this."""
+        check_shards(self.shards, self.settings)
+
+    def _check_enough(self, count: int | None, flag: str) -> None:
+        if count is not None and count < self.clients:
+            raise ValueError(
+                f'{self.clients:,} clients have nothing to do with {count:,} '
+                f'operations: raise {flag}, or take fewer clients with -t'
+            )
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """Return the kinds of containers, plain ones first."""
+        native_ones = [native(self.native)] if self.native else []
+        some = [sharded(n) for n in self.shards if n]
+        return [PLAIN] * (0 in self.shards) + native_ones + some
+
+    @property
+    def load_seconds(self) -> float | None:
+        """Return the duration of a load; None if only a count ends it."""
+        return None
+
+    @property
+    def expected_seconds(self) -> float | None:
+        """Return about how long all loads take; None if counts end them."""
+        if self.load_seconds is None:
+            return None
+        pages = len(getattr(self, 'page', (0,)))
+        loads = self.rounds * len(self.kinds) * pages
+        return 15 + loads * (self.load_seconds + 1.5)
+
+    @property
+    def cluster(self) -> ClusterOptions:
+        """Return the options of the temporary cluster."""
+        limit = {} if self.limit is None else {LIMIT_OPTION: plain(self.limit)}
+        return ClusterOptions(
+            proxies=self.proxies,
+            workers=self.workers,
+            settings={**limit, **self.settings},
+        )
+
+
+@dataclass(frozen=True)
+class _Timed(Work):
+    """Work that ends after a time or a count."""
+
+    seconds: float | None = option(
+        None,
+        options.DURATION,
+        f'How long each load lasts.  [default: {plain(_SECONDS)}, or until '
+        '--count]',
+    )
+    count: int | None = option(
+        None, options.COUNT, 'End each load after this many operations.'
+    )
+
+    def check(self) -> None:
+        self._check_enough(self.count, '--count')
+
+    @property
+    def load_seconds(self) -> float | None:
+        if self.seconds is None and self.count is None:
+            return _SECONDS
+        return self.seconds
+
+
+class _OfObjects:
+    """Work on objects of some sizes."""
+
+    def names(self, site: Site) -> Names | None:
+        return FlatNames(self.objects)
+
+    def conditions(self, names: Names | None) -> Conditions:
+        size = parse_size_mix(self.size)
+        values = {
+            'clients': self.clients,
+            'size': size.largest if size.largest == size.mean else size.label,
+            'objects': None if names is None else len(names),
+            'limit': self.limit,
+            'mix': getattr(self, 'mix', None),
+        }
+        return [{name: v for name, v in values.items() if v is not None}]
+
+
+@dataclass(frozen=True)
+class Write(_OfObjects, _Timed):
+    """Upload new objects."""
+
+    name = 'write'
+    spends = writes = True
+
+    size: str = option('4K', options.SIZE_MIX, _ABOUT_SIZES, '-b', '--size')
+
+    def names(self, site: Site) -> None:
+        return None
+
+    def source(self, task: Task) -> Source:
+        # spread names fall evenly into native ranges, too
+        size = parse_size_mix(self.size)
+        return sources.Uploads(task.path, size, spread=True)
+
+
+@dataclass(frozen=True)
+class Read(_OfObjects, _Timed):
+    """Read objects."""
+
+    name = 'read'
+
+    size: str = option('4K', options.SIZE_MIX, _ABOUT_SIZES, '-b', '--size')
+    objects: int = option(
+        1000,
+        options.COUNT,
+        'Objects to upload to each container before the loads.',
+    )
+
+    def source(self, task: Task) -> Source:
+        return sources.Reads(task.path, task.names, shuffled=True)
+
+
+@dataclass(frozen=True)
+class Head(Read):
+    """Request the headers of objects."""
+
+    name = 'head'
+
+    def source(self, task: Task) -> Source:
+        return sources.Heads(task.path, task.names, shuffled=True)
+
+
+@dataclass(frozen=True)
+class Delete(_OfObjects, Work):
+    """Delete objects until none is left."""
+
+    name = 'delete'
+    spends = writes = True
+
+    size: str = option(
+        '4K',
+        options.SIZE_MIX,
+        'Object size; a range or a mix as for write.',
+        '-b',
+        '--size',
+    )
+    objects: int = option(
+        1000,
+        options.COUNT,
+        'Objects to upload to each container, and to delete.',
+    )
+
+    def check(self) -> None:
+        self._check_enough(self.objects, '--objects')
+
+    @property
+    def count(self) -> int:
+        """Return how many operations a load has."""
+        return self.objects
+
+    def source(self, task: Task) -> Source:
+        return sources.Deletes(task.path, task.names, shuffled=True)
+
+
+@dataclass(frozen=True)
+class HeadContainer(_Timed):
+    """Request the headers of containers."""
+
+    name = 'head-container'
+
+    clients: int = shared('clients', 1)
+    rows: int | None = option(
+        None,
+        options.COUNT,
+        'Objects in each container. In the temporary cluster they are rows '
+        'in the container databases, in an existing one they are uploaded.  '
+        '[default: 100K in the temporary cluster, 10K in an existing one]',
+    )
+
+    def names(self, site: Site) -> Names:
+        default = _OWN_ROWS if site.is_own else _REMOTE_ROWS
+        return FlatNames(self.rows or default)
+
+    def conditions(self, names: Names) -> Conditions:
+        return [{'clients': self.clients, 'rows': len(names)}]
+
+    def source(self, task: Task) -> Source:
+        return sources.ContainerHeads(task.path)
+
+    def put(
+        self, site: Site, container: str, kind: Kind, names: Names
+    ) -> None:
+        # rows without objects are enough
+        if site.is_own:
             site.fill(container, kind, names)
         else:
             site.populate(container, names)
 
 
-def _object_names(parameters: ReadParameters, site: Site) -> Names:
-    return FlatNames(parameters.objects)
+@dataclass(frozen=True)
+class List(HeadContainer):
+    """List containers, page by page."""
 
+    name = 'list'
 
-def _row_names(parameters: ContainerParameters, site: Site) -> Names:
-    default = _OWN_ROWS if site.is_own else _REMOTE_ROWS
-    return FlatNames(parameters.rows or default)
+    page: tuple[int, ...] = option(
+        (10_000,),
+        options.COUNTS,
+        'Rows of a page (limit); 10000,100 measures both.',
+    )
+    delimiter: str = option(
+        '', str, 'The delimiter of the listings, such as /.'
+    )
+    prefix: str = option(
+        '', str, 'The prefix of the listings, such as d0042/.'
+    )
+    directories: int | None = option(
+        None,
+        options.NATURAL,
+        'Directories that the object names are spread over: d0000/o000000 '
+        'and so on.  [default: 100 with a delimiter or prefix, else none]',
+    )
+    unordered: bool = option(
+        False, bool, 'List in any order (allow_unordered=true).'
+    )
+    depths: tuple[int, ...] = option(
+        (0,),
+        options.SHARDS,
+        'Depths of the sharded containers; 0 shards by the whole name, 1 by '
+        'the first directory.',
+    )
 
+    @property
+    def kinds(self) -> list[Kind]:
+        return [
+            kind for each in super().kinds for kind in each.at(self.depths)
+        ]
 
-def _listed_names(parameters: ListParameters, site: Site) -> Names:
-    longest = site.longest_page
-    if max(parameters.page) > longest:
-        raise BenchError(
-            f'{site.urls[0]} gives up to {longest} rows a page: choose a '
-            f'smaller --page than {max(parameters.page)}'
+    def check(self) -> None:
+        super().check()
+        if max(self.depths) > DEPTH_LIMIT:
+            raise ValueError(
+                f'--depths {max(self.depths)}: {DEPTH_LIMIT} is the most'
+            )
+        if self.unordered and self.delimiter:
+            raise ValueError(
+                'a listing with a delimiter has an order: leave --delimiter '
+                'or --unordered out'
+            )
+
+    def names(self, site: Site) -> Names:
+        if max(self.page) > site.longest_page:
+            raise BenchError(
+                f'{site.urls[0]} gives up to {site.longest_page} rows a '
+                f'page: choose a smaller --page than {max(self.page)}'
+            )
+        names = super().names(site)
+        directories = self.directories
+        if directories is None:
+            in_directories = self.delimiter or self.prefix
+            directories = _DIRECTORIES if in_directories else 0
+        if not directories:
+            return names
+        return TreeNames(directories, max(1, len(names) // directories))
+
+    def listed(self, site: Site, container: str, names: Names) -> Names:
+        if not (self.delimiter or self.prefix or self.unordered):
+            return names
+        query = {'delimiter': self.delimiter, 'prefix': self.prefix}
+        if self.unordered:
+            query['query_string'] = 'allow_unordered=true'
+        return tuple(site.account.names(container, **query))
+
+    def conditions(self, names: Names) -> Conditions:
+        (conditions,) = super().conditions(names)
+        words = {
+            'delimiter': self.delimiter,
+            'prefix': self.prefix,
+            'order': 'any' if self.unordered else '',
+        }
+        also = {name: word for name, word in words.items() if word}
+        return [{**conditions, 'page': page, **also} for page in self.page]
+
+    def source(self, task: Task) -> Source:
+        return sources.Listings(
+            *(task.path, task.names, task.conditions['page']),
+            *(self.delimiter, self.prefix, self.unordered),
         )
-    names = _row_names(parameters, site)
-    directories = parameters.directories
-    if directories is None:
-        in_directories = parameters.delimiter or parameters.prefix
-        directories = _DIRECTORIES if in_directories else 0
-    if not directories:
-        return names
-    return TreeNames(directories, max(1, len(names) // directories))
 
 
-def _uploads(task: Task) -> Source:
-    # spread names fall evenly into native ranges, too
-    size = parse_size_mix(task.parameters.size)
-    return sources.Uploads(task.path, size, spread=True)
+@dataclass(frozen=True)
+class MixedWork(Read):
+    """Write, read, HEAD and delete objects in a ratio."""
 
+    name = 'mixed'
+    writes = True
 
-def _shuffled(kind: type[Source]) -> Callable[[Task], Source]:
-    return lambda task: kind(task.path, task.names, shuffled=True)
-
-
-def _listings(task: Task) -> Source:
-    return sources.Listings(
-        task.path,
-        task.names,
-        task.conditions['page'],
-        delimiter=task.parameters.delimiter,
-        prefix=task.parameters.prefix,
-        unordered=task.parameters.unordered,
-        shards=task.kind.shards or 1,
-        depth=task.kind.depth,
+    mix: str = option(
+        'write=20,read=70,head=5,delete=5',
+        options.MIX,
+        'Operations and their shares; overwrite and list can be added.',
     )
 
+    def source(self, task: Task) -> Source:
+        return sources.Mixed(
+            task.path,
+            parse_mix(self.mix),
+            task.names,
+            parse_size_mix(self.size),
+            tag=f'new{task.turn}',
+        )
 
-def _mixed(task: Task) -> Source:
-    return sources.Mixed(
-        task.path,
-        parse_mix(task.parameters.mix),
-        task.names,
-        parse_size_mix(task.parameters.size),
-        tag=f'new{task.turn}',
-    )
-
-
-_ALL = (
-    Work(
-        'write',
-        'Upload new objects.',
-        WriteParameters,
-        _uploads,
-        lambda parameters, site: None,
-        spends=True,
-        writes=True,
-    ),
-    Work(
-        'read',
-        'Read objects.',
-        ReadParameters,
-        _shuffled(sources.Reads),
-        _object_names,
-    ),
-    Work(
-        'head',
-        'Request the headers of objects.',
-        ReadParameters,
-        _shuffled(sources.Heads),
-        _object_names,
-    ),
-    Work(
-        'delete',
-        'Delete objects until none is left.',
-        DeleteParameters,
-        _shuffled(sources.Deletes),
-        _object_names,
-        spends=True,
-        writes=True,
-    ),
-    Work(
-        'list',
-        'List containers, page by page.',
-        ListParameters,
-        _listings,
-        _listed_names,
-        is_of_objects=False,
-    ),
-    Work(
-        'head-container',
-        'Request the headers of containers.',
-        ContainerParameters,
-        lambda task: sources.ContainerHeads(task.path),
-        _row_names,
-        is_of_objects=False,
-    ),
-    Work(
-        'mixed',
-        'Write, read, HEAD and delete objects in a ratio.',
-        MixedParameters,
-        _mixed,
-        _object_names,
-        writes=True,
-    ),
-)
 
 #: All kinds of work, by name.
-WORKS = {work.name: work for work in _ALL}
+WORKS: dict[str, type[Work]] = {
+    work.name: work
+    for work in (Write, Read, Head, Delete, List, HeadContainer, MixedWork)
+}

@@ -3,8 +3,8 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 from shardmw.bench.kinds import Kind
 from shardmw.bench.results.runs import Run
@@ -26,12 +26,19 @@ _NOUNS = {
     'mixed': 'operations',
 }
 
+_TEXTS = {
+    'size': lambda value: f'{size_text(value)} objects',
+    'page': lambda value: f'{number(value)} rows a page',
+    'limit': lambda value: f'limit {value:g}/s',
+    'clients': lambda value: f'{number(value)} client{"s" * (value != 1)}',
+    'rows': lambda value: f'{number(value)} rows',
+}
+
 # Of a work with more conditions than that, not all have a plot.
 _MOST = 4
 
 
-@dataclass(frozen=True)
-class Cut:
+class Facet(NamedTuple):
     """Runs that share a plot.
 
     :param is_only_work: True if there are no runs of other work
@@ -48,10 +55,21 @@ class Cut:
         """Return what the runs do, as in writes/s."""
         return _NOUNS.get(self.work, self.work)
 
-    def name(self, prefix: str, what: str) -> str:
+    @property
+    def kinds(self) -> dict[Kind, list[Run]]:
+        """Return the runs of each kind, plain ones first."""
+        found = sorted({run.kind for run in self.runs}, key=lambda k: k.order)
+        return {k: [run for run in self.runs if run.kind == k] for k in found}
+
+    @property
+    def rounds(self) -> int:
+        """Return how many rounds the runs belong to."""
+        return len({run.turn for run in self.runs})
+
+    def name(self, what: str) -> str:
         """Return the name of a plot."""
         work = '' if self.is_only_work else self.work
-        text = f'{prefix} {work} {what} {said(self.conditions)}'.lower()
+        text = f'{work} {what} {said(self.conditions)}'.lower()
         return '-'.join(re.findall('[a-z0-9]+', text.replace(',', '')))
 
     def title(self, what: str) -> str:
@@ -61,7 +79,7 @@ class Cut:
         return f'{noun}: {what} ({also})' if also else f'{noun}: {what}'
 
 
-def cuts(runs: Sequence[Run], but: Iterable[str] = ()) -> list[Cut]:
+def facets(runs: Sequence[Run], but: Iterable[str] = ()) -> list[Facet]:
     """Return groups of runs of the same work and conditions.
 
     :param but: conditions that may differ within a group
@@ -72,39 +90,21 @@ def cuts(runs: Sequence[Run], but: Iterable[str] = ()) -> list[Cut]:
         own = [run for run in runs if run.work == work]
         names = [name for name in varying(own) if name not in but]
         found += [
-            Cut(work, len(works) == 1, conditions, group)
+            Facet(work, len(works) == 1, conditions, group)
             for conditions, group in by_conditions(own, names).items()
         ]
     return found
 
 
-def some(found: Sequence[Cut]) -> list[Cut]:
+def some(found: Sequence[Facet]) -> list[Facet]:
     """Return at most four of each work, spread evenly."""
-    return [
-        each
-        for _, own in groupby(found, key=lambda cut: cut.work)
-        for each in _evenly(list(own))
-    ]
-
-
-def _evenly(found: list[Cut]) -> list[Cut]:
-    if len(found) <= _MOST:
-        return found
-    step = (len(found) - 1) / (_MOST - 1)
-    return [found[round(place * step)] for place in range(_MOST)]
-
-
-def kinds_of(runs: Iterable[Run]) -> list[Kind]:
-    """Return the kinds of some runs, plain ones first."""
-    return sorted({run.kind for run in runs}, key=lambda kind: kind.order)
-
-
-def by_kind(runs: Sequence[Run]) -> dict[Kind, list[Run]]:
-    """Return the runs of each kind, plain ones first."""
-    return {
-        kind: [run for run in runs if run.kind == kind]
-        for kind in kinds_of(runs)
-    }
+    chosen = []
+    for _, each in groupby(found, key=lambda facet: facet.work):
+        own = list(each)
+        step = max(1, (len(own) - 1) / (_MOST - 1))
+        count = min(len(own), _MOST)
+        chosen += [own[round(place * step)] for place in range(count)]
+    return chosen
 
 
 def by_conditions(
@@ -117,11 +117,6 @@ def by_conditions(
         found.setdefault(key, []).append(run)
     in_order = sorted(found, key=lambda key: [_rank(each) for _, each in key])
     return {key: found[key] for key in in_order}
-
-
-def rounds_of(runs: Iterable[Run]) -> int:
-    """Return how many rounds some runs belong to."""
-    return len({run.turn for run in runs})
 
 
 def is_number(value: object) -> bool:
@@ -139,23 +134,10 @@ def _said(name: str, value: object) -> str:
         return f'no {name}'
     if not is_number(value):
         return str(value)
-    if name == 'size':
-        return f'{size_text(value)} objects'
-    if name == 'page':
-        return f'{number(value)} rows a page'
-    if name == 'limit':
-        return f'limit {value:g}/s'
-    if name == 'clients' and value == 1:
-        return '1 client'
-    if name in ('clients', 'rows'):
-        return f'{number(value)} {name}'
-    return f'{name} {value:g}'
+    return _TEXTS.get(name, lambda value: f'{name} {value:g}')(value)
 
 
-def _rank(value: object) -> tuple[int, float, str]:
+def _rank(value: object) -> tuple[bool, bool, object]:
     """Return a sort key: None first, then numbers, then words."""
-    if value is None:
-        return 0, 0, ''
-    if is_number(value):
-        return 1, value, ''
-    return 2, 0, str(value)
+    is_word = not is_number(value)
+    return value is not None, is_word, str(value) if is_word else value

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The main tables of results in a Markdown page.
+
+They have places between two comments. A place names one or more results, or
+none for all results without a place of their own::
+
+    <!-- figures compare-read compare-write: begin -->
+    <!-- figures compare-read compare-write: end -->
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from shardmw.bench.errors import BenchError
+from shardmw.bench.experiments import Section
+from shardmw.bench.report.sections import origins
+from shardmw.bench.tables import joined
+
+_NAMED = re.compile(r'<!-- figures ([^:\n]+): begin -->')
+
+
+def read(page: Path) -> str:
+    """Return the text of a page, '' if there is none.
+
+    :raises BenchError: if it cannot be read
+    """
+    try:
+        return page.read_text(encoding='utf-8') if page.exists() else ''
+    except (OSError, UnicodeDecodeError) as err:
+        raise BenchError(f'{page} cannot be read: {err}') from err
+
+
+def markers(name: str = '') -> tuple[str, str]:
+    """Return the comments at the begin and the end of a place. Pure."""
+    what = f'figures {name}'.strip()
+    return f'<!-- {what}: begin -->', f'<!-- {what}: end -->'
+
+
+BEGIN, END = markers()
+
+
+def with_figures(page: str, figures: str, name: str = '') -> str:
+    """Return a page with the text between two markers replaced. Pure.
+
+    If the page has no such markers, they are added at its end.
+
+    :param figures: Markdown
+    :param name: of the place, if it has one
+    :raises BenchError: if the markers are not one pair
+    """
+    begin, end = markers(name)
+    block = f'{begin}\n\n{figures.strip()}\n\n{end}'
+    if begin not in page and end not in page:
+        return f'{page.rstrip()}\n\n{block}\n'.lstrip()
+    before, _, rest = page.partition(begin)
+    _, found, after = rest.partition(end)
+    if not found or begin in rest or end in before + after:
+        raise BenchError(
+            f'the page has {page.count(begin)} times {begin} and '
+            f'{page.count(end)} times {end}: it takes one of each, in this '
+            'order, or none'
+        )
+    return f'{before}{block}{after}'
+
+
+def with_sections(page: str, found: Sequence[Section]) -> str:
+    """Return a page with its figures replaced. Pure.
+
+    A place that names results gets their tables once all of them are there;
+    tables with the same columns are joined. All other results go to the place
+    without a name, which is added to a page without any place.
+
+    :raises BenchError: if the page's markers are not in pairs
+    """
+    by_name = _by_name(found)
+    places = dict.fromkeys(_NAMED.findall(page))
+    for place in places:
+        names = place.split()
+        if by_name.keys() >= set(names):
+            body = _body([by_name[name] for name in names])
+            page = with_figures(page, '\n\n'.join(body), place)
+    if BEGIN in page or not places:
+        named = ' '.join(places).split()
+        rest = (by_name[name] for name in by_name if name not in named)
+        paragraphs = [text for each in rest for text in _section(each)]
+        page = with_figures(page, '\n\n'.join(paragraphs))
+    return page
+
+
+def missing(page: str, found: Iterable[Section]) -> list[str]:
+    """Return the results that places of a page name and that are missing."""
+    there = _by_name(found)
+    names = ' '.join(_NAMED.findall(page)).split()
+    return [name for name in names if name not in there]
+
+
+def _by_name(found: Iterable[Section]) -> dict[str, Section]:
+    """Return the newest section of each name."""
+    return {section.result.kind_words: section for section in found}
+
+
+def _section(section: Section) -> Iterator[str]:
+    yield f'## {section.title}'
+    if section.summary:
+        yield section.summary
+    yield from _body([section])
+
+
+def _body(found: Sequence[Section]) -> Iterator[str]:
+    """Yield the paragraphs of some sections, without a heading."""
+    for section in found:
+        for warning in section.warnings:
+            yield f'**{section.title}: {warning}**'
+    tables = (each for section in found for each in section.brief)
+    for table in joined(tables):
+        yield table.markdown()
+    all_origins = origins(found)
+    for origin in all_origins:
+        facts = ', '.join(f'{what} {which}' for what, which in origin.facts)
+        titles = ', '.join(section.title for section in origin.sections)
+        text = f'{titles}: {facts}.' if len(all_origins) > 1 else f'{facts}.'
+        yield f'{text[:1].upper()}{text[1:]}'

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Experiments that the command line offers, and what several share. Pure."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from shardmw.bench import options as types
+from shardmw.bench import templates
+from shardmw.bench.kinds import PLAIN, Kind, sharded
+from shardmw.bench.parameters import Parameters, check_shards, option
+from shardmw.bench.plots.plot import Plot
+from shardmw.bench.tables import Table
+from shardmw.saio import ClusterOptions
+
+Figures = Mapping[str, object]
+Keep = Callable[[Figures], None]
+
+#: About how long a cluster takes to start and to stop.
+CLUSTER_SECONDS = 12
+
+#: About how long a load takes in addition to its own duration.
+LOAD_SECONDS = 1.5
+
+#: About how many rows are put into databases in a second.
+ROWS_PER_SECOND = 60_000
+
+
+class Scenario(Parameters):
+    """An experiment. Subclasses are frozen dataclasses of its parameters.
+
+    The first paragraph of the docstring is the help of the command.
+
+    ``name``
+        of the command and of the result
+    ``published``
+        a sentence on figures that others published
+    ``rows_key``
+        the name of what is measured among the figures
+    ``defaults``
+        parameters that differ from the defaults of the fields
+    """
+
+    name: ClassVar[str]
+    published: ClassVar[str] = ''
+    rows_key: ClassVar[str] = 'rows'
+    defaults: ClassVar[Mapping[str, object]] = {}
+
+    @classmethod
+    def summary(cls) -> str:
+        """Return the help of the command, as one line."""
+        return inspect.getdoc(cls).partition('\n\n')[0].replace('\n', ' ')
+
+    @classmethod
+    def default(cls) -> 'Scenario':
+        """Return the scenario of a command without options."""
+        return cls(**cls.defaults)
+
+    @property
+    def expected_seconds(self) -> float:
+        """Return about how long the scenario takes."""
+        raise NotImplementedError
+
+    def measure(self, stage: Any, keep: Keep) -> Figures:
+        """Measure, and return figures for JSON: ``runs``, or ``rows``.
+
+        :param stage: the clients and the screen
+        :param keep: takes the figures after each step, for the case that
+                     the command is interrupted
+        """
+        return self.collect(stage, keep)
+
+    def measured(self, stage: Any) -> Iterator[Mapping]:
+        """Measure step by step, and yield the figures of each."""
+        raise NotImplementedError
+
+    def collect(
+        self, stage: Any, keep: Keep, **others: object
+    ) -> dict[str, object]:
+        """Return what is measured, with other figures."""
+        figures = {**others, self.rows_key: []}
+        for row in self.measured(stage):
+            figures[self.rows_key].append(row)
+            keep(figures)
+        return figures
+
+    def check_figures(self, figures: Figures) -> None:
+        """Raise BenchError if figures, which are kept, are a failure."""
+
+    def tables(self, figures: Figures) -> list[Table]:
+        """Return the tables of all figures, or of part of them.
+
+        These are the tables of the template of the scenario's name.
+        """
+        return templates.tables(
+            self.name, **{**vars(self), **self.shown(figures)}
+        )
+
+    def shown(self, figures: Figures) -> Mapping[str, object]:
+        """Return what the template shows, in addition to the parameters."""
+        return figures
+
+    def plots(self, figures: Figures) -> list[Plot]:
+        """Return the plots of all figures, or of part of them."""
+        return []
+
+
+# The type, the help and the flags of options that several scenarios have.
+_SHARED = {
+    'shards': (
+        types.COUNTS,
+        'Shard counts, in addition to the plain container.',
+    ),
+    'clients': (types.CLIENTS, 'Concurrent clients.', '-t', '--clients'),
+    'rate': (
+        types.NATURAL,
+        'Requests/s of all clients together, evenly spread; 0: as many as '
+        'possible.',
+    ),
+    'size': (types.SIZE, 'Size of the objects.', '-b', '--size'),
+    'rows': (types.COUNT, 'Rows in each container.'),
+    'page': (types.PAGES, 'Page sizes: limits of the listings.'),
+    'rounds': (
+        types.POSITIVE,
+        'Rounds; each measures every container. Intervals need 6 rounds.',
+    ),
+    'processes': (
+        types.PROCESSES,
+        'Client processes; the clients are spread over them.',
+    ),
+    'proxies': (types.PROCESSES, 'Proxies of the cluster.'),
+    'workers': (
+        types.WORKERS,
+        'Worker processes of each server; 0 for a single process.',
+    ),
+    'settings': (
+        types.SETTING,
+        'A setting of the cluster, as for shardmw-saio. Can be repeated.',
+        '--set',
+    ),
+}
+
+
+def shared(name: str, default: object) -> Any:
+    """Return a field that is an option of several scenarios."""
+    return option(default, *_SHARED[name], multiple=name == 'settings')
+
+
+@dataclass(frozen=True)
+class ClusterScenario(Scenario):
+    """A scenario whose cluster can be configured."""
+
+    shards: tuple[int, ...] = shared('shards', (32,))
+    proxies: int = shared('proxies', 1)
+    workers: int = shared('workers', 0)
+    settings: Mapping[str, str] = shared('settings', {})
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Return the kinds of containers that are compared."""
+        return PLAIN, *map(sharded, self.shards)
+
+    def check(self) -> None:
+        super().check()
+        check_shards(self.shards, self.settings)
+
+    def cluster(
+        self, settings: Mapping[str, str] | None = None
+    ) -> ClusterOptions:
+        """Return the options of the cluster.
+
+        :param settings: of the scenario; the user's settings override them
+        """
+        return ClusterOptions(
+            proxies=self.proxies,
+            workers=self.workers,
+            settings={**(settings or {}), **self.settings},
+        )
+
+
+@dataclass(frozen=True)
+class PacedScenario(Scenario):
+    """A scenario whose clients may have a fixed rate in total."""
+
+    clients: int = shared('clients', 16)
+    rate: int = shared('rate', 0)
+
+    @property
+    def pace_seconds(self) -> float:
+        """Return the time between two requests of a client."""
+        return self.clients / self.rate if self.rate else 0.0
+
+
+@dataclass(frozen=True)
+class LoadScenario(ClusterScenario):
+    """A scenario that repeats loads on a cluster in rounds."""
+
+    seconds: float = option(5.0, types.DURATION, 'How long each load lasts.')
+    rounds: int = shared('rounds', 6)
+    processes: int = shared('processes', 2)
+
+    def seconds_of(self, loads: int, clusters: int = 1) -> float:
+        """Return about how long so many loads in each round take."""
+        each = self.seconds + LOAD_SECONDS
+        return clusters * CLUSTER_SECONDS + self.rounds * loads * each
+
+
+def filled(stage: Any, site: Any, kind: Kind, names: Any) -> str:
+    """Return a new container with rows, whose databases were filled."""
+    with stage.screen.status(f'{kind.label}: writing {len(names):,} rows'):
+        container = site.make(kind, names)
+        site.fill(container, kind, names)
+    return container
