@@ -34,10 +34,6 @@ NATIVE_RATIOS = MappingProxyType({10_000: 0.94, 1_000: 0.87, 100: 0.93})
 
 PLAIN, NATIVE, SHARDED = 'plain', 'native', 'sharded'
 
-# The largest database that was measured: a row costs about as much to put,
-# and twice as much to list.
-_MOST_ROWS = 4_000_000
-
 
 class Costs(NamedTuple):
     """Processor time of Swift's processes, in microseconds.
@@ -190,11 +186,6 @@ class Plan(Parameters):
             return SHARDED
         return PLAIN if self.objects <= self.rows else NATIVE
 
-    @property
-    def most_rows(self) -> int:
-        """Return how many objects a shard may have if need be."""
-        return max(self.rows, _MOST_ROWS)
-
     @cached_property
     def containers(self) -> int:
         """Return how many containers it takes at least."""
@@ -222,10 +213,7 @@ class Plan(Parameters):
     @property
     def _least(self) -> int:
         """Return the fewest shards that suffice."""
-        return max(
-            self._shards_for(self.puts),
-            shards_for_rows(self.objects, self.most_rows),
-        )
+        return max(self._shards_for(self.puts), self.for_rows)
 
     def _shards_for(self, puts: float) -> int:
         return max(1, math.ceil(puts / self.limit))
@@ -244,7 +232,7 @@ class Plan(Parameters):
     def least(self) -> int:
         """Return the fewest shards that suffice or are allowed.
 
-        That is without headroom, and with ``most_rows`` objects each.
+        That is without headroom for the writes.
         """
         return min(self._least, self.max_shards)
 
