@@ -57,13 +57,18 @@ CHECK_SECONDS = 1
 ROWS_AT_A_TIME = 2000
 
 #: With a limit on rows a second: the rows of how many seconds to write with
-#: one request, and to read at once. Short pages keep servers and the mover
-#: busy for a few milliseconds only, but each page is at least one request to
-#: each place that its rows belong to.
+#: one request, and to read at once. Small requests keep servers and the mover
+#: busy for a few milliseconds only.
 WRITE_SECONDS = 0.1
 PAGE_SECONDS = 0.2
-MOST_PAGE_SECONDS = 1
-ROWS_A_PLACE = 60
+
+#: The rows of how many seconds to collect, at most, before they are copied to
+#: many places, so that each place gets as many as a request has room for.
+COLLECT_SECONDS = 5
+
+#: How many places to collect rows for if the layout does not change: rows then
+#: wait for STAY_SECONDS before they are removed.
+SWEPT_PLACES = 16
 
 #: How many seconds of unused rate the mover may use later.
 CATCH_UP_SECONDS = 0.2
@@ -77,26 +82,33 @@ class Pace:
 
     :param rate: rows a second; 0 for no limit
     :ivar part: how many rows to write with one request
-    :ivar longest_page: the most rows to read at once
+    :ivar page: how many rows to read at once
     """
 
     def __init__(self, rate: int) -> None:
         self._rate = rate
         self._paid_until = 0.0
         self.part = _bounded(rate * WRITE_SECONDS, ROWS_AT_A_TIME)
-        self.longest_page = _bounded(
-            rate * MOST_PAGE_SECONDS, CONTAINER_LISTING_LIMIT
-        )
+        self.page = _bounded(rate * PAGE_SECONDS, CONTAINER_LISTING_LIMIT)
 
-    def page(self, places: int) -> int:
-        """Return how many rows to read at once.
+    def pages(self, places: int) -> int:
+        """Return how many pages to read before their rows are copied.
 
-        :param places: how many places they move to
+        :param places: how many places the rows move to
         """
         if not self._rate:
-            return self.longest_page
-        rows = max(self._rate * PAGE_SECONDS, places * ROWS_A_PLACE)
-        return _bounded(rows, self.longest_page)
+            return 1
+        most = min(self._rate * COLLECT_SECONDS, CONTAINER_LISTING_LIMIT)
+        return max(1, int(min(places * self.part, most) / self.page))
+
+    def rest(self) -> None:
+        """Wait before a further page of the same rows is read.
+
+        These pages take about half of the time in which the rows before them
+        are written.
+        """
+        if self._rate:
+            sleep(self.page / (2 * self._rate))
 
     def pay(self, rows: int) -> None:
         """Wait until this number of further rows may be written."""
@@ -160,12 +172,11 @@ class RowPass:
         self.base = backend.owner_env(env)
         self.target = target
         self.pace = pace
-        # If the layout does not change, a page takes STAY_SECONDS at least.
-        self._page_rows = (
-            pace.page(target.layout.shards or 1)
-            if target.layout.is_changing
-            else pace.longest_page
-        )
+        # If the layout does not change, a step takes STAY_SECONDS at least.
+        places = target.layout.shards or 1
+        if not target.layout.is_changing:
+            places = max(places, SWEPT_PLACES)
+        self._pages_a_step = pace.pages(places)
         self._asks_for_objects = asks_for_objects
         self._check = check
         self._report = report
@@ -232,19 +243,25 @@ class RowPass:
 
         :param start: the name that they come after
         """
-        pages, end = self._pages(places, start)
+        end = start
         moving: dict[str, list[dict]] = defaultdict(list)
         misplaced: dict[str, list[dict]] = defaultdict(list)
         found = 0
-        for place, (agreed, doubtful) in pages.items():
-            existing = self._existing(doubtful, place)
-            found += len(doubtful) - len(existing)
-            for row in [*agreed, *existing]:
-                new_place = self.target.place_of(row['name'])
-                if new_place != place:
-                    found += 1
-                    moving[place].append(row)
-                    misplaced[new_place].append(row)
+        for number in range(self._pages_a_step):
+            if number:
+                self.pace.rest()
+            pages, end = self._pages(places, end)
+            for place, (agreed, doubtful) in pages.items():
+                existing = self._existing(doubtful, place)
+                found += len(doubtful) - len(existing)
+                for row in [*agreed, *existing]:
+                    new_place = self.target.place_of(row['name'])
+                    if new_place != place:
+                        found += 1
+                        moving[place].append(row)
+                        misplaced[new_place].append(row)
+            if end is None:
+                break
         return _Step(start, end, moving, misplaced, found)
 
     def _move_rows(
@@ -388,7 +405,7 @@ class RowPass:
                   after the last ones
         :raises BackendError: if a replica does not answer
         """
-        limit = self._page_rows
+        limit = self.pace.page
         if len(places) > 1:
             limit = max(LEAST_ROWS, limit // len(places))
 

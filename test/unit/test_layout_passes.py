@@ -39,28 +39,42 @@ def clock(monkeypatch) -> Clock:
 
 
 @pytest.mark.parametrize(
-    ('rate', 'places', 'page', 'part'),
+    ('rate', 'page', 'part'),
     [
-        (0, 4, CONTAINER_LISTING_LIMIT, ROWS_AT_A_TIME),
-        (1, 4, 1, 1),
-        (50, 4, 50, 5),
-        (2000, 1, 400, 200),
-        (2000, 32, 1920, 200),
-        (2000, 1024, 2000, 200),
-        (10**6, 4, CONTAINER_LISTING_LIMIT, ROWS_AT_A_TIME),
+        (0, CONTAINER_LISTING_LIMIT, ROWS_AT_A_TIME),
+        (1, 1, 1),
+        (50, 10, 5),
+        (2000, 400, 200),
+        (10**6, CONTAINER_LISTING_LIMIT, ROWS_AT_A_TIME),
     ],
 )
-def test_pages_are_of_a_fifth_of_a_second_or_more_for_many_places(
-    rate, places, page, part
+def test_rows_are_read_for_a_fifth_of_a_second_and_written_for_a_tenth(
+    rate, page, part
 ):
     pace = Pace(rate)
-    assert (pace.page(places), pace.part) == (page, part)
+    assert (pace.page, pace.part) == (page, part)
+
+
+@pytest.mark.parametrize(
+    ('rate', 'places', 'pages'),
+    [
+        (0, 1024, 1),
+        (2000, 1, 1),
+        (2000, 4, 2),
+        (2000, 32, 16),
+        (2000, 1024, 25),
+        (10**6, 1024, 1),
+    ],
+)
+def test_rows_are_collected_for_many_places(rate, places, pages):
+    assert Pace(rate).pages(places) == pages
 
 
 @given(st.integers(0, 10**7), st.integers(1, 1024))
 def test_there_is_always_a_row_to_move(rate, places):
     pace = Pace(rate)
-    assert 1 <= pace.part <= pace.page(places) <= CONTAINER_LISTING_LIMIT
+    assert 1 <= pace.part <= pace.page <= CONTAINER_LISTING_LIMIT
+    assert pace.pages(places) >= 1
 
 
 def test_without_a_rate_nothing_waits(clock):
@@ -145,9 +159,10 @@ def row_pass(places: Places, monkeypatch) -> RowPass:
     monkeypatch.setattr(passes, 'time_of_id', lambda _serial: 0)
     monkeypatch.setattr(passes, 'LEAST_ROWS', PAGE)
     pace = SimpleNamespace(
-        page=lambda _places: PAGE,
+        page=PAGE,
         part=PAGE,
-        longest_page=PAGE,
+        pages=lambda _places: 1,
+        rest=lambda: None,
         pay=lambda _rows: None,
     )
     made = RowPass(
@@ -168,10 +183,13 @@ def names(count: int, step: int = 1, first: int = 0) -> list[str]:
     return [f'{first + step * i:05}' for i in range(count)]
 
 
-def test_rows_of_several_places_move_together(monkeypatch):
+@pytest.mark.parametrize('pages', [1, 3, 100])
+def test_rows_of_several_places_move_together(monkeypatch, pages):
     places = Places(names(95), names(95, 2, 1000), names(3, 1, 9000), [])
     total = 95 + 95 + 3
-    found = row_pass(places, monkeypatch).run([0, 1, 2, 3])
+    made = row_pass(places, monkeypatch)
+    made._pages_a_step = pages
+    found = made.run([0, 1, 2, 3])
     assert found == sum(places.reported) == total
     assert [len(rows) for rows in places.rows.values()] == [0, 0, 0, 0, total]
 
