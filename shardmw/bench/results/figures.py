@@ -185,9 +185,11 @@ def means_each_second(
 
     :param times: of the values
     """
-    edges = _each_second(began, seconds)
-    counts, _ = np.histogram(_array(times), edges)
-    sums, _ = np.histogram(_array(times), edges, weights=_array(values))
+    times, values = _array(times), _array(values)
+    inside, at = _seconds_of(times, began, seconds)
+    length = math.ceil(seconds)
+    counts = np.bincount(at, minlength=length)
+    sums = np.bincount(at, values[inside], length)
     return [
         float(total / count) if count else None
         for total, count in zip(sums, counts, strict=True)
@@ -198,15 +200,20 @@ def per_second(
     times: Iterable[float], began: float, seconds: float
 ) -> list[int]:
     """Return how many times lie in each second; the last may be shorter."""
-    edges = _each_second(began, seconds)
-    return np.histogram(_array(times), edges)[0].tolist()
+    _, at = _seconds_of(_array(times), began, seconds)
+    return np.bincount(at, minlength=math.ceil(seconds)).tolist()
 
 
-def _each_second(began: float, seconds: float) -> np.ndarray:
-    edges = began + np.arange(math.ceil(seconds) + 1.0)
-    # the end is not in the last second, unlike what numpy does
-    edges[-1] = np.nextafter(began + seconds, -math.inf)
-    return edges
+def _seconds_of(
+    times: np.ndarray, began: float, seconds: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return which times lie in a span, and in which of its seconds they do.
+
+    The end of the span is not in it.
+    """
+    after = times - began
+    inside = (after >= 0) & (after < seconds)
+    return inside, after[inside].astype(int)
 
 
 def count_between(times: Iterable[float], begin: float, end: float) -> int:
