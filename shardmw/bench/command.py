@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options made of parameters, and the run of experiments."""
+"""Run experiments, and keep their results."""
 
 import contextlib
 import time

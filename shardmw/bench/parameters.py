@@ -10,7 +10,7 @@ The fields of a frozen dataclass are the options of its command::
         )
         sizes: tuple[int, ...] = option((4096,), SIZES, 'Object sizes.')
 
-:mod:`shardmw.bench.command` makes ``-t/--clients`` and ``--sizes`` of them.
+:mod:`shardmw.bench.options` makes ``-t/--clients`` and ``--sizes`` of them.
 """
 
 import dataclasses

@@ -213,6 +213,7 @@ def _in_parallel(jobs: Sequence[Callable[[], None]]) -> None:
         for process in processes:
             if process.is_alive():
                 process.kill()
+                process.join()
 
 
 def _put(

@@ -262,6 +262,8 @@ class Site:
         """
         if self.is_own:
             self._made.clear()
+        if self._made:
+            self.account.renew()
         failures = []
         for container in list(self._made):
             try:

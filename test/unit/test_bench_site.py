@@ -42,6 +42,9 @@ class Account:
     def names(self, container: str) -> list[str]:
         return sorted(self.containers[container])
 
+    def renew(self) -> None:
+        pass
+
     def delete(self, container: str) -> int:
         if self.late:
             self.containers[container].add(self.late.pop())

@@ -30,6 +30,9 @@ _CONNECT_SECONDS = 60
 # How long an interrupted load waits for its last responses.
 _INTERRUPTED_DRAIN_SECONDS = 3.0
 
+# How long a process has, after the drain, to give its answer.
+_END_SECONDS = 5
+
 # The last response of a load that ends by itself lies within its time.
 _AFTER_LAST_SECONDS = 1e-6
 
@@ -74,6 +77,11 @@ class RunningLoad:
                 control.end.value = self.began + load.seconds
             control.begin.value = self.began
 
+    @property
+    def is_running(self) -> bool:
+        """Return True if a process has not given its answer."""
+        return not all(share.done() for share in self._shares)
+
     def sleep_until(self, seconds: float) -> None:
         """Sleep until so many seconds after the begin."""
         time.sleep(max(0, self.began + seconds - time.monotonic()))
@@ -98,13 +106,16 @@ class RunningLoad:
         return self._outcome(self._load.seconds)
 
     def end(self, drain_seconds: float = 0) -> None:
-        """End the load if it is running, and drop its progress."""
+        """End the load if it is running, and drop its progress.
+
+        A process that hangs is still running afterwards.
+        """
         self._on_progress = None
         self._control.drain_seconds.value = drain_seconds
         self._control.end.value = min(
             self._control.end.value, time.monotonic()
         )
-        self._gather()
+        self._gather(drain_seconds + _END_SECONDS)
 
     @contextlib.contextmanager
     def _interruptible(self) -> Iterator[None]:
@@ -135,12 +146,13 @@ class RunningLoad:
                 self._answers()
                 raise BenchError('a client process hangs: see above')
 
-    def _gather(self) -> None:
-        """Tell the progress until all shares have ended."""
+    def _gather(self, limit_seconds: float = math.inf) -> None:
+        """Tell the progress until all shares have ended, or for so long."""
+        given_up_at = time.monotonic() + limit_seconds
         due = time.monotonic() + _PROGRESS_SECONDS
         news = Samples()
         running = self._shares
-        while running:
+        while running and time.monotonic() < given_up_at:
             _, running = wait(running, _POLL_SECONDS)
             with signals.held_back():
                 while not self._control.progress.empty():
@@ -153,6 +165,8 @@ class RunningLoad:
 
     def _answers(self) -> list[process.Answer]:
         """Return the answers of all processes; raise BenchError for none."""
+        if self.is_running:
+            raise BenchError('a client process hangs: see above')
         with _told_if_ended():
             answers = [share.result() for share in self._shares]
         return [answer for answer in answers if answer is not None]
@@ -193,8 +207,16 @@ class Clients:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        self._end_last()
-        self._pool.shutdown()
+        # the pool forgets its processes when it is broken
+        processes = list((self._pool._processes or {}).values())  # noqa: SLF001
+        last = self._last
+        try:
+            self._end_last()
+        finally:
+            if last is not None and last.is_running:
+                for each in processes:
+                    each.kill()
+            self._pool.shutdown()
 
     def begin(
         self, load: Load, on_progress: OnProgress | None = None

@@ -12,7 +12,12 @@ from urllib.parse import urlsplit
 import httptools
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.load.samples import LOST, TIMED_OUT, Sample
+from shardmw.bench.load.samples import (
+    LOST,
+    TIMED_OUT,
+    UNANSWERED,
+    Sample,
+)
 from shardmw.bench.load.sources import Request
 
 _CONNECT_SECONDS = 10
@@ -159,7 +164,8 @@ class Connection(asyncio.BufferedProtocol):
         except OSError:
             status, end = LOST, time.monotonic()
         except asyncio.CancelledError as given_up:
-            (status,), end = given_up.args, time.monotonic()
+            status = given_up.args[0] if given_up.args else UNANSWERED
+            end = time.monotonic()
         timer.cancel()
         response = self._response
         if not response.is_reusable or self._body_left or self._is_paused:

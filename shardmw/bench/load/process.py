@@ -127,9 +127,13 @@ class _Share:
         for client in clients:
             client.add_done_callback(self._stop_sending)
         await self._watch()
-        _, late = await asyncio.wait(
-            clients, timeout=_control.drain_seconds.value
-        )
+        over_at = time.monotonic()
+        _, late = await asyncio.wait(clients, timeout=0)
+        # an interrupted load shortens the drain
+        while late and time.monotonic() < (
+            over_at + _control.drain_seconds.value
+        ):
+            _, late = await asyncio.wait(late, timeout=_END_POLL_SECONDS)
         for client in late:
             client.cancel(UNANSWERED)
         await asyncio.wait(clients)
@@ -139,7 +143,7 @@ class _Share:
         for connection in self._connections.values():
             connection.close()
         if _control.is_watched.value:
-            self._tell_progress()
+            await self._tell_progress()
         used = time.process_time() - cpu + _queued_seconds() - queued
         busy_share = used / max(time.monotonic() - begin, 1e-9)
         return Answer(self._samples, busy_share, self._left <= 0)
@@ -192,15 +196,17 @@ class _Share:
             if left <= 0:
                 self._stop_sending()
             elif _control.is_watched.value and time.monotonic() >= due:
-                self._tell_progress()
+                await self._tell_progress()
                 due += _PROGRESS_SECONDS
             await asyncio.wait(
                 [self._over], timeout=min(left, _END_POLL_SECONDS)
             )
 
-    def _tell_progress(self) -> None:
-        _control.progress.put(self._samples.after(self._told))
+    async def _tell_progress(self) -> None:
+        news = self._samples.after(self._told)
         self._told = len(self._samples)
+        # a thread waits until the parent has room for them
+        await asyncio.to_thread(_control.progress.put, news)
 
     def _stop_sending(self, *_: object) -> None:
         if not self._over.done():

@@ -117,7 +117,8 @@ def spread(durations: Iterable[float]) -> Spread:
 
     :param durations: in seconds
     """
-    in_ms = 1000 * _array(durations)
+    durations = _array(durations)
+    in_ms = 1000 * durations
     if not in_ms.size:
         return Spread(*[None] * 7)
     lower, upper = np.quantile(in_ms, (0.25, 0.75))

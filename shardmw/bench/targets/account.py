@@ -2,6 +2,7 @@
 """Logins, and requests to an account that are not measured."""
 
 import contextlib
+import os
 import ssl
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -73,7 +74,7 @@ def _told() -> Iterator[None]:
             'characters that no header of HTTP takes'
         ) from err
     except RequestException as err:
-        netloc = urlsplit(err.request.url).netloc
+        netloc = urlsplit(err.request.url).netloc if err.request else 'the URL'
         cause = _cause_of(err)
         reason = getattr(cause, 'strerror', None) or str(cause) or repr(cause)
         raise BenchError(
@@ -81,6 +82,8 @@ def _told() -> Iterator[None]:
             or f'{netloc} failed ({" ".join(reason.split())}): is a proxy '
             'there?'
         ) from err
+    except ValueError as err:
+        raise BenchError(f'a request cannot be sent: {err}') from err
 
 
 def _cause_of(err: BaseException) -> BaseException:
@@ -106,7 +109,10 @@ class Account:
     def __init__(self, auth: Auth, proxy_urls: Iterable[str] = ()) -> None:
         check_url(auth.authurl or auth.preauthurl)
         self.is_insecure = auth.insecure
-        self._tls = {'cacert': ssl.get_default_verify_paths().cafile}
+        # the load uses no HTTP proxy, so other requests must not, either
+        os.environ['no_proxy'] = '*'
+        paths = ssl.get_default_verify_paths()
+        self._tls = {'cacert': paths.cafile or paths.capath}
         self._swift = swiftclient.Connection(
             **vars(auth),
             **self._tls,
@@ -163,6 +169,16 @@ class Account:
                 f'{url} is no account: write http://host:port/v1/ACCOUNT'
             )
 
+    def renew(self) -> None:
+        """Log in again if the token has expired and there is a way to."""
+        try:
+            self.check()
+        except BenchError:
+            if not self._swift.authurl:
+                raise
+            self._login()
+
+    @_told()
     def features(self) -> Mapping[str, Mapping[str, object]]:
         """Return the content of /info, or {} if the cluster hides it."""
         try:
@@ -189,7 +205,7 @@ class Account:
             raise
         shards = headers.get(SHARD_COUNT_HEADER.lower())
         return ContainerHead(
-            int(headers['x-container-object-count']),
+            int(headers.get('x-container-object-count', 0)),
             int(shards) if shards else None,
         )
 
