@@ -433,7 +433,9 @@ class ContainerController:
         if self.adoption.is_due(path):
             # A plain one may have been brought back by late rows.
             has_strays = target is None
-            self.adoption.look(req.environ, path, target, has_strays)
+            moved = self.adoption.look(req.environ, path, target, has_strays)
+            if moved and target is None:
+                self.layouts.look_again(req.environ, path)
         self.adoption.check_finished(path)
 
     def _revive(self, req: Request, path: Path) -> bool:
@@ -443,6 +445,8 @@ class ContainerController:
         :raises BackendError: if rows have yet to be moved
         """
         is_there = self.adoption.look(req.environ, path)
+        if is_there:
+            self.layouts.look_again(req.environ, path)
         self.adoption.check_finished(path)
         return is_there
 

@@ -128,6 +128,18 @@ class Layouts:
         """Drop the layout of a container."""
         self._confirmed.pop(_key(path), None)
 
+    def look_again(self, env: dict, path: Path) -> None:
+        """Ask for the layout of a container whose late rows were moved.
+
+        They may have brought it back, plain, after it was deleted a moment ago
+        with the layout that is known.
+
+        :raises LayoutError: if the record cannot be read
+        """
+        known = self._confirmed.get(_key(path))
+        if known is not None and known.layout is not None:
+            self._ask({**env, INFOCACHE_ENV: {}}, path, known.layout)
+
     def _with_policy(self, path: Path, info: dict) -> dict:
         """Return info that has the storage policy of the confirmed layout.
 
