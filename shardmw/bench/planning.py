@@ -141,7 +141,7 @@ class Outlook(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan(Parameters):
-    """What is to be stored and on what, and the recommendation for it.
+    """Recommends shards for what is to be stored, and the servers for it.
 
     Shards and outlooks are those of :attr:`each` container.
 

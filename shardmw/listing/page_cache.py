@@ -48,7 +48,7 @@ MOST_BYTES = 900_000
 
 
 class KeptPage(NamedTuple):
-    """What memcached has of a page of a listing.
+    """Holds what memcached has of a page of a listing.
 
     :param ahead: how many pages to read from there on
     :param body: the page as JSON; None if it has to be read

@@ -19,7 +19,7 @@ class Statsd:
         self.port = self._socket.getsockname()[1]
 
     def counts(self) -> Counter:
-        """What came in of the filter's counters since the last call."""
+        """Return what came of the filter's counters since the last call."""
         sums = Counter()
         for name, value in self._values():
             sums[name] += value

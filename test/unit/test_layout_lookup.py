@@ -209,6 +209,21 @@ class TestPlainInfo:
         assert seen(layouts, None) == OLD
         assert replicas.asked == 1
 
+    def test_counts_at_once_if_late_rows_brought_the_container_back(
+        self, layouts, replicas
+    ):
+        assert seen(layouts, OLD) == OLD
+        replicas.layout = None
+        layouts.look_again({}, PATH)
+        assert seen(layouts, None) is None
+        assert replicas.asked == 2
+
+    def test_is_not_asked_for_again_of_a_container_that_was_plain(
+        self, layouts, replicas
+    ):
+        layouts.look_again({}, PATH)
+        assert replicas.asked == 0
+
     def test_after_a_record_is_confirmed(self, layouts, replicas, clock):
         seen(layouts, OLD)
         clock.now += DOUBT_SECONDS

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast rows move, and what is read of the places that they move from."""
+"""Test how fast rows move, and what is read of the places they leave."""
 
 from types import SimpleNamespace
 

@@ -207,7 +207,7 @@ class Concurrency(Comparison):
 
 
 class SmallObjects(Comparison):
-    """How long PUT and GET of a 64K object take, plain and sharded."""
+    """Time PUT and GET of a 64K object, plain and sharded."""
 
     name = 'small-objects'
     defaults = {
