@@ -12,10 +12,9 @@ from shardmw.bench.units import size_text
 # The heads of columns of conditions whose names are not clear.
 _HEADS = {
     'size': 'object size',
-    'rows': 'rows in it',
-    'page': 'rows a page',
+    'rows': 'rows in container',
+    'page': 'page size',
     'limit': 'limit /s',
-    'listed': 'listed meanwhile',
 }
 
 

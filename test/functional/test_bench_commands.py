@@ -119,9 +119,9 @@ def test_a_comparison_has_ratios_of_each_round(tmp_path):
     assert [float(row['processor_ms']) for row in rows] == [
         run['processor_ms'] for run in runs
     ]
-    assert 'rate to plain' in ran.stdout
-    assert 'processor to plain' in ran.stdout
-    assert 'ms of processor a request' in ran.stdout
+    assert 'rate vs. plain' in ran.stdout
+    assert 'CPU vs. plain' in ran.stdout
+    assert 'CPU ms/request' in ran.stdout
     assert 'native, 2 ranges' in ran.stdout
 
 

@@ -91,12 +91,12 @@ def test_a_table_has_medians_and_ratios():
         'object size': '4K',
         'container': 'plain',
         'ops/s': '10.0',
-        'rate to plain': '—',
+        'rate vs. plain': '—',
         '95 % interval': '—',
         'MB/s': '0.0000900',
         'errors': '0',
     }
-    assert second['rate to plain'] == '1.00'
+    assert second['rate vs. plain'] == '1.00'
     assert second['95 % interval'] == '1.00 to 2.00 (75%)'
     assert made.names == 2
 
@@ -115,23 +115,23 @@ def test_processor_time_has_its_ratio_and_its_interval(busy_runs):
     figures = {'runs': [run.as_json() for run in busy_runs]}
     for found in (works.tables(figures), works.brief(figures)):
         made = found[0]
-        place = made.columns.index('processor to plain')
+        place = made.columns.index('CPU vs. plain')
         assert made.columns[place - 1 : place + 2] == [
-            *('processor ms', 'processor to plain', '95 % interval')
+            *('CPU ms', 'CPU vs. plain', '95 % interval')
         ]
         plain, many = made.rows
         assert plain[place - 1 : place + 2] == ['4.00', '—', '—']
         assert many[place - 1 : place + 2] == ['5.00', '1.25', '1.25 to 1.25']
-        assert any(note.startswith('*Processor*') for note in made.notes)
+        assert any(note.startswith('*CPU*') for note in made.notes)
 
 
 def test_processor_time_of_one_kind_of_container_is_shown(busy_runs):
     made = works.tables({'runs': [run.as_json() for run in busy_runs]})[0]
-    assert [row['processor ms'] for row in cells(made)] == ['4.00', '5.00']
+    assert [row['CPU ms'] for row in cells(made)] == ['4.00', '5.00']
 
 
 def test_a_line_of_the_terminal_has_processor_time(busy_runs):
-    assert '4.00 ms of processor a request' in run_text(busy_runs[0])
+    assert '4.00 CPU ms/request' in run_text(busy_runs[0])
     assert 'processor' not in run_text(run_of(1.0))
 
 
@@ -278,7 +278,7 @@ class TestDescriptions:
         runs = runs_at(kinds, page=10) + runs_at(kinds, page=1000)
         rates, *_ = works.tables({'runs': [run.as_json() for run in runs]})
         found = [
-            (row['rows a page'], row['container'], row['rate to plain'])
+            (row['page size'], row['container'], row['rate vs. plain'])
             for row in cells(rates)
         ]
         assert found == [

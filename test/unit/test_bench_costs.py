@@ -205,16 +205,16 @@ class TestListingCost:
     def test_requests_and_rows_are_by_page_and_by_row(self, figures):
         (asked,) = cells_of(self.parameters.tables(figures)[0])
         assert asked['pages'] == '5'
-        assert 1 < float(asked['rows asked by row returned']) < 1.3
+        assert 1 < float(asked['rows requested / returned']) < 1.3
 
     def test_processor_time_stands_beside_the_plain_containers(self, figures):
         proxy = self.parameters.tables(figures)[1]
         plain, few, *_ = cells_of(proxy)
         # 4,000 µs and 14 µs a row, and in the other round half as much more
-        assert plain['ms'] == '22.5'
-        assert plain['as fitted ms'] == '18.0'
-        assert plain['to plain'] == '—'
-        assert few['to plain'] == '0.66'
+        assert plain['CPU ms'] == '22.5'
+        assert plain['fitted ms'] == '18.0'
+        assert plain['vs. plain'] == '—'
+        assert few['vs. plain'] == '0.66'
 
     def test_the_goal_has_its_place_in_the_plot(self, figures):
         asked, *others = self.parameters.plots(figures)
@@ -309,9 +309,9 @@ class TestListingMemory:
     def test_growth_is_what_comes_after_the_first_tenth(self):
         (table,) = self.parameters.tables(self.figures(50))
         (row,) = cells_of(table)
-        assert row['at first MB'] == '60.0'
-        assert row['after a tenth MB'] == '70.0'
-        assert row['growth KB by 1,000 listings'] == '50.0'
+        assert row['initial MB'] == '60.0'
+        assert row['after 10 % MB'] == '70.0'
+        assert row['growth KB per 1,000 listings'] == '50.0'
         assert row['95 % interval'] == '50.0 to 50.0'
 
     def test_the_plot_has_all(self):

@@ -62,9 +62,9 @@ ROUND = {
 
 def test_each_ratio_has_the_base_that_its_column_names():
     found = {
-        (row['listed meanwhile'], row['rows a page']): (
-            row['p99 to nobody'],
-            row['p99 to plain listed'],
+        (row['listed container'], row['page size']): (
+            row['p99 vs. no listing'],
+            row['p99 vs. plain listed'],
         )
         for row in cells(table_of(runs_of_rounds(ROUND)))
     }
@@ -72,30 +72,30 @@ def test_each_ratio_has_the_base_that_its_column_names():
     assert found['N = 4', '1,000'] == ('3.00', '1.50')
     assert found['plain', '10'] == ('2.00', '—')
     assert found['N = 4', '10'] == ('1.00', '0.50')
-    assert found[NOBODY.label, '10'][0] == '—'
+    assert found['none', '10'][0] == '—'
 
 
 def test_ratios_are_of_the_same_round():
     case, base = (MANY, 10), (NOBODY, 10)
     runs = runs_of_rounds({base: 10, case: 20}, {base: 40, case: 40})
-    rows = {row['listed meanwhile']: row for row in cells(table_of(runs))}
-    assert rows['N = 4']['p99 to nobody'] == '1.50'
+    rows = {row['listed container']: row for row in cells(table_of(runs))}
+    assert rows['N = 4']['p99 vs. no listing'] == '1.50'
 
 
 def test_pages_and_errors_of_both_are_told_apart():
     runs = runs_of_rounds({(NOBODY, 10): 10, (PLAIN, 10): 20})
     failing = replace(runs[-1].summary, errors={'503': 7})
     runs[-1] = replace(runs[-1], summary=failing)
-    rows = {row['listed meanwhile']: row for row in cells(table_of(runs))}
-    nobody, plain = rows[NOBODY.label], rows['plain']
-    assert (nobody['pages/s'], nobody['its errors']) == ('—', '—')
+    rows = {row['listed container']: row for row in cells(table_of(runs))}
+    nobody, plain = rows['none'], rows['plain']
+    assert (nobody['pages/s'], nobody['listing errors']) == ('—', '—')
     assert plain['pages/s'] != '—'
-    assert (plain['errors'], plain['its errors']) == ('0', '7 × 503')
+    assert (plain['errors'], plain['listing errors']) == ('0', '7 × 503')
 
 
 def test_what_has_no_base_yet_has_no_ratio():
     (row,) = cells(table_of(runs_of_rounds({(MANY, 10): 20})))
-    assert row['p99 to nobody'] == row['p99 to plain listed'] == '—'
+    assert row['p99 vs. no listing'] == row['p99 vs. plain listed'] == '—'
 
 
 @pytest.mark.parametrize(('rate', 'told'), [(1, False), (9, True), (0, False)])

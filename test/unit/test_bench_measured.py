@@ -94,8 +94,8 @@ class TestContainerGrowth:
         assert published['below ms'] == '12.58'
         assert published['above ms'] == '13.29'
         assert (plain['below ms'], plain['above ms']) == ('10.00', '15.00')
-        assert plain['above by below'] == '1.50'
-        assert many['above by below'] == '1.00'
+        assert plain['above / below'] == '1.50'
+        assert many['above / below'] == '1.00'
 
     def test_a_million_rows_tell_how_long_they_took(self, figures):
         table = self.parameters.tables(figures)[2]
@@ -177,9 +177,9 @@ class TestReplicaConvergence:
         table = self.parameters.tables(figures)[0]
         plain, many = cells_of(table)
         assert (plain['seconds'], many['seconds']) == ('3.00', '3.50')
-        assert (plain['to plain'], many['to plain']) == ('—', '1.25')
-        assert (many['databases'], many['rows in each']) == ('4', '25')
-        assert many['half of the rows s'] == '1.00'
+        assert (plain['vs. plain'], many['vs. plain']) == ('—', '1.25')
+        assert (many['databases'], many['rows/database']) == ('4', '25')
+        assert many['half the rows s'] == '1.00'
 
     def test_the_plot_ends_with_all_rows(self, figures):
         (plot,) = self.parameters.plots(figures)
@@ -188,7 +188,7 @@ class TestReplicaConvergence:
     def test_part_of_the_figures_will_do(self, figures):
         figures['rounds'] = figures['rounds'][1:2]
         table = self.parameters.tables(figures)[0]
-        assert [row['to plain'] for row in cells_of(table)] == ['—']
+        assert [row['vs. plain'] for row in cells_of(table)] == ['—']
 
     def test_none_will_do_too(self):
         figures = {'runs': [], 'rounds': []}

@@ -46,6 +46,8 @@ def cells(table) -> list[dict[str, str]]:
 
 
 class TestRates:
+    COLUMNS = ('max writes', 'rate × T', 'rate × T + burst')
+
     @pytest.fixture
     def figures(self):
         def row(admitted, limiter, rate, most):
@@ -71,23 +73,21 @@ class TestRates:
     def test_admitted_is_compared_with_all_shards_limits(self, figures):
         _, limited = cells(RATES.tables(figures)[0])
         assert limited['admitted /s'] == '38.0'
-        assert limited['since the first /s'] == '4.00'
-        assert limited['of limit × N'] == '0.10'
-        assert limited['bound by'] == 'limit'
+        assert limited['steady /s'] == '4.00'
+        assert limited['share of limit × N'] == '0.10'
+        assert limited['limited by'] == 'limit'
 
     def test_windows_are_those_of_limits(self, figures):
         short, long = cells(RATES.tables(figures)[1])
-        assert (short['most'], short['rate × T + burst']) == ('6', '30')
-        assert (long['most'], long['rate × T'], long['rate × T + burst']) == (
-            *('40', '50', '75'),
-        )
+        assert [short[name] for name in self.COLUMNS] == ['6', '5', '30']
+        assert [long[name] for name in self.COLUMNS] == ['40', '50', '75']
 
     def test_a_limit_is_held_if_no_window_has_more_than_the_burst(
         self, figures
     ):
         figures['rows'][1]['most_by_window'] = {'1': 31, '10': 77}
         table = RATES.tables(figures)[1]
-        assert [row['held'] for row in cells(table)] == ['yes', 'no']
+        assert [row['within bound'] for row in cells(table)] == ['yes', 'no']
 
 
 def test_seed_has_ratios_of_each_limit():
@@ -105,7 +105,7 @@ def test_seed_has_ratios_of_each_limit():
     ]
     figures = {'runs': [run.as_json() for run in runs]}
     found = cells(SEED.tables(figures)[0])
-    assert [(row['limit /s'], row['rate to plain']) for row in found] == [
+    assert [(row['limit /s'], row['rate vs. plain']) for row in found] == [
         *(('none', '—'), ('none', '1.00'), ('100', '—'), ('100', '3.50'))
     ]
 
@@ -138,8 +138,8 @@ def test_an_outage_has_a_row_for_each_phase():
     table, series = OUTAGE.tables(outage_figures())
     first, *others = cells(table)
     assert len(others) == 5
-    assert (first['limit'], first['of limit × N']) == ('20 /s', '0.95')
-    assert first['bound by'] == 'machine'
+    assert (first['limit'], first['share of limit × N']) == ('20 /s', '0.95')
+    assert first['limited by'] == 'machine'
     assert cells(series)[0]['writes in each second'] == '1 2'
 
 
@@ -160,7 +160,15 @@ def test_operations_are_by_write():
         admitted_in_all=10,
     )
     (found,) = cells(OPERATIONS.tables({'rows': [row]})[0])
-    kinds = ('get', 'set', 'incr', 'decr', 'other', 'all', 'all by admitted')
+    kinds = (
+        'get',
+        'set',
+        'incr',
+        'decr',
+        'other',
+        'total',
+        'total per admitted',
+    )
     assert [found[kind] for kind in kinds] == [
         *('2.00', '0.25', '1.00', '0.50', '0.25', '4.00', '8.00')
     ]
@@ -213,4 +221,4 @@ def test_results_of_one_origin_name_it_once():
     )
     page = markdown([result, result])
     assert page.count(ORIGIN.sentence()) == 1
-    assert page.count('### memcached operations of a write') == 2
+    assert page.count('### memcached operations per write') == 2

@@ -144,11 +144,11 @@ def test_the_summary_has_rates_ratios_and_failures(figures):
     idle, bounded = cells(PARAMETERS.tables(figures)[0])
     assert (idle['case'], idle['change']) == ('no clients', 'plain to 4')
     assert idle['rows/s'] == bounded['rows/s'] == '25.2'
-    assert idle['200M rows h'] == '2,200'
+    assert idle['hours for 200M rows'] == '2,200'
     assert (idle['p99 before ms'], idle['errors']) == ('—', '—')
     assert bounded['case'] == 'clients, 2,000 rows/s'
     assert float(bounded['p99 before ms']) == 100
-    assert bounded['p99 moving to before'] == '3.00'
+    assert bounded['p99 moving / before'] == '3.00'
     assert (bounded['refused'], bounded['errors']) == ('0', '1 × 503')
 
 

@@ -28,7 +28,7 @@ _NOUNS = {
 
 _TEXTS = {
     'size': lambda value: f'{size_text(value)} objects',
-    'page': lambda value: f'{number(value)} rows a page',
+    'page': lambda value: f'{number(value)} rows per page',
     'limit': lambda value: f'limit {value:g}/s',
     'clients': lambda value: f'{number(value)} client{"s" * (value != 1)}',
     'rows': lambda value: f'{number(value)} rows',

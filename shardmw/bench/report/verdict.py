@@ -15,7 +15,7 @@ from shardmw.bench.words import conditions_text, varying
 
 _MEASURES: Mapping[str, c.Value] = {
     'rate': c.rate,
-    'processor time': c.processor,
+    'CPU time': c.processor,
     'mean latency': c.latency_of('mean_ms'),
 }
 
@@ -113,7 +113,7 @@ def _sentence(name: str, found: Sequence[_Comparison]) -> str:
         times = f'{" to ".join(ends)} times'
         texts.append(f'{what} in {len(ratios)} of {count} ({times})')
     return (
-        f'{name.capitalize()}, compared with the plain container: '
+        f'{name[:1].upper()}{name[1:]}, compared with the plain container: '
         f'{", ".join(texts)}.'
     )
 
@@ -142,5 +142,5 @@ def _plot(found: Sequence[_Comparison], measures: Sequence[str]) -> Plot:
         Axis('ratio', log=True),
         series,
         'An interval that does not include 1 shows a difference. A higher '
-        'rate, less processor time and a lower latency are better.',
+        'rate, less CPU time and a lower latency are better.',
     )

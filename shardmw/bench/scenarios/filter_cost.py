@@ -194,7 +194,7 @@ class FilterCost(base.ClusterScenario):
                 ],
                 lambda row: row.conditions['method'],
                 _own_us,
-                Axis('processor time of a request (µs)'),
+                Axis('CPU time per request (µs)'),
                 levels=goals,
             )
         return found

@@ -96,7 +96,7 @@ class ListingCost(base.ClusterScenario):
                     pages = Listings(path, names, page)
                     every = max(1, pages.pages // self.pages)
                     some = replace(pages, first=turn, stride=every)
-                    words = f'{kind.label}, rows a page {number(page)}'
+                    words = f'{kind.label}, page size {number(page)}'
                     yield {
                         'kind': kind.as_json(),
                         'page': page,
@@ -152,7 +152,7 @@ class ListingCost(base.ClusterScenario):
         shards = sorted({each['kind']['parts'] for each in plans})
         series = [
             Series(
-                f'{number(page)} rows a page',
+                f'{number(page)} rows per page',
                 [each['kind']['parts'] for each in own],
                 [each['rows_asked'] / each['rows'] for each in own],
             )
@@ -164,21 +164,21 @@ class ListingCost(base.ClusterScenario):
             series.append(rounds.level('goal', shards[-1], GOAL, shards[0]))
         found = rounds.plot_if_any(
             'rows-asked',
-            'Rows asked of the shards by row returned',
+            'Rows requested from the shards per row returned',
             series,
             x=Axis('shards', log=True, ticks=shards),
-            y=Axis('rows asked by row returned'),
+            y=Axis('rows requested per row returned'),
             note="By the filter's own plan, over a whole listing.",
         )
         rows = rounds.compared(figures['rows'], 'page')
         for name, what in _SERVERS.items():
             found += rounds.plot_by_kind(
                 what.partition(' ')[0],
-                f'Processor time of a page: {what}',
+                f'CPU time per page: {what}',
                 rows,
-                lambda row: f'{number(row.conditions["page"])} rows a page',
+                lambda row: f'{number(row.conditions["page"])} rows per page',
                 rounds.figure_of(name, _PER_MS),
-                Axis('processor time (ms)', log=True),
+                Axis('CPU time (ms)', log=True),
             )
         return found
 

@@ -105,6 +105,7 @@ class ListingFairness(base.PacedScenario, base.LoadScenario):
 
         return {
             'rows': c.rows_of(writes, NOBODY),
+            'none_listed': NOBODY,
             'to_plain': of(c.rows_of(writes)),
             'listing': of(c.rows_of(listings)),
             'p50': c.latency_of('p50_ms'),
@@ -125,12 +126,12 @@ class ListingFairness(base.PacedScenario, base.LoadScenario):
             'p99',
             'Writes while a client lists: 99th percentile',
             rows,
-            lambda row: f'{number(row.conditions["page"])} rows a page',
+            lambda row: f'{number(row.conditions["page"])} rows per page',
             _p99,
             Axis('p99 (ms)'),
             style=BARS,
-            levels={} if nobody is None else {NOBODY.label: nobody},
-            x_label='container that is listed',
+            levels={} if nobody is None else {'no listing': nobody},
+            x_label='listed container',
         )
 
 
