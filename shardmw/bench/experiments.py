@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 
 from shardmw.bench import compare, ratelimit, scenarios, workloads
 from shardmw.bench.errors import BenchError
-from shardmw.bench.options import Parsed
-from shardmw.bench.parameters import Parameters
 from shardmw.bench.plots.plot import Plot
 from shardmw.bench.ratelimit import costs, outage, rates
 from shardmw.bench.results.folder import Result
@@ -20,7 +18,7 @@ from shardmw.bench.scenarios.listing_fairness import ListingFairness
 from shardmw.bench.scenarios.listing_memory import ListingMemory
 from shardmw.bench.scenarios.replica_convergence import ReplicaConvergence
 from shardmw.bench.scenarios.reshard import Reshard
-from shardmw.bench.tables import Table, number, plain
+from shardmw.bench.tables import Table, number
 from shardmw.bench.workloads import report as works
 from shardmw.bench.workloads.works import WORKS
 
@@ -128,7 +126,7 @@ def describe(result: Result) -> Section:
         result,
         experiment.summary(),
         experiment.published,
-        parameter_texts(parameters),
+        parameters.texts(),
         tables,
         [replace(p, name=f'{result.words}--{p.name}') for p in plots],
         brief,
@@ -157,19 +155,3 @@ def in_order(results: Iterable[Result]) -> list[Result]:
         return known, result.name, result.time
 
     return sorted(results, key=place)
-
-
-def parameter_texts(parameters: Parameters) -> list[tuple[str, str]]:
-    """Return parameters as typed, without unset ones."""
-    texts = []
-    for name, (_, option) in type(parameters).options().items():
-        value = getattr(parameters, name)
-        if value is None or value is False or value == '' or value == {}:
-            continue
-        text = 'yes' if value is True else str(value)
-        if isinstance(value, float):
-            text = plain(value)
-        if isinstance(option.kind, Parsed) and not option.multiple:
-            text = option.kind.typed(value)
-        texts.append((name.replace('_', '-'), text))
-    return texts

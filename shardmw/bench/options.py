@@ -1,15 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of options, and options that several commands have."""
+"""Parameters of experiments, which are options of commands, too.
+
+The fields of a frozen dataclass are the options of its command::
+
+    @dataclass(frozen=True)
+    class MyParameters(Parameters):
+        clients: int = option(
+            16, POSITIVE, 'Concurrent clients.', '-t', '--clients'
+        )
+        sizes: tuple[int, ...] = option((4096,), SIZES, 'Object sizes.')
+
+:func:`parameter_options` makes ``-t/--clients`` and ``--sizes`` of them.
+"""
 
 import contextlib
+import dataclasses
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from shardmw.bench import units
-from shardmw.bench.parameters import MOST_SHARDS, Option, Parameters
 from shardmw.saio import SaioError
 from shardmw.saio.options import parse_setting
 
@@ -18,11 +31,16 @@ DEFAULT_OUTPUT = Path('.bench')
 #: The key in ``click.Context.meta`` of the flag ``--replace``.
 REPLACING = 'shardmw.bench.replacing'
 
+#: The default maximum of shards of a container.
+MOST_SHARDS = 1024
+_MAX_SHARDS = 'shardmw.max_shards'
 
-def listed(values: object, text: Callable[[object], str] = '{:g}'.format):
-    """Return one value or a tuple of values as a user types them."""
-    several = values if isinstance(values, tuple) else (values,)
-    return ','.join(map(text, several))
+
+def typed(value: object) -> str:
+    """Return a value, or a tuple of values, as a user types it."""
+    if isinstance(value, tuple):
+        return ','.join(map(typed, value))
+    return f'{value:g}' if isinstance(value, float) else str(value)
 
 
 class Parsed(click.ParamType):
@@ -37,7 +55,7 @@ class Parsed(click.ParamType):
         self,
         name: str,
         parse: Callable[[str], object],
-        typed: Callable[[object], str] = listed,
+        typed: Callable[[object], str] = typed,
     ) -> None:
         self.name = name
         self.typed = typed
@@ -58,16 +76,12 @@ class Parsed(click.ParamType):
             self.fail(str(err), param, ctx)
 
 
-def several(
-    name: str,
-    kind: click.ParamType,
-    typed: Callable[[object], str] = '{:g}'.format,
-) -> Parsed:
+def several(name: str, kind: click.ParamType) -> Parsed:
     """Return the type of different values with commas between.
 
     :param kind: of each value
-    :param typed: returns the text of a value
     """
+    text_of = getattr(kind, 'typed', typed)
 
     def parse(text: str) -> tuple:
         values = tuple(kind.convert(x, None, None) for x in text.split(','))
@@ -75,29 +89,23 @@ def several(
             raise ValueError(f'{text!r} has a value twice: write each once')
         return values
 
-    return Parsed(name, parse, lambda values: listed(values, typed))
+    return Parsed(name, parse, lambda values: ','.join(map(text_of, values)))
 
 
 def _checked(name: str, parse: Callable[[str], object]) -> Parsed:
     """Return the type of a text that a function can parse."""
-    return Parsed(name, lambda text: parse(text) and text, str)
+    return Parsed(name, lambda text: parse(text) and text)
 
 
-def _word(text: str) -> str:
-    if not re.fullmatch(r'([a-z0-9][a-z0-9-]*)?', text):
-        raise ValueError(
-            f'{text!r} is no word: write lower-case letters, digits and '
-            'hyphens'
-        )
-    return text
+def _matching(name: str, pattern: str, what: str) -> Parsed:
+    """Return the type of a text that has a pattern."""
 
+    def parse(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f'{text!r} is no {what}')
+        return text
 
-def _container(text: str) -> str:
-    if not text or '/' in text:
-        raise ValueError(
-            f'{text!r} is no name of a container: write one without slashes'
-        )
-    return text
+    return Parsed(name, parse)
 
 
 # More would use up the ports or the memory of a machine.
@@ -114,8 +122,10 @@ PAGES = several('counts', PAGE)
 PROCESSES = click.IntRange(1, _MOST_PROCESSES)
 WORKERS = click.IntRange(0, _MOST_PROCESSES)
 RANGES = click.IntRange(0, MOST_SHARDS)
-CONTAINER = Parsed('name', _container)
-COUNT = Parsed('count', units.parse_count, str)
+CONTAINER = _matching(
+    'name', '[^/]+', 'name of a container: write one without slashes'
+)
+COUNT = Parsed('count', units.parse_count)
 COUNTS = several('counts', POSITIVE)
 DURATION = Parsed('duration', units.parse_duration)
 MIX = _checked('mix', units.parse_mix)
@@ -124,9 +134,162 @@ RATES = several('rates', RATE)
 SETTING = Parsed('section.option=value', parse_setting)
 SHARDS = several('shards', NATURAL)
 SIZE = Parsed('size', units.parse_size, units.size_text)
-SIZES = several('sizes', SIZE, units.size_text)
+SIZES = several('sizes', SIZE)
 SIZE_MIX = _checked('size', units.parse_size_mix)
-_FILE = click.Path(dir_okay=False, path_type=Path)
+WORD = _matching(
+    'word',
+    '([a-z0-9][a-z0-9-]*)?',
+    'word: write lower-case letters, digits and hyphens',
+)
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+def option(
+    default: object, kind: object, text: str, *flags: str, **attributes: Any
+) -> Any:
+    """Return a dataclass field that is an option.
+
+    :param kind: the click type; bool makes ``--name/--no-name``
+    :param text: the help
+    :param flags: other flags such as ``-t``; one with ``--`` replaces the
+                  flag that is made of the field's name
+    :param attributes: of :func:`click.option`; with ``multiple``, the field
+                       is a mapping, and the type gives pairs
+    """
+    options = {'type': kind, 'help': text, 'flags': flags, **attributes}
+    return dataclasses.field(
+        default=dataclasses.MISSING if default == {} else default,
+        default_factory=dict if default == {} else dataclasses.MISSING,
+        metadata=options,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    """The base class of all parameters."""
+
+    def as_json(self) -> dict[str, object]:
+        return dataclasses.asdict(self)
+
+    def check(self) -> None:
+        """Raise ValueError if values contradict each other."""
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, object]) -> 'Parameters':
+        """Return the parameters of :meth:`as_json`, without a check."""
+        known = {each.name for each in dataclasses.fields(cls)}
+        return cls(
+            **{
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in values.items()
+                if name in known
+            }
+        )
+
+    @classmethod
+    def options(cls) -> dict[str, Mapping[str, Any]]:
+        """Return what :func:`option` was told, by field."""
+        fields = dataclasses.fields(cls)
+        return {each.name: each.metadata for each in fields if each.metadata}
+
+    def texts(self) -> list[tuple[str, str]]:
+        """Return ``(name, value)`` as typed, without unset parameters."""
+        texts = []
+        for name, each in self.options().items():
+            value = getattr(self, name)
+            if value is None or value is False or value in ('', {}):
+                continue
+            text_of = getattr(each['type'], 'typed', typed)
+            text = 'yes' if value is True else text_of(value)
+            texts.append((name.replace('_', '-'), text))
+        return texts
+
+
+def parameter_options(
+    parameters: type[Parameters], **defaults: object
+) -> Callable[[Callable], Callable]:
+    """Return a decorator that adds the options of parameters.
+
+    :param defaults: by name; they override the defaults of the fields
+    """
+    values = {**vars(parameters()), **defaults}
+
+    def decorate(command: Callable) -> Callable:
+        for name, each in reversed(parameters.options().items()):
+            command = _option(name, values[name], **each)(command)
+        return command
+
+    return decorate
+
+
+def _option(
+    name: str,
+    default: object,
+    type: object,
+    flags: Sequence[str],
+    **attributes: object,
+) -> Callable[[Callable], Callable]:
+    is_flag = type is bool
+    if not any(flag.startswith('--') for flag in flags):
+        flag = name.replace('_', '-')
+        own = f'--{flag}/--no-{flag}' if is_flag else f'--{flag}'
+        flags = (*flags, own)
+    if default == {}:
+        default = None
+    elif default is not None and isinstance(type, Parsed):
+        # for the help
+        default = type.typed(default)
+    return click.option(
+        *(name, *flags),
+        type=None if is_flag else type,
+        is_flag=is_flag,
+        default=default,
+        show_default=default not in (None, ''),
+        show_envvar=isinstance(attributes.get('envvar'), str),
+        **attributes,
+    )
+
+
+def chosen_parameters(
+    parameters: type[Parameters], values: Mapping[str, object]
+) -> Parameters:
+    """Return the parameters of parsed options.
+
+    :raises UsageError: if values contradict each other
+    """
+    chosen = {
+        name: dict(values[name]) if each.get('multiple') else values[name]
+        for name, each in parameters.options().items()
+    }
+    found = parameters(**chosen)
+    with usage_errors():
+        found.check()
+    return found
+
+
+@contextlib.contextmanager
+def usage_errors() -> Iterator[None]:
+    """Turn a ValueError into a UsageError."""
+    try:
+        yield
+    except ValueError as err:
+        raise click.UsageError(str(err)) from err
+
+
+def check_shards(shards: Sequence[int], settings: Mapping[str, str]) -> None:
+    """Raise ValueError if the temporary cluster refuses so many shards.
+
+    :param settings: of the cluster
+    """
+    wanted = max(shards, default=0)
+    most = settings.get(_MAX_SHARDS, str(MOST_SHARDS))
+    # the cluster refuses a setting that is no number
+    if most.isdecimal() and wanted > int(most):
+        raise ValueError(
+            f'{wanted} shards are too many: a container has up to {most}; '
+            f'ask for fewer, or raise it with --set {_MAX_SHARDS}={wanted}'
+        )
+
 
 folder_option = click.option(
     '--output',
@@ -134,6 +297,12 @@ folder_option = click.option(
     default=DEFAULT_OUTPUT,
     show_default=True,
     help='The folder of the results.',
+)
+
+page_option = click.option(
+    '--page',
+    type=FILE,
+    help='A Markdown page whose figures are replaced by the main tables.',
 )
 
 
@@ -157,92 +326,8 @@ def output_option(command: Callable) -> Callable:
 name_option = click.option(
     '--name',
     'word',
-    type=Parsed('word', _word),
+    type=WORD,
     default='',
     help='A word to append to the name of the result, to keep several '
     'results of a command in one folder.',
 )
-
-page_option = click.option(
-    '--page',
-    type=_FILE,
-    help='A Markdown page whose figures are replaced by the main tables.',
-)
-
-html_option = click.option(
-    '--html',
-    type=_FILE,
-    help='The HTML page to write.  [default: report.html in the folder]',
-)
-
-
-def parameter_options(
-    parameters: type[Parameters], **defaults: object
-) -> Callable[[Callable], Callable]:
-    """Return a decorator that adds the options of parameters.
-
-    :param defaults: by name; they override the defaults of the fields
-    """
-
-    def decorate(command: Callable) -> Callable:
-        options = parameters.options()
-        for name, (default, option) in reversed(options.items()):
-            default = defaults.get(name, default)
-            command = _option(name, default, option)(command)
-        return command
-
-    return decorate
-
-
-def chosen_parameters(
-    parameters: type[Parameters], values: Mapping[str, object]
-) -> Parameters:
-    """Return the parameters of parsed options.
-
-    :raises UsageError: if values contradict each other
-    """
-    chosen = {}
-    for name, (default, _) in parameters.options().items():
-        if name in values:
-            value = values[name]
-            chosen[name] = dict(value) if isinstance(default, dict) else value
-    found = parameters(**chosen)
-    with usage_errors():
-        found.check()
-    return found
-
-
-@contextlib.contextmanager
-def usage_errors() -> Iterator[None]:
-    """Turn a ValueError into a UsageError."""
-    try:
-        yield
-    except ValueError as err:
-        raise click.UsageError(str(err)) from err
-
-
-def _option(
-    name: str, default: object, option: Option
-) -> Callable[[Callable], Callable]:
-    is_flag = option.kind is bool
-    flags = option.flags
-    if not any(flag.startswith('--') for flag in flags):
-        flag = name.replace('_', '-')
-        own = f'--{flag}/--no-{flag}' if is_flag else f'--{flag}'
-        flags = (*flags, own)
-    if option.multiple:
-        default = None
-    elif default is not None and isinstance(option.kind, Parsed):
-        # for the help
-        default = option.kind.typed(default)
-    return click.option(
-        *(name, *flags),
-        type=None if is_flag else option.kind,
-        is_flag=is_flag,
-        default=default,
-        show_default=default not in (None, ''),
-        multiple=option.multiple,
-        envvar=option.envvar,
-        show_envvar=isinstance(option.envvar, str),
-        help=option.text,
-    )

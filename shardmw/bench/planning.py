@@ -18,8 +18,14 @@ from shardmw.admin.advice import (
     power_of_two,
     shards_for_rows,
 )
-from shardmw.bench.options import COUNT, POSITIVE, RATE
-from shardmw.bench.parameters import MOST_SHARDS, Parameters, option
+from shardmw.bench.options import (
+    COUNT,
+    MOST_SHARDS,
+    POSITIVE,
+    RATE,
+    Parameters,
+    option,
+)
 from shardmw.listing.merge import first_share
 
 MICROSECONDS = 1_000_000

@@ -20,7 +20,7 @@ from shardmw.bench.load.outcome import Outcome
 from shardmw.bench.load.samples import errors_of
 from shardmw.bench.load.sources import Deletes, NamedUploads, Source
 from shardmw.bench.names import Names, one_name_each
-from shardmw.bench.parameters import MOST_SHARDS
+from shardmw.bench.options import MOST_SHARDS
 from shardmw.bench.preload import preload, stagger
 from shardmw.bench.results.summary import errors_text
 from shardmw.bench.targets.account import (

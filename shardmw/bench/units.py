@@ -210,17 +210,6 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
-def parse_choices(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the chosen words, in the order of the known ones."""
-    words = [word.strip() for word in text.split(',')]
-    unknown = [word for word in words if word not in known]
-    if unknown:
-        raise ValueError(
-            f'{unknown[0]!r} is unknown: take some of {",".join(known)}'
-        )
-    return tuple(word for word in known if word in words)
-
-
 def _chosen(shares: Sequence[float], part: float) -> tuple[int, float]:
     """Return the index of the share in which a part of the sum lies.
 

@@ -23,10 +23,11 @@ from shardmw.bench.options import (
     COUNTS,
     SETTING,
     SIZES,
+    Parameters,
     chosen_parameters,
+    option,
     parameter_options,
 )
-from shardmw.bench.parameters import Parameters, option
 from shardmw.bench.results import provenance
 from shardmw.bench.results.folder import load_all
 from shardmw.bench.words import about_text

@@ -9,7 +9,6 @@ from shardmw.bench.units import (
     Mix,
     SizeMix,
     SizeStep,
-    parse_choices,
     parse_count,
     parse_duration,
     parse_mix,
@@ -34,6 +33,9 @@ def test_size(text, size):
 )
 def test_duration(text, seconds):
     assert parse_duration(text) == pytest.approx(seconds)
+
+
+LETTERS = options.several('letters', click.Choice(('a', 'b')))
 
 
 def converted(kind: click.ParamType, text: str) -> object:
@@ -65,17 +67,13 @@ def test_several_values_are_shown_as_they_are_typed():
         (options.RATES, ' 5,x', 'is not a valid float'),
         (options.RATES, '0 -5', 'is not in the range x>0'),
         (options.RATES, '5,5', 'has a value twice'),
+        (LETTERS, ' d a,,b', 'is not one of'),
     ],
 )
 def test_values_that_cannot_be_read_are_refused(kind, texts, message):
     for text in texts.split(' '):
         with pytest.raises(click.BadParameter, match=message):
             converted(kind, text)
-
-
-def test_choices_come_in_the_order_of_what_is_known():
-    known = ('a', 'b', 'c')
-    assert parse_choices('c, a', known) == ('a', 'c')
 
 
 sizes = st.integers(0, 1 << 42)
@@ -170,17 +168,12 @@ def test_count(text, count):
     assert parse_count(text) == count
 
 
-def _parse_letters(text: str) -> tuple[str, ...]:
-    return parse_choices(text, ('a', 'b'))
-
-
 @pytest.mark.parametrize(
     ('parse', 'texts', 'message'),
     [
         (parse_size, ' K -1 1.5K 4X', 'is no size: write bytes, or 4K'),
         (parse_size, '1_K', 'is no size'),
         (parse_duration, ' 0 0s -1 s 1d 1e3', 'is no duration: write sec'),
-        (_parse_letters, ' d a,,b', 'is unknown: take some of a,b'),
         (parse_size_mix, ' : 4K: 4K- -4K', 'is no (mix of sizes|size): wr'),
         (parse_size_mix, '4K:5 1K,2K 1K:1,2K', 'is no mix of sizes: write'),
         (parse_size_mix, '1K:x,2K:1 1K:-1 1K-2K-3K', 'is no (mix|size)'),

@@ -15,7 +15,7 @@ from shardmw.bench.load.definition import Load
 from shardmw.bench.load.outcome import Outcome
 from shardmw.bench.load.samples import is_admitted
 from shardmw.bench.load.sources import Source
-from shardmw.bench.parameters import Parameters
+from shardmw.bench.options import Parameters
 from shardmw.bench.results.runs import Run
 from shardmw.bench.results.summary import summarize
 from shardmw.bench.screen import Screen

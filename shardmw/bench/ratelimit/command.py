@@ -9,11 +9,11 @@ import click
 from shardmw.bench.command import perform
 from shardmw.bench.experiments import RATELIMIT
 from shardmw.bench.options import (
-    Parsed,
     chosen_parameters,
     output_option,
     page_option,
     parameter_options,
+    several,
 )
 from shardmw.bench.ratelimit import COMMAND
 from shardmw.bench.ratelimit.limits import LimitExperiment
@@ -21,9 +21,8 @@ from shardmw.bench.report import pages
 from shardmw.bench.report.sections import sections
 from shardmw.bench.results import folder
 from shardmw.bench.results.folder import Result
-from shardmw.bench.units import parse_choices
 
-_SOME = Parsed('names', lambda text: parse_choices(text, tuple(RATELIMIT)))
+_SOME = several('names', click.Choice(list(RATELIMIT)))
 
 
 @click.command()

@@ -15,7 +15,7 @@ from shardmw.bench.load.definition import REFUSAL_POLICIES, RETRY_AFTER, Load
 from shardmw.bench.load.sources import Uploads
 from shardmw.bench.load.stage import Stage
 from shardmw.bench.names import one_name_each
-from shardmw.bench.parameters import option
+from shardmw.bench.options import option
 from shardmw.bench.scenarios import base
 from shardmw.bench.site import Site
 from shardmw.bench.tables import plain

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.options import folder_option, html_option, page_option
+from shardmw.bench.options import FILE, folder_option, page_option
 from shardmw.bench.report import pages
 from shardmw.bench.report.sections import sections
 from shardmw.bench.results import folder as results
@@ -15,7 +15,11 @@ from shardmw.bench.screen import Screen
 
 @click.command()
 @folder_option
-@html_option
+@click.option(
+    '--html',
+    type=FILE,
+    help='The HTML page to write.  [default: report.html in the folder]',
+)
 @page_option
 def report(output: Path, html: Path | None, page: Path | None) -> None:
     """Write an HTML page with the tables and plots of all results.

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from shardmw.bench import options as types
 from shardmw.bench import templates
 from shardmw.bench.kinds import PLAIN, Kind, sharded
-from shardmw.bench.parameters import Parameters, check_shards, option
+from shardmw.bench.options import Parameters, check_shards, option
 from shardmw.bench.plots.plot import Plot
 from shardmw.bench.tables import Table
 from shardmw.saio import ClusterOptions

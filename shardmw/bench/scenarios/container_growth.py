@@ -11,8 +11,7 @@ from shardmw.bench.load.sources import NamedUploads
 from shardmw.bench.load.stage import Ledger, Stage
 from shardmw.bench.load.turns import rotated
 from shardmw.bench.names import FlatNames, ScatteredNames
-from shardmw.bench.options import Parsed, listed
-from shardmw.bench.parameters import option
+from shardmw.bench.options import Parsed, option
 from shardmw.bench.plots.plot import REFERENCE, Plot, Series
 from shardmw.bench.plots.runs import LATENCIES, by_condition
 from shardmw.bench.results import comparing as c
@@ -41,7 +40,7 @@ def parse_rows(text: str) -> tuple[int, ...]:
     return rows
 
 
-_ROWS = Parsed('counts', parse_rows, lambda rows: listed(rows, '{:d}'.format))
+_ROWS = Parsed('counts', parse_rows)
 
 
 @dataclass(frozen=True)

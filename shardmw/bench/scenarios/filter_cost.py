@@ -9,8 +9,7 @@ from typing import NamedTuple
 from shardmw.bench.kinds import PLAIN, Kind
 from shardmw.bench.load.stage import Stage
 from shardmw.bench.load.turns import rotated
-from shardmw.bench.options import COUNT
-from shardmw.bench.parameters import option
+from shardmw.bench.options import COUNT, option
 from shardmw.bench.plots.plot import Axis, Plot
 from shardmw.bench.ratelimit.limits import token_settings
 from shardmw.bench.scenarios import base, rounds

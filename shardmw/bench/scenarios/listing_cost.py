@@ -11,8 +11,7 @@ from shardmw.bench.load.sources import Listings
 from shardmw.bench.load.stage import Stage
 from shardmw.bench.load.turns import rotated
 from shardmw.bench.names import FlatNames, Names
-from shardmw.bench.options import POSITIVE
-from shardmw.bench.parameters import option
+from shardmw.bench.options import POSITIVE, option
 from shardmw.bench.planning import COSTS, MICROSECONDS, Costs, page_work
 from shardmw.bench.plots.plot import Axis, Plot, Series
 from shardmw.bench.results.comparing import Row

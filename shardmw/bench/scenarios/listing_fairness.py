@@ -14,8 +14,7 @@ from shardmw.bench.load.sources import Listings, Uploads
 from shardmw.bench.load.stage import Ledger, Stage
 from shardmw.bench.load.turns import phase_of, rotated
 from shardmw.bench.names import FlatNames
-from shardmw.bench.options import DURATION
-from shardmw.bench.parameters import option
+from shardmw.bench.options import DURATION, option
 from shardmw.bench.plots.plot import BARS, Axis, Plot
 from shardmw.bench.results import comparing as c
 from shardmw.bench.results.runs import runs_of

@@ -9,8 +9,7 @@ from shardmw.bench.kinds import PLAIN, Kind, sharded
 from shardmw.bench.load.sources import Listings
 from shardmw.bench.load.stage import Stage
 from shardmw.bench.names import FlatNames
-from shardmw.bench.options import COUNT, PAGE, POSITIVE, SHARDS
-from shardmw.bench.parameters import option
+from shardmw.bench.options import COUNT, PAGE, POSITIVE, SHARDS, option
 from shardmw.bench.plots.plot import Axis, Plot, Series
 from shardmw.bench.results.fits import slope_interval
 from shardmw.bench.scenarios import base, rounds

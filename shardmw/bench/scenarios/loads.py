@@ -3,12 +3,14 @@
 
 from dataclasses import dataclass, replace
 
+import click
+
 from shardmw.bench import options as types
 from shardmw.bench.kinds import DISK
 from shardmw.bench.load.sources import Reads
 from shardmw.bench.load.stage import Ledger, Stage
 from shardmw.bench.names import FlatNames
-from shardmw.bench.parameters import option
+from shardmw.bench.options import option
 from shardmw.bench.plots.plot import Plot
 from shardmw.bench.plots.runs import LATENCIES, all_of, by_condition
 from shardmw.bench.results.runs import runs_of
@@ -17,16 +19,14 @@ from shardmw.bench.scenarios.rounds import grouped
 from shardmw.bench.site import Site
 from shardmw.bench.tables import Table, plain
 from shardmw.bench.targets.disk import served, write_files
-from shardmw.bench.units import parse_choices, size_text
+from shardmw.bench.units import size_text
 from shardmw.bench.workloads import report
 from shardmw.bench.workloads.measuring import measure_work
 from shardmw.bench.workloads.works import LIMIT_OPTION, WORKS, Work
 
 WRITE = 'write'
 READ = 'read'
-_WORKS = types.Parsed(
-    'works', lambda text: parse_choices(text, (WRITE, READ)), ','.join
-)
+_WORKS = types.several('works', click.Choice((WRITE, READ)))
 
 _KIB, _MIB = 1 << 10, 1 << 20
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import click
+
 from shardmw.bench import options as types
 from shardmw.bench.changing import Change, change_layout
 from shardmw.bench.kinds import PLAIN
@@ -15,7 +17,7 @@ from shardmw.bench.load.outcome import Outcome
 from shardmw.bench.load.sources import Mixed
 from shardmw.bench.load.stage import Stage, run_text
 from shardmw.bench.names import FlatNames, Names
-from shardmw.bench.parameters import option
+from shardmw.bench.options import option
 from shardmw.bench.plots.plot import Axis, Band, Plot, Series
 from shardmw.bench.results.figures import latency
 from shardmw.bench.results.runs import Run
@@ -24,7 +26,7 @@ from shardmw.bench.scenarios import base
 from shardmw.bench.scenarios.rounds import plot_if_any
 from shardmw.bench.site import Site
 from shardmw.bench.tables import figure, number, plain
-from shardmw.bench.units import parse_choices, parse_mix
+from shardmw.bench.units import parse_mix
 
 #: The cases: no clients; clients, and the rows move as fast as they can;
 #: clients, and the rows move at a bounded rate.
@@ -54,9 +56,7 @@ _LEAST_STEP_SECONDS = 2
 _READS = ('GET', 'list')
 _ALL = 'all'
 
-_CASES = types.Parsed(
-    'cases', lambda text: parse_choices(text, CASES), ','.join
-)
+_CASES = types.several('cases', click.Choice(CASES))
 
 
 @dataclass(frozen=True)

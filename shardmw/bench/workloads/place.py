@@ -11,10 +11,11 @@ from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.load.stage import Stage
 from shardmw.bench.options import (
     CONTAINER,
+    Parameters,
     chosen_parameters,
+    option,
     parameter_options,
 )
-from shardmw.bench.parameters import Parameters, option
 from shardmw.bench.site import DEFAULT_PREFIX, Site, remote_site
 from shardmw.bench.targets.account import Auth
 from shardmw.saio import ClusterOptions

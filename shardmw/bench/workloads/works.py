@@ -12,7 +12,7 @@ from shardmw.bench.kinds import PLAIN, Kind, native, sharded
 from shardmw.bench.load import sources
 from shardmw.bench.load.sources import Source
 from shardmw.bench.names import FlatNames, Names, TreeNames
-from shardmw.bench.parameters import check_shards, option
+from shardmw.bench.options import check_shards, option
 from shardmw.bench.plots.plot import Plot
 from shardmw.bench.plots.runs import all_of
 from shardmw.bench.results.runs import runs_of
