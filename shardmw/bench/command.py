@@ -24,6 +24,8 @@ from shardmw.bench.words import about_text, duration_text
 #: ``measure(stage, keep)`` measures as :meth:`Scenario.measure` does.
 Measure = Callable[[Stage, Keep], Figures]
 
+_BY_DEFAULT = 'with the default options'
+
 # Client processes, if the parameters have no such option.
 _PROCESSES = 2
 
@@ -63,9 +65,9 @@ def perform(
             f'other processes use {origin.busy_cores:.1f} of {origin.cores} '
             'cores: the figures will be those of a busy machine'
         )
-    times = [each.expected_seconds for each in scenarios]
-    if len(times) > 1 and None not in times:
-        screen.line(f'all experiments together take {about_text(sum(times))}')
+    if len(scenarios) > 1:
+        total = about_text(60 * sum(each.minutes for each in scenarios))
+        screen.line(f'all experiments together take {total}, {_BY_DEFAULT}')
     files, failed = [], []
     for each in scenarios:
         result = Result(
@@ -122,6 +124,8 @@ def _expected_text(result: Result, scenario: Scenario, output: Path) -> str:
         before = type(scenario).from_json(each.parameters)
         if each.seconds is not None and before == scenario:
             return f'took {duration_text(each.seconds)} the last time'
+    if scenario.minutes:
+        return f'takes {about_text(60 * scenario.minutes)}, {_BY_DEFAULT}'
     if scenario.expected_seconds is None:
         return 'the time depends on the machine'
     return f'takes {about_text(scenario.expected_seconds)}'

@@ -193,7 +193,7 @@ def test_scenarios_have_all_that_commands_and_reports_take():
         assert scenario.summary().endswith('.')
         default = scenario.default()
         assert scenario.from_json(default.as_json()) == default
-        assert default.expected_seconds > 10
+        assert 1 <= default.minutes <= 60
 
 
 @pytest.mark.parametrize('name', SCENARIOS)

@@ -48,6 +48,7 @@ class Seed(limits.LimitExperiment):
     """
 
     name = 'seed'
+    minutes = 4
 
     @property
     def loads(self) -> int:
@@ -76,6 +77,7 @@ class Operations(limits.LimitExperiment):
     """Count the memcached operations of a write."""
 
     name = 'operations'
+    minutes = 3
     loads = 10
 
     def measured(self, stage: Stage) -> Iterator[Mapping]:
@@ -132,6 +134,7 @@ class Latency(limits.LimitExperiment):
     """Latency that limits add to writes to unlimited containers."""
 
     name = 'latency'
+    minutes = 12
 
     @property
     def _cases(self) -> list[tuple[str | None, int | None]]:
@@ -140,12 +143,6 @@ class Latency(limits.LimitExperiment):
             *((limiter, None) for limiter in (None, SHARDMW, STOCK)),
             *((limiter, self.middle_shards) for limiter in (None, SHARDMW)),
         ]
-
-    @property
-    def expected_seconds(self) -> float:
-        # a write takes 10 ms by one client, and 70 ms by one of 16
-        each = 0.08 * self.requests + 2 * base.LOAD_SECONDS
-        return base.CLUSTER_SECONDS + len(self._cases) * self.pairs * each
 
     def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
         """Write in turns to clusters that differ in the filter that limits."""

@@ -104,11 +104,6 @@ class LimitExperiment(base.Scenario):
         raise NotImplementedError
 
     @property
-    def expected_seconds(self) -> float:
-        each = self.seconds + base.LOAD_SECONDS
-        return base.CLUSTER_SECONDS + self.loads * each
-
-    @property
     def cluster_settings(self) -> dict[str, str]:
         """Return the settings that the clusters of all experiments have."""
         times = {

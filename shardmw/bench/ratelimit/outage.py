@@ -40,6 +40,7 @@ class Outage(limits.LimitExperiment):
     """Stop memcached under load, and start it again."""
 
     name = 'outage'
+    minutes = 2
     rows_key = 'runs'
     loads = 2 * len(PHASES)
 

@@ -36,6 +36,7 @@ class Rates(limits.LimitExperiment):
     """Compare the admitted writes with the limit."""
 
     name = 'rates'
+    minutes = 4
 
     @property
     def _cases(self) -> list[_Case]:

@@ -17,15 +17,6 @@ from shardmw.saio import ClusterOptions
 Figures = Mapping[str, object]
 Keep = Callable[[Figures], None]
 
-#: About how long a cluster takes to start and to stop.
-CLUSTER_SECONDS = 12
-
-#: About how long a load takes in addition to its own duration.
-LOAD_SECONDS = 1.5
-
-#: About how many rows are put into databases in a second.
-ROWS_PER_SECOND = 60_000
-
 
 class Scenario(Parameters):
     """An experiment. Subclasses are frozen dataclasses of its parameters.
@@ -40,12 +31,15 @@ class Scenario(Parameters):
         the name of what is measured among the figures
     ``defaults``
         parameters that differ from the defaults of the fields
+    ``minutes``
+        about how long it takes with the default options
     """
 
     name: ClassVar[str]
     published: ClassVar[str] = ''
     rows_key: ClassVar[str] = 'rows'
     defaults: ClassVar[Mapping[str, object]] = {}
+    minutes: ClassVar[int] = 0
 
     @classmethod
     def summary(cls) -> str:
@@ -56,11 +50,6 @@ class Scenario(Parameters):
     def default(cls) -> 'Scenario':
         """Return the scenario of a command without options."""
         return cls(**cls.defaults)
-
-    @property
-    def expected_seconds(self) -> float:
-        """Return about how long the scenario takes."""
-        raise NotImplementedError
 
     def measure(self, stage: Any, keep: Keep) -> Figures:
         """Measure, and return figures for JSON: ``runs``, or ``rows``.
@@ -199,11 +188,6 @@ class LoadScenario(ClusterScenario):
     seconds: float = option(5.0, types.DURATION, 'How long each load lasts.')
     rounds: int = shared('rounds', 6)
     processes: int = shared('processes', 2)
-
-    def seconds_of(self, loads: int, clusters: int = 1) -> float:
-        """Return about how long so many loads in each round take."""
-        each = self.seconds + LOAD_SECONDS
-        return clusters * CLUSTER_SECONDS + self.rounds * loads * each
 
 
 def filled(stage: Any, site: Any, kind: Kind, names: Any) -> str:

@@ -12,6 +12,7 @@ from shardmw.bench.load.turns import rotated
 from shardmw.bench.options import COUNT, option
 from shardmw.bench.plots.plot import Axis, Plot
 from shardmw.bench.ratelimit.limits import token_settings
+from shardmw.bench.results.comparing import Row
 from shardmw.bench.scenarios import base, rounds
 from shardmw.bench.targets.memcached import operations
 from shardmw.saio.topology import MEMCACHED, Server
@@ -40,9 +41,6 @@ LIMITS: Mapping[str, Mapping[str, str]] = {
 # A listing takes as long as so many other requests.
 _LISTINGS_SHARE = 100
 
-# About how long a request takes, with what is not timed of it.
-_REQUEST_SECONDS = 70e-6
-
 _own_us = rounds.figure_of('own_us')
 
 
@@ -63,6 +61,7 @@ class FilterCost(base.ClusterScenario):
     """The filter's own time, and memcached's work, for a request."""
 
     name = 'filter-cost'
+    minutes = 2
 
     shards: tuple[int, ...] = base.shared('shards', (4, 32, 512))
     requests: int = option(
@@ -91,14 +90,7 @@ class FilterCost(base.ClusterScenario):
             ),
         ]
 
-    @property
-    def expected_seconds(self) -> float:
-        requests = 2 * self.requests * len(self.cases)
-        seconds = self.rounds * requests * _REQUEST_SECONDS
-        return base.CLUSTER_SECONDS + seconds
-
     def measured(self, stage: Stage) -> Iterator[Mapping]:
-        """Time requests in this process; memcached is that of a cluster."""
         with stage.site(self.cluster(token_settings())) as site:
             timed = self._timer(site.cluster.servers[MEMCACHED])
             for turn in range(self.rounds):
@@ -150,37 +142,34 @@ class FilterCost(base.ClusterScenario):
         return timed
 
     def shown(self, figures: base.Figures) -> Mapping[str, object]:
-        """Return the filter's own time, and the operations of memcached."""
         rows = figures['rows']
         alone = rounds.grouped(
             (row for row in rows if not row['filters']),
             lambda row: row['method'],
         )
-        cases = []
-        compared = rounds.compared(own_times(rows), 'limits', 'method')
-        for case, own in rounds.grouped(compared, _words).items():
-            limits, method = case
-            by_kind = {row.kind: row for row in own}
-            took = [row['us'] for row in alone.get(method, ())]
-            cases.append(
-                {
-                    'limits': limits,
-                    'method': method,
-                    'alone': median(took) if took else None,
-                    'kinds': [
-                        _cells(by_kind.get(kind)) for kind in self.kinds
-                    ],
-                    'goal': GOALS_US.get(method) if limits == OFF else None,
-                }
-            )
-        return {'kinds': self.kinds, 'cases': cases}
+        cases: dict[tuple, dict[Kind, Row]] = {}
+        for row in rounds.compared(own_times(rows), 'limits', 'method'):
+            key = row.conditions['limits'], row.conditions['method']
+            cases.setdefault(key, {})[row.kind] = row
+        return {
+            'kinds': self.kinds,
+            'cases': cases,
+            'alone': {
+                method: median(row['us'] for row in own)
+                for method, own in alone.items()
+            },
+            'goals': {(OFF, method): us for method, us in GOALS_US.items()},
+            'own_us': lambda row: row and rounds.median(row, _own_us),
+            'operations': _operations,
+        }
 
     def plots(self, figures: base.Figures) -> list[Plot]:
-        """Return the filter's own time for objects by the container."""
         rows = rounds.compared(own_times(figures['rows']), 'limits', 'method')
         found = []
         for limits in (OFF, AHEAD, EACH):
-            goals = {'goal, GET': 3, 'goal, PUT': 15} if limits == OFF else {}
+            goals = {
+                f'goal, {name}': GOALS_US[name] for name in ('GET', 'PUT')
+            }
             word = limits.replace(',', '').replace(' ', '-')
             found += rounds.plot_by_kind(
                 f'limits-{word}',
@@ -194,7 +183,7 @@ class FilterCost(base.ClusterScenario):
                 lambda row: row.conditions['method'],
                 _own_us,
                 Axis('CPU time per request (µs)'),
-                levels=goals,
+                levels=goals if limits == OFF else {},
             )
         return found
 
@@ -219,18 +208,9 @@ def own_times(rows: Sequence[Mapping]) -> list[dict[str, object]]:
     return found
 
 
-def _words(row) -> tuple[str, str]:
-    return row.conditions['limits'], row.conditions['method']
-
-
-def _cells(row) -> dict[str, object]:
-    """Return the own time of a kind, and the operations by request."""
-    if row is None:
-        return {'own': None, 'operations': None}
-    rows = [point.row for point in row.runs]
+def _operations(row: Row | None) -> float | None:
+    """Return the operations of memcached by request."""
+    rows = [point.row for point in row.runs] if row else []
     requests = sum(each['requests'] for each in rows)
     counts = sum(sum(each['operations'].values()) for each in rows)
-    return {
-        'own': rounds.median(row, _own_us),
-        'operations': counts / requests if requests else None,
-    }
+    return counts / requests if requests else None

@@ -10,11 +10,11 @@ from shardmw.bench.kinds import sharded
 from shardmw.bench.load.sources import Listings
 from shardmw.bench.load.stage import Stage
 from shardmw.bench.load.turns import rotated
-from shardmw.bench.names import FlatNames, Names
+from shardmw.bench.names import FlatNames
 from shardmw.bench.options import POSITIVE, option
 from shardmw.bench.planning import COSTS, MICROSECONDS, Costs, page_work
-from shardmw.bench.plots.plot import Axis, Plot, Series
-from shardmw.bench.results.comparing import Row
+from shardmw.bench.plots.plot import REFERENCE, Axis, Plot, Series
+from shardmw.bench.results.comparing import Row, Value
 from shardmw.bench.results.fits import least_squares
 from shardmw.bench.results.summary import errors_text, summarize
 from shardmw.bench.scenarios import base, rounds
@@ -44,6 +44,7 @@ class ListingCost(base.ClusterScenario):
     """Rows, requests and processor time that a page of a listing takes."""
 
     name = 'listing-cost'
+    minutes = 7
 
     rows: int = base.shared('rows', 1_000_000)
     page: tuple[int, ...] = base.shared('page', (10_000, 1_000, 100))
@@ -53,31 +54,26 @@ class ListingCost(base.ClusterScenario):
     )
     rounds: int = base.shared('rounds', 6)
 
-    @property
-    def expected_seconds(self) -> float:
-        """Return the sum of filling, of planning, and of the pages' model."""
-        rows = self.rows * len(self.kinds) / base.ROWS_PER_SECOND
-        works = [
-            page_work(page, kind.shards)
-            for kind in self.kinds
-            for page in self.page
-        ]
-        pages = self.pages * sum(w.proxy_us + w.container_us for w in works)
-        loads = self.rounds * (len(works) + pages / MICROSECONDS)
-        return base.CLUSTER_SECONDS + 3 * rows + loads
-
     def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
         """Ask the plan for all pages, and servers for some of them."""
         names = FlatNames(self.rows)
         plans: list[Mapping] = []
         for shards in self.shards:
             with stage.screen.status(f'N = {shards}: listing by the plan'):
-                plans += _plans(names, shards, self.page)
+                placed = names_by_shard(names, shards)
+                kind = sharded(shards).as_json()
+                plans += [
+                    {
+                        'kind': kind,
+                        'page': page,
+                        **asked_of_all(placed, page)._asdict(),
+                    }
+                    for page in self.page
+                ]
         keep({'plans': plans, 'rows': []})
         return self.collect(stage, keep, plans=plans)
 
     def measured(self, stage: Stage) -> Iterator[Mapping]:
-        """Measure pages of each container in turns."""
         names = FlatNames(self.rows)
         with stage.site(self.cluster()) as site:
             containers = {
@@ -132,35 +128,36 @@ class ListingCost(base.ClusterScenario):
         return took
 
     def shown(self, figures: base.Figures) -> Mapping[str, object]:
-        """Return plans, processor time, and the costs of the model."""
         rows = rounds.compared(figures['rows'], 'page')
-        costs = fitted_costs(rows)
         return {
             'plans': _by_page(figures['plans']),
             'goal': GOAL,
-            'cases': rows
-            and {name: _cases(rows, name, costs) for name in _SERVERS},
+            'cases': rows,
+            'servers': _SERVERS,
+            'took': {name: _milliseconds(name) for name in _SERVERS},
+            'median': rounds.median,
             'fitted': _FITTED,
-            'costs': costs,
+            'costs': fitted_costs(rows),
             'model': COSTS._asdict(),
+            'work': lambda row, costs: page_work(
+                row.conditions['page'], row.kind.shards, Costs(**costs)
+            )._asdict(),
         }
 
     def plots(self, figures: base.Figures) -> list[Plot]:
-        """Return plots of rows asked and of processor time by container."""
         plans = _by_page(figures['plans'])
         shards = sorted({each['kind']['parts'] for each in plans})
+        by_page = rounds.grouped(plans, lambda each: each['page'])
         series = [
             Series(
                 f'{number(page)} rows per page',
                 [each['kind']['parts'] for each in own],
                 [each['rows_asked'] / each['rows'] for each in own],
             )
-            for page, own in rounds.grouped(
-                plans, lambda each: each['page']
-            ).items()
+            for page, own in by_page.items()
         ]
-        if shards:
-            series.append(rounds.level('goal', shards[-1], GOAL, shards[0]))
+        ends = (shards[0], shards[-1]) if shards else ()
+        series.append(Series('goal', ends, [GOAL] * len(ends), REFERENCE))
         found = rounds.plot_if_any(
             'rows-asked',
             'Rows requested from the shards per row returned',
@@ -176,10 +173,14 @@ class ListingCost(base.ClusterScenario):
                 f'CPU time per page: {what}',
                 rows,
                 lambda row: f'{number(row.conditions["page"])} rows per page',
-                rounds.figure_of(name, _PER_MS),
+                _milliseconds(name),
                 Axis('CPU time (ms)', log=True),
             )
         return found
+
+
+def _milliseconds(name: str) -> Value:
+    return rounds.figure_of(name, _PER_MS)
 
 
 def fitted_costs(rows: Sequence[Row]) -> dict[str, float]:
@@ -203,58 +204,23 @@ def fitted_costs(rows: Sequence[Row]) -> dict[str, float]:
             plain.append((proxy_us, (1, work.rows)))
         else:
             merged.append((proxy_us, (1, work.requests, work.rows)))
-    return {
-        **_fit(_FITTED[:2], plain),
-        **_fit(_FITTED[2:5], merged),
-        **_fit(_FITTED[5:], servers),
-    }
-
-
-def _fit(
-    names: Sequence[str], measured: Sequence[tuple[float, Sequence[float]]]
-) -> dict[str, float]:
-    """Return the costs whose sums, times the factors, fit best."""
-    shares = [
-        [factor / cost for factor in factors]
-        for cost, factors in measured
-        if cost
-    ]
-    found = least_squares(shares, [1.0] * len(shares))
-    return dict(zip(names, found, strict=True)) if found else {}
-
-
-def _plans(
-    names: Names, shards: int, pages: Sequence[int]
-) -> list[dict[str, object]]:
-    """Return what the plan asks for, to list all names."""
-    placed = names_by_shard(names, shards)
-    return [
-        {
-            'kind': sharded(shards).as_json(),
-            'page': page,
-            **asked_of_all(placed, page)._asdict(),
-        }
-        for page in pages
-    ]
+    costs = {}
+    for names, measured in (
+        (_FITTED[:2], plain),
+        (_FITTED[2:5], merged),
+        (_FITTED[5:], servers),
+    ):
+        # the sums of the costs, times the factors, fit best
+        shares = [
+            [factor / cost for factor in factors]
+            for cost, factors in measured
+            if cost
+        ]
+        found = least_squares(shares, [1.0] * len(shares)) or []
+        costs |= dict(zip(names, found, strict=False))
+    return costs
 
 
 def _by_page(plans: Sequence[Mapping]) -> list[Mapping]:
     """Return plans with those of the largest pages first."""
     return sorted(plans, key=lambda each: -each['page'])
-
-
-def _cases(
-    rows: Sequence[Row], name: str, costs: Mapping[str, float]
-) -> list[Mapping[str, object]]:
-    """Return what pages take: measured, compared, and as fitted."""
-    took = rounds.figure_of(name, _PER_MS)
-    is_fitted = len(costs) == len(_FITTED)
-    found = []
-    for row in rows:
-        case = {'row': row, 'ms': rounds.median(row, took), 'fitted': None}
-        if is_fitted:
-            page, shards = row.conditions['page'], row.kind.shards
-            work = page_work(page, shards, Costs(**costs))
-            case['fitted'] = getattr(work, name) / _PER_MS
-        found.append({**case, 'ratio': row.ratio(took)})
-    return found

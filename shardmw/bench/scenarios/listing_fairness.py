@@ -4,9 +4,8 @@
 The kind of a run of writes is the kind of the container that is listed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from operator import attrgetter
 
 from shardmw.bench.kinds import PLAIN, Kind
 from shardmw.bench.load.clients import Clients
@@ -24,7 +23,7 @@ from shardmw.bench.tables import number
 WRITE = 'write meanwhile'
 LIST = 'list'
 
-#: The kind of runs in which no container is listed.
+#: The kind of runs in which no container is listed, as results have it.
 NOBODY = Kind('nobody lists')
 
 # Writers with less of the wanted rate are behind.
@@ -38,6 +37,7 @@ class ListingFairness(base.PacedScenario, base.LoadScenario):
     """Writes by the proxy worker that also serves a client that lists."""
 
     name = 'listing-fairness'
+    minutes = 13
 
     shards: tuple[int, ...] = base.shared('shards', (4, 32, 128))
     seconds: float = option(10.0, DURATION, 'How long each load lasts.')
@@ -46,12 +46,6 @@ class ListingFairness(base.PacedScenario, base.LoadScenario):
     size: int = base.shared('size', 1)
     rows: int = base.shared('rows', 1_000_000)
     page: tuple[int, ...] = base.shared('page', (10_000, 100))
-
-    @property
-    def expected_seconds(self) -> float:
-        loads = len(self.page) * (1 + len(self.kinds))
-        rows = len(self.kinds) * self.rows
-        return self.seconds_of(loads) + rows / base.ROWS_PER_SECOND
 
     def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
         """Write while no container is listed, and while each one is."""
@@ -92,35 +86,24 @@ class ListingFairness(base.PacedScenario, base.LoadScenario):
         return ledger.figures
 
     def shown(self, figures: base.Figures) -> Mapping[str, object]:
-        """Return the writes by what was listed meanwhile, and the pages/s."""
         runs = runs_of(figures)
         writes = [run for run in runs if run.work == WRITE]
         listings = [run for run in runs if run.work == LIST]
-        wanted = _ON_TIME_SHARE * self.rate
-
-        def of(others: Sequence[c.Row]):
-            by_key = {_key(row): row for row in others}
-            return lambda row: by_key.get(_key(row))
-
         return {
             'rows': c.rows_of(writes, NOBODY),
             'none_listed': NOBODY,
-            'to_plain': of(c.rows_of(writes)),
-            'listing': of(c.rows_of(listings)),
-            'p50': c.latency_of('p50_ms'),
-            'p99': _p99,
-            'pages_rate': attrgetter('operations_rate'),
-            'late': sum(run.rate < wanted for run in writes),
+            'to_plain': _by_page(c.rows_of(writes)),
+            'listing': _by_page(c.rows_of(listings)),
+            'late': sum(r.rate < _ON_TIME_SHARE * self.rate for r in writes),
             'loads': len(writes),
             'runs': runs,
         }
 
     def plots(self, figures: base.Figures) -> list[Plot]:
-        """Return the p99 of writes by the container that is listed."""
         writes = [run for run in runs_of(figures) if run.work == WRITE]
         alone = [run for run in writes if run.kind == NOBODY]
         rows = c.rows_of(run for run in writes if run.kind != NOBODY)
-        nobody = c.Row(WRITE, NOBODY, {}, alone).median(_p99)
+        level = c.Row(WRITE, NOBODY, {}, alone).median(_p99)
         return rounds.plot_by_kind(
             'p99',
             'Writes while a client lists: 99th percentile',
@@ -129,10 +112,10 @@ class ListingFairness(base.PacedScenario, base.LoadScenario):
             _p99,
             Axis('p99 (ms)'),
             style=BARS,
-            levels={} if nobody is None else {'no listing': nobody},
+            levels={} if level is None else {'no listing': level},
             x_label='listed container',
         )
 
 
-def _key(row: c.Row) -> tuple[Kind, int]:
-    return row.kind, row.conditions['page']
+def _by_page(rows: list[c.Row]) -> dict[tuple[Kind, int], c.Row]:
+    return {(row.kind, row.conditions['page']): row for row in rows}

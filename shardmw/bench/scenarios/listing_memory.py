@@ -17,13 +17,10 @@ from shardmw.bench.site import Site
 from shardmw.bench.tables import figure, number
 from shardmw.bench.targets.usage import PROXY, processes_of, resident_bytes
 
-#: The share of all listings in which a process still allocates what it keeps.
-WARM_UP_SHARE = 0.1
+# The share of all listings in which a process still allocates what it keeps.
+_WARM_UP_SHARE = 0.1
 
 _MEGABYTE = 1_000_000
-
-# Of a page of 1,000 rows from 32 shards.
-_LISTINGS_PER_SECOND = 30
 
 
 @dataclass(frozen=True)
@@ -31,6 +28,7 @@ class ListingMemory(base.ClusterScenario):
     """A proxy's memory, over many listings of a sharded container."""
 
     name = 'listing-memory'
+    minutes = 6
 
     shards: tuple[int, ...] = option(
         (32,), SHARDS, 'Shard counts, one after the other; 0 is plain.'
@@ -43,13 +41,7 @@ class ListingMemory(base.ClusterScenario):
     rows: int = base.shared('rows', 100_000)
     clients: int = base.shared('clients', 2)
 
-    @property
-    def expected_seconds(self) -> float:
-        each = base.CLUSTER_SECONDS + self.listings / _LISTINGS_PER_SECOND
-        return len(self.shards) * each
-
     def measured(self, stage: Stage) -> Iterator[Mapping]:
-        """List, and read the memory from time to time."""
         for shards in self.shards:
             # a new proxy for each, which has done nothing else
             with stage.site(self.cluster()) as site:
@@ -61,11 +53,8 @@ class ListingMemory(base.ClusterScenario):
                         f'{number(done)} listings, {kind.label}: '
                         f'{figure(size / _MEGABYTE)} MB'
                     )
-                    yield {
-                        'kind': kind.as_json(),
-                        'listings': done,
-                        'bytes': size,
-                    }
+                    row = {'listings': done, 'bytes': size}
+                    yield {'kind': kind.as_json(), **row}
 
     def _listed(self, stage: Stage, site: Site, kind: Kind) -> Iterator[int]:
         """Yield how much is listed, at the begin and after every few pages."""
@@ -86,41 +75,36 @@ class ListingMemory(base.ClusterScenario):
             yield done + count
 
     def shown(self, figures: base.Figures) -> Mapping[str, object]:
-        """Return how much memory it was, and how much it grew."""
         memories = []
         for kind, own in _by_kind(figures).items():
-            first = WARM_UP_SHARE * own[-1]['listings']
-            after = [each for each in own if each['listings'] >= first]
-            growth = slope_interval(
-                [
-                    (each['listings'] / 1000, each['bytes'] / 1000)
-                    for each in after
-                ]
-            )
-            shown = [own[0], after[0], own[-1], max(own, key=_bytes_of)]
+            x = [each['listings'] for each in own]
+            y = [each['bytes'] for each in own]
+            points = [
+                (listings / 1000, size / 1000)
+                for listings, size in zip(x, y, strict=True)
+                if listings >= _WARM_UP_SHARE * x[-1]
+            ]
             memories.append(
                 {
                     'kind': kind,
-                    'listings': own[-1]['listings'],
-                    'bytes': [*map(_bytes_of, shown)],
-                    'growth': growth,
+                    'listings': x[-1],
+                    'bytes': [y[0], y[-len(points)], y[-1], max(y)],
+                    'growth': slope_interval(points),
                 }
             )
         return {'memories': memories}
 
     def plots(self, figures: base.Figures) -> list[Plot]:
-        """Return a plot of the memory over the listings."""
+        series = [
+            Series(
+                kind.label,
+                [each['listings'] for each in own],
+                [each['bytes'] / _MEGABYTE for each in own],
+            )
+            for kind, own in _by_kind(figures).items()
+        ]
         return rounds.plot_if_any(
-            'resident',
-            'Memory of a proxy over its listings',
-            [
-                Series(
-                    kind.label,
-                    [each['listings'] for each in own],
-                    [each['bytes'] / _MEGABYTE for each in own],
-                )
-                for kind, own in _by_kind(figures).items()
-            ],
+            *('resident', 'Memory of a proxy over its listings', series),
             x=Axis('listings'),
             y=Axis('memory (MB)'),
             note=f'Pages of {number(self.page)} rows.',
@@ -129,7 +113,3 @@ class ListingMemory(base.ClusterScenario):
 
 def _by_kind(figures: base.Figures) -> dict[Kind, list[Mapping]]:
     return rounds.grouped(figures['rows'], rounds.kind_of)
-
-
-def _bytes_of(row: Mapping) -> int:
-    return row['bytes']

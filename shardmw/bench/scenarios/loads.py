@@ -70,12 +70,6 @@ class Comparison(base.LoadScenario):
         """Return the limits of the clusters, one after the other."""
         return (None,) if self.limit is None else (None, self.limit)
 
-    @property
-    def expected_seconds(self) -> float:
-        kinds = len(self.kinds) + self.disk
-        loads = len(self.limits) * kinds * len(self.works_with(None))
-        return self.seconds_of(loads, len(self.limits))
-
     def works_with(self, limit: float | None) -> list[tuple[str, object]]:
         """Return each work with its parameters, for clusters with a limit."""
         return [
@@ -163,6 +157,7 @@ class ContainerSharding(Comparison):
     """Many writers, one container: plain, and of 1 to 512 shards."""
 
     name = 'container-sharding'
+    minutes = 10
     published = (
         'Published for 128 writers: 87,000 writes in 15 minutes on one '
         'container, 135,000 on 32, which are 97 /s and 150 /s (1.55 times as '
@@ -181,6 +176,7 @@ class ObjectSize(Comparison):
     """Uploads of small and large objects, plain and sharded."""
 
     name = 'object-size'
+    minutes = 5
     published = (
         'Published for 16 clients: 325, 300, 40 and 3 PUT/s of 4K, 32K, 4M '
         'and 64M, which are 1.3, 9.2, 155 and 160 MB/s.'
@@ -195,6 +191,7 @@ class Concurrency(Comparison):
     """PUT and GET of small and large objects, by one client and many."""
 
     name = 'concurrency'
+    minutes = 7
     published = (
         'Published for PUT by 16 clients: 325 /s of 4K (1.3 MB/s) and 40 /s '
         'of 4M (155 MB/s).'
@@ -210,6 +207,7 @@ class SmallObjects(Comparison):
     """Time PUT and GET of a 64K object, plain and sharded."""
 
     name = 'small-objects'
+    minutes = 6
     defaults = {
         'seconds': 2.0,
         'rounds': 12,
@@ -224,6 +222,7 @@ class LogServing(Comparison):
     """
 
     name = 'log-serving'
+    minutes = 4
     published = (
         'Published means for a log of 1.2 MB: from a plain disk 7.6 ms to the '
         'response and 1,389 ms of transfer; from Swift 96.7 ms and 3,660 ms.'

@@ -3,7 +3,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from shardmw.bench.kinds import Kind
@@ -31,18 +31,11 @@ class ReplicaConvergence(base.ClusterScenario):
     """Time until replicas are complete again after a device was emptied."""
 
     name = 'replica-convergence'
+    minutes = 5
     rows_key = 'rounds'
 
     rows: int = base.shared('rows', 1_000_000)
     rounds: int = base.shared('rounds', 6)
-
-    @property
-    def expected_seconds(self) -> float:
-        filling = _REPLICAS * self.rows / base.ROWS_PER_SECOND
-        databases = sum(kind.parts for kind in self.kinds)
-        each_round = 10 * len(self.kinds) + databases / 4
-        clusters = len(self.kinds) * (2 * base.CLUSTER_SECONDS + filling)
-        return clusters + self.rounds * each_round
 
     def cluster(
         self, settings: Mapping[str, str] | None = None
@@ -52,7 +45,6 @@ class ReplicaConvergence(base.ClusterScenario):
         return options.changed(replicas=_REPLICAS, devices=_REPLICAS)
 
     def measured(self, stage: Stage) -> Iterator[Mapping]:
-        """Empty a device of each cluster in turns, and replicate."""
         with contextlib.ExitStack() as stack:
             sites = {}
             for kind in self.kinds:
@@ -65,35 +57,25 @@ class ReplicaConvergence(base.ClusterScenario):
                     yield {**_round(stage, *sites[kind], kind), 'turn': turn}
 
     def shown(self, figures: base.Figures) -> Mapping[str, object]:
-        """Return the times until all replicas are complete."""
         return {
             'cases': rounds.compared(figures['rounds']),
-            'seconds': rounds.figure_of('seconds'),
-            'half': lambda point: half_seconds(point.row['moments']),
-            'passes': rounds.figure_of('passes'),
-            'idle': rounds.figure_of('idle_seconds'),
+            'figure_of': rounds.figure_of,
+            'half': _half_seconds,
             'replicas': _REPLICAS,
             'replicator': REPLICATOR,
         }
 
     def plots(self, figures: base.Figures) -> list[Plot]:
-        """Return a plot of the rows on the device in the median round."""
         series = []
         by_kind = rounds.grouped(figures['rounds'], rounds.kind_of)
         for kind, own in by_kind.items():
             in_order = sorted(own, key=lambda each: each['seconds'])
             moments = in_order[(len(own) - 1) // 2]['moments']
-            series.append(
-                Series(
-                    kind.label,
-                    [each['seconds'] for each in moments],
-                    [each['rows'] for each in moments],
-                )
-            )
+            x = [each['seconds'] for each in moments]
+            y = [each['rows'] for each in moments]
+            series.append(Series(kind.label, x, y))
         return rounds.plot_if_any(
-            'rows',
-            'Rows on the device that was emptied',
-            series,
+            *('rows', 'Rows on the device that was emptied', series),
             x=Axis('time since the replicator was started (s)'),
             y=Axis('rows'),
             note='The round with the median time.',
@@ -104,8 +86,7 @@ def _round(
     stage: Stage, site: Site, container: str, kind: Kind
 ) -> dict[str, object]:
     """Empty a device, and return how it became complete again."""
-    account = site.account.name
-    cluster = site.cluster
+    account, cluster = site.account.name, site.cluster
     with stage.screen.status(f'{kind.label}: a pass with nothing to do'):
         began = time.monotonic()
         cluster.daemon(REPLICATOR)
@@ -135,12 +116,8 @@ def _round(
     }
 
 
-def half_seconds(moments: Sequence[Mapping]) -> float | None:
-    """Return when half of all rows were there, at the latest. Pure.
-
-    :param moments: the last one has all rows
-    """
-    if not moments:
-        return None
-    half = moments[-1]['rows'] / 2
-    return next(each['seconds'] for each in moments if each['rows'] >= half)
+def _half_seconds(point: rounds.Point) -> float | None:
+    """Return when half of all rows were there, at the latest."""
+    moments = point.row['moments']
+    half = moments[-1]['rows'] / 2 if moments else 0
+    return next((m['seconds'] for m in moments if m['rows'] >= half), None)

@@ -64,6 +64,7 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
     """Changes of the number of shards, idle and while clients write."""
 
     name = 'reshard'
+    minutes = 60
 
     rows: int = base.shared('rows', 1_000_000)
     shards: tuple[int, ...] = option(
@@ -107,18 +108,6 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
         """Return the shard counts before and after each change."""
         back = reversed(self.shards[:-1])
         return list(pairwise((0, *self.shards, *back, 0)))
-
-    @property
-    def expected_seconds(self) -> float:
-        """Return the sum of waits, and of rows at the rates they move at."""
-        total = base.CLUSTER_SECONDS
-        for case in self.cases:
-            rate = self.rows_per_second if case == BOUNDED else _ROWS_RATE
-            each = self.settle_seconds + self.rows / rate + 30
-            if case != IDLE:
-                each += 2 * self.seconds
-            total += len(self.changes) * each
-        return total
 
     def measured(self, stage: Stage) -> Iterator[Mapping]:
         """Make all changes of a container in each case."""

@@ -17,8 +17,6 @@ from shardmw.bench.results.figures import Interval, median_interval
 K = TypeVar('K', bound=Hashable)
 T = TypeVar('T')
 
-MEDIANS_NOTE = 'Medians of the rounds, with their intervals.'
-
 
 class Point(NamedTuple):
     """A row in the form of a run.
@@ -81,11 +79,6 @@ def median(row: Row, value: Value) -> Interval | None:
     return median_interval(known) if known else None
 
 
-def level(label: str, most: float, y: float, least: float = 0) -> Series:
-    """Return a horizontal line."""
-    return Series(label, (least, most), (y, y), REFERENCE)
-
-
 def plot_by_kind(
     name: str,
     title: str,
@@ -102,26 +95,21 @@ def plot_by_kind(
     :param label: returns the label of the series of a row
     :param levels: the values of horizontal lines
     """
-    found = [(row, middle) for row in rows if (middle := median(row, value))]
-    kinds = sorted({row.kind for row, _ in found}, key=lambda k: k.order)
+    found = [row for row in rows if median(row, value)]
+    kinds = sorted({row.kind for row in found}, key=lambda kind: kind.order)
     series = []
-    for text, own in grouped(found, lambda each: label(each[0])).items():
-        own = sorted(own, key=lambda each: each[0].kind.order)
-        series.append(
-            Series(
-                text,
-                [kinds.index(row.kind) for row, _ in own],
-                [each.median for _, each in own],
-                style,
-                [each.low for _, each in own],
-                [each.high for _, each in own],
-            )
-        )
-    series += [
-        level(text, len(kinds) - 1, at) for text, at in (levels or {}).items()
-    ]
+    for text, own in grouped(found, label).items():
+        own = sorted(own, key=lambda row: row.kind.order)
+        x = [kinds.index(row.kind) for row in own]
+        intervals = [median(row, value) for row in own]
+        y, low, high, _ = map(list, zip(*intervals, strict=True))
+        series.append(Series(text, x, y, style, low, high))
+    ends = (0, len(kinds) - 1)
+    for text, level in (levels or {}).items():
+        series.append(Series(text, ends, (level, level), REFERENCE))
     x = Axis(x_label, names=[kind.label for kind in kinds])
-    return plot_if_any(name, title, series, x=x, y=y, note=MEDIANS_NOTE)
+    note = 'Medians of the rounds, with their intervals.'
+    return plot_if_any(name, title, series, x=x, y=y, note=note)
 
 
 def plot_if_any(
