@@ -42,8 +42,8 @@ class TestComparisons:
     def test_each_condition_is_a_comparison(self):
         parameters = SCENARIOS['concurrency'].default()
         found = [
-            (work, each.size, each.clients, getattr(each, 'objects', None))
-            for work, each in parameters.works_with(None)
+            (each.name, each.size, each.clients, vars(each).get('objects'))
+            for each in parameters.works_with(None)
         ]
         assert found == [
             *(('write', '4K', 1, None), ('write', '4K', 16, None)),
@@ -54,7 +54,7 @@ class TestComparisons:
 
     def test_uploads_of_large_objects_are_bounded(self):
         parameters = SCENARIOS['object-size'].default()
-        *_, (_, largest) = parameters.works_with(100.0)
+        *_, largest = parameters.works_with(100.0)
         assert (largest.size, largest.count) == ('64M', 32)
         assert largest.limit == 100
 

@@ -70,10 +70,10 @@ class Comparison(base.LoadScenario):
         """Return the limits of the clusters, one after the other."""
         return (None,) if self.limit is None else (None, self.limit)
 
-    def works_with(self, limit: float | None) -> list[tuple[str, object]]:
-        """Return each work with its parameters, for clusters with a limit."""
+    def works_with(self, limit: float | None) -> list[Work]:
+        """Return each work to measure on clusters with a limit."""
         return [
-            (work, self._work(work, size, clients, objects, limit))
+            self._work(work, size, clients, objects, limit)
             for work in self.works
             for size in self.sizes
             for objects in (self.objects if work == READ else (0,))
@@ -108,14 +108,13 @@ class Comparison(base.LoadScenario):
             settings = {LIMIT_OPTION: plain(limit)} if limit else {}
             with stage.site(self.cluster(settings)) as site:
                 ledger.use(site.cluster)
-                for _, each in self.works_with(limit):
+                for each in self.works_with(limit):
                     measure_work(stage, site, ledger, each)
                     if self.disk:
                         _read_from_disk(site, ledger, each)
         return ledger.figures
 
     def tables(self, figures: base.Figures) -> list[Table]:
-        """Return the tables of each work's comparison."""
         works = grouped(figures['runs'], lambda run: run['work'])
         return [
             table
@@ -124,7 +123,6 @@ class Comparison(base.LoadScenario):
         ]
 
     def plots(self, figures: base.Figures) -> list[Plot]:
-        """Return the plots of runs, and latency by size and concurrency."""
         runs = runs_of(figures)
         return [
             *all_of(runs),

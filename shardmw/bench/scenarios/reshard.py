@@ -21,7 +21,7 @@ from shardmw.bench.options import option
 from shardmw.bench.plots.plot import Axis, Band, Plot, Series
 from shardmw.bench.results.figures import latency
 from shardmw.bench.results.runs import Run
-from shardmw.bench.results.summary import Summary, errors_text, summarize
+from shardmw.bench.results.summary import Summary, summarize
 from shardmw.bench.scenarios import base
 from shardmw.bench.scenarios.rounds import plot_if_any
 from shardmw.bench.site import Site
@@ -47,9 +47,6 @@ _OBJECTS = 1000
 # Swift's default: a change waits for this time and the conn_timeout before
 # rows move. Clusters of the benchmark have more.
 _NODE_TIMEOUT = '10'
-
-# About how many rows move in a second without a bound.
-_ROWS_RATE = 15_000
 
 _MOST_POINTS = 120
 _LEAST_STEP_SECONDS = 2
@@ -110,16 +107,19 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
         return list(pairwise((0, *self.shards, *back, 0)))
 
     def measured(self, stage: Stage) -> Iterator[Mapping]:
-        """Make all changes of a container in each case."""
         cached = str(self.info_cache_seconds)
         settings = {
             'proxy-server.recheck_container_existence': cached,
             'proxy-server.recheck_account_existence': cached,
             'internal-client.node_timeout': _NODE_TIMEOUT,
         }
+        names = FlatNames(self.rows)
+        count = min(_OBJECTS, len(names))
+        objects = tuple(names[i * len(names) // count] for i in range(count))
         with stage.site(self.cluster(settings)) as site:
             for case in self.cases:
-                container, objects = self._filled(stage, site)
+                container = base.filled(stage, site, PLAIN, names)
+                site.populate(container, objects, self.size)
                 for former, shards in self.changes:
                     step = {'case': case, 'former': former, 'shards': shards}
                     of_clients = {}
@@ -137,15 +137,6 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
                         **of_clients,
                         'change': change.as_json(),
                     }
-
-    def _filled(self, stage: Stage, site: Site) -> tuple[str, Names]:
-        """Make a plain container with rows; return its objects' names."""
-        names = FlatNames(self.rows)
-        count = min(_OBJECTS, len(names))
-        objects = tuple(names[i * len(names) // count] for i in range(count))
-        container = base.filled(stage, site, PLAIN, names)
-        site.populate(container, objects, self.size)
-        return container, objects
 
     def _with_clients(
         self,
@@ -186,20 +177,16 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
     def _changed(
         self, stage: Stage, site: Site, container: str, step: Mapping
     ) -> Change:
-        label = '{case}, {change}'.format(**self._labels(step))
+        label = f'{self._case(step)}, {_change_text(step)}'
         bound = self.rows_per_second if step['case'] == BOUNDED else 0
-        options = {
-            '--settle-seconds': plain(self.settle_seconds),
-            '--info-cache-seconds': plain(self.info_cache_seconds),
-            '--rows-per-second': str(bound),
-        }
+        options = (
+            *('--settle-seconds', plain(self.settle_seconds)),
+            *('--info-cache-seconds', plain(self.info_cache_seconds)),
+            *('--rows-per-second', str(bound)),
+        )
+        path = f'{site.account.name}/{container}'
         with stage.screen.status(label):
-            change = change_layout(
-                site.cluster,
-                f'{site.account.name}/{container}',
-                step['shards'],
-                [word for pair in options.items() for word in pair],
-            )
+            change = change_layout(site.cluster, path, step['shards'], options)
         stage.screen.line(
             f'{label}: {number(change.rows_moved)} rows, '
             f'{figure(change.rows_per_second)} rows/s, '
@@ -210,58 +197,32 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
                 stage.screen.warning(f'the change waited: {problem}')
         return change
 
-    def _labels(self, step: Mapping) -> dict[str, str]:
-        """Return the case and the change of a row for people."""
-        case = {
+    def _case(self, step: Mapping) -> str:
+        return {
             IDLE: 'no clients',
             UNBOUNDED: 'clients, no bound',
             BOUNDED: f'clients, {number(self.rows_per_second)} rows/s',
         }[step['case']]
-        counts = (step['former'], step['shards'])
-        texts = (str(n) if n else PLAIN.label for n in counts)
-        return {'case': case, 'change': ' to '.join(texts)}
 
     def shown(self, figures: base.Figures) -> Mapping[str, object]:
-        """Return rates and latencies, by phase and by kind of request."""
         rows = figures['rows']
         return {
-            'summary': [self._summary(row) for row in rows],
+            'changes': rows,
+            'case_of': self._case,
+            'change_of': _change_text,
+            'part_of': _part,
+            'latencies': _latencies,
+            'failures': _failures,
+            'whole': (BEFORE, DURING, AFTER),
             'phases': dict.fromkeys(n for row in rows for n in row['phases']),
-            'kinds': [
-                {
-                    **self._labels(row),
-                    'kind': kind,
-                    'p50': _latencies(row, 'p50_ms', kind),
-                    'p99': _latencies(row, 'p99_ms', kind),
-                }
-                for row in rows
-                if BEFORE in row
-                for kind in (_ALL, *row[BEFORE]['summary']['by_operation'])
-            ],
+            'with_clients': [row for row in rows if BEFORE in row],
+            'all': _ALL,
             'goal': GOAL_RATIO,
             'large_rows': LARGE_ROWS,
             'objects': min(_OBJECTS, self.rows),
         }
 
-    def _summary(self, row: Mapping) -> dict[str, object]:
-        """Return the figures of a change in the first two tables."""
-        whole = [_part(row, part) for part in (BEFORE, DURING, AFTER)]
-        known = [each for each in whole if each]
-        errors = sum((Counter(each.errors) for each in known), Counter())
-        return {
-            **self._labels(row),
-            'rows_moved': row['rows_moved'],
-            'rate': row['rows_per_second'],
-            'whole': whole,
-            'p99': _latencies(row, 'p99_ms'),
-            'refused': sum(each.refused for each in known) if known else None,
-            'errors': errors_text(errors) if known else None,
-            'seconds': row['change']['seconds'],
-            'phases': row['phases'],
-        }
-
     def plots(self, figures: base.Figures) -> list[Plot]:
-        """Return rates and latencies over time of changes with clients."""
         return [
             plot
             for row in figures['rows']
@@ -272,10 +233,10 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
     def _over_time(self, row: Mapping) -> Iterator[Plot]:
         """Yield the plots of a change with clients: rates and latencies."""
         points, step = row['points'], row['point_seconds']
-        words = '{change} ({case})'.format(**self._labels(row))
+        words = f'{_change_text(row)} ({self._case(row)})'
         change = Change.from_json(row['change'])
         began = row['seconds_before']
-        rates = change.rates(step)
+        moved = [(began + at, rate) for at, rate in change.rates(step)]
         # the time after the command belongs to its last phase
         *phases, last = change.phases
         end = points[-1]['seconds'] - began
@@ -289,27 +250,32 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
                 for each in phases
             ],
         }
-        moved = Series(
-            'rows moved',
-            [began + seconds for seconds, _ in rates],
-            [rate for _, rate in rates],
-        )
-        requests = _line('requests of clients', points, 'rate')
+        requests = [(each['seconds'], each['rate']) for each in points]
         yield from plot_if_any(
             f'rates-{_word(row)}',
             f'Rates over time: {words}',
-            [requests, moved],
+            [
+                _line('requests of clients', requests),
+                _line('rows moved', moved),
+            ],
             y=Axis('rate (/s)', log=True),
             **shown,
         )
+        lines = [
+            _line(
+                f'{name} {share}',
+                [
+                    (each['seconds'], each[name][f'{share}_ms'])
+                    for each in points
+                ],
+            )
+            for share in ('p99', 'p50')
+            for name in ('writes', 'reads')
+        ]
         yield from plot_if_any(
             f'latency-{_word(row)}',
             f'Latency over time: {words}',
-            [
-                _line(f'{name} {share}', points, name, f'{share}_ms')
-                for share in ('p99', 'p50')
-                for name in ('writes', 'reads')
-            ],
+            lines,
             y=Axis('latency (ms)', log=True),
             **shown,
         )
@@ -361,21 +327,20 @@ def points_of(outcome: Outcome, step: int) -> list[dict[str, object]]:
     ]
 
 
-def _line(label: str, points: Sequence[Mapping], *keys: str) -> Series:
-    """Return a line through the points that have the value, and not 0."""
-    found = {}
-    for point in points:
-        value = point
-        for key in keys:
-            value = value[key]
-        if value:
-            found[point['seconds']] = value
-    return Series(label, [*found], [*found.values()])
+def _line(label: str, points: Sequence[tuple]) -> Series:
+    """Return a line through the points that have a value, and not 0."""
+    known = [(x, y) for x, y in points if y]
+    return Series(label, [x for x, _ in known], [y for _, y in known])
 
 
 def _word(step: Mapping) -> str:
     """Return what tells the objects and plots of changes apart."""
     return f'{step["case"]}-{step["former"]}-{step["shards"]}'
+
+
+def _change_text(step: Mapping) -> str:
+    counts = (step['former'], step['shards'])
+    return ' to '.join(str(n) if n else PLAIN.label for n in counts)
 
 
 def _part(row: Mapping, part: str, kind: str = _ALL) -> Summary | None:
@@ -397,3 +362,13 @@ def _latencies(
         part: each and getattr(each.latency, name)
         for part, each in summaries.items()
     }
+
+
+def _failures(row: Mapping) -> tuple[int | None, dict[str, int] | None]:
+    """Return the refused requests and the errors of a load, if any."""
+    parts = [_part(row, part) for part in (BEFORE, DURING, AFTER)]
+    known = [each for each in parts if each]
+    if not known:
+        return None, None
+    errors = sum((Counter(each.errors) for each in known), Counter())
+    return sum(each.refused for each in known), dict(errors)
