@@ -20,9 +20,7 @@ _WORKS = ('write', 'read', 'head', 'delete', 'list', 'head-container', 'mixed')
 _MODULES = {
     **dict.fromkeys(_WORKS, 'workloads.command'),
     'compare': 'workloads.command',
-    'scenario': 'scenarios.command',
-    'ratelimit': 'ratelimit.command',
-    'report': 'report.command',
+    **dict.fromkeys(('scenario', 'ratelimit', 'report'), 'command'),
     'plan': 'plan',
 }
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run experiments, and keep their results."""
+"""The commands ``scenario``, ``ratelimit`` and ``report``.
+
+:func:`perform` runs experiments of any command, and keeps their results.
+"""
 
 import contextlib
 import time
@@ -9,11 +12,23 @@ from pathlib import Path
 
 import click
 
+from shardmw.bench import options
 from shardmw.bench.errors import BenchError, failure_text
-from shardmw.bench.experiments import describe, title
+from shardmw.bench.experiments import (
+    RATELIMIT,
+    RATELIMITS,
+    SCENARIO,
+    SCENARIOS,
+    Section,
+    describe,
+    title,
+)
 from shardmw.bench.load.clients import Clients
 from shardmw.bench.load.stage import Stage
-from shardmw.bench.options import REPLACING
+from shardmw.bench.options import chosen_parameters, parameter_options
+from shardmw.bench.ratelimit.limits import LimitExperiment
+from shardmw.bench.report import pages
+from shardmw.bench.report.sections import sections
 from shardmw.bench.results import folder
 from shardmw.bench.results.folder import Result
 from shardmw.bench.results.provenance import provenance
@@ -133,13 +148,12 @@ def _expected_text(result: Result, scenario: Scenario, output: Path) -> str:
 
 def _publish(result: Result, output: Path, screen: Screen) -> Path:
     """Keep a result, and show it even if it cannot be kept."""
-    if cluster := result.figures.get('cluster'):
-        origin = replace(
-            result.provenance, cluster=cluster['url'], swift=cluster['swift']
-        )
+    if found := result.figures.get('cluster'):
+        cluster = {'cluster': found['url'], 'swift': found['swift']}
+        origin = replace(result.provenance, **cluster)
         result = replace(result, provenance=origin)
     context = click.get_current_context(silent=True)
-    replaces = context is not None and context.meta.get(REPLACING, False)
+    replaces = context is not None and context.params.get('replace', False)
     try:
         files = folder.save(output, result, replaces)
     finally:
@@ -149,3 +163,135 @@ def _publish(result: Result, output: Path, screen: Screen) -> Path:
         screen.warning('interrupted: the figures are incomplete')
     screen.line(f'kept in {" and ".join(map(str, files))}')
     return files[0]
+
+
+@click.group(cls=InOrder)
+def scenario() -> None:
+    """Repeat an experiment of this project, or one that others published.
+
+    Published figures are in the help of each command and in the report.
+    """
+
+
+def _add_scenario(each: type[Scenario]) -> None:
+    text = '\n\n'.join(filter(None, (each.summary(), each.published)))
+
+    @scenario.command(each.name, help=text, short_help=each.summary())
+    @parameter_options(each, **each.defaults)
+    @options.output_option
+    def run(output: Path, **chosen: object) -> None:
+        perform(SCENARIO, [chosen_parameters(each, chosen)], output)
+
+
+for _each in SCENARIOS.values():
+    _add_scenario(_each)
+
+
+@scenario.command('all')
+@options.output_option
+def _all(output: Path, **_: object) -> None:
+    """Measure all scenarios with their default options."""
+    perform(SCENARIO, [s.default() for s in SCENARIOS.values()], output)
+
+
+@click.command()
+@click.option(
+    '--experiments',
+    type=options.several('names', click.Choice(list(RATELIMITS))),
+    default=','.join(RATELIMITS),
+    show_default=True,
+    help='The experiments to measure.',
+)
+@parameter_options(LimitExperiment)
+@options.output_option
+@options.page_option
+def ratelimit(
+    experiments: Sequence[str],
+    output: Path,
+    page: Path | None,
+    **chosen: object,
+) -> None:
+    """Measure the effect and the cost of write limits.
+
+    \b
+    rates       compare the admitted writes with the limit
+    seed        many writers to one container, plain and sharded
+    outage      stop memcached under load, and start it again
+    operations  count the memcached operations of a write
+    latency     latency that limits add to writes to unlimited containers
+
+    Results of other experiments are kept in the folder and in the page.
+    """
+    parameters = vars(chosen_parameters(LimitExperiment, chosen))
+    # an error of the folder or of the page comes before the measurement
+    folder.make(output)
+    folder.load(output, RATELIMIT, tuple(RATELIMITS))
+    if page is not None:
+        pages.with_figures(pages.read(page), '')
+    some = [RATELIMITS[name](**parameters) for name in experiments]
+    perform(RATELIMIT, some, output)
+    results = folder.load(output, RATELIMIT, tuple(RATELIMITS))
+    figures = markdown(sections(results))
+    folder.write(output / f'{RATELIMIT}.md', figures)
+    if page is not None:
+        folder.write(page, pages.with_figures(pages.read(page), figures))
+
+
+def markdown(found: Sequence[Section]) -> str:
+    """Return all tables; an origin is repeated only if it differs. Pure."""
+    parts: list[str] = []
+    for section in found:
+        chosen = ', '.join(map(' '.join, section.parameters))
+        sentence = section.result.provenance.sentence()
+        origin = f'{sentence} The cluster has one replica. Options: {chosen}.'
+        if origin not in parts:
+            parts.append(origin)
+        parts += [f'**{section.title}: {each}**' for each in section.warnings]
+        parts += [table.markdown() for table in section.tables]
+    return '\n\n'.join(parts) + '\n'
+
+
+@click.command()
+@options.folder_option
+@click.option(
+    '--html',
+    type=options.FILE,
+    help='The HTML page to write.  [default: report.html in the folder]',
+)
+@options.page_option
+def report(output: Path, html: Path | None, page: Path | None) -> None:
+    """Write an HTML page with the tables and plots of all results.
+
+    The page is a single file without links to other files.
+
+    --page also updates a Markdown page: the main tables replace the text
+    between <!-- figures: begin --> and <!-- figures: end -->. A result can
+    have a place of its own, which names it: <!-- figures compare-read
+    compare-head: begin -->. Such a place is filled once the folder has all of
+    its results.
+    """
+    screen = Screen()
+    found = sections(folder.load_all(output))
+    if not found:
+        raise BenchError(
+            f'{output} has no results: measure something first, such as '
+            'shardmw-bench compare write'
+        )
+    # errors of the page come before the plots, which take some time
+    text = page and pages.with_sections(pages.read(page), found)
+    plots = sum(len(each.plots) for each in found)
+    screen.line(f'drawing {plots} plots, which takes some seconds')
+    # matplotlib takes a second to import
+    from shardmw.bench.report.html import page as html_of
+
+    written = {html or output / 'report.html': html_of(found)}
+    if page is not None:
+        written[page] = text
+    for path, content in written.items():
+        folder.write(path, content)
+        screen.line(f'written: {path}')
+    for word in pages.missing(text or '', found):
+        screen.warning(f'{word} is not in {output}: its figures stay')
+
+
+COMMANDS = {'scenario': scenario, 'ratelimit': ratelimit, 'report': report}

@@ -4,7 +4,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from shardmw.bench import compare, ratelimit, scenarios, workloads
 from shardmw.bench.errors import BenchError
 from shardmw.bench.plots.plot import Plot
 from shardmw.bench.ratelimit import costs, outage, rates
@@ -22,6 +21,11 @@ from shardmw.bench.tables import Table, number
 from shardmw.bench.workloads import report as works
 from shardmw.bench.workloads.works import WORKS
 
+#: The commands in the names of results.
+SCENARIO, COMPARE, WORKLOAD, RATELIMIT = (
+    *('scenario', 'compare', 'workload', 'ratelimit'),
+)
+
 #: The scenarios by name, in the order of the help, of ``all`` and of the
 #: report.
 SCENARIOS: dict[str, type[Scenario]] = {
@@ -35,7 +39,7 @@ SCENARIOS: dict[str, type[Scenario]] = {
 }
 
 #: The experiments of ``shardmw-bench ratelimit``.
-RATELIMIT: dict[str, type[Scenario]] = {
+RATELIMITS: dict[str, type[Scenario]] = {
     each.name: each
     for each in (
         *(rates.Rates, costs.Seed, outage.Outage),
@@ -45,10 +49,10 @@ RATELIMIT: dict[str, type[Scenario]] = {
 
 # The experiments of each command, in the order of a report.
 _KNOWN = {
-    scenarios.COMMAND: SCENARIOS,
-    compare.COMMAND: WORKS,
-    workloads.COMMAND: WORKS,
-    ratelimit.COMMAND: RATELIMIT,
+    SCENARIO: SCENARIOS,
+    COMPARE: WORKS,
+    WORKLOAD: WORKS,
+    RATELIMIT: RATELIMITS,
 }
 
 
@@ -115,12 +119,12 @@ def describe(result: Result) -> Section:
     figures = result.figures
     parameters = experiment.from_json(result.parameters)
     tables = parameters.tables(figures)
-    if result.command == compare.COMMAND:
+    if result.command == COMPARE:
         brief = works.brief(figures)
-    elif result.command == ratelimit.COMMAND:
+    elif result.command == RATELIMIT:
         brief = tables
     else:
-        brief = tables[: 2 if result.command == workloads.COMMAND else 1]
+        brief = tables[: 2 if result.command == WORKLOAD else 1]
     plots = parameters.plots(figures)
     return Section(
         result,
@@ -135,7 +139,7 @@ def describe(result: Result) -> Section:
 
 def title(result: Result) -> str:
     """Return the title of a result."""
-    is_alone = result.command in (scenarios.COMMAND, workloads.COMMAND)
+    is_alone = result.command in (SCENARIO, WORKLOAD)
     command = '' if is_alone else f'{result.command} '
     also = ', '.join(filter(None, (result.name, result.time)))
     return f'{command}{result.experiment}' + (f' ({also})' if also else '')

@@ -28,9 +28,6 @@ from shardmw.saio.options import parse_setting
 
 DEFAULT_OUTPUT = Path('.bench')
 
-#: The key in ``click.Context.meta`` of the flag ``--replace``.
-REPLACING = 'shardmw.bench.replacing'
-
 #: The default maximum of shards of a container.
 MOST_SHARDS = 1024
 _MAX_SHARDS = 'shardmw.max_shards'
@@ -307,16 +304,13 @@ page_option = click.option(
 
 
 def output_option(command: Callable) -> Callable:
-    """Add ``--output``, the folder of results, and ``--replace``."""
+    """Add ``--output``, the folder of results, and ``--replace``.
 
-    def note(context: click.Context, _: click.Parameter, value: bool) -> None:
-        context.meta[REPLACING] = value
-
+    :func:`shardmw.bench.command.perform` reads ``--replace`` itself.
+    """
     replace_option = click.option(
         '--replace',
         is_flag=True,
-        expose_value=False,
-        callback=note,
         help='Replace an earlier result in the folder. Without it, the time '
         'is appended to the name of the new result.',
     )

@@ -108,7 +108,7 @@ def test_the_tables_are_on_the_terminal_too(finished, folder):
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        (('--experiments', 'speed'), "'speed' is unknown: take some of rates"),
+        (('--experiments', 'speed'), "'speed' is not one of 'rates'"),
         (('--seconds', 'long'), "'long' is no duration"),
         (('--rates', '5,-1'), '-1.0 is not in the range x>0'),
         (('--shards', '0'), '0 is not in the range x>=1'),

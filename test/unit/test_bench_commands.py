@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from shardmw.bench import command
 from shardmw.bench.cli import main
 from shardmw.bench.errors import BenchError, Interrupted, failure_text
-from shardmw.bench.experiments import RATELIMIT, SCENARIOS
+from shardmw.bench.experiments import RATELIMITS, SCENARIOS
 from shardmw.bench.kinds import PLAIN, native, sharded
 from shardmw.bench.options import (
     COUNTS,
@@ -189,7 +189,7 @@ def test_a_terminal_that_is_closed_ends_nothing_below_nohup(
 
 
 def test_scenarios_have_all_that_commands_and_reports_take():
-    for scenario in (*SCENARIOS.values(), *RATELIMIT.values()):
+    for scenario in (*SCENARIOS.values(), *RATELIMITS.values()):
         assert scenario.summary().endswith('.')
         default = scenario.default()
         assert scenario.from_json(default.as_json()) == default

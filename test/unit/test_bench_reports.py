@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from shardmw.bench.command import markdown
 from shardmw.bench.kinds import PLAIN, sharded
 from shardmw.bench.ratelimit import costs, outage, rates
-from shardmw.bench.ratelimit.command import markdown
 from shardmw.bench.ratelimit.limits import FRESH
+from shardmw.bench.report.sections import sections
 from shardmw.bench.results.folder import Result
 from shardmw.bench.results.runs import Run
 from shardmw.bench.results.summary import Summary, summarize
@@ -204,7 +205,8 @@ def test_what_was_interrupted_says_so():
         *(OPERATIONS.as_json(), {'rows': []}),
         complete=False,
     )
-    assert '**operations was interrupted.**' in markdown([result])
+    text = markdown(sections([result]))
+    assert '**Ratelimit operations: This was interrupted' in text
 
 
 def test_results_of_one_origin_name_it_once():
@@ -213,6 +215,6 @@ def test_results_of_one_origin_name_it_once():
         OPERATIONS.as_json(),
         {'rows': []},
     )
-    page = markdown([result, result])
+    page = markdown(sections([result, result]))
     assert page.count(ORIGIN.sentence()) == 1
     assert page.count('### memcached operations per write') == 2

@@ -4,8 +4,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from shardmw.bench import compare, ratelimit, templates
-from shardmw.bench.experiments import Section
+from shardmw.bench import templates
+from shardmw.bench.experiments import COMPARE, RATELIMIT, Section
 from shardmw.bench.plots.plot import DOTS, REFERENCE, Axis, Plot, Series
 from shardmw.bench.results import comparing as c
 from shardmw.bench.results.figures import Interval
@@ -49,12 +49,12 @@ def verdict(sections: Sequence[Section]) -> Verdict | None:
     :returns: None if nothing was compared with a plain container
     """
     newest = {each.result.kind_words: each for each in sections}.values()
-    chosen = [s for s in newest if s.result.command == compare.COMMAND]
+    chosen = [s for s in newest if s.result.command == COMPARE]
     found = [
         each
         for section in chosen or newest
         # the runs of ratelimit have another form
-        if section.result.command != ratelimit.COMMAND
+        if section.result.command != RATELIMIT
         for each in _comparisons(section)
     ]
     if not found:

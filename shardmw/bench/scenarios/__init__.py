@@ -5,6 +5,3 @@
 tables of a scenario are a template in Markdown: see
 :mod:`shardmw.bench.templates`.
 """
-
-#: The command that results are kept as.
-COMMAND = 'scenario'

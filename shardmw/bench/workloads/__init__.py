@@ -4,6 +4,3 @@
 ``works`` has their options and requests; ``measuring`` does the work, and
 ``report`` has the tables. ``place`` is the chosen cluster.
 """
-
-#: The command in the names of results.
-COMMAND = 'workload'

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from shardmw.bench import compare
 from shardmw.bench.command import InOrder, perform
+from shardmw.bench.experiments import COMPARE, WORKLOAD
 from shardmw.bench.options import (
     chosen_parameters,
     name_option,
@@ -16,7 +16,6 @@ from shardmw.bench.options import (
     parameter_options,
     usage_errors,
 )
-from shardmw.bench.workloads import COMMAND
 from shardmw.bench.workloads.measuring import measure
 from shardmw.bench.workloads.place import place_of, place_options
 from shardmw.bench.workloads.works import WORKS, Work
@@ -90,12 +89,12 @@ def _with_plain(context: click.Context) -> None:
         values['native'] = _NATIVE_RANGES if is_own else 0
 
 
-COMMANDS = {name: work_command(COMMAND, work) for name, work in WORKS.items()}
+COMMANDS = {name: work_command(WORKLOAD, work) for name, work in WORKS.items()}
 COMMANDS['compare'] = _compare
 for _work in WORKS.values():
     _compare.add_command(
         work_command(
-            *(compare.COMMAND, _work, _with_plain),
+            *(COMPARE, _work, _with_plain),
             shards=(32,),
             native=None,
             rounds=_ROUNDS,
