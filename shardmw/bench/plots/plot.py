@@ -30,11 +30,6 @@ class Series:
     high: Sequence[float] | None = None
     panel: str = ''
 
-    def __post_init__(self) -> None:
-        for each in (self.y, self.low, self.high):
-            if each is not None and len(each) != len(self.x):
-                raise ValueError(f'{self.label}: as many y as x are needed')
-
 
 @dataclass(frozen=True)
 class Axis:
