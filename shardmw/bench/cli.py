@@ -21,7 +21,7 @@ _MODULES = {
     **dict.fromkeys(_WORKS, 'workloads.command'),
     'compare': 'workloads.command',
     **dict.fromkeys(('scenario', 'ratelimit', 'report'), 'command'),
-    'plan': 'plan',
+    'plan': 'planning',
 }
 
 

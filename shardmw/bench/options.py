@@ -240,7 +240,7 @@ def _option(
         *(name, *flags),
         type=None if is_flag else type,
         is_flag=is_flag,
-        default=default,
+        **({} if attributes.get('required') else {'default': default}),
         show_default=default not in (None, ''),
         show_envvar=isinstance(attributes.get('envvar'), str),
         **attributes,

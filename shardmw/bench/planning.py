@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model of how many shards a container needs and what its listings cost.
+"""``shardmw-bench plan``: how many shards to choose.
 
-Pure. It counts requests and rows, and multiplies them by processor time that
-was measured on a small cluster. ``doc/scaling.md`` explains the formulas and
-what they leave out, such as the time of disks.
+A model of how many shards a container needs and what its listings cost. It
+counts requests and rows, and multiplies them by processor time that was
+measured on a small cluster. ``doc/scaling.md`` explains the formulas and what
+they leave out, such as the time of disks.
 """
 
 import math
@@ -13,23 +14,33 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
+import click
+
 from shardmw.admin.advice import (
     ROWS_PER_SHARD,
     power_of_two,
     shards_for_rows,
 )
+from shardmw.bench import templates
 from shardmw.bench.options import (
     COUNT,
     MOST_SHARDS,
     POSITIVE,
     RATE,
     Parameters,
+    chosen_parameters,
     option,
+    parameter_options,
 )
+from shardmw.bench.screen import Screen
+from shardmw.bench.tables import figure, number
 from shardmw.listing.merge import first_share
 
 MICROSECONDS = 1_000_000
 PAGES = (10_000, 1_000, 100)
+
+# Fewer shards are mentioned if they list so many times as fast.
+_WORTHWHILE_GAIN = 1.5
 
 #: Pages with less of a plain container's listing rate are called slow.
 SLOW_RATIO = 0.5
@@ -154,8 +165,15 @@ class Plan(Parameters):
     :param headroom: the factor between the wanted rate and the capacity
     """
 
-    objects: int = 1
-    puts: float = 1
+    objects: int = option(
+        1,
+        COUNT,
+        'Objects to store in the end, such as 10e9.',
+        required=True,
+    )
+    puts: float = option(
+        1.0, RATE, 'The highest rate of writes, in writes/s.', required=True
+    )
     directories: int | None = option(
         None,
         COUNT,
@@ -219,15 +237,12 @@ class Plan(Parameters):
     @property
     def _least(self) -> int:
         """Return the fewest shards that suffice."""
-        return max(self._shards_for(self.puts), self.for_rows)
-
-    def _shards_for(self, puts: float) -> int:
-        return max(1, math.ceil(puts / self.limit))
+        return max(1, math.ceil(self.puts / self.limit), self.for_rows)
 
     @property
     def for_puts(self) -> int:
         """Return the shards that the writes need, with headroom."""
-        return self._shards_for(self.puts * self.headroom)
+        return max(1, math.ceil(self.puts * self.headroom / self.limit))
 
     @property
     def for_rows(self) -> int:
@@ -236,10 +251,7 @@ class Plan(Parameters):
 
     @property
     def least(self) -> int:
-        """Return the fewest shards that suffice or are allowed.
-
-        That is without headroom for the writes.
-        """
+        """Return the fewest shards that suffice, or that are allowed."""
         return min(self._least, self.max_shards)
 
     @property
@@ -266,13 +278,16 @@ class Plan(Parameters):
         }
 
     @property
-    def cores(self) -> dict[str, int | None]:
-        """Return the cores that there are, by kind of server."""
-        return {
-            'proxy': self.proxy_cores,
-            'object': self.object_cores,
-            'container': self.container_cores,
-        }
+    def recommendation(self) -> str:
+        """Return the recommendation in a few words."""
+        if self.kind == PLAIN:
+            return 'a plain container'
+        if self.kind == NATIVE:
+            return "a plain container with Swift's native sharding"
+        shards = f'{number(self.each.shards)} shards'
+        if self.containers == 1:
+            return shards
+        return f'{number(self.containers)} containers of {shards} each'
 
     def page_seconds(self, work: Work) -> float:
         """Return how long one client waits for a page on an idle cluster.
@@ -328,3 +343,61 @@ class Plan(Parameters):
         ratios = self.outlook(self.shards).ratios
         slow = (page for page in PAGES if ratios[page] < SLOW_RATIO)
         return next(slow, None)
+
+
+def shown(advice: Plan) -> dict[str, object]:
+    """Return what the templates show. Pure."""
+    each, rates = advice.each, advice.rows_per_second(None)
+    chosen, least = each.outlook(each.shards), each.outlooks[0]
+    values = {
+        'plan': advice,
+        'each': each,
+        'chosen': chosen,
+        'least': least,
+        'pages': PAGES,
+        'plain': rates,
+        'ones': dict.fromkeys(PAGES, 1),
+        'native': {page: rates[page] * NATIVE_RATIOS[page] for page in PAGES},
+        'native_ratios': NATIVE_RATIOS,
+        'worthwhile_gain': _WORTHWHILE_GAIN,
+        'slow_page': each.slow_page,
+    }
+    if page := each.slow_page:
+        rate = chosen.rows_per_second[page]
+        values['gain'] = least.rows_per_second[page] / rate
+    if each.directories:
+        fullest = rows_of_fullest(each.directories, each.shards)
+        share = fullest / each.directories
+        values['fullest_puts'] = each.puts * share
+        values['fullest_objects'] = each.objects * share
+    return values
+
+
+@click.command()
+@parameter_options(Plan)
+def plan(**chosen: object) -> None:
+    """Compute how many shards a container should have.
+
+    \b
+    shardmw-bench plan --objects 10e9 --puts 20000
+
+    Cores and disks that are not given are no limit. Nothing is measured.
+    """
+    advice = chosen_parameters(Plan, chosen)
+    values = shown(advice)
+    screen = Screen()
+    wanted = (
+        f'{number(advice.objects)} objects, {figure(advice.puts)} writes/s'
+    )
+    screen.heading(f'{wanted}: {advice.recommendation}')
+    for line in templates.lines('plan-reasons', **values):
+        screen.line(line)
+    for table in templates.tables('plan', **values):
+        screen.table(table)
+    if warnings := templates.lines('plan-warnings', **values):
+        screen.console.print()
+    for warning in warnings:
+        screen.warning(warning)
+
+
+COMMANDS = {'plan': plan}

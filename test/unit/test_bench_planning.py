@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from shardmw.bench import templates
 from shardmw.bench.cli import main
-from shardmw.bench.plan import recommendation, shown
 from shardmw.bench.planning import (
     COSTS,
     PAGES,
@@ -16,6 +15,7 @@ from shardmw.bench.planning import (
     Plan,
     page_work,
     rows_of_fullest,
+    shown,
 )
 
 MANY_CORES = dict.fromkeys(('proxy_cores', 'object_cores'), 10**6)
@@ -144,7 +144,7 @@ def warnings(objects: float, puts: float, **servers: int) -> str:
 def test_the_recommendation_is_one_that_can_be_followed(
     objects, puts, expected
 ):
-    assert recommendation(plan_of(objects, puts)) == expected
+    assert plan_of(objects, puts).recommendation == expected
 
 
 def test_only_shards_have_advice_on_shards():
