@@ -50,14 +50,9 @@ class Seed(limits.LimitExperiment):
     name = 'seed'
     minutes = 4
 
-    @property
-    def loads(self) -> int:
-        return 4 * self.rounds
-
     def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
-        """Write to both kinds in turns, without a limit and with one."""
         kinds = [limits.kind_with(n) for n in (None, self.seed_shards)]
-        ledger = Ledger(stage, keep, self.loads)
+        ledger = Ledger(stage, keep, 4 * self.rounds)
         with self.site(stage) as site:
             for limit in (None, self.seed_rate):
                 site.reconfigure(limits.limit_settings(SHARDMW, limit))
@@ -68,7 +63,6 @@ class Seed(limits.LimitExperiment):
         return ledger.figures
 
     def shown(self, figures: base.Figures) -> Mapping[str, object]:
-        """Return the rates of both kinds of container, and their ratio."""
         runs = runs_of(figures)
         return {'rows': c.rows_of(runs), 'runs': runs}
 
@@ -78,10 +72,8 @@ class Operations(limits.LimitExperiment):
 
     name = 'operations'
     minutes = 3
-    loads = 10
 
     def measured(self, stage: Stage) -> Iterator[Mapping]:
-        """Count the operations of memcached, with each filter."""
         with self.site(stage) as site:
             for limiter in (None, STOCK, SHARDMW):
                 limit = limits.limit_settings(limiter, self.middle_rate)
@@ -126,7 +118,6 @@ class Operations(limits.LimitExperiment):
         }
 
     def shown(self, figures: base.Figures) -> Mapping[str, object]:
-        """Return the operations for a write, by kind."""
         return {**figures, 'container': limits.container_text}
 
 
@@ -145,7 +136,6 @@ class Latency(limits.LimitExperiment):
         ]
 
     def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
-        """Write in turns to clusters that differ in the filter that limits."""
         cases = self._cases
         random_order = random.Random(1)
         loads = len(_CLIENT_COUNTS) * self.pairs * len(cases)
@@ -180,21 +170,26 @@ class Latency(limits.LimitExperiment):
         return ledger.figures
 
     def shown(self, figures: base.Figures) -> Mapping[str, object]:
-        """Return each case, to be compared with the one without a limit."""
-        groups = grouped(
+        cases = grouped(
             runs_of(figures),
-            lambda run: (run.conditions['clients'], run.kind),
+            lambda run: (
+                *(run.conditions['clients'], run.kind),
+                run.conditions['filter'],
+            ),
         )
         rows = []
-        for (_, kind), own in groups.items():
-            by_filter = grouped(own, lambda run: run.conditions['filter'])
-            base_runs = by_filter.get(_NO_FILTER, [])
-            for name in (_NO_FILTER, SHARDMW, STOCK):
-                if some := by_filter.get(name):
-                    to = () if name == _NO_FILTER else base_runs
-                    row = c.Row(WRITE, kind, some[0].conditions, some, to)
-                    rows.append(row)
-        return {'rows': rows}
+        for (clients, kind, name), own in cases.items():
+            to = cases.get((clients, kind, _NO_FILTER), ())
+            to = () if name == _NO_FILTER else to
+            rows.append(c.Row(WRITE, kind, own[0].conditions, own, to))
+        return {'rows': sorted(rows, key=_place)}
+
+
+def _place(row: c.Row) -> tuple:
+    """Return the place of a row of latencies in its table."""
+    filters = (_NO_FILTER, SHARDMW, STOCK)
+    place = filters.index(row.conditions['filter'])
+    return row.conditions['clients'], row.kind.order, place
 
 
 def trickling_clients(rate: float, shards: int | None) -> int:

@@ -99,28 +99,15 @@ class LimitExperiment(base.Scenario):
     settings: Mapping[str, str] = base.shared('settings', {})
 
     @property
-    def loads(self) -> int:
-        """Return the number of loads."""
-        raise NotImplementedError
-
-    @property
     def cluster_settings(self) -> dict[str, str]:
         """Return the settings that the clusters of all experiments have."""
-        times = {
-            'max_sleep_time_seconds': self.max_sleep_seconds,
-            'rate_buffer_seconds': self.buffer_seconds,
-        }
-        return {
-            **_SWIFTS_TIMEOUTS,
-            **token_settings(),
-            f'{SHARDMW}.ratelimit_proxies': str(self.proxies),
-            **{
-                f'{name}.{option}': plain(value)
-                for name in FILTERS
-                for option, value in times.items()
-            },
-            **self.settings,
-        }
+        settings = {**_SWIFTS_TIMEOUTS, **token_settings()}
+        settings[f'{SHARDMW}.ratelimit_proxies'] = str(self.proxies)
+        for name in FILTERS:
+            longest, buffer = self.max_sleep_seconds, self.buffer_seconds
+            settings[f'{name}.max_sleep_time_seconds'] = plain(longest)
+            settings[f'{name}.rate_buffer_seconds'] = plain(buffer)
+        return {**settings, **self.settings}
 
     def site(
         self, stage: Stage, **limit: object

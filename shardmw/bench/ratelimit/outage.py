@@ -42,10 +42,8 @@ class Outage(limits.LimitExperiment):
     name = 'outage'
     minutes = 2
     rows_key = 'runs'
-    loads = 2 * len(PHASES)
 
     def measured(self, stage: Stage) -> Iterator[Mapping]:
-        """Stop memcached during a load, without a limit and with one."""
         with self.site(stage) as site:
             for rate in (None, self.middle_rate):
                 site.reconfigure(limits.limit_settings(limits.SHARDMW, rate))
@@ -71,7 +69,11 @@ class Outage(limits.LimitExperiment):
         phases = []
         for i, span in enumerate(pairwise(times)):
             phase = {'phase': PHASES[i], **_phase(outcome, *span)}
-            phase['log_lines'] = _log_lines(logs[i], logs[i + 1])._asdict()
+            written = b''.join(
+                read_from(path, begin)[: logs[i + 1][path] - begin]
+                for path, begin in logs[i].items()
+            ).decode(errors='replace')
+            phase['log_lines'] = count_log_lines(written)._asdict()
             phases.append(phase)
             admitted = figure(phase['admitted_rate'])
             stage.screen.line(f'{PHASES[i]}: {admitted}/s admitted')
@@ -82,7 +84,6 @@ class Outage(limits.LimitExperiment):
         }
 
     def shown(self, figures: base.Figures) -> Mapping[str, object]:
-        """Return each phase of both runs."""
         unlimited, *_ = figures['runs']
         rows = []
         for run in reversed(figures['runs']):
@@ -123,16 +124,6 @@ def _log_sizes(site: Site) -> dict[Path, int]:
     proxies = range(1, len(site.urls) + 1)
     paths = (site.cluster.log_path(f'proxy-{i}') for i in proxies)
     return {path: size(path) for path in paths}
-
-
-def _log_lines(
-    begins: Mapping[Path, int], ends: Mapping[Path, int]
-) -> LogLines:
-    written = b''.join(
-        read_from(path, begin)[: ends[path] - begin]
-        for path, begin in begins.items()
-    )
-    return count_log_lines(written.decode(errors='replace'))
 
 
 def count_log_lines(written: str) -> LogLines:

@@ -54,12 +54,7 @@ class Rates(limits.LimitExperiment):
             ),
         ]
 
-    @property
-    def loads(self) -> int:
-        return len(self._cases)
-
     def measured(self, stage: Stage) -> Iterator[Mapping]:
-        """Write to new containers with each limit, and with none."""
         # admitted writes/s without a limit, by the number of shards
         unlimited: dict[int | None, float] = {}
         with self.site(stage) as site:
@@ -105,7 +100,6 @@ class Rates(limits.LimitExperiment):
         }
 
     def shown(self, figures: base.Figures) -> Mapping[str, object]:
-        """Return the admitted writes, and the most of them in any window."""
         return {
             **figures,
             'container': limits.container_text,
