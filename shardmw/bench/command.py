@@ -21,6 +21,7 @@ from shardmw.bench.experiments import (
     SCENARIOS,
     Section,
     describe,
+    sections,
     title,
 )
 from shardmw.bench.load.clients import Clients
@@ -28,7 +29,6 @@ from shardmw.bench.load.stage import Stage
 from shardmw.bench.options import chosen_parameters, parameter_options
 from shardmw.bench.ratelimit.limits import LimitExperiment
 from shardmw.bench.report import pages
-from shardmw.bench.report.sections import sections
 from shardmw.bench.results import folder
 from shardmw.bench.results.folder import Result
 from shardmw.bench.results.provenance import provenance

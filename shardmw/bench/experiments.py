@@ -4,6 +4,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from jinja2 import TemplateError
+
 from shardmw.bench.errors import BenchError
 from shardmw.bench.plots.plot import Plot
 from shardmw.bench.ratelimit import costs, outage, rates
@@ -105,44 +107,12 @@ class Section:
         return found
 
 
-def describe(result: Result) -> Section:
-    """Return the section of a result.
+def sections(results: Iterable[Result]) -> list[Section]:
+    """Return the sections of results, complete or not, in order.
 
-    :raises BenchError: if this version knows no such command or experiment
+    :raises BenchError: if a result lacks what this version looks for
     """
-    experiment = _KNOWN.get(result.command, {}).get(result.experiment)
-    if experiment is None:
-        raise BenchError(
-            f'this version does not know the result {result.command} '
-            f'{result.experiment}: remove it'
-        )
-    figures = result.figures
-    parameters = experiment.from_json(result.parameters)
-    tables = parameters.tables(figures)
-    if result.command == COMPARE:
-        brief = works.brief(figures)
-    elif result.command == RATELIMIT:
-        brief = tables
-    else:
-        brief = tables[: 2 if result.command == WORKLOAD else 1]
-    plots = parameters.plots(figures)
-    return Section(
-        result,
-        experiment.summary(),
-        experiment.published,
-        parameters.texts(),
-        tables,
-        [replace(p, name=f'{result.words}--{p.name}') for p in plots],
-        brief,
-    )
-
-
-def title(result: Result) -> str:
-    """Return the title of a result."""
-    is_alone = result.command in (SCENARIO, WORKLOAD)
-    command = '' if is_alone else f'{result.command} '
-    also = ', '.join(filter(None, (result.name, result.time)))
-    return f'{command}{result.experiment}' + (f' ({also})' if also else '')
+    return [*map(describe, in_order(results))]
 
 
 def in_order(results: Iterable[Result]) -> list[Result]:
@@ -159,3 +129,54 @@ def in_order(results: Iterable[Result]) -> list[Result]:
         return known, result.name, result.time
 
     return sorted(results, key=place)
+
+
+def describe(result: Result) -> Section:
+    """Return the section of a result.
+
+    :raises BenchError: if this version knows no such command or experiment,
+                        or if the result lacks what this version looks for
+    """
+    experiment = _KNOWN.get(result.command, {}).get(result.experiment)
+    if experiment is None:
+        raise BenchError(
+            f'this version does not know the result {result.command} '
+            f'{result.experiment}: remove it'
+        )
+    try:
+        return _section(result, experiment)
+    except (
+        *(ArithmeticError, AttributeError, LookupError),
+        *(TypeError, ValueError, TemplateError),
+    ) as err:
+        raise BenchError(
+            f'{result.words}.json is damaged, or of another version '
+            f'({type(err).__name__}: {err}): measure it again, or remove it'
+        ) from err
+
+
+def _section(result: Result, experiment: type[Scenario]) -> Section:
+    figures = result.figures
+    parameters = experiment.from_json(result.parameters)
+    tables = parameters.tables(figures)
+    brief = {RATELIMIT: tables, WORKLOAD: tables[:2], SCENARIO: tables[:1]}
+    if result.command == COMPARE:
+        brief[COMPARE] = works.tables(figures, is_brief=True)
+    plots = parameters.plots(figures)
+    return Section(
+        result,
+        experiment.summary(),
+        experiment.published,
+        parameters.texts(),
+        tables,
+        [replace(p, name=f'{result.words}--{p.name}') for p in plots],
+        brief[result.command],
+    )
+
+
+def title(result: Result) -> str:
+    """Return the title of a result."""
+    is_alone = result.command in (SCENARIO, WORKLOAD)
+    command = '' if is_alone else f'{result.command} '
+    also = ', '.join(filter(None, (result.name, result.time)))
+    return f'{command}{result.experiment}' + (f' ({also})' if also else '')

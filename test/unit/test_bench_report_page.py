@@ -10,10 +10,11 @@ from click.testing import CliRunner
 
 from shardmw.bench.cli import main
 from shardmw.bench.errors import BenchError
-from shardmw.bench.experiments import Section
+from shardmw.bench.experiments import Section, sections
 from shardmw.bench.kinds import PLAIN, sharded
 from shardmw.bench.plots.plot import BARS, REFERENCE, Axis, Plot, Series
-from shardmw.bench.report.html import inline, page
+from shardmw.bench.report.html import alternative, inline, page
+from shardmw.bench.report.origins import origins
 from shardmw.bench.report.pages import (
     BEGIN,
     END,
@@ -21,7 +22,6 @@ from shardmw.bench.report.pages import (
     missing,
     with_sections,
 )
-from shardmw.bench.report.sections import alternative, origins, sections
 from shardmw.bench.report.verdict import judged, verdict
 from shardmw.bench.results import folder
 from shardmw.bench.results.figures import Interval

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from shardmw.bench.command import markdown
+from shardmw.bench.experiments import sections
 from shardmw.bench.kinds import PLAIN, sharded
 from shardmw.bench.ratelimit import costs, outage, rates
 from shardmw.bench.ratelimit.limits import FRESH
-from shardmw.bench.report.sections import sections
 from shardmw.bench.results.folder import Result
 from shardmw.bench.results.runs import Run
 from shardmw.bench.results.summary import Summary, summarize

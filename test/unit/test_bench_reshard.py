@@ -8,7 +8,7 @@ import pytest
 
 from shardmw.bench.changing import Change, Moment, Phase, moments_of
 from shardmw.bench.load.samples import Sample
-from shardmw.bench.report.sections import alternative
+from shardmw.bench.report.html import alternative
 from shardmw.bench.scenarios.reshard import (
     AFTER,
     BEFORE,

@@ -9,8 +9,10 @@ from markupsafe import Markup
 
 from shardmw.bench.experiments import Section
 from shardmw.bench.plots.drawing import svg
-from shardmw.bench.report.sections import alternative, origins
+from shardmw.bench.plots.plot import Plot
+from shardmw.bench.report.origins import origins
 from shardmw.bench.report.verdict import verdict
+from shardmw.bench.tables import figure
 
 _MARKDOWN = MarkdownIt('commonmark', {'html': False})
 
@@ -27,6 +29,24 @@ def page(sections: Sequence[Section]) -> str:
 def inline(text: str) -> Markup:
     """Return a sentence in Markdown as HTML."""
     return Markup(_MARKDOWN.renderInline(text))
+
+
+def alternative(plot: Plot) -> str:
+    """Return a plot as text, for a screen reader."""
+    ranges: dict[str, list[float]] = {}
+    for series in plot.series:
+        label = f'{series.panel} {series.label}'.strip()
+        known = [each for each in series.y if each is not None]
+        ranges.setdefault(label, []).extend(known)
+    shown = ', '.join(
+        f'{label}: {figure(min(values))} to {figure(max(values))}'
+        for label, values in ranges.items()
+        if values
+    )
+    return (
+        f'{plot.title}. From left to right: {plot.x.label}; upwards: '
+        f'{plot.y.label}. {shown}'
+    )
 
 
 _TEMPLATES = Environment(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.experiments import Section
-from shardmw.bench.report.sections import origins
+from shardmw.bench.report.origins import origins
 from shardmw.bench.tables import joined
 
 _NAMED = re.compile(r'<!-- figures ([^:\n]+): begin -->')

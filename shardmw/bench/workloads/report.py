@@ -48,8 +48,3 @@ def tables(figures: Mapping, is_brief: bool = False) -> list[Table]:
         phase_heads=[head.format(name) for name, head, _ in phases],
         phases=[c.phase(name, what) for name, _, what in phases],
     )
-
-
-def brief(figures: Mapping) -> list[Table]:
-    """Return the table of a comparison in a page for operators."""
-    return tables(figures, is_brief=True)

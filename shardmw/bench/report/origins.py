@@ -1,18 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The content of the report: results, and where they come from. Pure."""
+"""Where the figures of a report come from. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from jinja2 import TemplateError
-
-from shardmw.bench.errors import BenchError
-from shardmw.bench.experiments import Section, describe, in_order
-from shardmw.bench.plots.plot import Plot
-from shardmw.bench.results.folder import Result
+from shardmw.bench.experiments import Section
 from shardmw.bench.results.provenance import Provenance
-from shardmw.bench.tables import figure
 
 
 class Origin(NamedTuple):
@@ -23,27 +17,6 @@ class Origin(NamedTuple):
 
     facts: tuple[tuple[str, str], ...]
     sections: Sequence[Section]
-
-
-def sections(results: Iterable[Result]) -> list[Section]:
-    """Return the sections of results, complete or not, in order.
-
-    :raises BenchError: if a result lacks what this version looks for
-    """
-    return [*map(_section, in_order(results))]
-
-
-def _section(result: Result) -> Section:
-    try:
-        return describe(result)
-    except (
-        *(ArithmeticError, AttributeError, LookupError),
-        *(TypeError, ValueError, TemplateError),
-    ) as err:
-        raise BenchError(
-            f'{result.words}.json is damaged, or of another version '
-            f'({type(err).__name__}: {err}): measure it again, or remove it'
-        ) from err
 
 
 def origins(found: Iterable[Section]) -> list[Origin]:
@@ -59,24 +32,6 @@ def origins(found: Iterable[Section]) -> list[Origin]:
         )
         groups.setdefault(alike, []).append(section)
     return [Origin(_facts(origin, own), own) for origin, own in groups.items()]
-
-
-def alternative(plot: Plot) -> str:
-    """Return a plot as text, for a screen reader."""
-    ranges: dict[str, list[float]] = {}
-    for series in plot.series:
-        label = f'{series.panel} {series.label}'.strip()
-        known = [each for each in series.y if each is not None]
-        ranges.setdefault(label, []).extend(known)
-    shown = ', '.join(
-        f'{label}: {figure(min(values))} to {figure(max(values))}'
-        for label, values in ranges.items()
-        if values
-    )
-    return (
-        f'{plot.title}. From left to right: {plot.x.label}; upwards: '
-        f'{plot.y.label}. {shown}'
-    )
 
 
 def _facts(
