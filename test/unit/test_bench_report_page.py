@@ -14,12 +14,12 @@ from shardmw.bench.experiments import Section, sections
 from shardmw.bench.kinds import PLAIN, sharded
 from shardmw.bench.plots.plot import BARS, REFERENCE, Axis, Plot, Series
 from shardmw.bench.report.html import alternative, inline, page
-from shardmw.bench.report.origins import origins
 from shardmw.bench.report.pages import (
     BEGIN,
     END,
     markers,
     missing,
+    origins,
     with_sections,
 )
 from shardmw.bench.report.verdict import judged, verdict

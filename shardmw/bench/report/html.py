@@ -10,7 +10,7 @@ from markupsafe import Markup
 from shardmw.bench.experiments import Section
 from shardmw.bench.plots.drawing import svg
 from shardmw.bench.plots.plot import Plot
-from shardmw.bench.report.origins import origins
+from shardmw.bench.report.pages import origins
 from shardmw.bench.report.verdict import verdict
 from shardmw.bench.tables import figure
 

@@ -11,13 +11,48 @@ none for all results without a place of their own::
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.experiments import Section
-from shardmw.bench.report.origins import origins
 from shardmw.bench.tables import joined
 
 _NAMED = re.compile(r'<!-- figures ([^:\n]+): begin -->')
+
+
+class Origin(NamedTuple):
+    """Tells where the figures of some sections come from.
+
+    :param facts: ``(what, which)``
+    """
+
+    facts: Sequence[tuple[str, str]]
+    sections: Sequence[Section]
+
+
+def origins(found: Iterable[Section]) -> list[Origin]:
+    """Return where the figures come from, and for which sections. Pure."""
+    groups: dict[tuple, list[Section]] = {}
+    for section in found:
+        origin = section.result.provenance
+        is_own = origin.cluster is None
+        facts = (
+            ('cluster', origin.cluster),
+            ('shardmw', origin.version),
+            ('Swift', origin.swift),
+            ('Python', origin.python),
+            # not known of an existing cluster
+            ('memcached', origin.memcached if is_own else None),
+            ('machine' if is_own else "clients' machine", origin.machine),
+        )
+        groups.setdefault(facts, []).append(section)
+    found = []
+    for facts, own in groups.items():
+        dates = sorted({each.result.provenance.date for each in own})
+        measured = ' to '.join(dict.fromkeys((dates[0], dates[-1])))
+        known = [(what, which) for what, which in facts if which]
+        found.append(Origin([('measured', measured), *known], own))
+    return found
 
 
 def read(page: Path) -> str:
@@ -82,9 +117,11 @@ def with_sections(page: str, found: Sequence[Section]) -> str:
             page = with_figures(page, '\n\n'.join(body), place)
     if BEGIN in page or not places:
         named = ' '.join(places).split()
-        rest = (by_name[name] for name in by_name if name not in named)
-        paragraphs = [text for each in rest for text in _section(each)]
-        page = with_figures(page, '\n\n'.join(paragraphs))
+        parts = []
+        for name, each in by_name.items():
+            if name not in named:
+                parts += [f'## {each.title}', each.summary, *_body([each])]
+        page = with_figures(page, '\n\n'.join(parts))
     return page
 
 
@@ -98,13 +135,6 @@ def missing(page: str, found: Iterable[Section]) -> list[str]:
 def _by_name(found: Iterable[Section]) -> dict[str, Section]:
     """Return the newest section of each name."""
     return {section.result.kind_words: section for section in found}
-
-
-def _section(section: Section) -> Iterator[str]:
-    yield f'## {section.title}'
-    if section.summary:
-        yield section.summary
-    yield from _body([section])
 
 
 def _body(found: Sequence[Section]) -> Iterator[str]:
