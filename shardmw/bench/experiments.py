@@ -8,7 +8,7 @@ from jinja2 import TemplateError
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.plots.plot import Plot
-from shardmw.bench.ratelimit import costs, outage, rates
+from shardmw.bench.ratelimit import experiments as ratelimits
 from shardmw.bench.results.folder import Result
 from shardmw.bench.scenarios import loads
 from shardmw.bench.scenarios.base import Scenario
@@ -44,8 +44,8 @@ SCENARIOS: dict[str, type[Scenario]] = {
 RATELIMITS: dict[str, type[Scenario]] = {
     each.name: each
     for each in (
-        *(rates.Rates, costs.Seed, outage.Outage),
-        *(costs.Operations, costs.Latency),
+        *(ratelimits.Rates, ratelimits.Seed, ratelimits.Outage),
+        *(ratelimits.Operations, ratelimits.Latency),
     )
 }
 

@@ -9,20 +9,20 @@ from hypothesis import strategies as st
 from shardmw.bench.errors import BenchError
 from shardmw.bench.load.sources import Uploads
 from shardmw.bench.names import one_name_each
-from shardmw.bench.ratelimit.costs import trickling_clients
+from shardmw.bench.ratelimit.experiments import (
+    admission_times,
+    bound_by,
+    count_log_lines,
+    most_by_window,
+    rate_since_first,
+    trickling_clients,
+)
 from shardmw.bench.ratelimit.limits import (
     SHARDMW,
     STOCK,
     LimitExperiment,
     is_machine_bound,
     limit_settings,
-)
-from shardmw.bench.ratelimit.outage import count_log_lines
-from shardmw.bench.ratelimit.rates import (
-    admission_times,
-    bound_by,
-    most_by_window,
-    rate_since_first,
 )
 from shardmw.bench.results.folder import Result, load, make, save
 from shardmw.bench.results.provenance import Provenance, provenance

@@ -8,7 +8,7 @@ import pytest
 from shardmw.bench.command import markdown
 from shardmw.bench.experiments import sections
 from shardmw.bench.kinds import PLAIN, sharded
-from shardmw.bench.ratelimit import costs, outage, rates
+from shardmw.bench.ratelimit import experiments
 from shardmw.bench.ratelimit.limits import FRESH
 from shardmw.bench.results.folder import Result
 from shardmw.bench.results.runs import Run
@@ -25,11 +25,11 @@ PARAMETERS = {
     'pairs': 6,
     'seed_shards': 4,
 }
-RATES = rates.Rates(**PARAMETERS)
-SEED = costs.Seed(**PARAMETERS)
-OUTAGE = outage.Outage(**PARAMETERS)
-OPERATIONS = costs.Operations(**PARAMETERS)
-LATENCY = costs.Latency(**PARAMETERS)
+RATES = experiments.Rates(**PARAMETERS)
+SEED = experiments.Seed(**PARAMETERS)
+OUTAGE = experiments.Outage(**PARAMETERS)
+OPERATIONS = experiments.Operations(**PARAMETERS)
+LATENCY = experiments.Latency(**PARAMETERS)
 
 
 def load_summary(admitted: int) -> Summary:
@@ -120,9 +120,9 @@ def outage_figures() -> dict:
                 'admitted_rate': admitted,
                 'admitted_each_second': [1, 2],
                 'errors': {},
-                'log_lines': outage.LogLines(1, 2, 3)._asdict(),
+                'log_lines': experiments.LogLines(1, 2, 3)._asdict(),
             }
-            for phase in outage.PHASES
+            for phase in experiments.PHASES
         ]
         return {'rate': rate, 'phases': phases}
 
@@ -149,7 +149,7 @@ def test_operations_are_by_write():
         10,
         filter='shardmw',
         shards=8,
-        manner=costs.TRICKLE,
+        manner=experiments.TRICKLE,
         operations=Operations(40, 5, 20, 10, 3, 2)._asdict(),
         answered_in_all=20,
         admitted_in_all=10,
