@@ -2,6 +2,7 @@
 """Scenarios that compare containers, as ``shardmw-bench compare`` does."""
 
 from dataclasses import dataclass, replace
+from itertools import product
 
 import click
 
@@ -65,46 +66,34 @@ class Comparison(base.LoadScenario):
         False, bool, 'Also read the objects as files from a web server.'
     )
 
-    @property
-    def limits(self) -> tuple[float | None, ...]:
-        """Return the limits of the clusters, one after the other."""
-        return (None,) if self.limit is None else (None, self.limit)
-
     def works_with(self, limit: float | None) -> list[Work]:
         """Return each work to measure on clusters with a limit."""
-        return [
-            self._work(work, size, clients, objects, limit)
-            for work in self.works
-            for size in self.sizes
-            for objects in (self.objects if work == READ else (0,))
-            for clients in self.clients
-        ]
-
-    def _work(
-        self,
-        work: str,
-        size: int,
-        clients: int,
-        objects: int,
-        limit: float | None,
-    ) -> Work:
-        also = {'objects': max(1, min(objects, _READ_BYTES // size))}
-        if work == WRITE:
-            also = {'count': max(clients, _WRITTEN_BYTES // size)}
-        return WORKS[work](
-            clients=clients,
-            shards=(0, *self.shards),
-            rounds=self.rounds,
-            seconds=self.seconds,
-            size=size_text(size),
-            limit=limit,
-            **also,
-        )
+        found = []
+        for work, size in product(self.works, self.sizes):
+            counts = self.objects if work == READ else (0,)
+            for objects, clients in product(counts, self.clients):
+                if work == READ:
+                    most = max(1, _READ_BYTES // size)
+                    also = {'objects': min(objects, most)}
+                else:
+                    also = {'count': max(clients, _WRITTEN_BYTES // size)}
+                found.append(
+                    WORKS[work](
+                        clients=clients,
+                        shards=(0, *self.shards),
+                        rounds=self.rounds,
+                        seconds=self.seconds,
+                        size=size_text(size),
+                        limit=limit,
+                        **also,
+                    )
+                )
+        return found
 
     def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
         """Compare the containers under each condition."""
         ledger = Ledger(stage, keep, own_cluster=None)
-        for limit in self.limits:
+        for limit in dict.fromkeys((None, self.limit)):
             settings = {LIMIT_OPTION: plain(limit)} if limit else {}
             with stage.site(self.cluster(settings)) as site:
                 ledger.use(site.cluster)
