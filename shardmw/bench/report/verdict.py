@@ -10,6 +10,7 @@ from shardmw.bench.plots.plot import DOTS, REFERENCE, Axis, Plot, Series
 from shardmw.bench.results import comparing as c
 from shardmw.bench.results.figures import Interval
 from shardmw.bench.results.runs import runs_of
+from shardmw.bench.scenarios.rounds import grouped
 from shardmw.bench.tables import Table, number
 from shardmw.bench.words import conditions_text, varying
 
@@ -18,6 +19,8 @@ _MEASURES: Mapping[str, c.Value] = {
     'CPU time': c.processor,
     'mean latency': c.latency_of('mean_ms'),
 }
+
+_DIFFERENT = ('higher', 'lower')
 
 # The most comparisons in the table and in the plot.
 _MOST = 24
@@ -36,12 +39,6 @@ class _Comparison(NamedTuple):
     row: c.Row
     ratios: Mapping[str, Interval | None]
 
-    @property
-    def is_different(self) -> bool:
-        """Return True if a ratio is known not to be 1."""
-        known = filter(None, self.ratios.values())
-        return not {'higher', 'lower'}.isdisjoint(map(judged, known))
-
 
 def verdict(sections: Sequence[Section]) -> Verdict | None:
     """Return the verdict on the newest comparisons, or else on all results.
@@ -49,14 +46,8 @@ def verdict(sections: Sequence[Section]) -> Verdict | None:
     :returns: None if nothing was compared with a plain container
     """
     newest = {each.result.kind_words: each for each in sections}.values()
-    chosen = [s for s in newest if s.result.command == COMPARE]
-    found = [
-        each
-        for section in chosen or newest
-        # the runs of ratelimit have another form
-        if section.result.command != RATELIMIT
-        for each in _comparisons(section)
-    ]
+    chosen = [s for s in newest if s.result.command == COMPARE] or newest
+    found = [each for section in chosen for each in _comparisons(section)]
     if not found:
         return None
     measures = [
@@ -65,8 +56,12 @@ def verdict(sections: Sequence[Section]) -> Verdict | None:
     note = c.rounds_note([run for each in found for run in each.row.runs])
     sentences = [_sentence(name, found) for name in measures]
     if len(found) > _MOST:
-        found = [each for each in found if each.is_different] or found
-        found = found[:_MOST]
+        different = [
+            each
+            for each in found
+            if any(r and judged(r) in _DIFFERENT for r in each.ratios.values())
+        ]
+        found = (different or found)[:_MOST]
         sentences.append(
             f'The table has up to {_MOST} comparisons that show a difference.'
         )
@@ -86,6 +81,9 @@ def judged(ratio: Interval) -> str:
 
 
 def _comparisons(section: Section) -> Iterator[_Comparison]:
+    # the runs of ratelimit have another form
+    if section.result.command == RATELIMIT:
+        return
     runs = runs_of({'runs': section.result.figures.get('runs', ())})
     names = varying(runs)
     has_works = len({run.work for run in runs}) > 1
@@ -102,16 +100,13 @@ def _comparisons(section: Section) -> Iterator[_Comparison]:
 
 
 def _sentence(name: str, found: Sequence[_Comparison]) -> str:
-    results: dict[str, list[float]] = {}
-    for each in found:
-        if ratio := each.ratios[name]:
-            results.setdefault(judged(ratio), []).append(ratio.median)
-    count = sum(map(len, results.values()))
+    known = [each.ratios[name] for each in found if each.ratios[name]]
     texts = []
-    for what, ratios in sorted(results.items()):
-        ends = dict.fromkeys(number(f(ratios), 2) for f in (min, max))
+    for what, ratios in sorted(grouped(known, judged).items()):
+        medians = [ratio.median for ratio in ratios]
+        ends = dict.fromkeys(number(f(medians), 2) for f in (min, max))
         times = f'{" to ".join(ends)} times'
-        texts.append(f'{what} in {len(ratios)} of {count} ({times})')
+        texts.append(f'{what} in {len(ratios)} of {len(known)} ({times})')
     return (
         f'{name[:1].upper()}{name[1:]}, compared with the plain container: '
         f'{", ".join(texts)}.'
