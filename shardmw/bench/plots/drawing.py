@@ -2,12 +2,12 @@
 """Plots as SVG, drawn by matplotlib."""
 
 import io
-import math
 import re
 import textwrap
 from collections.abc import Sequence
 
 import matplotlib.style
+import numpy as np
 from cycler import cycler
 from matplotlib import ticker
 from matplotlib.axes import Axes
@@ -41,12 +41,8 @@ _STYLE_SHEET = 'shardmw.bench.plots.look'
 _LOOKS = list(
     cycler(linestyle=['-', (0, (4, 1.5))]) * cycler(color=_OF_SERIES)
 )
-_REFERENCES = list(
-    cycler(marker='Ds^')
-    + cycler(
-        linestyle=[(0, (4, 2)), (0, (1.2, 1.6)), (0, (7, 2, 1.5, 2))],
-    )
-)
+_DASHES = [(0, (4, 2)), (0, (1.2, 1.6)), (0, (7, 2, 1.5, 2))]
+_REFERENCES = list(cycler(marker='Ds^') + cycler(linestyle=_DASHES))
 _FAINT = {'alpha': 0.18, 'linewidth': 0}
 
 # In inches.
@@ -63,8 +59,6 @@ _NAME_LETTERS = 28
 # The width of all bars of a name, relative to the distance of two names.
 _BARS_WIDTH = 0.76
 _WIDEST_BAR = 0.5
-
-_SLANTED = {'rotation': 30, 'ha': 'right', 'rotation_mode': 'anchor'}
 
 _MILLION = 1_000_000
 
@@ -118,7 +112,10 @@ def figure_of(plot: Plot) -> Figure:
 
 
 def _names(plot: Plot) -> list[str]:
-    return [textwrap.fill(name, _NAME_LETTERS) for name in plot.x.names]
+    width = _NAME_LETTERS
+    if plot.x.names and not plot.is_horizontal:
+        width = max(4, _LETTERS // len(plot.x.names) - 2)
+    return [textwrap.fill(name, width) for name in plot.x.names]
 
 
 def _labels(series: Sequence[Series], *styles: str) -> list[str]:
@@ -163,10 +160,7 @@ def _draw(axes: Axes, plot: Plot, series: Sequence[Series]) -> None:
     _set_ticks(places, plot.x, 100)
     places.grid(False)
     if names := _names(plot):
-        is_long = sum(map(len, names)) > _LETTERS - 2 * len(names)
-        is_slanted = is_long and not plot.is_horizontal
-        slant = _SLANTED if is_slanted else {}
-        places.set_ticks(range(len(names)), names, **slant)
+        places.set_ticks(range(len(names)), names)
 
 
 def _draw_points(
@@ -185,10 +179,9 @@ def _draw_points(
         x = [each + offset * width for each in x]
     look = {'color': colour, 'label': series.label}
     if series.low and series.high:
-        values = zip(series.low, series.y, series.high, strict=True)
-        ends = [(max(0, y - low), max(0, high - y)) for low, y, high in values]
+        ends = np.subtract((series.y, series.high), (series.low, series.y))
         _, error = _turned(plot, 'xerr', 'yerr')
-        look[error] = [*zip(*ends, strict=True)]
+        look[error] = ends.clip(0)
     # a bar's length means nothing without a 0
     if series.style == BARS and not plot.y.log:
         height = min(width, _WIDEST_BAR) * 0.94
@@ -196,7 +189,7 @@ def _draw_points(
         drawn = axes.barh(x, series.y, height, **look)
         axes.bar_label(drawn, fmt=three_digits, padding=3, fontsize=8)
         return
-    points = _turned(plot, x, _numbers(series.y))
+    points = _turned(plot, x, np.array(series.y, float))
     if series.label in _labels(others, LINE):
         # the legend has the line
         axes.plot(*points, '.', alpha=0.4, color=colour)
@@ -209,7 +202,8 @@ def _draw_line(axes: Axes, plot: Plot, series: Series, look: dict) -> None:
     is_measured = plot.x.ticks or plot.x.names or series.low
     marker = 'o' if is_measured or len(x) == 1 else None
     look = {'marker': marker, 'label': series.label, **look}
-    axes.plot(x, _numbers(series.y), **look)
+    # NaN, which is not drawn, for None
+    axes.plot(x, np.array(series.y, float), **look)
     if series.low and series.high:
         colour = look['color']
         axes.fill_between(x, series.low, series.high, color=colour, **_FAINT)
@@ -259,22 +253,14 @@ def _set_ticks(drawn: DrawnAxis, axis: Axis, most: float) -> None:
         locator = ticker.LogLocator(
             subs=(1, 2, 5) if high < most * low else few
         )
+
+    def text(value: float, _: int) -> str:
+        if axis.sizes:
+            return size_text(round(value))
+        if abs(value) >= _MILLION:
+            return f'{value / _MILLION:,.6g} M'
+        return f'{value:,.6g}'
+
     drawn.set_major_locator(locator)
     drawn.set_minor_locator(ticker.NullLocator())
-    drawn.set_major_formatter(
-        lambda value, _: (
-            size_text(round(value)) if axis.sizes else _number(value)
-        )
-    )
-
-
-def _numbers(values: Sequence[float | None]) -> list[float]:
-    """Return values with NaN, which matplotlib leaves out, for None."""
-    return [math.nan if each is None else each for each in values]
-
-
-def _number(value: float) -> str:
-    """Return a number such as 0.001, 0.5, 20, 1,000 or 2 M."""
-    if abs(value) >= _MILLION:
-        return f'{value / _MILLION:,.6g} M'
-    return f'{value:,.6g}'
+    drawn.set_major_formatter(text)
