@@ -16,11 +16,7 @@ from typing import NamedTuple
 
 import click
 
-from shardmw.admin.advice import (
-    ROWS_PER_SHARD,
-    power_of_two,
-    shards_for_rows,
-)
+from shardmw.admin.advice import ROWS_PER_SHARD, power_of_two, shards_for_rows
 from shardmw.bench import templates
 from shardmw.bench.options import (
     COUNT,
@@ -166,10 +162,7 @@ class Plan(Parameters):
     """
 
     objects: int = option(
-        1,
-        COUNT,
-        'Objects to store in the end, such as 10e9.',
-        required=True,
+        1, COUNT, 'Objects to store in the end, such as 10e9.', required=True
     )
     puts: float = option(
         1.0, RATE, 'The highest rate of writes, in writes/s.', required=True

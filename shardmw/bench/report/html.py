@@ -20,9 +20,7 @@ _MARKDOWN = MarkdownIt('commonmark', {'html': False})
 def page(sections: Sequence[Section]) -> str:
     """Return the page of some results."""
     return _TEMPLATES.get_template('page.html.j2').render(
-        sections=sections,
-        origins=origins(sections),
-        verdict=verdict(sections),
+        sections=sections, origins=origins(sections), verdict=verdict(sections)
     )
 
 

@@ -11,12 +11,7 @@ from shardmw.bench.load.stage import Stage
 from shardmw.bench.load.turns import rotated
 from shardmw.bench.names import FlatNames
 from shardmw.bench.plots.plot import Axis, Plot, Series
-from shardmw.bench.replicas import (
-    REPLICATOR,
-    contents,
-    converge,
-    empty_device,
-)
+from shardmw.bench.replicas import REPLICATOR, contents, converge, empty_device
 from shardmw.bench.scenarios import base, rounds
 from shardmw.bench.site import Site
 from shardmw.bench.tables import figure, number
