@@ -15,15 +15,15 @@ report has plots, too.
     ``inprocess`` runs the filter without a cluster.
 ``results``
     figures, tables and the folder of results.
-``workloads``, ``compare``, ``scenarios``, ``ratelimit``
+``workloads``, ``scenarios``, ``ratelimit``
     the experiments. Each is a :class:`shardmw.bench.scenarios.base.Scenario`:
     a dataclass whose fields are the options of its command. Its tables are a
     template in ``markdown``.
 ``plots``, ``report``
     plots, and the page with all results.
 
-``site`` is a cluster with containers to measure; ``options``, ``parameters``
-and ``command`` are shared by the commands; ``cli`` is the command line.
+``site`` is a cluster with containers to measure; ``options`` and ``command``
+are shared by the commands; ``cli`` is the command line.
 
 Errors that a user can act on are :class:`shardmw.bench.errors.BenchError`.
 """

@@ -5,9 +5,11 @@
 """
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import click
@@ -34,7 +36,7 @@ from shardmw.bench.results.folder import Result
 from shardmw.bench.results.provenance import provenance
 from shardmw.bench.scenarios.base import Figures, Keep, Scenario
 from shardmw.bench.screen import Screen
-from shardmw.bench.words import about_text, duration_text
+from shardmw.bench.tables import plain
 
 #: ``measure(stage, keep)`` measures as :meth:`Scenario.measure` does.
 Measure = Callable[[Stage, Keep], Figures]
@@ -58,7 +60,7 @@ def perform(
     output: Path,
     word: str = '',
     measure: Measure | None = None,
-) -> list[Path]:
+) -> None:
     """Measure scenarios in turn; show and keep their results.
 
     The figures of an interrupted or failed scenario are kept, too. The
@@ -68,7 +70,6 @@ def perform(
     :param output: the folder of results
     :param word: appended to the names of the results
     :param measure: in place of :meth:`Scenario.measure`
-    :returns: the files of results
     :raises BenchError: at the end, if a scenario failed
     :raises Interrupted: if a signal ended the command
     """
@@ -83,15 +84,13 @@ def perform(
     if len(scenarios) > 1:
         total = about_text(60 * sum(each.minutes for each in scenarios))
         screen.line(f'all experiments together take {total}, {_BY_DEFAULT}')
-    files, failed = [], []
+    failed = []
     for each in scenarios:
         result = Result(
             command, each.name, origin, each.as_json(), {}, name=word
         )
         try:
-            files.append(
-                _perform(result, each, measure or each.measure, output, screen)
-            )
+            _perform(result, each, measure or each.measure, output, screen)
         except Exception as err:
             text = failure_text(err)
             if text is None or len(scenarios) == 1:
@@ -100,7 +99,6 @@ def perform(
             failed.append(each.name)
     if failed:
         raise BenchError(f'failed, see above: {", ".join(failed)}')
-    return files
 
 
 def _perform(
@@ -109,7 +107,7 @@ def _perform(
     measure: Measure,
     output: Path,
     screen: Screen,
-) -> Path:
+) -> None:
     screen.heading(title(result))
     screen.line(_expected_text(result, scenario, output))
     kept: list[Figures] = []
@@ -124,9 +122,8 @@ def _perform(
         raise
     seconds = time.monotonic() - began
     result = replace(result, figures=figures, seconds=seconds)
-    path = _publish(result, output, screen)
+    _publish(result, output, screen)
     scenario.check_figures(figures)
-    return path
 
 
 def _expected_text(result: Result, scenario: Scenario, output: Path) -> str:
@@ -146,7 +143,22 @@ def _expected_text(result: Result, scenario: Scenario, output: Path) -> str:
     return f'takes {about_text(scenario.expected_seconds)}'
 
 
-def _publish(result: Result, output: Path, screen: Screen) -> Path:
+def duration_text(seconds: float) -> str:
+    """Return hours, minutes and seconds as ``0:07:30``."""
+    return str(timedelta(seconds=round(seconds)))
+
+
+def about_text(seconds: float) -> str:
+    """Return a rounded duration such as ``about 5 minutes``."""
+    if seconds < 90:
+        return f'about {max(5, 5 * round(seconds / 5))} s'
+    minutes = math.ceil(seconds / 60)
+    if minutes < 90:
+        return f'about {minutes} minutes'
+    return f'about {plain(round(minutes / 60, 1))} hours'
+
+
+def _publish(result: Result, output: Path, screen: Screen) -> None:
     """Keep a result, and show it even if it cannot be kept."""
     if found := result.figures.get('cluster'):
         cluster = {'cluster': found['url'], 'swift': found['swift']}
@@ -162,7 +174,6 @@ def _publish(result: Result, output: Path, screen: Screen) -> Path:
     if not result.complete:
         screen.warning('interrupted: the figures are incomplete')
     screen.line(f'kept in {" and ".join(map(str, files))}')
-    return files[0]
 
 
 @click.group(cls=InOrder)

@@ -6,13 +6,14 @@ the notes of the tables of an experiment. Values in it are shown as cells of
 a table are: a count in full, a time or a rate with three digits.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from shardmw.bench.kinds import Kind
 from shardmw.bench.results import comparing
 from shardmw.bench.results.figures import Interval
+from shardmw.bench.results.runs import Run
 from shardmw.bench.results.summary import errors_text
 from shardmw.bench.tables import (
     Table,
@@ -23,7 +24,15 @@ from shardmw.bench.tables import (
     ratio,
     tables_of,
 )
-from shardmw.bench.words import head, objects_text, value_text
+from shardmw.bench.units import size_text
+
+# The heads of columns of conditions whose names are not clear.
+_HEADS = {
+    'size': 'object size',
+    'rows': 'rows in container',
+    'page': 'page size',
+    'limit': 'limit /s',
+}
 
 
 def line(template: str, **values: object) -> str:
@@ -43,10 +52,46 @@ def tables(template: str, **values: object) -> list[Table]:
     return tables_of(text)
 
 
+def value_text(condition: str, value: object) -> str:
+    """Return the value of a condition as a cell."""
+    if value is None:
+        return 'none'
+    if condition == 'size' and isinstance(value, int):
+        return size_text(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return number(value) if isinstance(value, int) else plain(value)
+
+
+def objects_text(size: int) -> str:
+    """Return ``1-byte objects`` or ``4K objects``."""
+    text = size_text(size)
+    return f'{text}-byte objects' if text.isdecimal() else f'{text} objects'
+
+
+def conditions_text(conditions: Mapping[str, object]) -> str:
+    """Return conditions in one line, such as ``clients 16, size 4K``."""
+    return ', '.join(
+        f'{name} {value_text(name, value)}'
+        for name, value in conditions.items()
+    )
+
+
+def varying(runs: Sequence[Run]) -> list[str]:
+    """Return the conditions that differ between some of the runs."""
+    names = dict.fromkeys(name for run in runs for name in run.conditions)
+    return [
+        name
+        for name in names
+        if len({run.conditions.get(name) for run in runs}) > 1
+    ]
+
+
 def _cell(value: object) -> object:
     """Return a value as text."""
     if isinstance(value, Interval):
-        return median_text(value)
+        text = figure(value.median)
+        return f'{text} ({_range(value)})' if value.confidence else text
     if isinstance(value, Kind):
         return value.label
     if isinstance(value, float) or value is None:
@@ -56,15 +101,7 @@ def _cell(value: object) -> object:
     return number(value) if isinstance(value, int) else value
 
 
-def median_text(interval: Interval | None) -> str:
-    """Return a median for a cell, followed by its interval if it has one."""
-    if interval is None or not interval.confidence:
-        return figure(interval and interval.median)
-    return f'{figure(interval.median)} ({range_text(interval)})'
-
-
-def range_text(interval: Interval) -> str:
-    """Return the ends of an interval."""
+def _range(interval: Interval) -> str:
     return f'{figure(interval.low)} to {figure(interval.high)}'
 
 
@@ -79,14 +116,14 @@ _TEMPLATES.filters |= {
     'bytes': bytes_text,
     'condition': lambda value, name: value_text(name, value),
     'figure': figure,
-    'head': head,
+    'head': lambda condition: _HEADS.get(condition, condition),
     'each': lambda rows, value: [*map(value, rows)],
     'interval': comparing.interval_text,
     'number': number,
     'objects': objects_text,
     'over': ratio,
     'plain': plain,
-    'range': range_text,
+    'range': _range,
     'ratio': comparing.ratio_text,
 }
 _TEMPLATES.globals['c'] = comparing

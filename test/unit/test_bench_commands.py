@@ -30,7 +30,6 @@ from shardmw.bench.options import (
 )
 from shardmw.bench.results import provenance
 from shardmw.bench.results.folder import load_all
-from shardmw.bench.words import about_text
 from shardmw.bench.workloads.measuring import container_names
 from shardmw.bench.workloads.works import (
     WORKS,
@@ -215,7 +214,7 @@ def test_scenarios_tell_their_options_and_defaults(run, name):
     ],
 )
 def test_a_duration_is_rounded(seconds, text):
-    assert about_text(seconds) == text
+    assert command.about_text(seconds) == text
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from shardmw.bench.results.folder import (
 )
 from shardmw.bench.results.runs import Run
 from shardmw.bench.screen import Screen, load_text
-from shardmw.bench.words import conditions_text, objects_text, varying
+from shardmw.bench.templates import conditions_text, objects_text, varying
 from shardmw.bench.workloads import report as works
 from test.unit.test_bench_load import sample, samples_of
 from test.unit.test_bench_ratelimit import ORIGIN

@@ -21,7 +21,7 @@ from shardmw.bench.results.summary import summarize
 from shardmw.bench.screen import Screen
 from shardmw.bench.site import Site, embedded_site
 from shardmw.bench.targets.usage import read_processor, seconds_between
-from shardmw.bench.words import conditions_text
+from shardmw.bench.templates import conditions_text
 from shardmw.saio import Cluster, ClusterOptions
 
 

@@ -29,8 +29,8 @@ from shardmw.bench.results.figures import rolling_average
 from shardmw.bench.results.runs import Run
 from shardmw.bench.results.summary import REQUEST, RESPONSE, TRANSFER
 from shardmw.bench.tables import number
+from shardmw.bench.templates import varying
 from shardmw.bench.units import size_text
-from shardmw.bench.words import varying
 
 #: Conditions of some runs, by name.
 Conditions = tuple[tuple[str, object], ...]

@@ -12,7 +12,7 @@ from shardmw.bench.results.figures import Interval
 from shardmw.bench.results.runs import runs_of
 from shardmw.bench.scenarios.rounds import grouped
 from shardmw.bench.tables import Table, number
-from shardmw.bench.words import conditions_text, varying
+from shardmw.bench.templates import conditions_text, varying
 
 _MEASURES: Mapping[str, c.Value] = {
     'rate': c.rate,

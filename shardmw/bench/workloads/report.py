@@ -8,7 +8,7 @@ from shardmw.bench.results import comparing as c
 from shardmw.bench.results.runs import runs_of
 from shardmw.bench.results.summary import PHASES
 from shardmw.bench.tables import Table
-from shardmw.bench.words import conditions_text, varying
+from shardmw.bench.templates import conditions_text, varying
 
 _MEANS = {'{} ms': 'mean_ms', 'trimmed': 'trimmed_mean_ms'}
 
