@@ -14,9 +14,11 @@ from shardmw.bench.scenarios import loads
 from shardmw.bench.scenarios.base import Scenario
 from shardmw.bench.scenarios.container_growth import ContainerGrowth
 from shardmw.bench.scenarios.filter_cost import FilterCost
-from shardmw.bench.scenarios.listing_cost import ListingCost
-from shardmw.bench.scenarios.listing_fairness import ListingFairness
-from shardmw.bench.scenarios.listing_memory import ListingMemory
+from shardmw.bench.scenarios.listings import (
+    ListingCost,
+    ListingFairness,
+    ListingMemory,
+)
 from shardmw.bench.scenarios.replica_convergence import ReplicaConvergence
 from shardmw.bench.scenarios.reshard import Reshard
 from shardmw.bench.tables import Table, number

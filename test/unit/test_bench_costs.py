@@ -21,8 +21,11 @@ from shardmw.bench.results.fits import (
 )
 from shardmw.bench.scenarios import filter_cost
 from shardmw.bench.scenarios.filter_cost import FilterCost
-from shardmw.bench.scenarios.listing_cost import ListingCost, fitted_costs
-from shardmw.bench.scenarios.listing_memory import ListingMemory
+from shardmw.bench.scenarios.listings import (
+    ListingCost,
+    ListingMemory,
+    fitted_costs,
+)
 from shardmw.bench.scenarios.rounds import compared
 from shardmw.bench.targets.shares import asked_of_all, names_by_shard
 from shardmw.bench.targets.usage import (

@@ -8,7 +8,7 @@ import pytest
 from shardmw.bench.kinds import PLAIN, Kind, sharded
 from shardmw.bench.plots.plot import BARS, REFERENCE
 from shardmw.bench.results.runs import Run
-from shardmw.bench.scenarios.listing_fairness import (
+from shardmw.bench.scenarios.listings import (
     LIST,
     NOBODY,
     WRITE,
