@@ -26,9 +26,8 @@ from shardmw.bench.workloads import report as works
 from shardmw.bench.workloads.works import WORKS
 
 #: The commands in the names of results.
-SCENARIO, COMPARE, WORKLOAD, RATELIMIT = (
-    *('scenario', 'compare', 'workload', 'ratelimit'),
-)
+SCENARIO, COMPARE = 'scenario', 'compare'
+WORKLOAD, RATELIMIT = 'workload', 'ratelimit'
 
 #: The scenarios by name, in the order of the help, of ``all`` and of the
 #: report.

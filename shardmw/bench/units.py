@@ -29,9 +29,8 @@ _SIZE_STEP = re.compile(
 )
 
 #: The operations of a mix.
-WRITE, READ, HEAD, DELETE, OVERWRITE, LIST = OPERATIONS = (
-    *('write', 'read', 'head', 'delete', 'overwrite', 'list'),
-)
+OPERATIONS = ('write', 'read', 'head', 'delete', 'overwrite', 'list')
+WRITE, READ, HEAD, DELETE, OVERWRITE, LIST = OPERATIONS
 
 
 def parse_size(text: str) -> int:
@@ -156,7 +155,7 @@ class Mix:
     @property
     def label(self) -> str:
         """Return the mix as it is typed."""
-        shares = zip(OPERATIONS, astuple(self), strict=True)
+        shares = vars(self).items()
         return ','.join(f'{name}={share:g}' for name, share in shares if share)
 
     def operation_of(self, number: int) -> str:
