@@ -283,6 +283,7 @@ class TestFilterCost:
     def test_the_goals_have_their_place_in_the_plot(self, figures):
         (plot,) = self.parameters.plots(figures)
         assert plot.name == 'limits-off'
+        assert plot.y.label == 'CPU time per request (µs)'
         assert plot.series[-1].style == REFERENCE
 
     def test_none_will_do_too(self):

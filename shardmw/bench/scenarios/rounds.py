@@ -102,8 +102,8 @@ def plot_by_kind(
         own = sorted(own, key=lambda row: row.kind.order)
         x = [kinds.index(row.kind) for row in own]
         intervals = [median(row, value) for row in own]
-        y, low, high, _ = map(list, zip(*intervals, strict=True))
-        series.append(Series(text, x, y, style, low, high))
+        middle, low, high, _ = map(list, zip(*intervals, strict=True))
+        series.append(Series(text, x, middle, style, low, high))
     ends = (0, len(kinds) - 1)
     for text, level in (levels or {}).items():
         series.append(Series(text, ends, (level, level), REFERENCE))
