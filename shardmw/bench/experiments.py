@@ -85,12 +85,10 @@ class Section:
 
     @property
     def anchor(self) -> str:
-        """Return the id of the section."""
         return self.result.words
 
     @property
     def title(self) -> str:
-        """Return the heading."""
         text = title(self.result).replace('-', ' ')
         return text[:1].upper() + text[1:]
 
@@ -117,7 +115,6 @@ def sections(results: Iterable[Result]) -> list[Section]:
 
 
 def in_order(results: Iterable[Result]) -> list[Result]:
-    """Return results in the order of a report."""
     places = [
         (command, experiment)
         for command, experiments in _KNOWN.items()
@@ -176,7 +173,6 @@ def _section(result: Result, experiment: type[Scenario]) -> Section:
 
 
 def title(result: Result) -> str:
-    """Return the title of a result."""
     is_alone = result.command in (SCENARIO, WORKLOAD)
     command = '' if is_alone else f'{result.command} '
     also = ', '.join(filter(None, (result.name, result.time)))

@@ -266,7 +266,6 @@ def chosen_parameters(
 
 @contextlib.contextmanager
 def usage_errors() -> Iterator[None]:
-    """Turn a ValueError into a UsageError."""
     try:
         yield
     except ValueError as err:

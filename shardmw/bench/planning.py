@@ -229,7 +229,6 @@ class Plan(Parameters):
 
     @property
     def _least(self) -> int:
-        """Return the fewest shards that suffice."""
         return max(1, math.ceil(self.puts / self.limit), self.for_rows)
 
     @property
@@ -239,7 +238,6 @@ class Plan(Parameters):
 
     @property
     def for_rows(self) -> int:
-        """Return the shards that the objects need."""
         return shards_for_rows(self.objects, self.rows)
 
     @property
@@ -272,7 +270,6 @@ class Plan(Parameters):
 
     @property
     def recommendation(self) -> str:
-        """Return the recommendation in a few words."""
         if self.kind == PLAIN:
             return 'a plain container'
         if self.kind == NATIVE:
@@ -304,7 +301,6 @@ class Plan(Parameters):
         }
 
     def outlook(self, shards: int) -> Outlook:
-        """Return what to expect of a container of so many shards."""
         listed = self.rows_per_second(shards)
         plain = self.rows_per_second(None)
         fullest = rows_of_fullest(self.objects, shards)
@@ -339,7 +335,6 @@ class Plan(Parameters):
 
 
 def shown(advice: Plan) -> dict[str, object]:
-    """Return what the templates show. Pure."""
     each, rates = advice.each, advice.rows_per_second(None)
     chosen, least = each.outlook(each.shards), each.outlooks[0]
     values = {

@@ -47,7 +47,6 @@ def lines(template: str, **values: object) -> list[str]:
 
 
 def tables(template: str, **values: object) -> list[Table]:
-    """Return the tables of a template."""
     text = _TEMPLATES.get_template(f'{template}.md.j2').render(values)
     return tables_of(text)
 
@@ -88,7 +87,6 @@ def varying(runs: Sequence[Run]) -> list[str]:
 
 
 def _cell(value: object) -> object:
-    """Return a value as text."""
     if isinstance(value, Interval):
         text = figure(value.median)
         return f'{text} ({_range(value)})' if value.confidence else text

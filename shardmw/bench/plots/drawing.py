@@ -80,7 +80,6 @@ def svg(plot: Plot) -> str:
 
 
 def figure_of(plot: Plot) -> Figure:
-    """Return the plot as a matplotlib figure."""
     panels = list(dict.fromkeys(each.panel for each in plot.series)) or ['']
     height = _HEIGHT
     if plot.is_horizontal:
@@ -119,7 +118,6 @@ def _names(plot: Plot) -> list[str]:
 
 
 def _labels(series: Sequence[Series], *styles: str) -> list[str]:
-    """Return the different labels of the series of some styles."""
     return list(dict.fromkeys(s.label for s in series if s.style in styles))
 
 
@@ -129,7 +127,6 @@ def _turned(plot: Plot, x: object, y: object) -> tuple:
 
 
 def _draw(axes: Axes, plot: Plot, series: Sequence[Series]) -> None:
-    """Draw a plot, or the series of one of its panels."""
     x, y = _turned(plot, plot.x, plot.y)
     axes.set(xlabel=x.label, ylabel=y.label)
     if x.log:

@@ -130,11 +130,9 @@ class Facet(NamedTuple):
 
     @property
     def rounds(self) -> int:
-        """Return how many rounds the runs belong to."""
         return len({run.turn for run in self.runs})
 
     def label(self, measure: Measure) -> str:
-        """Return the label of the axis of a measure."""
         is_rows = any(run.rows_listed for run in self.runs)
         return measure.label or f'{"rows" if is_rows else self.noun}/s'
 
@@ -358,7 +356,6 @@ def _some(found: Sequence[Facet]) -> Iterator[Facet]:
 def _by_conditions(
     runs: Iterable[Run], names: Sequence[str]
 ) -> dict[Conditions, list[Run]]:
-    """Return the runs by the values of some conditions, in their order."""
     found: dict[Conditions, list[Run]] = {}
     for run in runs:
         key = tuple((name, run.conditions.get(name)) for name in names)

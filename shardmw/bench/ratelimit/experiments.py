@@ -214,7 +214,6 @@ def bound_by(row: Mapping) -> str:
 
 
 def total_limit(row: Mapping) -> float | None:
-    """Return the limit of all shards together. Pure."""
     return row['rate'] and row['rate'] * (row['shards'] or 1)
 
 
@@ -305,7 +304,6 @@ class Latency(limits.LimitExperiment):
 
     @property
     def _cases(self) -> list[tuple[str | None, int | None]]:
-        """Return filters with the shards of a container."""
         return [
             *((limiter, None) for limiter in (None, SHARDMW, STOCK)),
             *((limiter, self.middle_shards) for limiter in (None, SHARDMW)),
@@ -362,7 +360,6 @@ class Latency(limits.LimitExperiment):
 
 
 def _place(row: c.Row) -> tuple:
-    """Return the place of a row of latencies in its table."""
     filters = (_NO_FILTER, SHARDMW, STOCK)
     place = filters.index(row.conditions['filter'])
     return row.conditions['clients'], row.kind.order, place

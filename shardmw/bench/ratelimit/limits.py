@@ -100,7 +100,6 @@ class LimitExperiment(base.Scenario):
 
     @property
     def cluster_settings(self) -> dict[str, str]:
-        """Return the settings that the clusters of all experiments have."""
         settings = {**_SWIFTS_TIMEOUTS, **token_settings()}
         settings[f'{SHARDMW}.ratelimit_proxies'] = str(self.proxies)
         for name in FILTERS:
@@ -183,14 +182,12 @@ def kind_with(shards: int | None) -> Kind:
 
 
 def container_text(row: Mapping) -> str:
-    """Return the container of a row as a cell of a table."""
     label = kind_with(row['shards']).label
     state = row.get('state', FRESH)
     return label if state == FRESH else f'{label}, {state}'
 
 
 def limit_text(rate: float | None) -> str:
-    """Return a limit as a cell of a table."""
     return 'none' if rate is None else f'{plain(rate)} /s'
 
 

@@ -18,14 +18,12 @@ _MARKDOWN = MarkdownIt('commonmark', {'html': False})
 
 
 def page(sections: Sequence[Section]) -> str:
-    """Return the page of some results."""
     return _TEMPLATES.get_template('page.html.j2').render(
         sections=sections, origins=origins(sections), verdict=verdict(sections)
     )
 
 
 def inline(text: str) -> Markup:
-    """Return a sentence in Markdown as HTML."""
     return Markup(_MARKDOWN.renderInline(text))
 
 

@@ -138,7 +138,6 @@ def _by_name(found: Iterable[Section]) -> dict[str, Section]:
 
 
 def _body(found: Sequence[Section]) -> Iterator[str]:
-    """Yield the paragraphs of some sections, without a heading."""
     for section in found:
         for warning in section.warnings:
             yield f'**{section.title}: {warning}**'

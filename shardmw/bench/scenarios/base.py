@@ -147,7 +147,6 @@ class ClusterScenario(Scenario):
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """Return the kinds of containers that are compared."""
         return PLAIN, *map(sharded, self.shards)
 
     def check(self) -> None:

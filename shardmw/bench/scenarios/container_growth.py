@@ -51,7 +51,6 @@ class ContainerGrowth(base.LoadScenario):
     size: int = base.shared('size', 1)
 
     def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
-        """Fill the containers step by step, and write to them at each step."""
         kinds = self.kinds
         loads = len(self.rows) * self.rounds * len(kinds)
         ledger = Ledger(stage, keep, loads, preloads=[])

@@ -99,7 +99,6 @@ class FilterCost(base.ClusterScenario):
                 stage.screen.line(f'round {turn + 1} of {self.rounds}')
 
     def _timer(self, memcached: Server) -> Callable[[Case], dict[str, object]]:
-        """Return a function that times the requests of a case."""
         # not imported at the top: it imports all of Swift's proxy
         from shardmw.bench.targets import inprocess
 

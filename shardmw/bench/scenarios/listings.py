@@ -84,7 +84,6 @@ class ListingCost(base.ClusterScenario):
     rounds: int = base.shared('rounds', 6)
 
     def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
-        """Ask the plan for all pages, and servers for some of them."""
         names = FlatNames(self.rows)
         plans: list[Mapping] = []
         for shards in self.shards:
@@ -251,7 +250,6 @@ def fitted_costs(rows: Sequence[c.Row]) -> dict[str, float]:
 
 
 def _by_page(plans: Sequence[Mapping]) -> list[Mapping]:
-    """Return plans with those of the largest pages first."""
     return sorted(plans, key=lambda each: -each['page'])
 
 
@@ -363,7 +361,6 @@ class ListingFairness(base.PacedScenario, base.LoadScenario):
     page: tuple[int, ...] = base.shared('page', (10_000, 100))
 
     def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
-        """Write while no container is listed, and while each one is."""
         steps = [
             (turn, page, kind)
             for turn in range(self.rounds)

@@ -67,7 +67,6 @@ class Comparison(base.LoadScenario):
     )
 
     def works_with(self, limit: float | None) -> list[Work]:
-        """Return each work to measure on clusters with a limit."""
         found = []
         for work, size in product(self.works, self.sizes):
             counts = self.objects if work == READ else (0,)
@@ -91,7 +90,6 @@ class Comparison(base.LoadScenario):
         return found
 
     def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
-        """Compare the containers under each condition."""
         ledger = Ledger(stage, keep, own_cluster=None)
         for limit in dict.fromkeys((None, self.limit)):
             settings = {LIMIT_OPTION: plain(limit)} if limit else {}

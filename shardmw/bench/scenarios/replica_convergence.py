@@ -35,7 +35,6 @@ class ReplicaConvergence(base.ClusterScenario):
     def cluster(
         self, settings: Mapping[str, str] | None = None
     ) -> ClusterOptions:
-        """Return the options of a cluster with replicas on a device each."""
         options = super().cluster(settings)
         return options.changed(replicas=_REPLICAS, devices=_REPLICAS)
 

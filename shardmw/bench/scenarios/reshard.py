@@ -231,7 +231,6 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
         ]
 
     def _over_time(self, row: Mapping) -> Iterator[Plot]:
-        """Yield the plots of a change with clients: rates and latencies."""
         points, step = row['points'], row['point_seconds']
         words = f'{_change_text(row)} ({self._case(row)})'
         change = Change.from_json(row['change'])
@@ -344,7 +343,6 @@ def _change_text(step: Mapping) -> str:
 
 
 def _part(row: Mapping, part: str, kind: str = _ALL) -> Summary | None:
-    """Return the summary of a part of the load, None if there is none."""
     if part not in row:
         return None
     summary = Run.from_json(row[part]).summary
@@ -356,7 +354,6 @@ def _part(row: Mapping, part: str, kind: str = _ALL) -> Summary | None:
 def _latencies(
     row: Mapping, name: str, kind: str = _ALL
 ) -> dict[str, float | None]:
-    """Return a figure of the latency in each part of the load."""
     summaries = {part: _part(row, part, kind) for part in PARTS}
     return {
         part: each and getattr(each.latency, name)

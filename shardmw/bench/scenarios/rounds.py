@@ -33,7 +33,6 @@ class Point(NamedTuple):
 
 
 def kind_of(row: Mapping) -> Kind:
-    """Return the kind of container that a row is of."""
     return Kind.from_json(row['kind'])
 
 
