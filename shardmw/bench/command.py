@@ -135,17 +135,13 @@ def _expected_text(result: Result, scenario: Scenario, output: Path) -> str:
     for each in earlier:
         before = type(scenario).from_json(each.parameters)
         if each.seconds is not None and before == scenario:
-            return f'took {duration_text(each.seconds)} the last time'
+            took = timedelta(seconds=round(each.seconds))
+            return f'took {took} the last time'
     if scenario.minutes:
         return f'takes {about_text(60 * scenario.minutes)}, {_BY_DEFAULT}'
     if scenario.expected_seconds is None:
         return 'the time depends on the machine'
     return f'takes {about_text(scenario.expected_seconds)}'
-
-
-def duration_text(seconds: float) -> str:
-    """Return hours, minutes and seconds as ``0:07:30``."""
-    return str(timedelta(seconds=round(seconds)))
 
 
 def about_text(seconds: float) -> str:

@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report: all results of a folder on one page.
-
-``html`` and ``pages`` write it.
-"""
+"""The report: all results of a folder on one page."""

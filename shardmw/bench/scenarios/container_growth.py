@@ -124,8 +124,7 @@ def _with_published(plot: Plot, fewest: int, most: int) -> Plot:
     below, above = _PUBLISHED_MS
     x, y = [], []
     if fewest < _SPLIT_ROWS:
-        x += [fewest, min(most, _SPLIT_ROWS)]
-        y += [below] * 2
+        x, y = [fewest, min(most, _SPLIT_ROWS)], [below] * 2
     if most > _SPLIT_ROWS:
         x += [max(fewest, _SPLIT_ROWS), most]
         y += [above] * 2
