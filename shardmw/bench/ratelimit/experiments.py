@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,18 +81,12 @@ class Rates(limits.LimitExperiment):
 
     @property
     def _cases(self) -> list[_Case]:
+        own = product(self.rates, self.shards)
+        stock = product(self.stock_rates, (None,), (FRESH, FILLED))
         return [
             *(_Case(None, None, n) for n in (*self.shards, None)),
-            *(
-                _Case(SHARDMW, rate, shards)
-                for rate in self.rates
-                for shards in self.shards
-            ),
-            *(
-                _Case(STOCK, rate, None, state)
-                for rate in self.stock_rates
-                for state in (FRESH, FILLED)
-            ),
+            *(_Case(SHARDMW, *each) for each in own),
+            *(_Case(STOCK, *each) for each in stock),
         ]
 
     def measured(self, stage: Stage) -> Iterator[Mapping]:
@@ -130,12 +124,11 @@ class Rates(limits.LimitExperiment):
             f'{figure(summary.admitted_rate)}/s admitted of '
             f'{figure(summary.offered_rate)}/s'
         )
+        end = outcome.began_at + outcome.seconds
         return {
             **summary.as_json(),
             **row,
-            'rate_since_first': rate_since_first(
-                times, outcome.began_at + outcome.seconds
-            ),
+            'rate_since_first': rate_since_first(times, end),
             'most_by_window': most_by_window(times, case.shards or 1),
             'not_listed_yet': len(times) - len(stored),
         }

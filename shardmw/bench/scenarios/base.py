@@ -51,28 +51,23 @@ class Scenario(Parameters):
         """Return the scenario of a command without options."""
         return cls(**cls.defaults)
 
-    def measure(self, stage: Any, keep: Keep) -> Figures:
+    def measure(self, stage: Any, keep: Keep, **others: object) -> Figures:
         """Measure, and return figures for JSON: ``runs``, or ``rows``.
 
         :param stage: the clients and the screen
         :param keep: takes the figures after each step, for the case that
                      the command is interrupted
+        :param others: further figures
         """
-        return self.collect(stage, keep)
-
-    def measured(self, stage: Any) -> Iterator[Mapping]:
-        """Measure step by step, and yield the figures of each."""
-        raise NotImplementedError
-
-    def collect(
-        self, stage: Any, keep: Keep, **others: object
-    ) -> dict[str, object]:
-        """Return what is measured, with other figures."""
         figures = {**others, self.rows_key: []}
         for row in self.measured(stage):
             figures[self.rows_key].append(row)
             keep(figures)
         return figures
+
+    def measured(self, stage: Any) -> Iterator[Mapping]:
+        """Measure step by step, and yield the figures of each."""
+        raise NotImplementedError
 
     def check_figures(self, figures: Figures) -> None:
         """Raise BenchError if figures, which are kept, are a failure."""
@@ -150,7 +145,6 @@ class ClusterScenario(Scenario):
         return PLAIN, *map(sharded, self.shards)
 
     def check(self) -> None:
-        super().check()
         check_shards(self.shards, self.settings)
 
     def cluster(

@@ -99,7 +99,7 @@ class ListingCost(base.ClusterScenario):
                     for page in self.page
                 ]
         keep({'plans': plans, 'rows': []})
-        return self.collect(stage, keep, plans=plans)
+        return super().measure(stage, keep, plans=plans)
 
     def measured(self, stage: Stage) -> Iterator[Mapping]:
         names = FlatNames(self.rows)
