@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
-from itertools import accumulate, groupby
+from itertools import accumulate
 from operator import add
 from statistics import fmean, median
 from typing import NamedTuple
@@ -219,7 +219,7 @@ def by_condition(
         return run.conditions[condition]
 
     for measure in measures:
-        for facet in _some(_facets(known, but=(condition,))):
+        for facet in _facets(known, but=(condition,)):
             values = sorted({*map(place, facet.runs)})
             if len(values) < 2:
                 continue
@@ -249,7 +249,7 @@ def latency_over_time(runs: Sequence[Run]) -> Iterator[Plot]:
 
     The window of the average is a tenth of the load.
     """
-    for facet in _some(_facets(runs)):
+    for facet in _facets(runs):
         first = [
             min(own, key=lambda run: run.turn) for own in facet.kinds.values()
         ]
@@ -284,7 +284,7 @@ def latency_over_time(runs: Sequence[Run]) -> Iterator[Plot]:
 
 def latency_distributions(runs: Sequence[Run]) -> Iterator[Plot]:
     """Yield the share of operations that took no longer than a time."""
-    for facet in _some(_facets(runs)):
+    for facet in _facets(runs):
         series = []
         for kind, own in facet.kinds.items():
             found = reduce(add, (run.summary.histogram for run in own))
@@ -305,7 +305,7 @@ def latency_distributions(runs: Sequence[Run]) -> Iterator[Plot]:
 
 def phases(runs: Sequence[Run]) -> Iterator[Plot]:
     """Yield request, response and transfer times, each with its own scale."""
-    for facet in _some(_facets(runs)):
+    for facet in _facets(runs):
         axis, place = _kinds_axis(facet)
         series = [
             # intervals of rounds would look like those of outliers
@@ -327,30 +327,21 @@ def phases(runs: Sequence[Run]) -> Iterator[Plot]:
         )
 
 
-def _facets(runs: Sequence[Run], but: Iterable[str] = ()) -> list[Facet]:
-    """Return groups of runs of the same work and conditions.
+def _facets(runs: Sequence[Run], but: Iterable[str] = ()) -> Iterator[Facet]:
+    """Yield groups of runs of the same work and conditions.
+
+    There are at most four of each work, spread evenly.
 
     :param but: conditions that may differ within a group
     """
     works = dict.fromkeys(run.work for run in runs)
-    found = []
     for work in works:
         own = [run for run in runs if run.work == work]
         names = [name for name in varying(own) if name not in but]
-        found += [
-            Facet(work, len(works) == 1, conditions, group)
-            for conditions, group in _by_conditions(own, names).items()
-        ]
-    return found
-
-
-def _some(found: Sequence[Facet]) -> Iterator[Facet]:
-    """Yield at most four of each work, spread evenly."""
-    for _, each in groupby(found, key=lambda facet: facet.work):
-        own = list(each)
-        step = max(1, (len(own) - 1) / (_MOST_PLOTS - 1))
-        for place in range(min(len(own), _MOST_PLOTS)):
-            yield own[round(place * step)]
+        groups = [*_by_conditions(own, names).items()]
+        step = max(1, (len(groups) - 1) / (_MOST_PLOTS - 1))
+        for place in range(min(len(groups), _MOST_PLOTS)):
+            yield Facet(work, len(works) == 1, *groups[round(place * step)])
 
 
 def _by_conditions(
