@@ -335,30 +335,18 @@ class Plan(Parameters):
 
 
 def shown(advice: Plan) -> dict[str, object]:
-    each, rates = advice.each, advice.rows_per_second(None)
-    chosen, least = each.outlook(each.shards), each.outlooks[0]
-    values = {
+    each = advice.each
+    return {
         'plan': advice,
         'each': each,
-        'chosen': chosen,
-        'least': least,
-        'pages': PAGES,
-        'plain': rates,
-        'ones': dict.fromkeys(PAGES, 1),
-        'native': {page: rates[page] * NATIVE_RATIOS[page] for page in PAGES},
+        'chosen': each.outlook(each.shards),
+        'least': each.outlooks[0],
+        'plain': advice.rows_per_second(None),
         'native_ratios': NATIVE_RATIOS,
+        'rows_of_fullest': rows_of_fullest,
         'worthwhile_gain': _WORTHWHILE_GAIN,
         'slow_page': each.slow_page,
     }
-    if page := each.slow_page:
-        rate = chosen.rows_per_second[page]
-        values['gain'] = least.rows_per_second[page] / rate
-    if each.directories:
-        fullest = rows_of_fullest(each.directories, each.shards)
-        share = fullest / each.directories
-        values['fullest_puts'] = each.puts * share
-        values['fullest_objects'] = each.objects * share
-    return values
 
 
 @click.command()
