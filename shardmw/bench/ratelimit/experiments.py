@@ -425,23 +425,21 @@ class Outage(limits.LimitExperiment):
 
     def shown(self, figures: base.Figures) -> Mapping[str, object]:
         unlimited, *_ = figures['runs']
-        rows = []
-        for run in reversed(figures['runs']):
-            total = run['rate'] and run['rate'] * self.middle_shards
-            pairs = zip(run['phases'], unlimited['phases'], strict=True)
-            for phase, free in pairs:
-                is_bound = total and not limits.is_machine_bound(
-                    total, free['admitted_rate']
-                )
-                rows.append(
-                    {
-                        **phase,
-                        'rate': run['rate'],
-                        'total': total,
-                        'bound_by': 'limit' if is_bound else 'machine',
-                    }
-                )
-        return {'rows': rows, 'limit': limits.limit_text}
+        rows = [
+            {
+                **phase,
+                'rate': run['rate'],
+                'shards': self.middle_shards,
+                'unlimited_rate': free['admitted_rate'],
+                'is_client_bound': False,
+            }
+            for run in reversed(figures['runs'])
+            for phase, free in zip(
+                run['phases'], unlimited['phases'], strict=True
+            )
+        ]
+        functions = {'total': total_limit, 'bound_by': bound_by}
+        return {'rows': rows, 'limit': limits.limit_text, **functions}
 
 
 def _phase(outcome: Outcome, begin: float, end: float) -> dict[str, object]:
