@@ -32,7 +32,8 @@ class Scenario(Parameters):
     ``defaults``
         parameters that differ from the defaults of the fields
     ``minutes``
-        about how long it takes with the default options
+        about how long it takes with the default options; 0 for work, whose
+        ``expected_seconds`` are computed
     """
 
     name: ClassVar[str]
