@@ -215,7 +215,7 @@ class Site:
         path = self.container_path(container)
         self._do_all(
             names,
-            lambda left: NamedUploads(path, left, size),
+            lambda left: NamedUploads(path, left, size=size),
             f'upload into {container}',
             clients,
         )

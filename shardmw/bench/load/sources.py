@@ -15,11 +15,7 @@ from typing import ClassVar, NamedTuple, Protocol
 from urllib.parse import quote, urlencode
 
 from shardmw.bench import units
-from shardmw.bench.names import (
-    Names,
-    ScatteredNames,
-    shuffling_step,
-)
+from shardmw.bench.names import Names, ScatteredNames, shuffling_step
 from shardmw.bench.units import Mix, SizeMix
 
 # Multiplied by it, successive numbers lie evenly in 16 bits.
@@ -81,65 +77,60 @@ class Uploads:
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
         for number in count(first, step):
-            target = _target(self.container_path, self.name(number))
-            size = _size_of(self.size, number)
-            yield Request(0, number, b'PUT', target, size)
+            yield _request(self, number, self.name(number))
 
 
 @dataclass(frozen=True)
-class NamedUploads:
-    """Uploads of an object of each name."""
-
-    container_path: str
-    names: Names
-    size: int | SizeMix
-    kinds: ClassVar[tuple[str, ...]] = ('PUT',)
-
-    def requests(self, first: int, step: int) -> Iterator[Request]:
-        for number in range(first, len(self.names), step):
-            target = _target(self.container_path, self.names[number])
-            size = _size_of(self.size, number)
-            yield Request(0, number, b'PUT', target, size)
-
-
-@dataclass(frozen=True)
-class _Existing:
-    """Requests for existing objects, in rounds.
+class _OfNames:
+    """Requests for the objects of names: one round, or round by round.
 
     :param shuffled: True to request each object once a round, but not in the
                      order of names
+    :param size: of bodies, in bytes; None for no bodies
     """
 
     container_path: str
     names: Names
     shuffled: bool = False
+    size: int | SizeMix | None = None
     is_endless: ClassVar[bool] = True
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
-        method = self.kinds[0].encode()
         total = len(self.names)
         jump = shuffling_step(total) if self.shuffled else 1
-        for number in count(first, step):
-            if number >= total and not self.is_endless:
-                return
-            name = self.names[number * jump % total]
-            target = _target(self.container_path, name)
-            yield Request(0, number, method, target, None)
+        numbers = count(first, step)
+        if not self.is_endless:
+            numbers = range(first, total, step)
+        for number in numbers:
+            yield _request(self, number, self.names[number * jump % total])
 
 
-class Reads(_Existing):
-    """GETs of objects."""
+class Reads(_OfNames):
+    """GETs of objects, without end."""
 
     kinds = ('GET',)
 
 
-class Heads(_Existing):
-    """HEADs of objects."""
+class Heads(_OfNames):
+    """HEADs of objects, without end."""
 
     kinds = ('HEAD',)
 
 
-class Deletes(_Existing):
+class Overwrites(_OfNames):
+    """Uploads of objects, without end."""
+
+    kinds = ('PUT',)
+
+
+class NamedUploads(_OfNames):
+    """Uploads of an object of each name."""
+
+    kinds = ('PUT',)
+    is_endless = False
+
+
+class Deletes(_OfNames):
     """DELETEs of objects, in one round."""
 
     kinds = ('DELETE',)
@@ -249,12 +240,12 @@ class _MixedRequests(Iterator):
         self._mixed = mixed
         self._numbers = count(first, step)
         path, names = mixed.container_path, mixed.names
-        new = ScatteredNames(names, mixed.tag)
+        new, size = ScatteredNames(names, mixed.tag), mixed.size
         sources = {
-            units.WRITE: NamedUploads(path, new, mixed.size),
+            units.WRITE: NamedUploads(path, new, size=size),
             units.READ: Reads(path, names, shuffled=True),
             units.HEAD: Heads(path, names, shuffled=True),
-            units.OVERWRITE: Reads(path, names, shuffled=True),
+            units.OVERWRITE: Overwrites(path, names, True, size),
             units.LIST: Listings(path, names, mixed.page),
         }
         self._requests = {
@@ -273,9 +264,6 @@ class _MixedRequests(Iterator):
             target = self._written.popleft()
             return Request(kind, number, b'DELETE', target, None)
         request = next(self._requests[operation])
-        if operation == units.OVERWRITE:
-            size = _size_of(self._mixed.size, number)
-            request = request._replace(method=b'PUT', body_bytes=size)
         return request._replace(kind=kind, number=number)
 
     def answered(self, request: Request, status: int) -> None:
@@ -284,9 +272,10 @@ class _MixedRequests(Iterator):
             self._written.append(request.target)
 
 
-def _target(container_path: str, name: str) -> bytes:
-    return f'{container_path}/{quote(name)}'.encode()
-
-
-def _size_of(size: int | SizeMix, number: int) -> int:
-    return size if isinstance(size, int) else size.size_of(number)
+def _request(source: Uploads | _OfNames, number: int, name: str) -> Request:
+    """Return the request of a source for an object."""
+    target = f'{source.container_path}/{quote(name)}'.encode()
+    size = source.size
+    if isinstance(size, SizeMix):
+        size = size.size_of(number)
+    return Request(0, number, source.kinds[0].encode(), target, size)

@@ -90,7 +90,7 @@ class ContainerGrowth(base.LoadScenario):
                     for kind in rotated(kinds, turn):
                         path = site.container_path(containers[kind])
                         load = site.load(
-                            NamedUploads(path, names, self.size),
+                            NamedUploads(path, names, size=self.size),
                             self.clients,
                             seconds=self.seconds,
                         )
