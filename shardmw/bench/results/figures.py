@@ -6,8 +6,8 @@ Times are seconds on one clock, in any order.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -72,8 +72,8 @@ class Histogram:
     :param edges_ms: ascending, one more than counts; empty without values
     """
 
-    edges_ms: tuple[float, ...] = ()
-    counts: tuple[int, ...] = ()
+    edges_ms: list[float] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
 
     @property
     def total(self) -> int:
@@ -81,42 +81,27 @@ class Histogram:
         return sum(self.counts)
 
     def __add__(self, other: 'Histogram') -> 'Histogram':
-        counts = Counter(self._steps)
-        counts.update(other._steps)
-        return _histogram_of(counts)
-
-    def as_json(self) -> dict[str, object]:
-        return {'edges_ms': list(self.edges_ms), 'counts': list(self.counts)}
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Sequence]) -> 'Histogram':
-        return cls(tuple(values['edges_ms']), tuple(values['counts']))
+        return _histogram_of(self._steps + other._steps)
 
     @property
-    def _steps(self) -> dict[int, int]:
+    def _steps(self) -> Counter[int]:
         """Return the counts by the number of the step on the scale."""
-        lows = np.log10(self.edges_ms[:-1] or (1,)) * _STEPS_A_DECADE
-        return dict(zip(np.rint(lows).astype(int), self.counts, strict=False))
+        lows = np.rint(np.log10(self.edges_ms[:-1]) * _STEPS_A_DECADE)
+        return Counter(dict(zip(lows.astype(int), self.counts, strict=True)))
 
 
 def latency(durations: Iterable[float]) -> Latency:
-    """Return the latency of operations.
-
-    :param durations: in seconds
-    """
+    """Return the latency of operations, whose durations are in seconds."""
     in_ms = 1000 * _array(durations)
     if not in_ms.size:
-        return Latency(None, None, None, None)
+        return Latency(*[None] * 4)
     return Latency(
         float(np.mean(in_ms)), *np.quantile(in_ms, _SHARES).tolist()
     )
 
 
 def spread(durations: Iterable[float]) -> Spread:
-    """Return the distribution of durations.
-
-    :param durations: in seconds
-    """
+    """Return the distribution of durations, which are in seconds."""
     durations = _array(durations)
     in_ms = 1000 * durations
     if not in_ms.size:
@@ -134,23 +119,20 @@ def spread(durations: Iterable[float]) -> Spread:
 
 
 def histogram(durations: Iterable[float]) -> Histogram:
-    """Return a histogram; less than a microsecond counts as one.
-
-    :param durations: in seconds
-    """
+    """Return a histogram of durations in seconds, from a microsecond on."""
     in_ms = np.maximum(_LEAST_MS, 1000 * _array(durations))
     steps = np.floor(_STEPS_A_DECADE * np.log10(in_ms)).astype(int)
     return _histogram_of(Counter(steps.tolist()))
 
 
-def _histogram_of(counts: Mapping[int, int]) -> Histogram:
+def _histogram_of(counts: Counter[int]) -> Histogram:
     if not counts:
         return Histogram()
     steps = range(min(counts), max(counts) + 1)
     edges = (10 ** (x / _STEPS_A_DECADE) for x in (*steps, steps.stop))
     return Histogram(
-        tuple(float(f'{edge:.6g}') for edge in edges),
-        tuple(counts.get(step, 0) for step in steps),
+        [float(f'{edge:.6g}') for edge in edges],
+        [counts[step] for step in steps],
     )
 
 
@@ -168,12 +150,11 @@ def rolling_average(
     :param series: None where there is no value
     :returns: None where there is no value in the window
     """
-    means = []
-    for end in range(1, len(series) + 1):
-        window = series[max(0, end - width) : end]
-        known = [each for each in window if each is not None]
-        means.append(float(np.mean(known)) if known else None)
-    return means
+    windows = (
+        series[max(0, i + 1 - width) : i + 1] for i in range(len(series))
+    )
+    known = ([x for x in window if x is not None] for window in windows)
+    return [float(np.mean(each)) if each else None for each in known]
 
 
 def means_each_second(
@@ -186,11 +167,8 @@ def means_each_second(
 
     :param times: of the values
     """
-    times, values = _array(times), _array(values)
-    inside, at = _seconds_of(times, began, seconds)
-    length = math.ceil(seconds)
-    counts = np.bincount(at, minlength=length)
-    sums = np.bincount(at, values[inside], length)
+    counts = per_second(times, began, seconds)
+    sums = _by_second(times, began, seconds, _array(values))
     return [
         float(total / count) if count else None
         for total, count in zip(sums, counts, strict=True)
@@ -201,20 +179,25 @@ def per_second(
     times: Iterable[float], began: float, seconds: float
 ) -> list[int]:
     """Return how many times lie in each second; the last may be shorter."""
-    _, at = _seconds_of(_array(times), began, seconds)
-    return np.bincount(at, minlength=math.ceil(seconds)).tolist()
+    return _by_second(times, began, seconds).tolist()
 
 
-def _seconds_of(
-    times: np.ndarray, began: float, seconds: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return which times lie in a span, and in which of its seconds they do.
+def _by_second(
+    times: Iterable[float],
+    began: float,
+    seconds: float,
+    weights: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return the count in each second, or the sum of weights.
 
-    The end of the span is not in it.
+    The end of the last second is not in it.
     """
-    after = times - began
+    after = _array(times) - began
     inside = (after >= 0) & (after < seconds)
-    return inside, after[inside].astype(int)
+    if weights is not None:
+        weights = weights[inside]
+    at = after[inside].astype(int)
+    return np.bincount(at, weights, math.ceil(seconds))
 
 
 def count_between(times: Iterable[float], begin: float, end: float) -> int:

@@ -101,24 +101,20 @@ class Summary:
     def admitted_rate(self) -> float:
         return self.admitted / self.seconds
 
-    @property
-    def refused_rate(self) -> float:
-        return self.refused / self.seconds
-
     def as_json(self) -> dict[str, object]:
         return {
             **_as_json(vars(self)),
-            'histogram': self.histogram.as_json(),
+            'histogram': vars(self.histogram),
             'offered_rate': self.offered_rate,
             'admitted_rate': self.admitted_rate,
-            'refused_rate': self.refused_rate,
+            'refused_rate': self.refused / self.seconds,
         }
 
     @classmethod
     def from_json(cls, values: Mapping[str, object]) -> 'Summary':
         known = [each.name for each in fields(cls)]
         own = {name: values[name] for name in known if name in values}
-        own['histogram'] = Histogram.from_json(own['histogram'])
+        own['histogram'] = Histogram(**own['histogram'])
         return cls(**_from_json(own))
 
 
