@@ -35,13 +35,6 @@ _OWN_ROWS = 100_000
 _REMOTE_ROWS = 10_000
 _DIRECTORIES = 100
 
-_ABOUT_SIZES = (
-    'Object size: 4K for one size; 4K-64K for a range, evenly by its '
-    'logarithm; 1K:80,1M:20 for sizes with their shares.'
-)
-
-Conditions = list[dict[str, object]]
-
 
 class Task(NamedTuple):
     """A load on a container.
@@ -70,6 +63,8 @@ class Work(Scenario):
 
     spends: ClassVar[bool] = False
     writes: ClassVar[bool] = False
+    #: None if only a count ends a load
+    load_seconds: ClassVar[float | None] = None
 
     clients: int = shared('clients', 16)
     processes: int = shared('processes', 2)
@@ -121,9 +116,9 @@ class Work(Scenario):
 
         :raises ValueError: if that is impossible; or BenchError
         """
-        raise NotImplementedError
+        return None
 
-    def conditions(self, names: Names | None) -> Conditions:
+    def conditions(self, names: Names | None) -> list[dict[str, object]]:
         """Return the conditions of the runs of each round."""
         raise NotImplementedError
 
@@ -161,11 +156,6 @@ class Work(Scenario):
         native_ones = [native(self.native)] if self.native else []
         some = [sharded(n) for n in self.shards if n]
         return [PLAIN] * (0 in self.shards) + native_ones + some
-
-    @property
-    def load_seconds(self) -> float | None:
-        """Return the duration of a load; None if only a count ends it."""
-        return None
 
     @property
     def expected_seconds(self) -> float | None:
@@ -211,13 +201,20 @@ class _Timed(Work):
         return self.seconds
 
 
-class _OfObjects:
+@dataclass(frozen=True)
+class _OfObjects(Work):
     """Work on objects of some sizes."""
 
-    def names(self, site: Site) -> Names | None:
-        return FlatNames(self.objects)
+    size: str = option(
+        '4K',
+        options.SIZE_MIX,
+        'Object size: 4K for one size; 4K-64K for a range, evenly by its '
+        'logarithm; 1K:80,1M:20 for sizes with their shares.',
+        '-b',
+        '--size',
+    )
 
-    def conditions(self, names: Names | None) -> Conditions:
+    def conditions(self, names: Names | None) -> list[dict[str, object]]:
         size = parse_size_mix(self.size)
         values = {
             'clients': self.clients,
@@ -230,16 +227,25 @@ class _OfObjects:
 
 
 @dataclass(frozen=True)
+class _OfStored(_OfObjects):
+    """Work on objects that are uploaded before."""
+
+    objects: int = option(
+        1000,
+        options.COUNT,
+        'Objects to upload to each container before the loads.',
+    )
+
+    def names(self, site: Site) -> Names:
+        return FlatNames(self.objects)
+
+
+@dataclass(frozen=True)
 class Write(_OfObjects, _Timed):
     """Upload new objects."""
 
     name = 'write'
     spends = writes = True
-
-    size: str = option('4K', options.SIZE_MIX, _ABOUT_SIZES, '-b', '--size')
-
-    def names(self, site: Site) -> None:
-        return None
 
     def source(self, task: Task) -> Source:
         # spread names fall evenly into native ranges, too
@@ -248,17 +254,10 @@ class Write(_OfObjects, _Timed):
 
 
 @dataclass(frozen=True)
-class Read(_OfObjects, _Timed):
+class Read(_OfStored, _Timed):
     """Read objects."""
 
     name = 'read'
-
-    size: str = option('4K', options.SIZE_MIX, _ABOUT_SIZES, '-b', '--size')
-    objects: int = option(
-        1000,
-        options.COUNT,
-        'Objects to upload to each container before the loads.',
-    )
 
     def source(self, task: Task) -> Source:
         return sources.Reads(task.path, task.names, shuffled=True)
@@ -275,31 +274,17 @@ class Head(Read):
 
 
 @dataclass(frozen=True)
-class Delete(_OfObjects, Work):
+class Delete(_OfStored):
     """Delete objects until none is left."""
 
     name = 'delete'
     spends = writes = True
-
-    size: str = option(
-        '4K',
-        options.SIZE_MIX,
-        'Object size; a range or a mix as for write.',
-        '-b',
-        '--size',
-    )
-    objects: int = option(
-        1000,
-        options.COUNT,
-        'Objects to upload to each container, and to delete.',
-    )
 
     def check(self) -> None:
         self._check_enough(self.objects, '--objects')
 
     @property
     def count(self) -> int:
-        """Return how many operations a load has."""
         return self.objects
 
     def source(self, task: Task) -> Source:
@@ -325,7 +310,7 @@ class HeadContainer(_Timed):
         default = _OWN_ROWS if site.is_own else _REMOTE_ROWS
         return FlatNames(self.rows or default)
 
-    def conditions(self, names: Names) -> Conditions:
+    def conditions(self, names: Names) -> list[dict[str, object]]:
         return [{'clients': self.clients, 'rows': len(names)}]
 
     def source(self, task: Task) -> Source:
@@ -415,7 +400,7 @@ class List(HeadContainer):
             query['query_string'] = 'allow_unordered=true'
         return tuple(site.account.names(container, **query))
 
-    def conditions(self, names: Names) -> Conditions:
+    def conditions(self, names: Names) -> list[dict[str, object]]:
         (conditions,) = super().conditions(names)
         words = {
             'delimiter': self.delimiter,
