@@ -32,6 +32,12 @@ class Kind:
         return self.layout
 
     @property
+    def word(self) -> str:
+        """Return the kind for the name of a container."""
+        depth = f'-depth-{self.depth}' if self.depth else ''
+        return f'{self.shards or self.layout}{depth}'
+
+    @property
     def is_plain(self) -> bool:
         return self.layout == _PLAIN
 

@@ -6,6 +6,7 @@ A site is a temporary cluster (:func:`embedded_site`) or an existing one
 """
 
 import contextlib
+import functools
 import secrets
 import tempfile
 import time
@@ -102,12 +103,10 @@ class Site:
 
     @property
     def is_own(self) -> bool:
-        """Return True if the cluster is temporary."""
         return self.cluster is not None
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """Return the URLs of the proxies."""
         return self.account.proxy_urls
 
     @property
@@ -125,6 +124,10 @@ class Site:
         """Return the largest limit of a listing."""
         swift = self._features.get('swift', {})
         return int(swift.get('container_listing_limit', _LISTING_LIMIT))
+
+    @cached_property
+    def _features(self) -> Mapping[str, Mapping]:
+        return self.account.features()
 
     def container_path(self, container: str) -> str:
         """Return the quoted path of a container."""
@@ -156,17 +159,24 @@ class Site:
         """
         self._check(kind)
         self._count += 1
-        name = name or f'{self._prefix}-{self._count:03d}-{_word(kind)}'
+        name = name or f'{self._prefix}-{self._count:03d}-{kind.word}'
         if there := self.account.head(name):
             raise BenchError(
                 f'container {name} is in use, with {there.objects} objects: '
                 'choose another name, because the benchmark writes only to '
                 'containers that it made'
             )
+        headers = {
+            SHARD_COUNT_HEADER: kind.shards,
+            SHARD_DEPTH_HEADER: kind.depth or None,
+            POLICY_HEADER: policy,
+        }
         # an interrupted PUT could make a container that is never removed
         with signals.held_back():
             self._made[name] = kind
-            self.account.put(name, _headers(kind, policy))
+            self.account.put(
+                name, {k: str(v) for k, v in headers.items() if v is not None}
+            )
         head = self.account.head(name)
         shards = head.shards if head else None
         if shards != kind.shards:
@@ -212,12 +222,9 @@ class Site:
         :param clients: that upload at the same time
         :raises BenchError: if some uploads fail
         """
-        path = self.container_path(container)
         self._do_all(
-            names,
-            lambda left: NamedUploads(path, left, size=size),
-            f'upload into {container}',
-            clients,
+            functools.partial(NamedUploads, size=size),
+            *(container, names, f'upload into {container}', clients),
         )
         self._settle_usage(container)
 
@@ -250,8 +257,23 @@ class Site:
         """
         if container not in self._made:
             raise ValueError(f'{container} was not made here')
-        self._delete(container)
-        del self._made[container]
+        for pause in _DELETE_PAUSES_SECONDS:
+            time.sleep(pause)
+            status = 404
+            if self.account.head(container) is not None:
+                # each time: requests of an interrupted load may still come
+                if names := self.account.names(container):
+                    label = f'empty {container}'
+                    self._do_all(Deletes, container, names, label, good=404)
+                self._settle_usage(container)
+                status = self.account.delete(container)
+            if status in (204, 404):
+                del self._made[container]
+                return
+        raise BenchError(
+            f'container {container} cannot be deleted: the response was '
+            f'{status}'
+        )
 
     def cleanup(self) -> None:
         """Remove all containers that this site made.
@@ -265,7 +287,7 @@ class Site:
         if self._made:
             self.account.renew()
         failures = []
-        for container in list(self._made):
+        for container in self.containers:
             try:
                 self.remove(container)
             except BenchError as err:
@@ -275,7 +297,6 @@ class Site:
             raise BenchError(f'{"; ".join(failures)}; left there: {left}')
 
     def _check(self, kind: Kind) -> None:
-        """Raise BenchError if the cluster cannot have such containers."""
         if kind.is_native and not self.is_own:
             raise BenchError(
                 'native sharding needs the temporary cluster, whose '
@@ -297,61 +318,37 @@ class Site:
                 'fewer'
             )
 
-    @cached_property
-    def _features(self) -> Mapping[str, Mapping]:
-        return self.account.features()
-
     def _settle_usage(self, container: str) -> None:
         """Update the usage that the container and the proxies know."""
         if self._made[container].is_native:
             report_usage(self.cluster)
         self.account.refresh(container)
 
-    def _delete(self, container: str) -> None:
-        path = self.container_path(container)
-        for pause in _DELETE_PAUSES_SECONDS:
-            time.sleep(pause)
-            if self.account.head(container) is None:
-                return
-            # each time: requests of an interrupted load may still come
-            if names := self.account.names(container):
-                self._do_all(
-                    names,
-                    lambda left: Deletes(path, left),
-                    f'empty {container}',
-                    also_good=404,
-                )
-            self._settle_usage(container)
-            status = self.account.delete(container)
-            if status in (204, 404):
-                return
-        raise BenchError(
-            f'container {container} cannot be deleted: the response was '
-            f'{status}'
-        )
-
     def _do_all(
         self,
+        source_of: Callable[[str, Names], Source],
+        container: str,
         names: Names,
-        source_of: Callable[[Names], Source],
         label: str,
         clients: int = _CLIENTS,
-        also_good: int = 0,
+        good: int = 0,
     ) -> None:
         """Send a request for each name, and repeat those that fail.
 
-        :param also_good: another status that is no failure
+        :param source_of: makes requests for names in the path of a container
+        :param good: another status that is no failure
         :raises BenchError: if some fail repeatedly
         """
-        left = names
+        path, left = self.container_path(container), names
         for _ in range(_ATTEMPTS):
             count = len(left)
-            load = self.load(source_of(left), min(clients, count), count=count)
+            source = source_of(path, left)
+            load = self.load(source, min(clients, count), count=count)
             outcome = self._run(load, label)
             left = sorted(
                 left[sample.number]
                 for sample in outcome.samples
-                if not sample.is_admitted and sample.status != also_good
+                if not sample.is_admitted and sample.status != good
             )
             if not left:
                 return
@@ -388,24 +385,6 @@ def remote_site(
     account.check()
     # unlike the names of other runs
     return Site(account, run, f'{container_prefix}-{secrets.token_hex(3)}')
-
-
-def _headers(kind: Kind, policy: str | None) -> dict[str, str]:
-    headers = {}
-    if kind.shards is not None:
-        headers[SHARD_COUNT_HEADER] = str(kind.shards)
-    if kind.depth:
-        headers[SHARD_DEPTH_HEADER] = str(kind.depth)
-    if policy is not None:
-        headers[POLICY_HEADER] = policy
-    return headers
-
-
-def _word(kind: Kind) -> str:
-    """Return a kind for the name of a container."""
-    if kind.is_native:
-        return f'native-{kind.parts}'
-    return str(kind.shards or 'plain')
 
 
 def _settle(account: Account) -> None:

@@ -100,12 +100,7 @@ def container_names(
     )
     return {
         (kind, turn): chosen
-        + (f'-{_word(kind)}' if has_kinds else '')
+        + (f'-{kind.word}' if has_kinds else '')
         + (f'-{turn}' if has_turns else '')
         for kind, turn in owners
     }
-
-
-def _word(kind: Kind) -> str:
-    depth = f'-depth-{kind.depth}' if kind.depth else ''
-    return f'{kind.shards or kind.layout}{depth}'
