@@ -58,7 +58,6 @@ class Change(NamedTuple):
 
     @property
     def phases(self) -> list[Phase]:
-        """Return the phases in their order."""
         begins = {STARTING: 0.0}
         for moment in self.moments:
             begins.setdefault(moment.phase, moment.seconds)

@@ -25,14 +25,6 @@ from shardmw.saio.rings import PART_POWER
 
 _LOCK_TIMEOUT_SECONDS = 60
 
-# Databases have the names of headers in this form.
-_RECORD = RECORD_HEADER.title()
-
-_CONTENT = (
-    'SELECT IFNULL((SELECT SUM(object_count) FROM policy_stat), 0), hash '
-    'FROM container_info'
-)
-
 
 class Part(NamedTuple):
     """A container that holds some of the rows of a container.
@@ -73,7 +65,11 @@ def databases(cluster: Cluster, account: str, container: str) -> list[Path]:
 def content(database: Path) -> Content:
     """Return the row count and the checksum of a database."""
     with connected(database) as connection:
-        return Content(*connection.execute(_CONTENT).fetchone())
+        found = connection.execute(
+            'SELECT IFNULL((SELECT SUM(object_count) FROM policy_stat), 0), '
+            'hash FROM container_info'
+        )
+        return Content(*found.fetchone())
 
 
 def is_split(root: Path, ranges: int) -> bool:
@@ -106,7 +102,9 @@ def parts(
         if not ranges or any(r.state != ShardRange.ACTIVE for r in ranges):
             raise BenchError(f'{account}/{container} is not sharded natively')
         return [Part(r.account, r.container, r.upper_str) for r in ranges]
-    records = [b.metadata.get(_RECORD, ('',))[0] for b in brokers]
+    # databases have the names of headers in this form
+    name = RECORD_HEADER.title()
+    records = [b.metadata.get(name, ('',))[0] for b in brokers]
     if not any(records):
         raise BenchError(f'{account}/{container} is not sharded')
     layout = parse_record(records[0])

@@ -23,7 +23,6 @@ class Kind:
 
     @property
     def label(self) -> str:
-        """Return the name for tables and plots."""
         if self.layout == _SHARDED:
             depth = f', depth {self.depth}' if self.depth else ''
             return f'N = {self.parts}{depth}'

@@ -36,17 +36,6 @@ class Moment(NamedTuple):
     databases: int
 
 
-class Convergence(NamedTuple):
-    """How a device became complete again.
-
-    :param passes: the number of runs of the replicator
-    """
-
-    seconds: float
-    passes: int
-    moments: tuple[Moment, ...]
-
-
 def contents(
     cluster: Cluster, account: str, container: str, kind: Kind
 ) -> dict[Path, Content]:
@@ -56,10 +45,8 @@ def contents(
     """
     found: dict[Path, Content] = {}
     for part in parts(cluster, account, container, kind):
-        own = {
-            each: content(each)
-            for each in databases(cluster, part.account, part.container)
-        }
+        paths = databases(cluster, part.account, part.container)
+        own = {each: content(each) for each in paths}
         if len(own) < cluster.options.replicas or len(set(own.values())) > 1:
             raise BenchError(
                 f'{part.container!r} has replicas that differ: {len(own)} of '
@@ -86,17 +73,19 @@ def empty_device(cluster: Cluster, node: int) -> Path:
     return device
 
 
-def converge(cluster: Cluster, device: Path, before: Contents) -> Convergence:
+def converge(
+    cluster: Cluster, device: Path, before: Contents
+) -> tuple[int, list[Moment]]:
     """Run the replicator until a device is complete again.
 
     :param before: the content of all devices before the loss
+    :returns: the number of runs of the replicator, and what was there at
+              times until it was complete
     :raises BenchError: if the device is incomplete after many passes
     :raises SaioError: if the replicator fails
     """
     lost = {
-        path: each
-        for path, each in before.items()
-        if path.is_relative_to(device)
+        path: each for path, each in before.items() if device in path.parents
     }
     moments: list[Moment] = []
     began = time.monotonic()
@@ -112,7 +101,7 @@ def converge(cluster: Cluster, device: Path, before: Contents) -> Convergence:
                 moments.append(moment(seconds, lost, found))
                 if found == lost:
                     run.result()
-                    return Convergence(seconds, passes, tuple(moments))
+                    return passes, moments
                 time.sleep(_POLL_SECONDS)
             run.result()
     raise BenchError(

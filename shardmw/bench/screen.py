@@ -34,7 +34,6 @@ class Screen:
 
     @property
     def is_live(self) -> bool:
-        """Return True if the output goes to a terminal."""
         return self.console.is_terminal
 
     def heading(self, text: str) -> None:

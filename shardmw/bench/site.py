@@ -130,7 +130,6 @@ class Site:
         return self.account.features()
 
     def container_path(self, container: str) -> str:
-        """Return the quoted path of a container."""
         return self.account.container_path(container)
 
     def load(self, source: Source, clients: int, **fields: object) -> Load:

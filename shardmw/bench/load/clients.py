@@ -79,7 +79,6 @@ class RunningLoad:
 
     @property
     def is_running(self) -> bool:
-        """Return True if a process has not given its answer."""
         return not all(share.done() for share in self._shares)
 
     def sleep_until(self, seconds: float) -> None:
@@ -147,7 +146,6 @@ class RunningLoad:
                 raise BenchError('a client process hangs: see above')
 
     def _gather(self, limit_seconds: float = math.inf) -> None:
-        """Tell the progress until all shares have ended, or for so long."""
         given_up_at = time.monotonic() + limit_seconds
         due = time.monotonic() + _PROGRESS_SECONDS
         news = Samples()
@@ -164,7 +162,6 @@ class RunningLoad:
                 self._on_progress(told)
 
     def _answers(self) -> list[process.Answer]:
-        """Return the answers of all processes; raise BenchError for none."""
         if self.is_running:
             raise BenchError('a client process hangs: see above')
         with _told_if_ended():

@@ -236,7 +236,6 @@ class Connection(asyncio.BufferedProtocol):
         self._send_body()
 
     def _send_body(self) -> None:
-        """Send as much of the body as the kernel takes."""
         while self._body_left and not self._is_paused:
             part = _CONTENT[: self._body_left]
             self._body_left -= len(part)

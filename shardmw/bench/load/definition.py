@@ -48,5 +48,4 @@ class Load:
 
     @property
     def ends_when_told(self) -> bool:
-        """Return True if neither a time nor a count ends the load."""
         return self.seconds is None and self.count is None

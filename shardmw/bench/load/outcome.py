@@ -38,12 +38,10 @@ class Outcome:
 
     @property
     def is_client_bound(self) -> bool:
-        """Return True if the clients limited the load."""
         return self.busy_share > SATURATED_SHARE
 
     @functools.cached_property
     def table(self) -> np.ndarray:
-        """Return the samples as an array."""
         return self.samples.table()
 
     @property

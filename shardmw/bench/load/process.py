@@ -82,8 +82,6 @@ def run_share(load: Load, index: int, processes: int) -> Answer | None:
 
 
 class _Share:
-    """The clients of a process."""
-
     def __init__(self, load: Load, index: int, processes: int) -> None:
         self._load = load
         self._source = load.source.requests(index, processes)
@@ -106,7 +104,6 @@ class _Share:
         }
 
     async def run(self) -> Answer | None:
-        """Connect, wait for the begin, and run the share to its end."""
         for connection in self._connections.values():
             await connection.connect()
         with _control.connected:
@@ -189,7 +186,6 @@ class _Share:
         return load.backoff_seconds
 
     async def _watch(self) -> None:
-        """Tell the progress until no more requests are sent."""
         due = time.monotonic()
         while not self._over.done():
             left = _control.end.value - time.monotonic()
@@ -214,7 +210,6 @@ class _Share:
 
 
 def _queued_seconds() -> float:
-    """Return how long this process waited for a processor."""
     try:
         return int(_SCHEDULE.read_text().split()[1]) / 1e9
     except (OSError, ValueError, IndexError):

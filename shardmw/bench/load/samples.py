@@ -64,7 +64,6 @@ def is_admitted(status: int | np.ndarray) -> bool | np.ndarray:
 
 
 def is_refused(status: np.ndarray) -> np.ndarray:
-    """Return True for each status of a rate limit."""
     return np.isin(status, list(REFUSALS))
 
 
@@ -95,7 +94,6 @@ class Samples:
         self._records += others._records
 
     def after(self, count: int) -> 'Samples':
-        """Return all records but the first ones."""
         return Samples(self._records[count * self._RECORD.size :])
 
     def table(self) -> np.ndarray:

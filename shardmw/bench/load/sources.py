@@ -180,7 +180,6 @@ class Listings:
         return max(1, -(-len(self.rows) // self.page))
 
     def rows_of(self, number: int) -> int:
-        """Return the rows of the page of a request."""
         return min(self.page, len(self.rows) - self._before(number))
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
@@ -199,7 +198,6 @@ class Listings:
             yield Request(0, number, b'GET', target.encode(), None)
 
     def _before(self, number: int) -> int:
-        """Return the rows of the pages before that of a request."""
         place = self.first + number * self.stride
         return place % self.pages * self.page
 
@@ -234,8 +232,6 @@ class Mixed:
 
 
 class _MixedRequests(Iterator):
-    """The share of a mix that one process has."""
-
     def __init__(self, mixed: Mixed, first: int, step: int) -> None:
         self._mixed = mixed
         self._numbers = count(first, step)
@@ -273,7 +269,6 @@ class _MixedRequests(Iterator):
 
 
 def _request(source: Uploads | _OfNames, number: int, name: str) -> Request:
-    """Return the request of a source for an object."""
     target = f'{source.container_path}/{quote(name)}'.encode()
     size = source.size
     if isinstance(size, SizeMix):

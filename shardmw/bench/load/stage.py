@@ -94,7 +94,6 @@ class Ledger:
         self._expected += runs
 
     def use(self, cluster: Cluster) -> None:
-        """Measure the processor time of another cluster from now on."""
         self._cluster = cluster
 
     def measure(
@@ -153,7 +152,6 @@ class Ledger:
 
 
 def _rows_listed(source: Source, outcome: Outcome) -> float:
-    """Return the rows of all pages, in the steady time. Pure."""
     rows_of = getattr(source, 'rows_of', None)
     if rows_of is None:
         return 0
@@ -169,5 +167,4 @@ def _label(run: Run) -> str:
 
 
 def run_text(run: Run) -> str:
-    """Return a run in one line. Pure."""
     return templates.line('run', run=run)

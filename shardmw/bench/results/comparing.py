@@ -54,13 +54,11 @@ class Row:
 
     @property
     def errors(self) -> dict[str, int]:
-        """Return the errors of all rounds."""
         counts = (Counter(run.summary.errors) for run in self.runs)
         return dict(sum(counts, Counter()))
 
     @property
     def refused(self) -> int:
-        """Return the refused requests of all rounds."""
         return sum(run.summary.refused for run in self.runs)
 
 
@@ -89,7 +87,6 @@ def rows_of(runs: Iterable[Run], base: Kind | None = PLAIN) -> list[Row]:
 
 
 def ratio_text(interval: Interval | None) -> str:
-    """Return the median of ratios as a cell."""
     return _MISSING if interval is None else number(interval.median, 2)
 
 
@@ -132,7 +129,6 @@ LATENCIES = [
 
 
 def rounds_note(runs: Sequence[Run]) -> str:
-    """Return a note on the number of rounds."""
     turns = {run.turn for run in runs}
     if len(turns) < 2:
         return 'One round: its ratios have no interval.'
@@ -144,7 +140,6 @@ def rounds_note(runs: Sequence[Run]) -> str:
 
 
 def warnings(runs: Sequence[Run]) -> list[str]:
-    """Return notes on doubtful figures."""
     bound = sum(run.summary.is_client_bound for run in runs)
     nothing = [run.summary for run in runs if not run.summary.admitted]
     silent = sum(not (each.errors or each.refused) for each in nothing)

@@ -77,7 +77,6 @@ class Histogram:
 
     @property
     def total(self) -> int:
-        """Return the number of values."""
         return sum(self.counts)
 
     def __add__(self, other: 'Histogram') -> 'Histogram':
@@ -85,7 +84,6 @@ class Histogram:
 
     @property
     def _steps(self) -> Counter[int]:
-        """Return the counts by the number of the step on the scale."""
         lows = np.rint(np.log10(self.edges_ms[:-1]) * _STEPS_A_DECADE)
         return Counter(dict(zip(lows.astype(int), self.counts, strict=True)))
 

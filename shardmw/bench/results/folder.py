@@ -131,7 +131,6 @@ def write(path: Path, text: str) -> None:
 
 
 def _is_of_others(path: Path) -> bool:
-    """Return True for valid JSON that is no result."""
     try:
         values = json.loads(path.read_text(encoding='utf-8'))
     except (OSError, ValueError):
@@ -141,7 +140,6 @@ def _is_of_others(path: Path) -> bool:
 
 
 def _refuse(constant: str) -> NoReturn:
-    """Refuse NaN and Infinity, which are not JSON."""
     raise ValueError(f'{constant} is no figure')
 
 
@@ -180,7 +178,6 @@ def flat(entry: Mapping, prefix: str = '') -> dict[str, object]:
 
 
 def csv_text(entries: Sequence[Mapping]) -> str:
-    """Return a head, and a row for each entry."""
     rows = [flat(each) for each in entries]
     text = io.StringIO()
     columns = dict.fromkeys(name for row in rows for name in row)

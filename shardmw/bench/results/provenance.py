@@ -60,18 +60,15 @@ class Provenance:
 
     @property
     def version(self) -> str:
-        """Return the version of shardmw, with its commit."""
         commit = f' ({self.commit})' if self.commit else ''
         return f'{self.shardmw}{commit}'
 
     @property
     def machine(self) -> str:
-        """Return the cores, the architecture and the memory."""
         cores = 'one core' if self.cores == 1 else f'{self.cores} cores'
         return f'{cores} ({self.processor}), {self.memory_gib} GiB'
 
     def sentence(self) -> str:
-        """Return all of it as a sentence."""
         return templates.line('provenance', p=self)
 
 

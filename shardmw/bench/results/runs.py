@@ -98,5 +98,4 @@ class Run:
 
 
 def runs_of(figures: Mapping) -> list[Run]:
-    """Return the runs in figures."""
     return [Run.from_json(each) for each in figures['runs']]

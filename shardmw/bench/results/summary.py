@@ -74,7 +74,6 @@ class Summary:
     steady_seconds: float | None = None
 
     def of(self, operation: str) -> 'Summary':
-        """Return the summary of one operation of a mix."""
         return Summary(
             **_from_json(self.by_operation[operation]),
             seconds=self.seconds,
@@ -188,7 +187,6 @@ def _operation(outcome: Outcome, chosen: np.ndarray) -> dict[str, object]:
 
 
 def _as_json(values: Mapping[str, object]) -> dict[str, object]:
-    """Return the figures of a load or of an operation as JSON."""
     phases = values['phases'].items()
     return {
         **values,

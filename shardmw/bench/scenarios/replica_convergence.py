@@ -113,7 +113,7 @@ def _round(
     before = contents(cluster, account, container, kind)
     device = empty_device(cluster, _EMPTIED_NODE)
     with stage.screen.status(f'{kind.label}: replicating'):
-        converged = converge(cluster, device, before)
+        passes, moments = converge(cluster, device, before)
     # the other replicas must not have changed, either
     after = contents(cluster, account, container, kind)
     rows = sum(
@@ -123,15 +123,15 @@ def _round(
     )
     stage.screen.line(
         f'{kind.label}: {number(rows)} rows replicated in '
-        f'{figure(converged.seconds)} s, passes: {converged.passes}'
+        f'{figure(moments[-1].seconds)} s, passes: {passes}'
     )
     return {
         'kind': kind.as_json(),
         'rows': rows,
         'idle_seconds': round(idle, 3),
-        'seconds': round(converged.seconds, 3),
-        'passes': converged.passes,
-        'moments': [each._asdict() for each in converged.moments],
+        'seconds': moments[-1].seconds,
+        'passes': passes,
+        'moments': [each._asdict() for each in moments],
     }
 
 

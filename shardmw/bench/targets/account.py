@@ -134,7 +134,6 @@ class Account:
 
     @classmethod
     def of_cluster(cls, cluster: Cluster) -> 'Account':
-        """Return the account of a temporary cluster."""
         auth = Auth(cluster.auth_url, _USER, cluster.users[_USER])
         return cls(auth, cluster.proxy_urls)
 
@@ -144,11 +143,9 @@ class Account:
 
     @property
     def name(self) -> str:
-        """Return the name, such as ``AUTH_test``."""
         return self.path.rpartition('/')[2]
 
     def container_path(self, container: str) -> str:
-        """Return the quoted path of a container."""
         return f'{self.path}/{quote(container, safe="")}'
 
     @_told()
@@ -188,7 +185,6 @@ class Account:
 
     @_told()
     def put(self, container: str, headers: Mapping[str, str]) -> None:
-        """Create a container."""
         self._swift.put_container(container, dict(headers))
 
     @_told()
@@ -242,7 +238,6 @@ class Account:
 
     @_told()
     def store(self, container: str, name: str) -> None:
-        """Upload an empty object."""
         self._swift.put_object(container, name, b'')
 
     @_told()

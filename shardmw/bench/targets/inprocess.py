@@ -94,7 +94,6 @@ def answering(kind: Kind) -> App:
 
 
 def filtered(settings: Mapping[str, str], app: App) -> App:
-    """Return an app below the filter."""
     return filter_factory({}, **settings)(app)
 
 
@@ -192,7 +191,6 @@ def microseconds_each(app: App, environs: Sequence[dict]) -> float:
 
 
 def _container_headers(kind: Kind | None) -> dict[str, str]:
-    """Return the headers of a container; None for a backing container."""
     is_sharded = kind is not None and kind.shards is not None
     count = '0' if is_sharded else str(_OBJECTS)
     headers = {
@@ -210,7 +208,6 @@ def _container_headers(kind: Kind | None) -> dict[str, str]:
 
 
 def _rows_of(kind: Kind) -> dict[int | None, list[str]]:
-    """Return the names of the root (None) or of each shard."""
     names = FlatNames(_OBJECTS)
     if kind.shards is None:
         return {None: list(names)}
@@ -218,7 +215,6 @@ def _rows_of(kind: Kind) -> dict[int | None, list[str]]:
 
 
 def _page(names: Sequence[str], query: Mapping[str, str]) -> bytes:
-    """Return a page of a listing as a container server gives it."""
     first = bisect_right(names, query.get('marker', ''))
     limit = int(query.get('limit', 10_000))
     rows = [

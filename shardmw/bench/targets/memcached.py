@@ -22,7 +22,6 @@ class Operations(NamedTuple):
     touch: int
 
     def since(self, before: 'Operations') -> 'Operations':
-        """Return the operations after an earlier count."""
         pairs = zip(self, before, strict=True)
         return Operations(*(now - then for now, then in pairs))
 

@@ -63,8 +63,6 @@ def work_command(
 
 
 class _Works(InOrder):
-    """Kinds of work, with aliases."""
-
     def get_command(
         self, ctx: click.Context, cmd_name: str
     ) -> click.Command | None:

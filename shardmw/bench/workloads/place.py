@@ -138,7 +138,6 @@ class Place(Parameters):
 
     @property
     def is_own(self) -> bool:
-        """Return True for a temporary cluster."""
         return self.auth is None
 
     @contextlib.contextmanager
@@ -177,7 +176,6 @@ class Place(Parameters):
 
 
 def place_options(command: Callable) -> Callable:
-    """Add the options that :func:`place_of` reads."""
     for name in _KEYSTONE:
         command = click.option(
             f'--os-{name.replace("_", "-")}',

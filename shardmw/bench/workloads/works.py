@@ -119,17 +119,14 @@ class Work(Scenario):
         return None
 
     def conditions(self, names: Names | None) -> list[dict[str, object]]:
-        """Return the conditions of the runs of each round."""
         raise NotImplementedError
 
     def source(self, task: Task) -> Source:
-        """Return the requests of a task."""
         raise NotImplementedError
 
     def put(
         self, site: Site, container: str, kind: Kind, names: Names
     ) -> None:
-        """Fill a container."""
         size = parse_size_mix(self.size)
         site.populate(container, names, size, self.clients)
 
@@ -168,7 +165,6 @@ class Work(Scenario):
 
     @property
     def cluster(self) -> ClusterOptions:
-        """Return the options of the temporary cluster."""
         limit = {} if self.limit is None else {LIMIT_OPTION: plain(self.limit)}
         return ClusterOptions(
             proxies=self.proxies,
