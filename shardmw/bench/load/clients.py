@@ -22,10 +22,10 @@ OnProgress = Callable[[Samples], None]
 # The time between the decision to begin and the begin.
 _LEAD_SECONDS = 0.05
 
-_PROGRESS_SECONDS = 0.5
+_CONNECT_SECONDS = 60
 _CONNECT_POLL_SECONDS = 0.01
 _POLL_SECONDS = 0.1
-_CONNECT_SECONDS = 60
+_PROGRESS_SECONDS = 0.5
 
 # How long an interrupted load waits for its last responses.
 _INTERRUPTED_DRAIN_SECONDS = 3.0
@@ -55,6 +55,7 @@ class RunningLoad:
     ) -> None:
         self.began = self._began_at = math.inf
         self._load = load
+        self._seconds = load.seconds
         self._control = control
         self._on_progress = on_progress
         self._shares: list[Future] = []
@@ -87,12 +88,9 @@ class RunningLoad:
 
     def stop(self) -> Outcome:
         """End a load that has no end of its own; exceptions as in wait."""
-        if not self._load.ends_when_told:
-            raise ValueError('this load ends by itself')
-        with self._interruptible():
-            self._control.end.value = time.monotonic()
-            self._gather()
-        return self._outcome(self._control.end.value - self.began)
+        self._control.end.value = time.monotonic()
+        self._seconds = self._control.end.value - self.began
+        return self.wait()
 
     def wait(self) -> Outcome:
         """Wait for the end of the load.
@@ -102,7 +100,7 @@ class RunningLoad:
         """
         with self._interruptible():
             self._gather()
-        return self._outcome(self._load.seconds)
+        return self._outcome(self._seconds)
 
     def end(self, drain_seconds: float = 0) -> None:
         """End the load if it is running, and drop its progress.
@@ -110,10 +108,9 @@ class RunningLoad:
         A process that hangs is still running afterwards.
         """
         self._on_progress = None
+        end = self._control.end
+        end.value = min(end.value, time.monotonic())
         self._control.drain_seconds.value = drain_seconds
-        self._control.end.value = min(
-            self._control.end.value, time.monotonic()
-        )
         self._gather(drain_seconds + _END_SECONDS)
 
     @contextlib.contextmanager
@@ -130,9 +127,7 @@ class RunningLoad:
                 self.end()
             outcome = None
             if self.began < math.inf:
-                outcome = self._outcome(
-                    min(seconds, self._load.seconds or seconds)
-                )
+                outcome = self._outcome(min(seconds, self._seconds or seconds))
             number = getattr(err, 'signal_number', None)
             raise Interrupted(number, outcome) from None
 
@@ -178,12 +173,10 @@ class RunningLoad:
             last = float(samples.table()['end'].max(initial=self.began))
             elapsed = last - self.began + _AFTER_LAST_SECONDS
             seconds = min(seconds or math.inf, elapsed)
+        busy = max((answer.busy_share for answer in answers), default=0.0)
         return Outcome(
-            *(self._load.source.kinds, samples),
-            *(self.began, self._began_at, seconds),
-            max((answer.busy_share for answer in answers), default=0.0),
-            self._load.clients,
-            is_exhausted,
+            *(self._load.source.kinds, samples, self.began, self._began_at),
+            *(seconds, busy, self._load.clients, is_exhausted),
         )
 
 

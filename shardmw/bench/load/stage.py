@@ -83,18 +83,11 @@ class Ledger:
         **figures: object,
     ) -> None:
         self._stage = stage
-        self._cluster = own_cluster
         self._keep = keep
-        self._expected = runs or 0
         self._began = 0
+        self.cluster = own_cluster
+        self.expected_runs = runs or 0
         self.figures: dict[str, object] = {**figures, 'runs': []}
-
-    def expect(self, runs: int) -> None:
-        """Add to the number of runs that are expected."""
-        self._expected += runs
-
-    def use(self, cluster: Cluster) -> None:
-        self._cluster = cluster
 
     def measure(
         self,
@@ -109,10 +102,10 @@ class Ledger:
         An interrupted load is recorded, too.
         """
         self._began += 1
-        total = f'/{self._expected}' if self._expected else ''
+        total = f'/{self.expected_runs}' if self.expected_runs else ''
         run = Run(work, kind, turn, conditions, None)
         label = f'{self._began}{total} {_label(run)}'
-        before = self._cluster and read_processor(self._cluster)
+        before = self.cluster and read_processor(self.cluster)
         try:
             outcome = self._stage.run(load, label)
         except Interrupted as interrupted:
@@ -120,7 +113,7 @@ class Ledger:
                 self._record(run, load, interrupted.outcome, label)
             raise
         if before is not None:
-            used = seconds_between(before, read_processor(self._cluster))
+            used = seconds_between(before, read_processor(self.cluster))
             run = replace(run, processor_seconds=used)
         return self._record(run, load, outcome, label)
 
@@ -140,11 +133,8 @@ class Ledger:
     def _record(
         self, run: Run, load: Load, outcome: Outcome, label: str
     ) -> Run:
-        run = replace(
-            run,
-            summary=summarize(outcome),
-            rows_listed=_rows_listed(load.source, outcome),
-        )
+        listed = _rows_listed(load.source, outcome)
+        run = replace(run, summary=summarize(outcome), rows_listed=listed)
         self.figures['runs'].append(run.as_json())
         self._keep(self.figures)
         self._stage.screen.line(f'{label}: {run_text(run)}')

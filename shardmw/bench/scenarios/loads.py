@@ -109,11 +109,11 @@ class Comparison(base.LoadScenario):
 
     def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
         """Compare the containers under each condition."""
-        ledger = Ledger(stage, keep, own_cluster=None)
+        ledger = Ledger(stage, keep)
         for limit in self.limits:
             settings = {LIMIT_OPTION: plain(limit)} if limit else {}
             with stage.site(self.cluster(settings)) as site:
-                ledger.use(site.cluster)
+                ledger.cluster = site.cluster
                 for _, each in self.works_with(limit):
                     measure_work(stage, site, ledger, each)
                     if self.disk:

@@ -57,7 +57,7 @@ def measure_work(
         for kind in rotated(work.kinds, turn)
     ]
     owners = dict.fromkeys(owner for *_, owner in steps)
-    ledger.expect(len(steps))
+    ledger.expected_runs += len(steps)
     # made before anything is measured, since some may be refused
     wanted = container_names(chosen, owners) if chosen else {}
     with stage.screen.status('making containers'):
