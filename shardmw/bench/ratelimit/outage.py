@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from shardmw.bench.load.outcome import Outcome
+from shardmw.bench.load.samples import errors_of
 from shardmw.bench.load.stage import Stage
 from shardmw.bench.ratelimit import limits
 from shardmw.bench.results.figures import count_between, per_second
-from shardmw.bench.results.summary import errors, summarize
+from shardmw.bench.results.summary import summarize
 from shardmw.bench.scenarios import base
 from shardmw.bench.site import Site
 from shardmw.bench.tables import figure
@@ -114,7 +115,7 @@ def _phase(outcome: Outcome, begin: float, end: float) -> dict[str, object]:
         'admitted_each_second': per_second(
             admitted, begin, max(1, int(seconds))
         ),
-        'errors': errors(ended),
+        'errors': errors_of(each.status for each in ended),
     }
 
 

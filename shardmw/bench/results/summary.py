@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figures of a load. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 import numpy as np
 
 from shardmw.bench.load.outcome import Outcome
-from shardmw.bench.load.samples import (
-    Sample,
-    errors_of,
-    is_admitted,
-    is_refused,
-)
+from shardmw.bench.load.samples import errors_of, is_admitted, is_refused
 from shardmw.bench.results.figures import (
     Histogram,
     Latency,
@@ -144,11 +139,6 @@ def summarize(outcome: Outcome) -> Summary:
         },
         steady_seconds=outcome.steady_seconds,
     )
-
-
-def errors(samples: Iterable[Sample]) -> dict[str, int]:
-    """Return the count of each error: neither admitted nor refused."""
-    return errors_of(each.status for each in samples)
 
 
 def errors_text(counts: Mapping[str, int]) -> str:

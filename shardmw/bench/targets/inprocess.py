@@ -11,11 +11,11 @@ import json
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from io import BytesIO
 from urllib.parse import parse_qsl
 
 from swift.common.memcached import MemcacheRing
 from swift.common.middleware import ratelimit
+from swift.common.swob import Request
 from swift.common.utils import get_logger
 from swift.proxy.controllers.base import (
     get_cache_key,
@@ -43,6 +43,7 @@ PAGE = 1000
 
 _ACCOUNT = 'AUTH_test'
 _LAYOUT_ID = '0643dd3d9b5c0'
+_TRANSACTION = 'tx0123456789abcdef0123456789abcdef'
 
 # More than a page, so that no shard runs out of rows.
 _OBJECTS = 4 * PAGE
@@ -54,7 +55,7 @@ _ANSWER = [
     ('Content-Type', 'text/html; charset=UTF-8'),
     ('Content-Length', '0'),
     ('Etag', 'd41d8cd98f00b204e9800998ecf8427e'),
-    ('X-Trans-Id', 'tx0123456789abcdef0123456789abcdef'),
+    ('X-Trans-Id', _TRANSACTION),
 ]
 
 
@@ -63,9 +64,10 @@ def answering(kind: Kind) -> App:
 
     :param kind: of the container; its layout record is in the answers
     """
-    root = _container_headers(kind)
-    shard = _container_headers(None)
-    rows = _rows_of(kind)
+    names = list(FlatNames(_OBJECTS))
+    rows = {None: names}
+    if kind.shards is not None:
+        rows = dict(enumerate(names_by_shard(names, kind.parts)))
 
     @functools.lru_cache(None)
     def listed(container: str, query: str) -> tuple[list, list[bytes]]:
@@ -73,7 +75,7 @@ def answering(kind: Kind) -> App:
         index = backing.shard if backing else None
         body = _page(rows.get(index, []), dict(parse_qsl(query)))
         headers = {
-            **(root if backing is None else shard),
+            **_container_headers(None if backing else kind),
             'Content-Type': 'application/json; charset=utf-8',
             'Content-Length': str(len(body)),
         }
@@ -132,34 +134,24 @@ class Requests:
         return [self._environ(method, number) for number in range(count)]
 
     def _environ(self, method: str, number: int) -> dict:
-        path, query = f'{self._path}/o{number:010d}', ''
+        path = f'{self._path}/o{number:010d}'
         if method == LISTING:
-            path, query = self._path, f'format=json&limit={PAGE}'
-        others = {f'swift.other_{i}': '' for i in range(_OTHERS_VARIABLES)}
-        return {
-            'REQUEST_METHOD': 'GET' if method == LISTING else method,
-            'SCRIPT_NAME': '',
-            'PATH_INFO': path,
-            'RAW_PATH_INFO': path,
-            'QUERY_STRING': query,
-            'SERVER_PROTOCOL': 'HTTP/1.1',
-            'SERVER_NAME': '127.0.0.1',
-            'SERVER_PORT': '8080',
-            'REMOTE_ADDR': '127.0.0.1',
-            'REMOTE_PORT': '40000',
-            'CONTENT_TYPE': 'application/octet-stream',
-            'CONTENT_LENGTH': '1' if method == 'PUT' else '0',
-            'HTTP_HOST': '127.0.0.1:8080',
-            'HTTP_X_AUTH_TOKEN': 'AUTH_tk0123456789abcdef0123456789abcdef',
-            'HTTP_USER_AGENT': 'shardmw-bench',
-            'wsgi.input': BytesIO(b'x'),
-            'wsgi.url_scheme': 'http',
+            method, path = 'GET', f'{self._path}?format=json&limit={PAGE}'
+        environ = {
+            'REQUEST_METHOD': method,
             'swift.authorize': _nothing,
             'swift.cache': self._memcache,
-            'swift.trans_id': 'tx0123456789abcdef0123456789abcdef',
-            **others,
+            'swift.trans_id': _TRANSACTION,
             INFOCACHE_ENV: dict(self._known),
+            **{f'swift.other_{i}': '' for i in range(_OTHERS_VARIABLES)},
         }
+        headers = {
+            'Content-Type': 'application/octet-stream',
+            'X-Auth-Token': 'AUTH_tk0123456789abcdef0123456789abcdef',
+            'User-Agent': 'shardmw-bench',
+        }
+        body = b'x' if method == 'PUT' else b''
+        return Request.blank(path, environ, headers, body).environ
 
 
 def check(app: App, environs: Sequence[dict]) -> None:
@@ -205,13 +197,6 @@ def _container_headers(kind: Kind | None) -> dict[str, str]:
     if is_sharded:
         headers[RECORD_HEADER] = Layout(_LAYOUT_ID, kind.parts).to_record()
     return headers
-
-
-def _rows_of(kind: Kind) -> dict[int | None, list[str]]:
-    names = FlatNames(_OBJECTS)
-    if kind.shards is None:
-        return {None: list(names)}
-    return dict(enumerate(names_by_shard(names, kind.parts)))
 
 
 def _page(names: Sequence[str], query: Mapping[str, str]) -> bytes:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The counters of memcached."""
 
+import operator
 import re
 import socket
 from typing import NamedTuple
@@ -22,8 +23,7 @@ class Operations(NamedTuple):
     touch: int
 
     def since(self, before: 'Operations') -> 'Operations':
-        pairs = zip(self, before, strict=True)
-        return Operations(*(now - then for now, then in pairs))
+        return Operations(*map(operator.sub, self, before))
 
 
 # The counters of memcached for each kind.
@@ -39,11 +39,9 @@ _COUNTERS = Operations(
 
 def operations(server: Server) -> Operations:
     """Ask memcached for its counters; raise BenchError if it is away."""
-    host, _, port = server.address.rpartition(':')
+    address = server.address.split(':')
     try:
-        with socket.create_connection(
-            (host, int(port)), _TIMEOUT_SECONDS
-        ) as s:
+        with socket.create_connection(address, _TIMEOUT_SECONDS) as s:
             s.sendall(b'stats\r\nquit\r\n')
             return counted(s.makefile().read())
     except OSError as err:

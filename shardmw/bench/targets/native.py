@@ -25,8 +25,6 @@ _PREFIX = '.shards_split_'
 _RUNS_PER_RANGE = 2
 _RUNS_MORE = 4
 
-_SPREAD_DIGITS = 4
-
 
 def even_bounds(names: Names, ranges: int) -> list[str]:
     """Return bounds that give each range as many names. Pure.
@@ -44,10 +42,7 @@ def even_bounds(names: Names, ranges: int) -> list[str]:
 
 def spread_bounds(ranges: int) -> list[str]:
     """Return bounds for names that begin with digits of a hash. Pure."""
-    space = 16**_SPREAD_DIGITS
-    return [
-        f'{space * i // ranges:0{_SPREAD_DIGITS}x}' for i in range(1, ranges)
-    ]
+    return [f'{0x10000 * i // ranges:04x}' for i in range(1, ranges)]
 
 
 def shard_natively(
