@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 _PLAIN, _NATIVE, _SHARDED = 'plain', 'native', 'sharded'
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Kind:
     """A kind of container: see the constants and functions below.
 

@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,7 +16,6 @@ from shardmw.bench.errors import BenchError
 from shardmw.bench.results.provenance import Provenance
 
 _FORMAT = 1
-_TIME = '%Y%m%d-%H%M%S'
 
 # Keys in the results of all versions.
 _MARKS = frozenset({'format', 'command', 'experiment'})
@@ -52,8 +51,8 @@ class Result:
     @property
     def kind_words(self) -> str:
         """Return the name that it has in common with earlier results."""
-        parts = (self.command, self.experiment, self.name)
-        return '-'.join(filter(None, parts))
+        words = self.command, self.experiment, self.name
+        return '-'.join(filter(None, words))
 
 
 def make(folder: Path) -> None:
@@ -78,13 +77,9 @@ def save(
     """
     path = folder / f'{result.words}.json'
     if path.is_file() and not is_replacing:
-        result = replace(result, time=time.strftime(_TIME))
+        result = replace(result, time=time.strftime('%Y%m%d-%H%M%S'))
         path = folder / f'{result.words}.json'
-    values = {
-        'format': _FORMAT,
-        **vars(result),
-        'provenance': vars(result.provenance),
-    }
+    values = {'format': _FORMAT, **asdict(result)}
     write(path, json.dumps(values, indent=1, allow_nan=False) + '\n')
     files = [path]
     if entries := entries_of(result.figures):

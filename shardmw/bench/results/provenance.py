@@ -60,8 +60,7 @@ class Provenance:
 
     @property
     def version(self) -> str:
-        commit = f' ({self.commit})' if self.commit else ''
-        return f'{self.shardmw}{commit}'
+        return self.shardmw + (f' ({self.commit})' if self.commit else '')
 
     @property
     def machine(self) -> str:
@@ -103,9 +102,8 @@ def _commit() -> str | None:
     # an installed package may lie in the tree of another project
     if not (project / '.git').exists():
         return None
-    return _said_by(
-        *('git', '-C', str(project), 'describe', '--always', '--dirty')
-    )
+    command = 'git', '-C', str(project), 'describe', '--always', '--dirty'
+    return _said_by(*command)
 
 
 def _said_by(*command: str) -> str | None:
