@@ -13,7 +13,7 @@ from rich.progress import Progress as Bar
 from rich.status import Status
 from rich.text import Text
 
-from shardmw.bench.load.samples import Samples, is_admitted, is_refused
+from shardmw.bench.load.outcome import Samples, is_admitted, is_refused
 from shardmw.bench.results.figures import latency
 from shardmw.bench.tables import Table, figure, number
 

@@ -16,10 +16,8 @@ from functools import cached_property
 from shardmw.bench import signals
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
-from shardmw.bench.load.definition import Load
-from shardmw.bench.load.outcome import Outcome
-from shardmw.bench.load.samples import errors_of
-from shardmw.bench.load.sources import Deletes, NamedUploads, Source
+from shardmw.bench.load.outcome import Outcome, errors_of
+from shardmw.bench.load.sources import Deletes, Load, NamedUploads, Source
 from shardmw.bench.names import Names, one_name_each
 from shardmw.bench.parameters import MOST_SHARDS
 from shardmw.bench.preload import preload, stagger

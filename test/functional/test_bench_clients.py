@@ -22,14 +22,21 @@ from cryptography.x509.oid import NameOID
 from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.load import clients as module
 from shardmw.bench.load.clients import Clients
-from shardmw.bench.load.definition import AT_ONCE, BACK_OFF, Load
-from shardmw.bench.load.samples import (
+from shardmw.bench.load.outcome import (
     LOST,
     TIMED_OUT,
     UNANSWERED,
     Samples,
 )
-from shardmw.bench.load.sources import Deletes, Mixed, Reads, Uploads
+from shardmw.bench.load.sources import (
+    AT_ONCE,
+    BACK_OFF,
+    Deletes,
+    Load,
+    Mixed,
+    Reads,
+    Uploads,
+)
 from shardmw.bench.names import FlatNames
 from shardmw.bench.results.summary import summarize
 from shardmw.bench.units import Mix

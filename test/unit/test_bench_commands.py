@@ -386,7 +386,7 @@ class TestKinds:
 class TestContainerNames:
     def test_a_single_container_has_the_chosen_name(self):
         own = PLAIN, None
-        assert container_names('logs', [own, own]) == {own: 'logs'}
+        assert container_names('logs', [own]) == {own: 'logs'}
 
     def test_several_have_their_kinds_and_rounds_behind_it(self):
         owners = [(k, n) for k in (PLAIN, sharded(8)) for n in (0, 1)]

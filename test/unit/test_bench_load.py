@@ -9,9 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.load.definition import Load
-from shardmw.bench.load.outcome import Outcome
-from shardmw.bench.load.samples import LOST, TIMED_OUT, Sample, Samples
+from shardmw.bench.load.outcome import (
+    LOST,
+    TIMED_OUT,
+    Outcome,
+    Sample,
+    Samples,
+)
 from shardmw.bench.load.sources import Uploads
 from shardmw.bench.results import figures
 from shardmw.bench.results.summary import (
@@ -74,11 +78,6 @@ def test_processes_share_the_requests(processes):
         own = itertools.islice(requests, len(range(index, 20, processes)))
         numbers += [request.number for request in own]
     assert sorted(numbers) == [*range(20)]
-
-
-def test_a_load_that_makes_no_sense_is_refused():
-    with pytest.raises(ValueError, match="unknown policy 'cry'"):
-        Load(('http://a',), 't', UPLOADS, clients=1, on_refusal='cry')
 
 
 def test_what_is_admitted_late_was_offered_only():

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from shardmw.bench.changing import Change, Moment, Phase, moments_of
-from shardmw.bench.load.samples import Sample
+from shardmw.bench.load.outcome import Sample
 from shardmw.bench.report.sections import alternative
 from shardmw.bench.scenarios.reshard import (
     AFTER,

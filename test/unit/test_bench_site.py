@@ -6,8 +6,7 @@ import pytest
 from shardmw.bench import site as sites
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import PLAIN
-from shardmw.bench.load.outcome import Outcome
-from shardmw.bench.load.samples import Samples
+from shardmw.bench.load.outcome import Outcome, Samples
 from shardmw.bench.site import Site
 from shardmw.bench.targets.account import ContainerHead
 

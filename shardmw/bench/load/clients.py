@@ -12,9 +12,8 @@ from concurrent.futures.process import BrokenProcessPool
 from shardmw.bench import signals
 from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.load import process
-from shardmw.bench.load.definition import Load
-from shardmw.bench.load.outcome import Outcome
-from shardmw.bench.load.samples import Samples
+from shardmw.bench.load.outcome import Outcome, Samples
+from shardmw.bench.load.sources import Load
 
 #: Takes the samples since the last call.
 OnProgress = Callable[[Samples], None]
@@ -166,14 +165,14 @@ class RunningLoad:
     def _outcome(self, seconds: float | None) -> Outcome:
         answers = self._answers()
         samples = Samples()
-        for answer in answers:
-            samples.extend(answer.samples)
-        is_exhausted = all(answer.is_exhausted for answer in answers)
+        for part, _, _ in answers:
+            samples.extend(part)
+        is_exhausted = all(ended for _, _, ended in answers)
         if is_exhausted:
             last = float(samples.table()['end'].max(initial=self.began))
             elapsed = last - self.began + _AFTER_LAST_SECONDS
             seconds = min(seconds or math.inf, elapsed)
-        busy = max((answer.busy_share for answer in answers), default=0.0)
+        busy = max((share for _, share, _ in answers), default=0.0)
         return Outcome(
             *(self._load.source.kinds, samples, self.began, self._began_at),
             *(seconds, busy, self._load.clients, is_exhausted),

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httptools
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.load.samples import (
+from shardmw.bench.load.outcome import (
     LOST,
     TIMED_OUT,
     UNANSWERED,

@@ -9,12 +9,11 @@ import threading
 import time
 from multiprocessing.context import BaseContext
 from pathlib import Path
-from typing import NamedTuple
 
 from shardmw.bench import signals
 from shardmw.bench.load.connection import Connection, tls_context
-from shardmw.bench.load.definition import AT_ONCE, RETRY_AFTER, Load
-from shardmw.bench.load.samples import LOST, UNANSWERED, Sample, Samples
+from shardmw.bench.load.outcome import LOST, UNANSWERED, Sample, Samples
+from shardmw.bench.load.sources import AT_ONCE, RETRY_AFTER, Load
 
 # How often a process looks whether its load begins or ends.
 _BEGIN_POLL_SECONDS = 0.002
@@ -51,17 +50,9 @@ class Control:
         self.progress = context.SimpleQueue()
 
 
-class Answer(NamedTuple):
-    """The result of a process's share of a load.
-
-    :param busy_share: the share of the time in which the process ran, or
-                       waited for a processor
-    :param is_exhausted: True if there were no more requests
-    """
-
-    samples: Samples
-    busy_share: float
-    is_exhausted: bool
+#: The result of a process: the samples, the share of the time in which it
+#: ran or waited for a processor, and True if there were no more requests.
+Answer = tuple[Samples, float, bool]
 
 
 def start(control: Control) -> None:
@@ -143,7 +134,7 @@ class _Share:
             await self._tell_progress()
         used = time.process_time() - cpu + _queued_seconds() - queued
         busy_share = used / max(time.monotonic() - begin, 1e-9)
-        return Answer(self._samples, busy_share, self._left <= 0)
+        return self._samples, busy_share, self._left <= 0
 
     async def _be_client(self, connection: Connection, ready: float) -> None:
         """Send one request after the other, the first one at a time."""

@@ -11,10 +11,8 @@ from shardmw.bench import templates
 from shardmw.bench.errors import Interrupted
 from shardmw.bench.kinds import Kind
 from shardmw.bench.load.clients import Clients
-from shardmw.bench.load.definition import Load
-from shardmw.bench.load.outcome import Outcome
-from shardmw.bench.load.samples import is_admitted
-from shardmw.bench.load.sources import Source
+from shardmw.bench.load.outcome import Outcome, is_admitted
+from shardmw.bench.load.sources import Load, Source
 from shardmw.bench.parameters import Parameters
 from shardmw.bench.results.runs import Run
 from shardmw.bench.results.summary import summarize

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from shardmw.bench.load.definition import Load
+from shardmw.bench.load.sources import Load
 from shardmw.bench.load.stage import Ledger, Stage
 from shardmw.bench.load.turns import rotated
 from shardmw.bench.ratelimit import limits

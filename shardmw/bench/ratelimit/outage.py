@@ -7,8 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from shardmw.bench.load.outcome import Outcome
-from shardmw.bench.load.samples import errors_of
+from shardmw.bench.load.outcome import Outcome, errors_of
 from shardmw.bench.load.stage import Stage
 from shardmw.bench.ratelimit import limits
 from shardmw.bench.results.figures import count_between, per_second

@@ -6,8 +6,12 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from shardmw.bench.load.outcome import Outcome
-from shardmw.bench.load.samples import errors_of, is_admitted, is_refused
+from shardmw.bench.load.outcome import (
+    Outcome,
+    errors_of,
+    is_admitted,
+    is_refused,
+)
 from shardmw.bench.results.figures import (
     Histogram,
     Latency,

@@ -71,9 +71,9 @@ def measure_work(
         kind, container = owner[0], containers[owner]
         if container not in listed:
             with stage.screen.status(f'filling {container}'):
-                if names is not None:
-                    work.put(site, container, kind, names)
-                listed[container] = work.listed(site, container, names)
+                listed[container] = names and work.fill(
+                    site, container, kind, names
+                )
         site.prepare(container, work.writes, phase_of(turn, work.rounds))
         path = site.container_path(container)
         load = site.load(
@@ -95,12 +95,10 @@ def container_names(
 
     Kinds and rounds are appended if there are several.
     """
-    has_kinds, has_turns = (
-        len(set(each)) > 1 for each in zip(*owners, strict=True)
-    )
+    if len(owners) == 1:
+        return dict.fromkeys(owners, chosen)
     return {
-        (kind, turn): chosen
-        + (f'-{kind.word}' if has_kinds else '')
-        + (f'-{turn}' if has_turns else '')
+        (kind, turn): f'{chosen}-{kind.word}'
+        + ('' if turn is None else f'-{turn}')
         for kind, turn in owners
     }

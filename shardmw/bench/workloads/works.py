@@ -124,16 +124,12 @@ class Work(Scenario):
     def source(self, task: Task) -> Source:
         raise NotImplementedError
 
-    def put(
+    def fill(
         self, site: Site, container: str, kind: Kind, names: Names
-    ) -> None:
+    ) -> Names:
+        """Fill a container, and return its names as the load needs them."""
         size = parse_size_mix(self.size)
         site.populate(container, names, size, self.clients)
-
-    def listed(
-        self, site: Site, container: str, names: Names | None
-    ) -> Names | None:
-        """Return the names of a filled container as the load needs them."""
         return names
 
     def check_own(self) -> None:
@@ -312,14 +308,15 @@ class HeadContainer(_Timed):
     def source(self, task: Task) -> Source:
         return sources.ContainerHeads(task.path)
 
-    def put(
+    def fill(
         self, site: Site, container: str, kind: Kind, names: Names
-    ) -> None:
+    ) -> Names:
         # rows without objects are enough
         if site.is_own:
             site.fill(container, kind, names)
         else:
             site.populate(container, names)
+        return names
 
 
 @dataclass(frozen=True)
@@ -388,7 +385,10 @@ class List(HeadContainer):
             return names
         return TreeNames(directories, max(1, len(names) // directories))
 
-    def listed(self, site: Site, container: str, names: Names) -> Names:
+    def fill(
+        self, site: Site, container: str, kind: Kind, names: Names
+    ) -> Names:
+        super().fill(site, container, kind, names)
         if not (self.delimiter or self.prefix or self.unordered):
             return names
         query = {'delimiter': self.delimiter, 'prefix': self.prefix}
