@@ -22,9 +22,6 @@ from shardmw.bench.workloads.place import place_of, place_options
 from shardmw.bench.workloads.works import WORKS, Work
 
 _NATIVE_RANGES = 8
-
-# Fewer have no interval of 95 %.
-_ROUNDS = 6
 _ALIASES = {'listing': 'list'}
 
 
@@ -63,10 +60,8 @@ def work_command(
 
 
 class _Works(InOrder):
-    def get_command(
-        self, ctx: click.Context, cmd_name: str
-    ) -> click.Command | None:
-        return super().get_command(ctx, _ALIASES.get(cmd_name, cmd_name))
+    def get_command(self, context: click.Context, name: str) -> click.Command:
+        return super().get_command(context, _ALIASES.get(name, name))
 
 
 @click.group('compare', cls=_Works)
@@ -90,12 +85,9 @@ def _with_plain(context: click.Context) -> None:
 
 COMMANDS = {name: work_command(COMMAND, work) for name, work in WORKS.items()}
 COMMANDS['compare'] = _compare
+# fewer rounds have no interval of 95 %
+_DEFAULTS = {'shards': (32,), 'native': None, 'rounds': 6}
 for _work in WORKS.values():
     _compare.add_command(
-        work_command(
-            *(compare.COMMAND, _work, _with_plain),
-            shards=(32,),
-            native=None,
-            rounds=_ROUNDS,
-        )
+        work_command(compare.COMMAND, _work, _with_plain, **_DEFAULTS)
     )

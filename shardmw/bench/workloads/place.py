@@ -103,14 +103,15 @@ class Place(Parameters):
     keystone: Mapping[str, str] = field(default_factory=dict)
 
     def check(self) -> None:
-        typed = [way for way in _WAYS if getattr(self, way) is not None]
-        if any(getattr(self, way) == '' for way in typed):
+        urls = {flag: getattr(self, way) for way, flag in _WAYS.items()}
+        if '' in urls.values():
             # such as an unset variable
             raise ValueError('the URL of the cluster is empty')
+        typed = [flag for flag, url in urls.items() if url]
         if len(typed) > 1:
-            first, second = (_WAYS[way] for way in typed[:2])
             raise ValueError(
-                f'{first} and {second} are two ways to a cluster: take one'
+                f'{typed[0]} and {typed[1]} are two ways to a cluster: take '
+                'one'
             )
         if self.auth_url and not (self.user and self.key):
             raise ValueError(
@@ -123,18 +124,19 @@ class Place(Parameters):
     @property
     def auth(self) -> Auth | None:
         """Return the way to the cluster; None for a temporary one."""
-        also = {'insecure': self.insecure}
         if self.auth_url:
-            return Auth(self.auth_url, self.user, self.key, **also)
-        if self.storage_url:
-            also |= {'preauthurl': self.storage_url}
-            return Auth(preauthtoken=self.auth_token, **also)
-        if not self.keystone_url:
+            auth = Auth(self.auth_url, self.user, self.key)
+        elif self.storage_url:
+            url, token = self.storage_url, self.auth_token
+            auth = Auth(preauthurl=url, preauthtoken=token)
+        elif self.keystone_url:
+            given = dict(self.keystone)
+            login = given.pop('username', ''), given.pop('password', '')
+            version = self.auth_version
+            auth = Auth(self.keystone_url, *login, version, given)
+        else:
             return None
-        given = dict(self.keystone)
-        user, key = given.pop('username', ''), given.pop('password', '')
-        way = self.keystone_url, user, key, self.auth_version
-        return Auth(*way, given, **also)
+        return replace(auth, insecure=self.insecure)
 
     @property
     def is_own(self) -> bool:
@@ -165,8 +167,7 @@ class Place(Parameters):
         """Return the cluster as figures of an experiment have it."""
         if self.is_own:
             return {}
-        cluster = {'url': site.urls[0], 'swift': site.swift_version}
-        return {'cluster': cluster}
+        return {'cluster': {'url': site.urls[0], 'swift': site.swift_version}}
 
     def _clean(self, stage: Stage, site: Site) -> None:
         if self.cleanup:
