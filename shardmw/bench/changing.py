@@ -23,7 +23,6 @@ class Moment(NamedTuple):
     """A progress report of the command.
 
     :param seconds: since the command was started
-    :param moved: the rows moved so far
     :param problem: why the change waits; '' if it does not
     """
 
@@ -48,7 +47,7 @@ class Phase(NamedTuple):
 class Change(NamedTuple):
     """A change of a layout.
 
-    :param began_at: when the command was started, in seconds since 1970
+    :param began_at: in seconds since 1970
     :param seconds: how long the command ran
     """
 
@@ -115,11 +114,10 @@ class Change(NamedTuple):
 def change_layout(
     cluster: Cluster, path: str, shards: int, options: Sequence[str]
 ) -> Change:
-    """Change the layout of a container, and wait until that is done.
+    """Change the layout of a container; raise BenchError if that fails.
 
     :param path: such as ``AUTH_test/logs``
     :param options: of ``shardmw-admin reshard``
-    :raises BenchError: if the command fails
     """
     command = [sys.executable, '-c', _ADMIN]
     command += ['--swift-dir', str(cluster.swift_dir), 'reshard', '--json']

@@ -47,8 +47,8 @@ class Content(NamedTuple):
 def databases(cluster: Cluster, account: str, container: str) -> list[Path]:
     """Return all replicas of a container's database, sorted by device.
 
-    A natively sharded container has two databases on each device; the one in
-    use is returned.
+    Of the two that a natively sharded container has on each device, the one
+    in use is returned.
     """
     # the hash depends on swift.conf
     set_swift_dir(str(cluster.swift_dir))
@@ -121,12 +121,10 @@ def parts(
 
 @contextlib.contextmanager
 def connected(database: Path) -> Iterator[sqlite3.Connection]:
-    """Open a database for reading.
+    """Open a database for reading; raise BenchError if that fails.
 
     Swift's brokers would merge pending rows, or quarantine a database that is
     being replicated.
-
-    :raises BenchError: if the database cannot be read
     """
     uri = f'{database.as_uri()}?mode=ro'
     try:

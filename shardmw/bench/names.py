@@ -78,8 +78,7 @@ class ScatteredNames(Sequence):
 def shuffling_step(total: int) -> int:
     """Return a step to visit ``total`` places once each, not in order.
 
-    ``number * step % total`` for the numbers below ``total`` are these
-    numbers in another order.
+    ``number * step % total`` takes each value once.
     """
     step = max(1, round(total * GOLDEN_SHARE))
     while math.gcd(step, total) > 1:

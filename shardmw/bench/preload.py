@@ -53,7 +53,6 @@ def preload(
     """Put a row for each name into all replicas of a container.
 
     :param account: such as ``AUTH_test``
-    :param kind: the kind of the container
     :param first: the index of the first name that has no row yet
     :param size: the bytes of each object
     :raises BenchError: if a database is missing
@@ -81,13 +80,10 @@ def stagger(
 ) -> None:
     """Fill the pending file beside each database to another level.
 
-    Swift appends a write to that file. The write that finds the file full
-    (every few hundred writes) waits until all rows are in the database. New
-    shards that are written to evenly would all do that at the same time, and
-    in a short load not at all, unlike a plain container and unlike shards
-    that have been in use.
-
-    The rows are of deleted objects, which no listing shows.
+    Swift appends writes to that file. The write that finds it full (every few
+    hundred) waits until all rows are in the database. All new shards would do
+    that at the same time, and in a short load not at all, unlike shards that
+    have been in use. The rows are of deleted objects, which no listing shows.
 
     :param phase: see :func:`wanted_fullness`
     """
@@ -145,10 +141,7 @@ def row_maker(
 
 
 def placer(kind: Kind, uppers: Sequence[str]) -> Callable[[str], int]:
-    """Return a function that returns the part of a name. Pure.
-
-    A part is an index into what :func:`shardmw.bench.databases.parts`
-    returns.
+    """Return a function that returns the index of a name's part. Pure.
 
     :param uppers: the upper bounds of a native container's ranges, without
                    the last one

@@ -39,7 +39,7 @@ class Moment(NamedTuple):
 def contents(
     cluster: Cluster, account: str, container: str, kind: Kind
 ) -> dict[Path, Content]:
-    """Return the content of all replicas of a container's databases.
+    """Return the contents of all databases of a container, with replicas.
 
     :raises BenchError: if one cannot be read, or replicas differ
     """
@@ -58,10 +58,7 @@ def contents(
 
 
 def empty_device(cluster: Cluster, node: int) -> Path:
-    """Empty the only device of a node, and return its folder.
-
-    The servers of the node are stopped meanwhile.
-    """
+    """Empty a node's only device while its servers are stopped; return it."""
     (device,) = (cluster.devices_path / str(node)).iterdir()
     names = [f'{kind}-{node}' for kind in ('account', 'container', 'object')]
     for name in names:
@@ -79,8 +76,7 @@ def converge(
     """Run the replicator until a device is complete again.
 
     :param before: the content of all devices before the loss
-    :returns: the number of runs of the replicator, and what was there at
-              times until it was complete
+    :returns: the number of runs, and what was there until it was complete
     :raises BenchError: if the device is incomplete after many passes
     :raises SaioError: if the replicator fails
     """

@@ -147,10 +147,8 @@ class Site:
     ) -> str:
         """Make an empty container, and return its name.
 
-        :param names: the names that it is going to hold, to split a native
-                      container evenly. Without them, it is split for uploads
-                      of spread names
-        :param policy: a storage policy; None for the default
+        :param names: that it is going to hold, to split a native container
+                      evenly; without them, it is split for spread names
         :param name: None for a free one
         :raises BenchError: if the container exists, or cannot be made
         """
@@ -214,11 +212,7 @@ class Site:
         size: int | SizeMix = 1,
         clients: int = _CLIENTS,
     ) -> None:
-        """Upload objects of these names.
-
-        :param clients: that upload at the same time
-        :raises BenchError: if some uploads fail
-        """
+        """Upload objects of these names; raise BenchError if some fail."""
         self._do_all(
             functools.partial(NamedUploads, size=size),
             *(container, names, f'upload into {container}', clients),
@@ -234,10 +228,9 @@ class Site:
         """Prepare a container for a load, as if it had been in use.
 
         The proxies look up what they look up once a minute. On a temporary
-        cluster, rows are put beside the databases before writes: see
-        :func:`shardmw.bench.preload.stagger`.
+        cluster, :func:`~shardmw.bench.preload.stagger` puts rows beside the
+        databases before writes.
 
-        :param writes: True if the load writes
         :param phase: how full the files beside the databases are, from 0 to
                       below 1; different for each round
         """
@@ -248,10 +241,7 @@ class Site:
             stagger(self.cluster, self.account.name, container, kind, phase)
 
     def remove(self, container: str) -> None:
-        """Empty a container that this site made, and delete it.
-
-        :raises BenchError: if it cannot be emptied
-        """
+        """Empty and delete a container; raise BenchError if that fails."""
         if container not in self._made:
             raise ValueError(f'{container} was not made here')
         for pause in _DELETE_PAUSES_SECONDS:
@@ -273,9 +263,7 @@ class Site:
         )
 
     def cleanup(self) -> None:
-        """Remove all containers that this site made.
-
-        Those of a temporary cluster go with the cluster.
+        """Remove all containers that this site made on an existing cluster.
 
         :raises BenchError: if the token expired, or some cannot be emptied
         """
@@ -334,7 +322,6 @@ class Site:
 
         :param source_of: makes requests for names in the path of a container
         :param good: another status that is no failure
-        :raises BenchError: if some fail repeatedly
         """
         path, left = self.container_path(container), names
         for _ in range(_ATTEMPTS):
@@ -375,7 +362,6 @@ def remote_site(
 ) -> Site:
     """Return the site of an existing cluster, which the caller cleans up.
 
-    :param container_prefix: of the names of containers
     :raises BenchError: if the login fails, or the cluster does not answer
     """
     account = Account(auth)

@@ -39,10 +39,7 @@ _INTERRUPTIONS = (KeyboardInterrupt, Interrupted)
 
 
 class RunningLoad:
-    """A running load: see :meth:`Clients.begin`.
-
-    ``began`` is the time of its begin on the monotonic clock.
-    """
+    """A load that :meth:`Clients.begin` began, at ``began`` (monotonic)."""
 
     def __init__(
         self,
@@ -102,10 +99,7 @@ class RunningLoad:
         return self._outcome(self._seconds)
 
     def end(self, drain_seconds: float = 0) -> None:
-        """End the load if it is running, and drop its progress.
-
-        A process that hangs is still running afterwards.
-        """
+        """End the load if it is running; a process that hangs is left."""
         self._on_progress = None
         end = self._control.end
         end.value = min(end.value, time.monotonic())

@@ -96,7 +96,6 @@ class Connection(asyncio.BufferedProtocol):
     """A connection that is kept alive, and opened again once it is closed.
 
     :param url: of the proxy; its path is ignored
-    :param token: sent with each request
     :param tls: for https
     :raises BenchError: if the URL is invalid
     """
@@ -124,10 +123,7 @@ class Connection(asyncio.BufferedProtocol):
         self._ended: asyncio.Future | None = None
 
     async def connect(self) -> None:
-        """Open the connection before the first request.
-
-        :raises BenchError: if that fails
-        """
+        """Open the connection; raise BenchError if that fails."""
         try:
             await asyncio.wait_for(self._open(), _CONNECT_SECONDS)
         except (OSError, asyncio.TimeoutError) as err:
@@ -142,12 +138,9 @@ class Connection(asyncio.BufferedProtocol):
     async def send(
         self, request: Request, start: float, timeout_seconds: float
     ) -> Sample:
-        """Send a request, and return what came of it.
+        """Send a request, begun at ``start``, and return what came of it.
 
-        The request is given up after a time, or when the task is cancelled
-        with a status.
-
-        :param start: when the client began to make the request
+        It is given up after a time, or when the task is cancelled.
         """
         loop = asyncio.get_running_loop()
         self._sent = self._first_byte = math.nan
@@ -249,10 +242,7 @@ class Connection(asyncio.BufferedProtocol):
 
 
 def tls_context(is_insecure: bool) -> ssl.SSLContext:
-    """Return the TLS settings of a client.
-
-    :param is_insecure: True to accept any certificate
-    """
+    """Return the TLS settings of a client, which may accept anything."""
     context = ssl.create_default_context()
     if is_insecure:
         context.check_hostname = False

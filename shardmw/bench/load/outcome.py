@@ -32,7 +32,6 @@ class Sample(NamedTuple):
     """One operation. Times are seconds on the monotonic clock.
 
     :param kind: an index of the source's kinds
-    :param number: the number of the request
     :param start: when the client began to send the request
     :param sent: when the last byte of the request was handed to the
                  connection; NaN if it never was

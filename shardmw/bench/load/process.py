@@ -31,11 +31,9 @@ _SCHEDULE = Path('/proc/self/schedstat')
 class Control:
     """The memory that client processes share with their parent.
 
-    Times are those of the monotonic clock.
-
     :ivar connected: how many processes are ready to begin
-    :ivar begin: when the load begins; 0 until that is known
-    :ivar end: from when on no more requests are sent
+    :ivar begin: when the load begins (monotonic); 0 until that is known
+    :ivar end: from when on no more requests are sent (monotonic)
     :ivar drain_seconds: how long to wait for the last responses
     :ivar progress: takes samples of a load that is watched. The parent has to
                     read them, or the pipe becomes full and the load stops.

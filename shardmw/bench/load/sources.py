@@ -67,8 +67,7 @@ class Load:
     source has no more requests, or when :meth:`RunningLoad.stop` is called.
 
     :param urls: of the proxies; the clients are spread over them
-    :param backoff_seconds: the fixed time to wait after a refusal, also if a
-                            response has no Retry-After
+    :param backoff_seconds: to wait after a refusal without a Retry-After
     :param pace_seconds: the least time between two requests of a client
     :param timeout_seconds: the time after which a request is given up
     :param drain_seconds: how long to wait for the last responses
@@ -123,11 +122,10 @@ class Uploads:
 
 @dataclass(frozen=True)
 class _OfNames:
-    """Requests for the objects of names: one round, or round by round.
+    """Requests for the objects of names, with bodies if they have a size.
 
     :param shuffled: True to request each object once a round, but not in the
                      order of names
-    :param size: of bodies, in bytes; None for no bodies
     """
 
     container_path: str

@@ -10,8 +10,7 @@ T = TypeVar('T')
 def rotated(some: Sequence[T], turn: int) -> list[T]:
     """Return all items; each round begins with another one.
 
-    The last one in a round finds fuller disks, so it must not always be the
-    same.
+    The last one in a round finds fuller disks.
     """
     first = turn % len(some) if some else 0
     return [*some[first:], *some[:first]]

@@ -63,10 +63,7 @@ class Row:
 
 
 def rows_of(runs: Iterable[Run], base: Kind | None = PLAIN) -> list[Row]:
-    """Return rows in the order of their conditions and kinds.
-
-    :param base: the kind that others are compared with
-    """
+    """Return rows by their conditions and kinds, compared with a base."""
     groups: dict[tuple, dict[Kind, list[Run]]] = {}
     for run in runs:
         conditions = (run.work, *sorted(run.conditions.items()))

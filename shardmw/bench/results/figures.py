@@ -34,10 +34,8 @@ class Latency(NamedTuple):
 class Spread(NamedTuple):
     """The distribution of durations; None if there are none.
 
-    :param trimmed_mean_ms: the mean without outliers, which lie beyond
-                            Tukey's fences
+    :param trimmed_mean_ms: without outliers, which lie beyond Tukey's fences
     :param stdev_ms: of the sample
-    :param outliers: their number
     """
 
     mean_ms: float | None
@@ -51,10 +49,7 @@ class Spread(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """A median and its confidence interval.
-
-    :param confidence: less than 0.95 for few values
-    """
+    """A median and its interval, of less confidence for few values."""
 
     median: float
     low: float
@@ -145,8 +140,7 @@ def rolling_average(
 ) -> list[float | None]:
     """Return the mean of each value and the ``width - 1`` before it.
 
-    :param series: None where there is no value
-    :returns: None where there is no value in the window
+    :param series: None where there is no value, as in what is returned
     """
     windows = (
         series[max(0, i + 1 - width) : i + 1] for i in range(len(series))
@@ -161,10 +155,7 @@ def means_each_second(
     began: float,
     seconds: float,
 ) -> list[float | None]:
-    """Return the mean of the values in each second; None for no values.
-
-    :param times: of the values
-    """
+    """Return the mean of values at times in each second; None for none."""
     counts = per_second(times, began, seconds)
     sums = _by_second(times, began, seconds, _array(values))
     return [
@@ -186,10 +177,7 @@ def _by_second(
     seconds: float,
     weights: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return the count in each second, or the sum of weights.
-
-    The end of the last second is not in it.
-    """
+    """Return the count, or the sum of weights, in each second."""
     after = _array(times) - began
     inside = (after >= 0) & (after < seconds)
     if weights is not None:

@@ -70,8 +70,8 @@ def save(
 ) -> list[Path]:
     """Write a result as JSON, and its runs as CSV; return the files.
 
-    If there is an earlier one, the time is appended to the names of the
-    files, unless ``is_replacing``.
+    The time is appended to their names if there is an earlier result, unless
+    ``is_replacing``.
 
     :raises BenchError: if a file cannot be written
     """
@@ -91,10 +91,7 @@ def save(
 def load(
     folder: Path, command: str, experiments: Sequence[str]
 ) -> list[Result]:
-    """Return the newest result of each experiment, if there is one.
-
-    :raises BenchError: if a file is damaged
-    """
+    """Return the newest results; raise BenchError if one is damaged."""
     newest = []
     for each in experiments:
         paths = folder.glob(f'{command}-{each}*.json')
@@ -104,10 +101,7 @@ def load(
 
 
 def load_all(folder: Path) -> list[Result]:
-    """Return all results of a folder, by the names of their files.
-
-    :raises BenchError: if a file is damaged
-    """
+    """Return all results by file name; BenchError if one is damaged."""
     paths = sorted(folder.glob('*.json'))
     return [_read(path) for path in paths if not _is_of_others(path)]
 
@@ -159,10 +153,7 @@ def entries_of(figures: Mapping) -> Sequence[Mapping]:
 
 
 def flat(entry: Mapping, prefix: str = '') -> dict[str, object]:
-    """Return the numbers and words of an entry by dotted names.
-
-    Series, such as histograms, are left out.
-    """
+    """Return numbers and words by dotted names, and no series."""
     row: dict[str, object] = {}
     for name, value in entry.items():
         if isinstance(value, Mapping):

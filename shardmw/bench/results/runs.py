@@ -60,10 +60,7 @@ class Run:
         return 1000 * self.processor_seconds / self.summary.offered
 
     def by_operation(self) -> list['Run']:
-        """Return a run of each operation of a mix, or nothing.
-
-        Processor time is known only for all operations together.
-        """
+        """Return a run of each operation of a mix, without processor time."""
         return [
             replace(
                 self,

@@ -151,10 +151,7 @@ def errors_text(counts: Mapping[str, int]) -> str:
 
 
 def _operation(outcome: Outcome, chosen: np.ndarray) -> dict[str, object]:
-    """Return the figures of all operations, or of one of a mix.
-
-    :param chosen: True for its samples
-    """
+    """Return the figures of the chosen samples."""
     status = outcome.table['status']
     admitted = chosen & is_admitted(status)
     refused = chosen & is_refused(status)

@@ -99,11 +99,9 @@ class Account:
 
     The token is renewed after it has expired, if there is a way to log in.
     Requests are repeated after a 5xx. Methods raise BenchError if a request
-    fails.
+    fails, and so does the login.
 
-    :param proxy_urls: the URLs of all proxies, if that of the account is not
-                       the only one
-    :raises BenchError: if the login fails
+    :param proxy_urls: of all proxies, if not only that of the account
     """
 
     def __init__(self, auth: Auth, proxy_urls: Iterable[str] = ()) -> None:
@@ -215,20 +213,14 @@ class Account:
         return 204
 
     def names(self, container: str, **query: object) -> list[str]:
-        """Return the names of all rows of a listing, in their order.
-
-        :param query: further parameters of swiftclient's ``get_container``
-        """
+        """Return the names of all rows of a listing, in their order."""
         return [
             row.get('name') or row['subdir']
             for row in self._listing(container, **query)
         ]
 
     def stored_times(self, container: str) -> dict[str, float]:
-        """Return the timestamp of each object, by its name.
-
-        A proxy takes it when all filters have passed the upload on.
-        """
+        """Return when a proxy had passed each object on, by its name."""
         return {
             row['name']: float(
                 last_modified_date_to_timestamp(row['last_modified'])
@@ -247,10 +239,7 @@ class Account:
 
     @_told()
     def miss(self, container: str, names: Iterable[str], writes: bool) -> None:
-        """Request objects that do not exist from each proxy.
-
-        :param writes: True for a DELETE, False for a HEAD
-        """
+        """Write (DELETE) or read (HEAD) missing objects through each proxy."""
         ask = swiftclient.client.head_object
         if writes:
             ask = swiftclient.client.delete_object

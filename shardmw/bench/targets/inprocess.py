@@ -60,10 +60,7 @@ _ANSWER = [
 
 
 def answering(kind: Kind) -> App:
-    """Return an app that answers as Swift does, without any work.
-
-    :param kind: of the container; its layout record is in the answers
-    """
+    """Return an app that answers as Swift does, without any work."""
     names = list(FlatNames(_OBJECTS))
     rows = {None: names}
     if kind.shards is not None:
@@ -127,10 +124,7 @@ class Requests:
         }
 
     def environs(self, method: str, count: int) -> list[dict]:
-        """Return the environments of requests.
-
-        :param method: of requests to objects, or :data:`LISTING`
-        """
+        """Return the environments of requests: of a method, or listings."""
         return [self._environ(method, number) for number in range(count)]
 
     def _environ(self, method: str, number: int) -> dict:

@@ -27,9 +27,8 @@ _RUNS_MORE = 4
 
 
 def even_bounds(names: Names, ranges: int) -> list[str]:
-    """Return bounds that give each range as many names. Pure.
+    """Return the last name of all ranges but one, as many in each. Pure.
 
-    :returns: the last name of each range but the last one
     :raises BenchError: if there are fewer names than ranges
     """
     if len(names) < ranges:
@@ -88,10 +87,7 @@ def shard_data(bounds: Sequence[str]) -> list[dict[str, object]]:
 def begin_sharding(
     database: Path, bounds: Sequence[str], prefix: str = _PREFIX
 ) -> None:
-    """Tell the sharder to split a container, as an operator does.
-
-    :param prefix: of the account of the ranges
-    """
+    """Tell the sharder to split a container, as an operator does."""
     broker = ContainerBroker(str(database))
     ranges = make_shard_ranges(broker, shard_data(bounds), prefix)
     broker.merge_shard_ranges(ranges)

@@ -20,7 +20,6 @@ class Asked(NamedTuple):
     :param most_requests: of one page
     :param refills: further requests to the same shard for one page
     :param rows_asked: the sum of the limits of the requests
-    :param rows_given: the rows in the responses
     """
 
     pages: int

@@ -21,11 +21,7 @@ Reading = Mapping[int, float]
 
 
 def processes_of(cluster: Cluster, role: str | None = None) -> tuple[int, ...]:
-    """Return the ids of all server processes, with their workers.
-
-    :param role: :data:`PROXY` or :data:`CONTAINER`; None for all servers and
-                 memcached
-    """
+    """Return the ids of the server processes of a role, or of all."""
     return tuple(
         each.pid
         for each in processes.find(cluster.path)
@@ -45,20 +41,14 @@ def read_processor(cluster: Cluster) -> Reading:
 
 
 def seconds_between(before: Reading, after: Reading) -> float | None:
-    """Return the processor seconds between two readings. Pure.
-
-    :returns: None if a process has ended, since its time is not known
-    """
+    """Return the processor seconds between readings; None if one ended."""
     if before.keys() - after.keys():
         return None
     return sum(after[pid] - before.get(pid, 0.0) for pid in after)
 
 
 def processor_seconds(pids: Iterable[int]) -> float:
-    """Return the user and system time of processes so far.
-
-    :raises BenchError: if one of them has ended
-    """
+    """Return the user and system time so far; raise BenchError if ended."""
     # clock_getcpuclockid(3): psutil counts in ticks of 10 ms, which is too
     # coarse
     with _told_if_gone():
@@ -68,10 +58,7 @@ def processor_seconds(pids: Iterable[int]) -> float:
 
 
 def resident_bytes(pids: Iterable[int]) -> int:
-    """Return the bytes of processes in memory.
-
-    :raises BenchError: if one of them has ended
-    """
+    """Return the bytes in memory; raise BenchError if a process ended."""
     with _told_if_gone():
         return sum(psutil.Process(pid).memory_info().rss for pid in pids)
 

@@ -42,10 +42,7 @@ def measure_work(
     work: Work,
     chosen: str | None = None,
 ) -> None:
-    """Measure a work on a site.
-
-    :param chosen: the name of the container, if the user wants one
-    """
+    """Measure a work on a site, in containers of a chosen name, if any."""
     try:
         names = work.names(site)
     except ValueError as err:
@@ -91,10 +88,7 @@ def measure_work(
 def container_names(
     chosen: str, owners: Collection[Owner]
 ) -> dict[Owner, str]:
-    """Return the names of containers for a name that the user chose. Pure.
-
-    Kinds and rounds are appended if there are several.
-    """
+    """Return the chosen name, with kinds and rounds if several. Pure."""
     if len(owners) == 1:
         return dict.fromkeys(owners, chosen)
     return {

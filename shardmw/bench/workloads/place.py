@@ -144,10 +144,7 @@ class Place(Parameters):
 
     @contextlib.contextmanager
     def site(self, stage: Stage, options: ClusterOptions) -> Iterator[Site]:
-        """Give the cluster for a ``with`` block.
-
-        :param options: of a temporary cluster
-        """
+        """Give the cluster, which has options if it is temporary."""
         if self.is_own:
             with stage.site(options) as site:
                 yield site

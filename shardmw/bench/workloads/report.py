@@ -14,9 +14,7 @@ _MEANS = {'{} ms': 'mean_ms', 'trimmed': 'trimmed_mean_ms'}
 
 
 def tables(figures: Mapping, is_brief: bool = False) -> list[Table]:
-    """Return rates, processor time, latencies, and the phases of requests.
-
-    Ratios to the plain container are shown if there is one.
+    """Return the tables of runs, with ratios if there is a plain container.
 
     :param is_brief: True for the only table of a page for operators
     """

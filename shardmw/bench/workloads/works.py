@@ -41,8 +41,6 @@ class Task(NamedTuple):
 
     :param path: of the container, quoted
     :param names: of its objects; None for an empty container
-    :param conditions: of the run
-    :param turn: the number of the round
     """
 
     path: str
@@ -112,7 +110,7 @@ class Work(Scenario):
         return all_of(runs_of(figures))
 
     def names(self, site: Site) -> Names | None:
-        """Return the names of objects that a container has before the load.
+        """Return the names of the objects that are there before the load.
 
         :raises ValueError: if that is impossible; or BenchError
         """
