@@ -16,8 +16,6 @@ from shardmw.saio import Cluster
 STARTING = 'starting'  #: until the command reports its first phase
 MOVING = 'moving'
 
-_ADMIN = 'from shardmw.commands import admin; admin()'
-
 
 class Moment(NamedTuple):
     """A progress report of the command.
@@ -119,7 +117,8 @@ def change_layout(
     :param path: such as ``AUTH_test/logs``
     :param options: of ``shardmw-admin reshard``
     """
-    command = [sys.executable, '-c', _ADMIN]
+    admin = 'from shardmw.commands import admin; admin()'
+    command = [sys.executable, '-c', admin]
     command += ['--swift-dir', str(cluster.swift_dir), 'reshard', '--json']
     with tempfile.TemporaryFile('w+') as progress:
         began_at = time.time()

@@ -7,12 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from swift.common.utils import (
-    ShardRange,
-    hash_path,
-    set_swift_dir,
-    storage_directory,
-)
+from swift.common import utils
 from swift.container.backend import DATADIR, SHARDED, ContainerBroker
 
 from shardmw.backend.containers import RECORD_HEADER
@@ -22,8 +17,6 @@ from shardmw.placement import backing_container, hidden_account
 from shardmw.record import parse_record
 from shardmw.saio import Cluster
 from shardmw.saio.rings import PART_POWER
-
-_LOCK_TIMEOUT_SECONDS = 60
 
 
 class Part(NamedTuple):
@@ -51,10 +44,10 @@ def databases(cluster: Cluster, account: str, container: str) -> list[Path]:
     in use is returned.
     """
     # the hash depends on swift.conf
-    set_swift_dir(str(cluster.swift_dir))
-    digest = hash_path(account, container)
+    utils.set_swift_dir(str(cluster.swift_dir))
+    digest = utils.hash_path(account, container)
     partition = int(digest[:8], 16) >> (32 - PART_POWER)
-    below = storage_directory(DATADIR, partition, digest)
+    below = utils.storage_directory(DATADIR, partition, digest)
     brokers = [
         ContainerBroker(str(folder / f'{digest}.db'))
         for folder in sorted(cluster.devices_path.glob(f'*/*/{below}'))
@@ -77,7 +70,7 @@ def is_split(root: Path, ranges: int) -> bool:
     broker = ContainerBroker(str(root))
     states = [each.state for each in broker.get_shard_ranges()]
     is_sharded = broker.get_db_state() == SHARDED
-    return is_sharded and states == [ShardRange.ACTIVE] * ranges
+    return is_sharded and states == [utils.ShardRange.ACTIVE] * ranges
 
 
 def parts(
@@ -99,7 +92,9 @@ def parts(
     ]
     if kind.is_native:
         ranges = [each for b in brokers for each in b.get_shard_ranges()]
-        if not ranges or any(r.state != ShardRange.ACTIVE for r in ranges):
+        if not ranges or any(
+            r.state != utils.ShardRange.ACTIVE for r in ranges
+        ):
             raise BenchError(f'{account}/{container} is not sharded natively')
         return [Part(r.account, r.container, r.upper_str) for r in ranges]
     # databases have the names of headers in this form
@@ -129,7 +124,7 @@ def connected(database: Path) -> Iterator[sqlite3.Connection]:
     uri = f'{database.as_uri()}?mode=ro'
     try:
         with contextlib.closing(
-            sqlite3.connect(uri, _LOCK_TIMEOUT_SECONDS, uri=True)
+            sqlite3.connect(uri, timeout=60, uri=True)
         ) as connection:
             yield connection
     except sqlite3.Error as err:

@@ -17,9 +17,6 @@ from shardmw.bench.load.outcome import Samples, is_admitted, is_refused
 from shardmw.bench.results.figures import latency
 from shardmw.bench.tables import Table, figure, number
 
-# The width of a file, in characters.
-_FILE_WIDTH = 160
-
 _MEGABYTE = 1_000_000
 
 
@@ -29,7 +26,8 @@ class Screen:
     def __init__(self) -> None:
         self.console = Console(highlight=False, emoji=False, markup=False)
         if not self.console.is_terminal:
-            self.console.width = _FILE_WIDTH
+            # that of a file
+            self.console.width = 160
         self._status: Status | None = None
 
     @property

@@ -22,19 +22,8 @@ from shardmw.bench.names import Names, one_name_each
 from shardmw.bench.parameters import MOST_SHARDS
 from shardmw.bench.preload import preload, stagger
 from shardmw.bench.results.summary import errors_text
-from shardmw.bench.targets.account import (
-    POLICY_HEADER,
-    SHARD_COUNT_HEADER,
-    SHARD_DEPTH_HEADER,
-    Account,
-    Auth,
-)
-from shardmw.bench.targets.native import (
-    even_bounds,
-    report_usage,
-    shard_natively,
-    spread_bounds,
-)
+from shardmw.bench.targets import native
+from shardmw.bench.targets.account import Account, Auth
 from shardmw.bench.units import SizeMix
 from shardmw.saio import Cluster, ClusterOptions
 
@@ -161,17 +150,10 @@ class Site:
                 'choose another name, because the benchmark writes only to '
                 'containers that it made'
             )
-        headers = {
-            SHARD_COUNT_HEADER: kind.shards,
-            SHARD_DEPTH_HEADER: kind.depth or None,
-            POLICY_HEADER: policy,
-        }
         # an interrupted PUT could make a container that is never removed
         with signals.held_back():
             self._made[name] = kind
-            self.account.put(
-                name, {k: str(v) for k, v in headers.items() if v is not None}
-            )
+            self.account.put(name, kind, policy)
         head = self.account.head(name)
         shards = head.shards if head else None
         if shards != kind.shards:
@@ -181,10 +163,12 @@ class Site:
                 'shard_rules of the cluster'
             )
         if kind.is_native:
-            bounds = spread_bounds(kind.parts)
+            bounds = native.spread_bounds(kind.parts)
             if names is not None:
-                bounds = even_bounds(names, kind.parts)
-            shard_natively(self.cluster, self.account.name, name, bounds)
+                bounds = native.even_bounds(names, kind.parts)
+            native.shard_natively(
+                self.cluster, self.account.name, name, bounds
+            )
             # the proxies cached that it was not sharded
             self.account.refresh(name)
         return name
@@ -306,7 +290,7 @@ class Site:
     def _settle_usage(self, container: str) -> None:
         """Update the usage that the container and the proxies know."""
         if self._made[container].is_native:
-            report_usage(self.cluster)
+            native.report_usage(self.cluster)
         self.account.refresh(container)
 
     def _do_all(

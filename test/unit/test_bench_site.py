@@ -28,7 +28,7 @@ class Account:
     def container_path(self, container: str) -> str:
         return container
 
-    def put(self, container: str, headers: dict) -> None:
+    def put(self, container: str, kind, policy) -> None:
         self.containers[container] = set()
 
     def head(self, container: str) -> ContainerHead | None:

@@ -12,16 +12,8 @@ from urllib.parse import urlsplit
 import httptools
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.load.outcome import (
-    LOST,
-    TIMED_OUT,
-    UNANSWERED,
-    Sample,
-)
+from shardmw.bench.load.outcome import LOST, TIMED_OUT, UNANSWERED, Sample
 from shardmw.bench.load.sources import Request
-
-_CONNECT_SECONDS = 10
-_PORTS = {'http': 80, 'https': 443}
 
 # Errors of a client whose server answers without TLS.
 _NO_TLS = frozenset({'WRONG_VERSION_NUMBER', 'RECORD_LAYER_FAILURE'})
@@ -107,7 +99,7 @@ class Connection(asyncio.BufferedProtocol):
         parts = urlsplit(url)
         self._netloc = parts.netloc
         self._host = parts.hostname
-        self._port = parts.port or _PORTS[parts.scheme]
+        self._port = parts.port or {'http': 80, 'https': 443}[parts.scheme]
         self._tls = {}
         if parts.scheme == 'https':
             self._tls = {'ssl': tls, 'server_hostname': parts.hostname}
@@ -125,7 +117,7 @@ class Connection(asyncio.BufferedProtocol):
     async def connect(self) -> None:
         """Open the connection; raise BenchError if that fails."""
         try:
-            await asyncio.wait_for(self._open(), _CONNECT_SECONDS)
+            await asyncio.wait_for(self._open(), timeout=10)
         except (OSError, asyncio.TimeoutError) as err:
             raise BenchError(
                 tls_problem(err, self._netloc)

@@ -25,8 +25,6 @@ _PROGRESS_SECONDS = 0.2
 # The time that a client waits after its connection failed.
 _LOST_SECONDS = 0.5
 
-_SCHEDULE = Path('/proc/self/schedstat')
-
 
 class Control:
     """The memory that client processes share with their parent.
@@ -200,7 +198,8 @@ class _Share:
 
 def _queued_seconds() -> float:
     try:
-        return int(_SCHEDULE.read_text().split()[1]) / 1e9
+        schedule = Path('/proc/self/schedstat').read_text()
+        return int(schedule.split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
         return 0.0
 

@@ -26,7 +26,6 @@ REFUSAL_POLICIES = (RETRY_AFTER, BACK_OFF, AT_ONCE)
 
 # Multiplied by it, successive numbers lie evenly in 16 bits.
 _SPREAD_FACTOR = 40503
-_SPREAD_MASK = 0xFFFF
 
 
 class Request(NamedTuple):
@@ -113,7 +112,7 @@ class Uploads:
         own = f'{self.prefix}{number:010d}'
         if not self.spread:
             return own
-        return f'{number * _SPREAD_FACTOR & _SPREAD_MASK:04x}-{own}'
+        return f'{number * _SPREAD_FACTOR & 0xFFFF:04x}-{own}'
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
         for number in count(first, step):

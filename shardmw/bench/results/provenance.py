@@ -17,9 +17,6 @@ from shardmw.bench import templates
 from shardmw.saio.commands import memcached_path
 from shardmw.saio.errors import SaioError
 
-_UNKNOWN = 'unknown'
-_GIBIBYTE = 1 << 30
-
 # A machine whose other processes use a larger share of the cores is busy.
 _BUSY_SHARE = 0.25
 
@@ -83,7 +80,7 @@ def provenance() -> Provenance:
         memcached=_memcached(),
         cores=len(os.sched_getaffinity(0)),
         processor=platform.machine(),
-        memory_gib=round(psutil.virtual_memory().total / _GIBIBYTE),
+        memory_gib=round(psutil.virtual_memory().total / (1 << 30)),
         load_average=round(os.getloadavg()[0], 1),
         busy_cores=round(busy_share * psutil.cpu_count(), 1),
     )
@@ -94,7 +91,7 @@ def _memcached() -> str:
     with contextlib.suppress(SaioError):
         if said := _said_by(memcached_path(), '-V'):
             return said.rpartition(' ')[2]
-    return _UNKNOWN
+    return 'unknown'
 
 
 def _commit() -> str | None:

@@ -12,16 +12,8 @@ from shardmw.bench.load.outcome import (
     is_admitted,
     is_refused,
 )
-from shardmw.bench.results.figures import (
-    Histogram,
-    Latency,
-    Spread,
-    histogram,
-    latency,
-    means_each_second,
-    per_second,
-    spread,
-)
+from shardmw.bench.results import figures
+from shardmw.bench.results.figures import Histogram, Latency, Spread
 
 #: The phases of an operation, and all of it.
 REQUEST = 'request'  #: until the request was sent
@@ -127,11 +119,13 @@ def summarize(outcome: Outcome) -> Summary:
     return Summary(
         **_operation(outcome, everything),
         seconds=outcome.seconds,
-        admitted_each_second=per_second(admitted['end'], *time),
+        admitted_each_second=figures.per_second(admitted['end'], *time),
         client_busy_share=round(outcome.busy_share, 3),
         is_client_bound=outcome.is_client_bound,
-        histogram=histogram(took[admitted['end'] >= outcome.timed_from]),
-        latency_each_second=means_each_second(
+        histogram=figures.histogram(
+            took[admitted['end'] >= outcome.timed_from]
+        ),
+        latency_each_second=figures.means_each_second(
             admitted['end'], 1000 * took, *time
         ),
         bytes_sent=int(admitted['sent_bytes'].sum()),
@@ -167,12 +161,12 @@ def _operation(outcome: Outcome, chosen: np.ndarray) -> dict[str, object]:
         'refused': int((refused & in_time).sum()),
         'done': float(outcome.steady_shares[admitted].sum()),
         'errors': errors_of(status[chosen].tolist()),
-        'latency': latency(took),
+        'latency': figures.latency(took),
         'phases': {
-            REQUEST: spread(whole['sent'] - whole['start']),
-            RESPONSE: spread(whole['first_byte'] - whole['sent']),
-            TRANSFER: spread(whole['end'] - whole['first_byte']),
-            TOTAL: spread(took),
+            REQUEST: figures.spread(whole['sent'] - whole['start']),
+            RESPONSE: figures.spread(whole['first_byte'] - whole['sent']),
+            TRANSFER: figures.spread(whole['end'] - whole['first_byte']),
+            TOTAL: figures.spread(took),
         },
     }
 

@@ -16,19 +16,19 @@ from swift.common.utils import last_modified_date_to_timestamp
 from swiftclient.exceptions import ClientException
 
 from shardmw.bench.errors import BenchError
+from shardmw.bench.kinds import PLAIN, Kind
 from shardmw.bench.load.connection import check_url, tls_problem
 from shardmw.saio import Cluster
 
-SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
-SHARD_DEPTH_HEADER = 'X-Container-Shard-Depth'
-POLICY_HEADER = 'X-Storage-Policy'
+_SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
+_SHARD_DEPTH_HEADER = 'X-Container-Shard-Depth'
+_POLICY_HEADER = 'X-Storage-Policy'
 
 # In the response to a HEAD of an account, and not of a container.
 _ACCOUNT_HEADER = 'x-account-container-count'
 
 _USER = 'test:tester'
 
-_TIMEOUT_SECONDS = 120
 _REFUSED = (401, 403)
 _V1 = '1'
 
@@ -116,7 +116,7 @@ class Account:
             **self._tls,
             retries=2,
             starting_backoff=0.5,
-            timeout=_TIMEOUT_SECONDS,
+            timeout=120,
         )
         if auth.authurl:
             self._login()
@@ -182,8 +182,17 @@ class Account:
             return {}
 
     @_told()
-    def put(self, container: str, headers: Mapping[str, str]) -> None:
-        self._swift.put_container(container, dict(headers))
+    def put(
+        self, container: str, kind: Kind = PLAIN, policy: str | None = None
+    ) -> None:
+        headers = {
+            _SHARD_COUNT_HEADER: kind.shards,
+            _SHARD_DEPTH_HEADER: kind.depth,
+            _POLICY_HEADER: policy,
+        }
+        self._swift.put_container(
+            container, {k: str(v) for k, v in headers.items() if v}
+        )
 
     @_told()
     def head(self, container: str) -> ContainerHead | None:
@@ -197,7 +206,7 @@ class Account:
             if err.http_status == 404:
                 return None
             raise
-        shards = headers.get(SHARD_COUNT_HEADER.lower())
+        shards = headers.get(_SHARD_COUNT_HEADER.lower())
         return ContainerHead(
             int(headers.get('x-container-object-count', 0)),
             int(shards) if shards else None,
@@ -250,7 +259,7 @@ class Account:
     @_told()
     def warm_up(self, container: str) -> None:
         """Create a container, and upload an object through each proxy."""
-        self.put(container, {})
+        self.put(container)
         upload = swiftclient.client.put_object
         for proxy in self._proxies():
             upload('', self.token, container, 'o', b'', http_conn=proxy)

@@ -17,11 +17,7 @@ from swift.common.memcached import MemcacheRing
 from swift.common.middleware import ratelimit
 from swift.common.swob import Request
 from swift.common.utils import get_logger
-from swift.proxy.controllers.base import (
-    get_cache_key,
-    headers_to_account_info,
-    headers_to_container_info,
-)
+from swift.proxy.controllers import base as swift
 
 from shardmw.backend.containers import RECORD_HEADER
 from shardmw.backend.infocache import INFOCACHE_ENV
@@ -42,7 +38,6 @@ LISTING = 'listing'
 PAGE = 1000
 
 _ACCOUNT = 'AUTH_test'
-_LAYOUT_ID = '0643dd3d9b5c0'
 _TRANSACTION = 'tx0123456789abcdef0123456789abcdef'
 
 # More than a page, so that no shard runs out of rows.
@@ -114,13 +109,13 @@ class Requests:
         self._path = f'/v1/{_ACCOUNT}/{container}'
         logger = get_logger({}, log_route='shardmw-bench')
         self._memcache = MemcacheRing([memcached], logger=logger)
+        account = swift.headers_to_account_info(
+            {'X-Account-Container-Count': '1'}, 204
+        )
+        info = swift.headers_to_container_info(_container_headers(kind), 204)
         self._known = {
-            get_cache_key(_ACCOUNT): headers_to_account_info(
-                {'X-Account-Container-Count': '1'}, 204
-            ),
-            get_cache_key(_ACCOUNT, container): headers_to_container_info(
-                _container_headers(kind), 204
-            ),
+            swift.get_cache_key(_ACCOUNT): account,
+            swift.get_cache_key(_ACCOUNT, container): info,
         }
 
     def environs(self, method: str, count: int) -> list[dict]:
@@ -189,7 +184,9 @@ def _container_headers(kind: Kind | None) -> dict[str, str]:
         'X-Timestamp': '1763721600.00000',
     }
     if is_sharded:
-        headers[RECORD_HEADER] = Layout(_LAYOUT_ID, kind.parts).to_record()
+        headers[RECORD_HEADER] = Layout(
+            '0643dd3d9b5c0', kind.parts
+        ).to_record()
     return headers
 
 

@@ -9,8 +9,6 @@ from typing import NamedTuple
 from shardmw.bench.errors import BenchError
 from shardmw.saio.topology import Server
 
-_TIMEOUT_SECONDS = 10
-
 
 class Operations(NamedTuple):
     """The number of operations of each kind."""
@@ -41,7 +39,7 @@ def operations(server: Server) -> Operations:
     """Ask memcached for its counters; raise BenchError if it is away."""
     address = server.address.split(':')
     try:
-        with socket.create_connection(address, _TIMEOUT_SECONDS) as s:
+        with socket.create_connection(address, timeout=10) as s:
             s.sendall(b'stats\r\nquit\r\n')
             return counted(s.makefile().read())
     except OSError as err:

@@ -20,11 +20,6 @@ REPLICATOR = 'container-replicator'
 # backing containers.
 _PREFIX = '.shards_split_'
 
-# One run of the sharder splits off some ranges, two by default, and another
-# run may be needed to report them to the root.
-_RUNS_PER_RANGE = 2
-_RUNS_MORE = 4
-
 
 def even_bounds(names: Names, ranges: int) -> list[str]:
     """Return the last name of all ranges but one, as many in each. Pure.
@@ -57,7 +52,9 @@ def shard_natively(
         raise BenchError(f'{account}/{container} has no database')
     begin_sharding(found[0], bounds)
     ranges = len(bounds) + 1
-    for _ in range(_RUNS_PER_RANGE * ranges + _RUNS_MORE):
+    # a run splits off some ranges, two by default, and another one may be
+    # needed to report them to the root
+    for _ in range(2 * ranges + 4):
         if len(found) > 1:
             cluster.daemon(REPLICATOR)
         cluster.daemon(SHARDER)

@@ -7,15 +7,8 @@ from pathlib import Path
 
 import click
 
-from shardmw.bench import compare
+from shardmw.bench import compare, options
 from shardmw.bench.command import InOrder, perform
-from shardmw.bench.options import (
-    chosen_parameters,
-    name_option,
-    output_option,
-    parameter_options,
-    usage_errors,
-)
 from shardmw.bench.workloads import COMMAND
 from shardmw.bench.workloads.measuring import measure
 from shardmw.bench.workloads.place import place_of, place_options
@@ -39,19 +32,19 @@ def work_command(
     """
 
     @click.command(work.name, help=work.summary())
-    @parameter_options(work, **defaults)
+    @options.parameter_options(work, **defaults)
     @place_options
-    @output_option
-    @name_option
+    @options.output_option
+    @options.name_option
     @click.pass_context
     def run(
         context: click.Context, output: Path, word: str, **_: object
     ) -> None:
         place = place_of(context)
         adjust(context)
-        chosen = chosen_parameters(work, context.params)
+        chosen = options.chosen_parameters(work, context.params)
         if place.is_own:
-            with usage_errors():
+            with options.usage_errors():
                 chosen.check_own()
         on_place = functools.partial(measure, place=place)
         perform(command, [chosen], output, word, on_place)

@@ -7,13 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import click
 
+from shardmw.bench import options as types
 from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.load.stage import Stage
-from shardmw.bench.options import (
-    CONTAINER,
-    chosen_parameters,
-    parameter_options,
-)
 from shardmw.bench.parameters import Parameters, option
 from shardmw.bench.site import DEFAULT_PREFIX, Site, remote_site
 from shardmw.bench.targets.account import Auth
@@ -95,7 +91,7 @@ class Place(Parameters):
     )
     container: str | None = option(
         None,
-        CONTAINER,
+        types.CONTAINER,
         'The name of the container; if there are several, the beginning of '
         f'their names.  [default: {DEFAULT_PREFIX}]',
     )
@@ -181,14 +177,14 @@ def place_options(command: Callable) -> Callable:
             envvar=f'OS_{name.upper()}',
             hidden=True,
         )(command)
-    return parameter_options(Place)(command)
+    return types.parameter_options(Place)(command)
 
 
 def place_of(context: click.Context) -> Place:
     """Return the chosen cluster; raise UsageError if options conflict."""
     values = context.params
     given = {name: values[name] for name in _KEYSTONE if values[name]}
-    place = replace(chosen_parameters(Place, values), keystone=given)
+    place = replace(types.chosen_parameters(Place, values), keystone=given)
     refused, why = _OWN_ONLY, 'the temporary cluster, not for yours'
     if place.is_own:
         ways = ', '.join(_WAYS.values())
