@@ -13,9 +13,10 @@ from rich.progress import Progress as Bar
 from rich.status import Status
 from rich.text import Text
 
+from shardmw.bench import templates
 from shardmw.bench.load.outcome import Samples, is_admitted, is_refused
 from shardmw.bench.results.figures import latency
-from shardmw.bench.tables import Table, figure, number
+from shardmw.bench.tables import Table
 
 _MEGABYTE = 1_000_000
 
@@ -112,11 +113,10 @@ def load_text(
     """
     seconds = max(seconds, 1e-3)
     sizes = admitted['sent_bytes'] + admitted['body_bytes']
-    _, p50, p95, p99 = latency(admitted['end'] - admitted['start'])
-    return (
-        f'{number(totals["ops"])} ops, {figure(operations / seconds)} ops/s, '
-        f'{number(sizes.sum() / _MEGABYTE / seconds, 2)} MB/s, '
-        f'p50 {figure(p50)} p95 {figure(p95)} p99 {figure(p99)} ms, '
-        f'{number(totals["refused"])} refused, '
-        f'{number(totals["errors"])} errors'
+    return templates.line(
+        'load',
+        totals=totals,
+        rate=operations / seconds,
+        megabytes=float(sizes.sum() / _MEGABYTE / seconds),
+        latency=latency(admitted['end'] - admitted['start']),
     )

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from shardmw.bench import templates
 from shardmw.bench.errors import BenchError
 from shardmw.bench.experiments import (
     SCENARIOS,
@@ -21,7 +22,7 @@ from shardmw.bench.experiments import (
 from shardmw.bench.kinds import PLAIN, native, sharded
 from shardmw.bench.load.stage import run_text
 from shardmw.bench.load.turns import rotated
-from shardmw.bench.results.comparing import interval_text, rows_of, warnings
+from shardmw.bench.results.comparing import interval_text, rows_of
 from shardmw.bench.results.figures import Interval
 from shardmw.bench.results.folder import (
     Result,
@@ -40,6 +41,10 @@ from test.unit.test_bench_load import sample, samples_of
 from test.unit.test_bench_ratelimit import ORIGIN
 from test.unit.test_bench_reports import cells
 from test.unit.test_bench_runs import run_of
+
+
+def warnings(runs: list[Run]) -> list[str]:
+    return templates.lines('warnings', runs=runs)
 
 
 def runs_at(rates: dict, **conditions) -> list[Run]:

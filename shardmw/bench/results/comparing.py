@@ -123,33 +123,3 @@ def phase(name: str, what: str) -> Value:
 LATENCIES = [
     latency_of(f'{name}_ms') for name in ('mean', 'p50', 'p95', 'p99')
 ]
-
-
-def rounds_note(runs: Sequence[Run]) -> str:
-    turns = {run.turn for run in runs}
-    if len(turns) < 2:
-        return 'One round: its ratios have no interval.'
-    return (
-        f'Medians of {len(turns)} rounds. Each round measures every '
-        'container, in an order that rotates. A ratio is the median of the '
-        'ratios of all rounds; the interval is that of this median.'
-    )
-
-
-def warnings(runs: Sequence[Run]) -> list[str]:
-    bound = sum(run.summary.is_client_bound for run in runs)
-    nothing = [run.summary for run in runs if not run.summary.admitted]
-    silent = sum(not (each.errors or each.refused) for each in nothing)
-    problems = {
-        'the clients were at their limit: this measured the clients, or a '
-        'busy machine.': bound,
-        'nothing was admitted in time, so there are no latencies: make the '
-        'loads longer.': silent,
-        'nothing was admitted: all requests were refused or failed, so there '
-        'are no latencies.': len(nothing) - silent,
-    }
-    return [
-        f'In {count} of {len(runs)} loads {problem}'
-        for problem, count in problems.items()
-        if count
-    ]
