@@ -20,8 +20,7 @@ from shardmw.bench.experiments import (
     title,
 )
 from shardmw.bench.kinds import PLAIN, native, sharded
-from shardmw.bench.load.stage import run_text
-from shardmw.bench.load.turns import rotated
+from shardmw.bench.load.stage import rotated, run_text
 from shardmw.bench.results.comparing import interval_text, rows_of
 from shardmw.bench.results.figures import Interval
 from shardmw.bench.results.folder import (

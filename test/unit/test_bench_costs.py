@@ -14,7 +14,7 @@ from shardmw.bench.kinds import PLAIN, sharded
 from shardmw.bench.names import FlatNames
 from shardmw.bench.planning import Costs, page_work
 from shardmw.bench.plots.plot import REFERENCE
-from shardmw.bench.results.fits import (
+from shardmw.bench.results.figures import (
     BLOCKS,
     least_squares,
     slope_interval,

@@ -10,7 +10,7 @@ from shardmw.bench.errors import BenchError
 from shardmw.bench.experiments import SCENARIOS
 from shardmw.bench.kinds import PLAIN, sharded
 from shardmw.bench.load.connection import check_url
-from shardmw.bench.load.turns import rotated
+from shardmw.bench.load.stage import rotated
 from shardmw.bench.plots.plot import REFERENCE
 from shardmw.bench.replicas import Moment, moment
 from shardmw.bench.results.runs import Run

@@ -26,7 +26,7 @@ from shardmw.bench.ratelimit.rates import (
 )
 from shardmw.bench.results.folder import Result, load, make, save
 from shardmw.bench.results.provenance import Provenance, provenance
-from shardmw.bench.targets.memcached import Operations, counted
+from shardmw.bench.targets.usage import Operations, counted
 from shardmw.placement import shard_of
 from shardmw.saio import ClusterOptions
 from shardmw.saio.config import check_settings

@@ -13,7 +13,7 @@ from shardmw.bench.ratelimit.limits import FRESH
 from shardmw.bench.results.folder import Result
 from shardmw.bench.results.runs import Run
 from shardmw.bench.results.summary import Summary, summarize
-from shardmw.bench.targets.memcached import Operations
+from shardmw.bench.targets.usage import Operations
 from test.unit.test_bench_load import outcome_of, sample
 from test.unit.test_bench_ratelimit import ORIGIN
 from test.unit.test_bench_runs import run_of

@@ -2,8 +2,9 @@
 """Runs the loads of experiments, and records and shows them."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from shardmw.bench.site import Site, embedded_site
 from shardmw.bench.targets.usage import read_processor, seconds_between
 from shardmw.bench.words import conditions_text
 from shardmw.saio import Cluster, ClusterOptions
+
+T = TypeVar('T')
 
 
 class Stage:
@@ -156,3 +159,17 @@ def _label(run: Run) -> str:
 
 def run_text(run: Run) -> str:
     return templates.line('run', run=run)
+
+
+def rotated(some: Sequence[T], turn: int) -> list[T]:
+    """Return all items; each round begins with another one.
+
+    The last one in a round finds fuller disks.
+    """
+    first = turn % len(some) if some else 0
+    return [*some[first:], *some[:first]]
+
+
+def phase_of(turn: int, rounds: int) -> float:
+    """Return the place of a round among all, between 0 and 1."""
+    return (turn + 0.5) / rounds

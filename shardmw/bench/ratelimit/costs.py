@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from shardmw.bench.load.sources import Load
-from shardmw.bench.load.stage import Ledger, Stage
-from shardmw.bench.load.turns import rotated
+from shardmw.bench.load.stage import Ledger, Stage, rotated
 from shardmw.bench.ratelimit import limits
 from shardmw.bench.ratelimit.limits import SHARDMW, STOCK
 from shardmw.bench.results import comparing as c
@@ -19,7 +18,7 @@ from shardmw.bench.scenarios import base
 from shardmw.bench.scenarios.rounds import grouped
 from shardmw.bench.site import Site
 from shardmw.bench.tables import figure
-from shardmw.bench.targets.memcached import operations
+from shardmw.bench.targets.usage import operations
 from shardmw.saio.topology import MEMCACHED
 
 WRITE = 'write'

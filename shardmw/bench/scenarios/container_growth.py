@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 from shardmw.bench.kinds import Kind
 from shardmw.bench.load.sources import NamedUploads
-from shardmw.bench.load.stage import Ledger, Stage
-from shardmw.bench.load.turns import rotated
+from shardmw.bench.load.stage import Ledger, Stage, rotated
 from shardmw.bench.names import FlatNames, ScatteredNames
 from shardmw.bench.options import Parsed, listed
 from shardmw.bench.parameters import option

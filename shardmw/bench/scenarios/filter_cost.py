@@ -7,14 +7,13 @@ from statistics import median
 from typing import NamedTuple
 
 from shardmw.bench.kinds import PLAIN, Kind
-from shardmw.bench.load.stage import Stage
-from shardmw.bench.load.turns import rotated
+from shardmw.bench.load.stage import Stage, rotated
 from shardmw.bench.options import COUNT
 from shardmw.bench.parameters import option
 from shardmw.bench.plots.plot import Axis, Plot
 from shardmw.bench.ratelimit.limits import token_settings
 from shardmw.bench.scenarios import base, rounds
-from shardmw.bench.targets.memcached import operations
+from shardmw.bench.targets.usage import operations
 from shardmw.saio.topology import MEMCACHED, Server
 
 WRITES = ('PUT', 'DELETE')

@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import sharded
 from shardmw.bench.load.sources import Listings
-from shardmw.bench.load.stage import Stage
-from shardmw.bench.load.turns import rotated
+from shardmw.bench.load.stage import Stage, rotated
 from shardmw.bench.names import FlatNames, Names
 from shardmw.bench.options import POSITIVE
 from shardmw.bench.parameters import option
 from shardmw.bench.planning import COSTS, MICROSECONDS, Costs, page_work
 from shardmw.bench.plots.plot import Axis, Plot, Series
 from shardmw.bench.results.comparing import Row
-from shardmw.bench.results.fits import least_squares
+from shardmw.bench.results.figures import least_squares
 from shardmw.bench.results.summary import errors_text, summarize
 from shardmw.bench.scenarios import base, rounds
 from shardmw.bench.site import Site

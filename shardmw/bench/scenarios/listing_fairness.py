@@ -11,8 +11,7 @@ from operator import attrgetter
 from shardmw.bench.kinds import PLAIN, Kind
 from shardmw.bench.load.clients import Clients
 from shardmw.bench.load.sources import Listings, Uploads
-from shardmw.bench.load.stage import Ledger, Stage
-from shardmw.bench.load.turns import phase_of, rotated
+from shardmw.bench.load.stage import Ledger, Stage, phase_of, rotated
 from shardmw.bench.names import FlatNames
 from shardmw.bench.options import DURATION
 from shardmw.bench.parameters import option

@@ -12,7 +12,7 @@ from shardmw.bench.names import FlatNames
 from shardmw.bench.options import COUNT, PAGE, POSITIVE, SHARDS
 from shardmw.bench.parameters import option
 from shardmw.bench.plots.plot import Axis, Plot, Series
-from shardmw.bench.results.fits import slope_interval
+from shardmw.bench.results.figures import slope_interval
 from shardmw.bench.scenarios import base, rounds
 from shardmw.bench.site import Site
 from shardmw.bench.tables import figure, number

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from shardmw.bench.kinds import Kind
-from shardmw.bench.load.stage import Stage
-from shardmw.bench.load.turns import rotated
+from shardmw.bench.load.stage import Stage, rotated
 from shardmw.bench.names import FlatNames
 from shardmw.bench.plots.plot import Axis, Plot, Series
 from shardmw.bench.replicas import (

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processor time and memory of the servers of a temporary cluster."""
+"""Processor time, memory and memcached of a temporary cluster."""
 
 import contextlib
+import operator
+import re
+import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 import psutil
 
 from shardmw.bench.errors import BenchError
 from shardmw.saio import Cluster, processes
+from shardmw.saio.topology import Server
 
 PROXY = 'proxy'
 CONTAINER = 'container'
@@ -71,3 +76,51 @@ def _told_if_gone() -> Iterator[None]:
         raise BenchError(
             f'a server process has ended ({err}): see the logs of the cluster'
         ) from err
+
+
+class Operations(NamedTuple):
+    """The number of operations of each kind."""
+
+    get: int
+    set: int
+    incr: int
+    decr: int
+    delete: int
+    touch: int
+
+    def since(self, before: 'Operations') -> 'Operations':
+        return Operations(*map(operator.sub, self, before))
+
+
+# The counters of memcached for each kind.
+_COUNTERS = Operations(
+    get='cmd_get',
+    set='cmd_set',
+    incr='incr_(?:hits|misses)',
+    decr='decr_(?:hits|misses)',
+    delete='delete_(?:hits|misses)',
+    touch='cmd_touch',
+)
+
+
+def operations(server: Server) -> Operations:
+    """Ask memcached for its counters; raise BenchError if it is away."""
+    address = server.address.split(':')
+    try:
+        with socket.create_connection(address, timeout=10) as s:
+            s.sendall(b'stats\r\nquit\r\n')
+            return counted(s.makefile().read())
+    except OSError as err:
+        raise BenchError(
+            f'memcached at {server.address} gives no stats: {err!r}'
+        ) from err
+
+
+def counted(stats: str) -> Operations:
+    """Return the operations in the response to ``stats``. Pure."""
+    return Operations(
+        *(
+            sum(map(int, re.findall(rf'^STAT {name} (\d+)', stats, re.M)))
+            for name in _COUNTERS
+        )
+    )

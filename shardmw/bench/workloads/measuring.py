@@ -5,8 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
-from shardmw.bench.load.stage import Ledger, Stage
-from shardmw.bench.load.turns import phase_of, rotated
+from shardmw.bench.load.stage import Ledger, Stage, phase_of, rotated
 from shardmw.bench.names import Names
 from shardmw.bench.site import Site
 from shardmw.bench.workloads.place import Place
