@@ -24,9 +24,6 @@ _NO_STATUS_NAMES = {
 #: A client process that was busy for more of the time limited the load.
 SATURATED_SHARE = 0.9
 
-#: The statuses of a rate limit: Swift's, and the standard's.
-REFUSALS = frozenset({498, 429})
-
 
 class Sample(NamedTuple):
     """One operation. Times are seconds on the monotonic clock.
@@ -59,7 +56,7 @@ class Sample(NamedTuple):
 
     @property
     def is_refused(self) -> bool:
-        return self.status in REFUSALS
+        return is_refused(self.status)
 
 
 def is_admitted(status: int | np.ndarray) -> bool | np.ndarray:
@@ -67,8 +64,9 @@ def is_admitted(status: int | np.ndarray) -> bool | np.ndarray:
     return (status >= 200) & (status < 300)
 
 
-def is_refused(status: np.ndarray) -> np.ndarray:
-    return np.isin(status, list(REFUSALS))
+def is_refused(status: int | np.ndarray) -> bool | np.ndarray:
+    """Return True for a rate limit's 498 (Swift's) and 429."""
+    return (status == 498) | (status == 429)
 
 
 def errors_of(statuses: Iterable[int]) -> dict[str, int]:
@@ -76,7 +74,7 @@ def errors_of(statuses: Iterable[int]) -> dict[str, int]:
     counts = Counter(
         _NO_STATUS_NAMES.get(status, str(status))
         for status in statuses
-        if not (is_admitted(status) or status in REFUSALS)
+        if not (is_admitted(status) or is_refused(status))
     )
     return dict(sorted(counts.items()))
 

@@ -9,6 +9,7 @@ import click
 
 from shardmw.bench import compare, options
 from shardmw.bench.command import InOrder, perform
+from shardmw.bench.parameters import check_shards
 from shardmw.bench.workloads import COMMAND
 from shardmw.bench.workloads.measuring import measure
 from shardmw.bench.workloads.place import place_of, place_options
@@ -45,7 +46,7 @@ def work_command(
         chosen = options.chosen_parameters(work, context.params)
         if place.is_own:
             with options.usage_errors():
-                chosen.check_own()
+                check_shards(chosen.shards, chosen.settings)
         on_place = functools.partial(measure, place=place)
         perform(command, [chosen], output, word, on_place)
 

@@ -9,7 +9,7 @@ from shardmw.bench.load.stage import Ledger, Stage, phase_of, rotated
 from shardmw.bench.names import Names
 from shardmw.bench.site import Site
 from shardmw.bench.workloads.place import Place
-from shardmw.bench.workloads.works import Task, Work
+from shardmw.bench.workloads.works import Work
 
 # A container is removed at once after a load that wrote more.
 _MANY_BYTES = 64 << 20
@@ -73,7 +73,7 @@ def measure_work(
         site.prepare(container, work.writes, phase_of(turn, work.rounds))
         path = site.container_path(container)
         load = site.load(
-            work.source(Task(path, listed[container], each, turn)),
+            work.source(path, listed[container], turn=turn, **each),
             work.clients,
             seconds=work.load_seconds,
             count=work.count,

@@ -4,7 +4,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from shardmw.bench import options
 from shardmw.bench.errors import BenchError
@@ -12,7 +12,7 @@ from shardmw.bench.kinds import PLAIN, Kind, native, sharded
 from shardmw.bench.load import sources
 from shardmw.bench.load.sources import Source
 from shardmw.bench.names import FlatNames, Names, TreeNames
-from shardmw.bench.parameters import check_shards, option
+from shardmw.bench.parameters import option
 from shardmw.bench.plots.plot import Plot
 from shardmw.bench.plots.runs import all_of
 from shardmw.bench.results.runs import runs_of
@@ -34,19 +34,6 @@ _SECONDS = 10.0
 _OWN_ROWS = 100_000
 _REMOTE_ROWS = 10_000
 _DIRECTORIES = 100
-
-
-class Task(NamedTuple):
-    """A load on a container.
-
-    :param path: of the container, quoted
-    :param names: of its objects; None for an empty container
-    """
-
-    path: str
-    names: Names | None
-    conditions: Mapping[str, object]
-    turn: int
 
 
 @dataclass(frozen=True)
@@ -119,7 +106,13 @@ class Work(Scenario):
     def conditions(self, names: Names | None) -> list[dict[str, object]]:
         raise NotImplementedError
 
-    def source(self, task: Task) -> Source:
+    def source(self, path: str, names: Names, **run: object) -> Source:
+        """Return the requests of a run.
+
+        :param path: of the container, quoted
+        :param names: of its objects; None for an empty container
+        :param run: the conditions, and the turn
+        """
         raise NotImplementedError
 
     def fill(
@@ -129,10 +122,6 @@ class Work(Scenario):
         size = parse_size_mix(self.size)
         site.populate(container, names, size, self.clients)
         return names
-
-    def check_own(self) -> None:
-        """Raise ValueError if the temporary cluster does not allow this."""
-        check_shards(self.shards, self.settings)
 
     def _check_enough(self, count: int | None, flag: str) -> None:
         if count is not None and count < self.clients:
@@ -237,10 +226,10 @@ class Write(_OfObjects, _Timed):
     name = 'write'
     spends = writes = True
 
-    def source(self, task: Task) -> Source:
+    def source(self, path: str, names: Names, **run: object) -> Source:
         # spread names fall evenly into native ranges, too
         size = parse_size_mix(self.size)
-        return sources.Uploads(task.path, size, spread=True)
+        return sources.Uploads(path, size, spread=True)
 
 
 @dataclass(frozen=True)
@@ -249,8 +238,8 @@ class Read(_OfStored, _Timed):
 
     name = 'read'
 
-    def source(self, task: Task) -> Source:
-        return sources.Reads(task.path, task.names, shuffled=True)
+    def source(self, path: str, names: Names, **run: object) -> Source:
+        return sources.Reads(path, names, shuffled=True)
 
 
 @dataclass(frozen=True)
@@ -259,8 +248,8 @@ class Head(Read):
 
     name = 'head'
 
-    def source(self, task: Task) -> Source:
-        return sources.Heads(task.path, task.names, shuffled=True)
+    def source(self, path: str, names: Names, **run: object) -> Source:
+        return sources.Heads(path, names, shuffled=True)
 
 
 @dataclass(frozen=True)
@@ -277,8 +266,8 @@ class Delete(_OfStored):
     def count(self) -> int:
         return self.objects
 
-    def source(self, task: Task) -> Source:
-        return sources.Deletes(task.path, task.names, shuffled=True)
+    def source(self, path: str, names: Names, **run: object) -> Source:
+        return sources.Deletes(path, names, shuffled=True)
 
 
 @dataclass(frozen=True)
@@ -303,8 +292,8 @@ class HeadContainer(_Timed):
     def conditions(self, names: Names) -> list[dict[str, object]]:
         return [{'clients': self.clients, 'rows': len(names)}]
 
-    def source(self, task: Task) -> Source:
-        return sources.ContainerHeads(task.path)
+    def source(self, path: str, names: Names, **run: object) -> Source:
+        return sources.ContainerHeads(path)
 
     def fill(
         self, site: Site, container: str, kind: Kind, names: Names
@@ -404,9 +393,9 @@ class List(HeadContainer):
         also = {name: word for name, word in words.items() if word}
         return [{**conditions, 'page': page, **also} for page in self.page]
 
-    def source(self, task: Task) -> Source:
+    def source(self, path: str, names: Names, **run: object) -> Source:
         return sources.Listings(
-            *(task.path, task.names, task.conditions['page']),
+            *(path, names, run['page']),
             *(self.delimiter, self.prefix, self.unordered),
         )
 
@@ -424,13 +413,13 @@ class MixedWork(Read):
         'Operations and their shares; overwrite and list can be added.',
     )
 
-    def source(self, task: Task) -> Source:
+    def source(self, path: str, names: Names, **run: object) -> Source:
         return sources.Mixed(
-            task.path,
+            path,
             parse_mix(self.mix),
-            task.names,
+            names,
             parse_size_mix(self.size),
-            tag=f'new{task.turn}',
+            tag=f'new{run["turn"]}',
         )
 
 
