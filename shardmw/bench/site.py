@@ -32,9 +32,6 @@ Runner = Callable[[Load, str], Outcome]
 
 DEFAULT_PREFIX = 'shardmw-bench'
 
-# Swift's default, for clusters that do not show it.
-_LISTING_LIMIT = 10_000
-
 # Clients that fill and empty containers.
 _CLIENTS = 16
 _ATTEMPTS = 3
@@ -81,20 +78,15 @@ class Site:
         cluster: Cluster | None = None,
     ) -> None:
         self.account = account
+        self.urls = account.proxy_urls
+        self.container_path = account.container_path
         self.cluster = cluster
+        self.is_own = cluster is not None
         self._run = run
         self._prefix = prefix
         #: the kinds of the containers that are there, by name
         self._made: dict[str, Kind] = {}
         self._count = 0
-
-    @property
-    def is_own(self) -> bool:
-        return self.cluster is not None
-
-    @property
-    def urls(self) -> tuple[str, ...]:
-        return self.account.proxy_urls
 
     @property
     def containers(self) -> tuple[str, ...]:
@@ -110,14 +102,11 @@ class Site:
     def longest_page(self) -> int:
         """Return the largest limit of a listing."""
         swift = self._features.get('swift', {})
-        return int(swift.get('container_listing_limit', _LISTING_LIMIT))
+        return int(swift.get('container_listing_limit', 10_000))
 
     @cached_property
     def _features(self) -> Mapping[str, Mapping]:
         return self.account.features()
-
-    def container_path(self, container: str) -> str:
-        return self.account.container_path(container)
 
     def load(self, source: Source, clients: int, **fields: object) -> Load:
         """Return a load for this site; ``fields`` are fields of ``Load``."""
@@ -166,9 +155,8 @@ class Site:
             bounds = native.spread_bounds(kind.parts)
             if names is not None:
                 bounds = native.even_bounds(names, kind.parts)
-            native.shard_natively(
-                self.cluster, self.account.name, name, bounds
-            )
+            account = self.account.name
+            native.shard_natively(self.cluster, account, name, bounds)
             # the proxies cached that it was not sharded
             self.account.refresh(name)
         return name
@@ -251,8 +239,6 @@ class Site:
 
         :raises BenchError: if the token expired, or some cannot be emptied
         """
-        if self.is_own:
-            self._made.clear()
         if self._made:
             self.account.renew()
         failures = []

@@ -122,6 +122,7 @@ class Account:
             self._login()
         parts = urlsplit(self._swift.url)
         self.path = parts.path.rstrip('/')
+        self.name = self.path.rpartition('/')[2]
         if self.path.count('/') < 2:
             raise BenchError(
                 f'{self._swift.url!r} names no account: write '
@@ -138,10 +139,6 @@ class Account:
     @property
     def token(self) -> str:
         return self._swift.token
-
-    @property
-    def name(self) -> str:
-        return self.path.rpartition('/')[2]
 
     def container_path(self, container: str) -> str:
         return f'{self.path}/{quote(container, safe="")}'
