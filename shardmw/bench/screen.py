@@ -14,7 +14,7 @@ from rich.status import Status
 from rich.text import Text
 
 from shardmw.bench import templates
-from shardmw.bench.load.outcome import Samples, is_admitted, is_refused
+from shardmw.bench.load.outcome import is_admitted, is_refused
 from shardmw.bench.results.figures import latency
 from shardmw.bench.tables import Table
 
@@ -65,21 +65,20 @@ class Screen:
     @contextlib.contextmanager
     def live(
         self, label: str, seconds: float | None, count: int | None
-    ) -> Iterator[Callable[[Samples], None]]:
+    ) -> Iterator[Callable[[np.ndarray], None]]:
         """Show a running load on a terminal, instead of a status.
 
         :param seconds: the length of the load; None if ``count`` ends it
-        :returns: a function that takes the samples since its last call
+        :returns: a function that takes the table since its last call
         """
         bar = Bar(console=self.console, auto_refresh=False)
         task = bar.add_task(label, total=seconds or count)
         began = shown = time.monotonic()
         totals = Counter()
 
-        def show(samples: Samples) -> None:
+        def show(table: np.ndarray) -> None:
             nonlocal shown
             now = time.monotonic()
-            table = samples.table()
             refused = int(is_refused(table['status']).sum())
             admitted = table[is_admitted(table['status'])]
             failed = len(table) - len(admitted) - refused

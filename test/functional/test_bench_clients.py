@@ -26,7 +26,6 @@ from shardmw.bench.load.outcome import (
     LOST,
     TIMED_OUT,
     UNANSWERED,
-    Samples,
 )
 from shardmw.bench.load.sources import (
     AT_ONCE,
@@ -105,7 +104,7 @@ def run(pool, answers, **changes):
 def raising(what):
     """What to do when progress is told: interrupt the load."""
 
-    def interrupt(part: Samples) -> None:
+    def interrupt(part) -> None:
         raise what()
 
     return interrupt
@@ -294,7 +293,7 @@ class TestProgress:
             load = made_load(server, count=30, on_refusal=AT_ONCE)
             clients.run(load, parts.append)
         told = [each for part in parts for each in part]
-        assert sorted(each.number for each in told) == [*range(30)]
+        assert sorted(each['number'] for each in told) == [*range(30)]
 
     def test_is_told_while_a_load_goes_on(self, clients):
         moments = []

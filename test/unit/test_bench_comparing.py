@@ -239,7 +239,7 @@ def test_work_on_one_kind_of_container_has_no_ratios():
 
 class TestLive:
     def test_rates_are_of_the_last_part(self):
-        part = samples_of(*[sample(101.0)] * 5).table()
+        part = samples_of(*[sample(101.0)] * 5)
         totals = {'ops': 35, 'refused': 0, 'errors': 1}
         text = load_text(totals, part, 6, 0.5)
         assert text.startswith('35 ops, 12.0 ops/s, 0.00 MB/s, p50 500 p95 ')

@@ -2,9 +2,9 @@
 import itertools
 import json
 import math
-import pickle
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +14,8 @@ from shardmw.bench.load.outcome import (
     TIMED_OUT,
     Outcome,
     Sample,
-    Samples,
+    packed,
+    table_of,
 )
 from shardmw.bench.load.sources import Uploads
 from shardmw.bench.results import figures
@@ -35,11 +36,8 @@ def sample(end: float, status: int = 201, number: int = 0) -> Sample:
     return Sample(0, number, *times, status, math.nan, 7, 2)
 
 
-def samples_of(*given: Sample) -> Samples:
-    samples = Samples()
-    for each in given:
-        samples.append(*each)
-    return samples
+def samples_of(*given: Sample) -> np.ndarray:
+    return table_of(b''.join(packed(*each) for each in given))
 
 
 def outcome_of(*given: Sample, seconds: float = 2.0, busy: float = 0.5):
@@ -49,17 +47,10 @@ def outcome_of(*given: Sample, seconds: float = 2.0, busy: float = 0.5):
 
 
 def test_samples_come_out_as_they_went_in():
-    samples = Samples()
-    samples.append(*REFUSED)
-    assert [*samples] == [REFUSED]
-    assert [*samples][0].is_refused
-
-
-def test_samples_survive_a_pipe_and_add_up():
-    samples = Samples()
-    samples.append(*sample(1.0))
-    samples.extend(pickle.loads(pickle.dumps(samples)))
-    assert len(samples) == 2
+    outcome = outcome_of(REFUSED, sample(1.0, 201, 8))
+    assert outcome.samples[0] == REFUSED
+    assert outcome.samples[0].is_refused
+    assert outcome.samples[1].number == 8
 
 
 def test_an_upload_has_a_name_of_its_own_and_a_body():

@@ -9,14 +9,16 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
+import numpy as np
+
 from shardmw.bench import signals
 from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.load import process
-from shardmw.bench.load.outcome import Outcome, Samples
+from shardmw.bench.load.outcome import Outcome, table_of
 from shardmw.bench.load.sources import Load
 
-#: Takes the samples since the last call.
-OnProgress = Callable[[Samples], None]
+#: Takes the table of the samples since the last call.
+OnProgress = Callable[[np.ndarray], None]
 
 # The time between the decision to begin and the begin.
 _LEAD_SECONDS = 0.05
@@ -136,18 +138,18 @@ class RunningLoad:
     def _gather(self, limit_seconds: float = math.inf) -> None:
         given_up_at = time.monotonic() + limit_seconds
         due = time.monotonic() + _PROGRESS_SECONDS
-        news = Samples()
+        news = b''
         running = self._shares
         while running and time.monotonic() < given_up_at:
             _, running = wait(running, _POLL_SECONDS)
             with signals.held_back():
                 while not self._control.progress.empty():
-                    news.extend(self._control.progress.get())
+                    news += self._control.progress.get()
             is_due = time.monotonic() >= due or not running
             if is_due and self._on_progress is not None:
                 due += _PROGRESS_SECONDS
-                told, news = news, Samples()
-                self._on_progress(told)
+                told, news = news, b''
+                self._on_progress(table_of(told))
 
     def _answers(self) -> list[process.Answer]:
         if self.is_running:
@@ -158,17 +160,15 @@ class RunningLoad:
 
     def _outcome(self, seconds: float | None) -> Outcome:
         answers = self._answers()
-        samples = Samples()
-        for part, _, _ in answers:
-            samples.extend(part)
+        table = table_of(b''.join(part for part, _, _ in answers))
         is_exhausted = all(ended for _, _, ended in answers)
         if is_exhausted:
-            last = float(samples.table()['end'].max(initial=self.began))
+            last = float(table['end'].max(initial=self.began))
             elapsed = last - self.began + _AFTER_LAST_SECONDS
             seconds = min(seconds or math.inf, elapsed)
         busy = max((share for _, share, _ in answers), default=0.0)
         return Outcome(
-            *(self._load.source.kinds, samples, self.began, self._began_at),
+            *(self._load.source.kinds, table, self.began, self._began_at),
             *(seconds, busy, self._load.clients, is_exhausted),
         )
 

@@ -4,7 +4,7 @@
 import functools
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -79,34 +79,16 @@ def errors_of(statuses: Iterable[int]) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-class Samples:
-    """Many records in little memory."""
+_RECORD = struct.Struct('=bqddddhdqq')
+_FIELDS = np.dtype([*zip(Sample._fields, _RECORD.format[1:], strict=True)])
 
-    _RECORD = struct.Struct('=bqddddhdqq')
-    _FIELDS = np.dtype([*zip(Sample._fields, _RECORD.format[1:], strict=True)])
+#: Packs the fields of a sample: many of them need little memory.
+packed = _RECORD.pack
 
-    def __init__(self, records: bytes = b'') -> None:
-        self._records = bytearray(records)
 
-    def append(self, *sample: float) -> None:
-        """Add one record: all fields of :class:`Sample`."""
-        self._records += self._RECORD.pack(*sample)
-
-    def extend(self, others: 'Samples') -> None:
-        self._records += others._records
-
-    def after(self, count: int) -> 'Samples':
-        return Samples(self._records[count * self._RECORD.size :])
-
-    def table(self) -> np.ndarray:
-        """Return an array with the fields of :class:`Sample`."""
-        return np.frombuffer(bytes(self._records), self._FIELDS)
-
-    def __len__(self) -> int:
-        return len(self._records) // self._RECORD.size
-
-    def __iter__(self) -> Iterator[Sample]:
-        return map(Sample._make, self._RECORD.iter_unpack(self._records))
+def table_of(records: bytes) -> np.ndarray:
+    """Return packed samples as an array with the fields of a sample."""
+    return np.frombuffer(records, _FIELDS)
 
 
 @dataclass(frozen=True)
@@ -114,7 +96,8 @@ class Outcome:
     """The outcome of a load.
 
     :param kinds: of the source
-    :param samples: all operations, also those that ended after ``seconds``
+    :param table: the fields of all samples, also of those that ended after
+                  ``seconds``
     :param began: on the monotonic clock
     :param began_at: the same on the wall clock
     :param seconds: how long requests were sent; until the last response if
@@ -125,7 +108,7 @@ class Outcome:
     """
 
     kinds: tuple[str, ...]
-    samples: Samples
+    table: np.ndarray
     began: float
     began_at: float
     seconds: float
@@ -137,9 +120,9 @@ class Outcome:
     def is_client_bound(self) -> bool:
         return self.busy_share > SATURATED_SHARE
 
-    @functools.cached_property
-    def table(self) -> np.ndarray:
-        return self.samples.table()
+    @property
+    def samples(self) -> list[Sample]:
+        return [*map(Sample._make, self.table.tolist())]
 
     @property
     def is_in_time(self) -> np.ndarray:
@@ -192,10 +175,9 @@ class Outcome:
     def part(self, begin: float, end: float) -> 'Outcome':
         """Return the responses between two times on the monotonic clock."""
         ends = self.table['end']
-        within = self.table[(begin <= ends) & (ends < end)]
         return replace(
             self,
-            samples=Samples(within.tobytes()),
+            table=self.table[(begin <= ends) & (ends < end)],
             began=begin,
             began_at=self.wall_time(begin),
             seconds=end - begin,

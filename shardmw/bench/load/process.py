@@ -12,7 +12,7 @@ from pathlib import Path
 
 from shardmw.bench import signals
 from shardmw.bench.load.connection import Connection, tls_context
-from shardmw.bench.load.outcome import LOST, UNANSWERED, Sample, Samples
+from shardmw.bench.load.outcome import LOST, UNANSWERED, Sample, packed
 from shardmw.bench.load.sources import AT_ONCE, RETRY_AFTER, Load
 
 # How often a process looks whether its load begins or ends.
@@ -33,7 +33,7 @@ class Control:
     :ivar begin: when the load begins (monotonic); 0 until that is known
     :ivar end: from when on no more requests are sent (monotonic)
     :ivar drain_seconds: how long to wait for the last responses
-    :ivar progress: takes samples of a load that is watched. The parent has to
+    :ivar progress: takes packed samples of a watched load. The parent has to
                     read them, or the pipe becomes full and the load stops.
     """
 
@@ -46,9 +46,9 @@ class Control:
         self.progress = context.SimpleQueue()
 
 
-#: The result of a process: the samples, the share of the time in which it
+#: The result of a process: packed samples, the share of the time in which it
 #: ran or waited for a processor, and True if there were no more requests.
-Answer = tuple[Samples, float, bool]
+Answer = tuple[bytes, float, bool]
 
 
 def start(control: Control) -> None:
@@ -78,8 +78,8 @@ class _Share:
         self._left = math.inf
         if load.count is not None:
             self._left = len(range(index, load.count, processes))
-        self._samples = Samples()
-        #: how many of them the parent was told while the load ran
+        self._samples = bytearray()
+        #: how many bytes the parent was told while the load ran
         self._told = 0
         is_tls = any(url.startswith('https:') for url in load.urls)
         tls = tls_context(load.insecure) if is_tls else None
@@ -130,7 +130,7 @@ class _Share:
             await self._tell_progress()
         used = time.process_time() - cpu + _queued_seconds() - queued
         busy_share = used / max(time.monotonic() - begin, 1e-9)
-        return self._samples, busy_share, self._left <= 0
+        return bytes(self._samples), busy_share, self._left <= 0
 
     async def _be_client(self, connection: Connection, ready: float) -> None:
         """Send one request after the other, the first one at a time."""
@@ -146,7 +146,7 @@ class _Share:
             sample = await connection.send(
                 request, start, load.timeout_seconds
             )
-            self._samples.append(*sample)
+            self._samples += packed(*sample)
             self._note_answer(request, sample.status)
             ready = max(
                 sample.end + self._pause_after(sample),
@@ -186,7 +186,7 @@ class _Share:
             )
 
     async def _tell_progress(self) -> None:
-        news = self._samples.after(self._told)
+        news = bytes(self._samples[self._told :])
         self._told = len(self._samples)
         # a thread waits until the parent has room for them
         await asyncio.to_thread(_control.progress.put, news)

@@ -110,7 +110,7 @@ class Summary:
 
 def summarize(outcome: Outcome) -> Summary:
     """Return the figures of a load."""
-    everything = np.full(len(outcome.samples), True)
+    everything = np.full(len(outcome.table), True)
     is_done = outcome.is_in_time & is_admitted(outcome.table['status'])
     admitted = outcome.table[is_done]
     took = admitted['end'] - admitted['start']
