@@ -232,7 +232,7 @@ def _plans(
         {
             'kind': sharded(shards).as_json(),
             'page': page,
-            **asked_of_all(placed, page)._asdict(),
+            **asked_of_all(placed, page),
         }
         for page in pages
     ]
