@@ -40,34 +40,66 @@ _AFTER_LAST_SECONDS = 1e-6
 _INTERRUPTIONS = (KeyboardInterrupt, Interrupted)
 
 
-class RunningLoad:
-    """A load that :meth:`Clients.begin` began, at ``began`` (monotonic)."""
+class Clients:
+    """Client processes that run one load at a time, for a ``with`` block.
 
-    def __init__(
-        self,
-        pool: ProcessPoolExecutor,
-        control: process.Control,
-        load: Load,
-        processes: int,
-        on_progress: OnProgress | None,
-    ) -> None:
+    ``began`` is the begin of the last load on the monotonic clock.
+    """
+
+    def __init__(self, processes: int) -> None:
+        self.began = math.inf
+        self._processes = processes
+        # not forked, so that they share nothing else with this process
+        context = multiprocessing.get_context('spawn')
+        self._control = process.Control(context)
+        self._pool = ProcessPoolExecutor(
+            processes, context, process.start, (self._control,)
+        )
+        self._shares: list[Future] = []
+
+    def __enter__(self) -> 'Clients':
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        # the pool forgets its processes when it is broken
+        processes = list((self._pool._processes or {}).values())  # noqa: SLF001
+        try:
+            self._end()
+        finally:
+            if self._is_running:
+                for each in processes:
+                    each.kill()
+            self._pool.shutdown()
+
+    def begin(
+        self, load: Load, on_progress: OnProgress | None = None
+    ) -> 'Clients':
+        """Begin a load once all its clients are connected; return this.
+
+        :param on_progress: called twice a second during the wait for its end
+        :raises BenchError: if they cannot connect
+        :raises Interrupted: if a signal came
+        """
+        # an interrupted caller did not end the last one
+        self._end()
         self.began = self._began_at = math.inf
         self._load = load
         self._seconds = load.seconds
-        self._control = control
         self._on_progress = on_progress
-        self._shares: list[Future] = []
+        self._shares = []
+        control = self._control
         control.connected.value = 0
         control.begin.value = 0
         control.end.value = math.inf
         control.drain_seconds.value = load.drain_seconds
         control.is_watched.value = on_progress is not None
+        processes = min(self._processes, load.clients)
         with self._interruptible():
             # a process cannot start from an incomplete message
             with signals.kept_from_children(), _told_if_ended():
                 self._shares = [
-                    pool.submit(process.run_share, load, index, processes)
-                    for index in range(processes)
+                    self._pool.submit(process.run_share, load, i, processes)
+                    for i in range(processes)
                 ]
             self._await_connections()
             self._began_at = time.time() + _LEAD_SECONDS
@@ -75,13 +107,18 @@ class RunningLoad:
             if load.seconds is not None:
                 control.end.value = self.began + load.seconds
             control.begin.value = self.began
+        return self
 
-    @property
-    def is_running(self) -> bool:
-        return not all(share.done() for share in self._shares)
+    def run(
+        self, load: Load, on_progress: OnProgress | None = None
+    ) -> Outcome:
+        """Begin a load and wait for its end: see both methods."""
+        if load.ends_when_told:
+            raise ValueError('this load ends when it is told to')
+        return self.begin(load, on_progress).wait()
 
     def sleep_until(self, seconds: float) -> None:
-        """Sleep until so many seconds after the begin."""
+        """Sleep until so many seconds after the begin of the load."""
         time.sleep(max(0, self.began + seconds - time.monotonic()))
 
     def stop(self) -> Outcome:
@@ -100,8 +137,12 @@ class RunningLoad:
             self._gather()
         return self._outcome(self._seconds)
 
-    def end(self, drain_seconds: float = 0) -> None:
-        """End the load if it is running; a process that hangs is left."""
+    @property
+    def _is_running(self) -> bool:
+        return not all(share.done() for share in self._shares)
+
+    def _end(self, drain_seconds: float = 0) -> None:
+        """End the load if there is one; a process that hangs is left."""
         self._on_progress = None
         end = self._control.end
         end.value = min(end.value, time.monotonic())
@@ -117,9 +158,9 @@ class RunningLoad:
             seconds = max(_AFTER_LAST_SECONDS, time.monotonic() - self.began)
             # a second signal does not wait for the last responses
             try:
-                self.end(_INTERRUPTED_DRAIN_SECONDS)
+                self._end(_INTERRUPTED_DRAIN_SECONDS)
             except _INTERRUPTIONS:
-                self.end()
+                self._end()
             outcome = None
             if self.began < math.inf:
                 outcome = self._outcome(min(seconds, self._seconds or seconds))
@@ -131,7 +172,7 @@ class RunningLoad:
         while self._control.connected.value < len(self._shares):
             ended, _ = wait(self._shares, _CONNECT_POLL_SECONDS)
             if ended or time.monotonic() > deadline:
-                self.end()
+                self._end()
                 self._answers()
                 raise BenchError('a client process hangs: see above')
 
@@ -152,7 +193,7 @@ class RunningLoad:
                 self._on_progress(table_of(told))
 
     def _answers(self) -> list[process.Answer]:
-        if self.is_running:
+        if self._is_running:
             raise BenchError('a client process hangs: see above')
         with _told_if_ended():
             answers = [share.result() for share in self._shares]
@@ -171,65 +212,6 @@ class RunningLoad:
             *(self._load.source.kinds, table, self.began, self._began_at),
             *(seconds, busy, self._load.clients, is_exhausted),
         )
-
-
-class Clients:
-    """Client processes, for a ``with`` block."""
-
-    def __init__(self, processes: int) -> None:
-        self._processes = processes
-        # not forked, so that they share nothing else with this process
-        context = multiprocessing.get_context('spawn')
-        self._control = process.Control(context)
-        self._pool = ProcessPoolExecutor(
-            processes, context, process.start, (self._control,)
-        )
-        self._last: RunningLoad | None = None
-
-    def __enter__(self) -> 'Clients':
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        # the pool forgets its processes when it is broken
-        processes = list((self._pool._processes or {}).values())  # noqa: SLF001
-        last = self._last
-        try:
-            self._end_last()
-        finally:
-            if last is not None and last.is_running:
-                for each in processes:
-                    each.kill()
-            self._pool.shutdown()
-
-    def begin(
-        self, load: Load, on_progress: OnProgress | None = None
-    ) -> RunningLoad:
-        """Begin a load once all its clients are connected.
-
-        :param on_progress: called twice a second during the wait for its end
-        :raises BenchError: if they cannot connect
-        :raises Interrupted: if a signal came
-        """
-        self._end_last()
-        processes = min(self._processes, load.clients)
-        self._last = RunningLoad(
-            self._pool, self._control, load, processes, on_progress
-        )
-        return self._last
-
-    def run(
-        self, load: Load, on_progress: OnProgress | None = None
-    ) -> Outcome:
-        """Begin a load and wait for its end: see both methods."""
-        if load.ends_when_told:
-            raise ValueError('this load ends when it is told to')
-        return self.begin(load, on_progress).wait()
-
-    def _end_last(self) -> None:
-        """End the last load, which an interrupted caller did not end."""
-        if self._last is not None:
-            self._last.end()
-            self._last = None
 
 
 @contextlib.contextmanager

@@ -63,7 +63,7 @@ class Load:
 
     A client is a connection that is kept alive. A refused request is not
     repeated. A load ends after ``seconds`` or ``count`` requests, when its
-    source has no more requests, or when :meth:`RunningLoad.stop` is called.
+    source has no more requests, or when :meth:`Clients.stop` is called.
 
     :param urls: of the proxies; the clients are spread over them
     :param backoff_seconds: to wait after a refusal without a Retry-After
