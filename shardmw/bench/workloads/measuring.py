@@ -14,7 +14,6 @@ from shardmw.bench.workloads.works import Work
 # A container is removed at once after a load that wrote more.
 _MANY_BYTES = 64 << 20
 
-
 #: The kind and the round of a container; None for all rounds.
 Owner = tuple[Kind, int | None]
 
@@ -27,9 +26,10 @@ def measure(
     """Measure a work on a cluster, and return the figures."""
     work = stage.parameters
     with place.site(stage, work.cluster) as site:
-        ledger = Ledger(
-            stage, keep, own_cluster=site.cluster, **place.figures(site)
-        )
+        ledger = Ledger(stage, keep, own_cluster=site.cluster)
+        if not site.is_own:
+            found = {'url': site.urls[0], 'swift': site.swift_version}
+            ledger.figures['cluster'] = found
         measure_work(stage, site, ledger, work, place.container)
     return ledger.figures
 

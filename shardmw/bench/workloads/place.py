@@ -156,12 +156,6 @@ class Place(Parameters):
                 self._clean(stage, site)
             raise
 
-    def figures(self, site: Site) -> dict[str, object]:
-        """Return the cluster as figures of an experiment have it."""
-        if self.is_own:
-            return {}
-        return {'cluster': {'url': site.urls[0], 'swift': site.swift_version}}
-
     def _clean(self, stage: Stage, site: Site) -> None:
         if self.cleanup:
             site.cleanup()
