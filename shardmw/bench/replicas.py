@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
 
 from shardmw.bench.databases import Content, content, databases, parts
 from shardmw.bench.errors import BenchError
@@ -22,18 +21,6 @@ _POLL_SECONDS = 0.1
 
 #: The content of each database, by its path.
 Contents = Mapping[Path, Content]
-
-
-class Moment(NamedTuple):
-    """Records what was on a device at a time.
-
-    :param seconds: since the replicator was started
-    :param databases: the number of complete databases
-    """
-
-    seconds: float
-    rows: int
-    databases: int
 
 
 def contents(
@@ -72,7 +59,7 @@ def empty_device(cluster: Cluster, node: int) -> Path:
 
 def converge(
     cluster: Cluster, device: Path, before: Contents
-) -> tuple[int, list[Moment]]:
+) -> tuple[int, list[dict[str, float]]]:
     """Run the replicator until a device is complete again.
 
     :param before: the content of all devices before the loss
@@ -83,7 +70,7 @@ def converge(
     lost = {
         path: each for path, each in before.items() if device in path.parents
     }
-    moments: list[Moment] = []
+    moments: list[dict[str, float]] = []
     began = time.monotonic()
     with ThreadPoolExecutor(1) as pool:
         for passes in range(1, _MOST_PASSES + 1):
@@ -106,11 +93,17 @@ def converge(
     )
 
 
-def moment(seconds: float, lost: Contents, found: Contents) -> Moment:
-    """Return how much of what was lost is there. Pure."""
-    whole = sum(found.get(path) == each for path, each in lost.items())
-    rows = sum(each.rows for each in found.values())
-    return Moment(round(seconds, 3), rows, whole)
+def moment(
+    seconds: float, lost: Contents, found: Contents
+) -> dict[str, float]:
+    """Return the rows that are there, and the complete databases. Pure."""
+    return {
+        'seconds': round(seconds, 3),
+        'rows': sum(each.rows for each in found.values()),
+        'databases': sum(
+            found.get(path) == each for path, each in lost.items()
+        ),
+    }
 
 
 def _found(lost: Contents) -> dict[Path, Content]:

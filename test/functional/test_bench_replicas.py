@@ -44,9 +44,9 @@ def test_a_device_that_was_emptied_is_made_whole(site):
     passes, moments = converge(site.cluster, device, before)
     assert contents(*place, KIND) == before
     assert passes >= 1
-    assert moments[0].rows == 0
-    assert moments[-1].rows == ROWS
-    assert moments[-1].databases == 3
+    assert moments[0]['rows'] == 0
+    assert moments[-1]['rows'] == ROWS
+    assert moments[-1]['databases'] == 3
 
     # and the servers of the node are back
     assert site.account.names(container) == list(FlatNames(ROWS))

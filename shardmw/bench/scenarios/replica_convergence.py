@@ -122,15 +122,15 @@ def _round(
     )
     stage.screen.line(
         f'{kind.label}: {number(rows)} rows replicated in '
-        f'{figure(moments[-1].seconds)} s, passes: {passes}'
+        f'{figure(moments[-1]["seconds"])} s, passes: {passes}'
     )
     return {
         'kind': kind.as_json(),
         'rows': rows,
         'idle_seconds': round(idle, 3),
-        'seconds': moments[-1].seconds,
+        'seconds': moments[-1]['seconds'],
         'passes': passes,
-        'moments': [each._asdict() for each in moments],
+        'moments': moments,
     }
 
 

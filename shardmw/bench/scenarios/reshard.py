@@ -146,7 +146,7 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
                         'rows_per_second': change.rows_per_second,
                         'phases': {p.name: p.seconds for p in change.phases},
                         **of_clients,
-                        'change': change.as_json(),
+                        'change': change._asdict(),
                     }
 
     def _filled(self, stage: Stage, site: Site) -> tuple[str, Names]:
@@ -216,7 +216,8 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
             f'{figure(change.rows_per_second)} rows/s, '
             f'{figure(change.seconds)} s in all'
         )
-        for problem in dict.fromkeys(each.problem for each in change.moments):
+        problems = (each['problem'] for each in change.moments)
+        for problem in dict.fromkeys(problems):
             if problem:
                 stage.screen.warning(f'the change waited: {problem}')
         return change
@@ -284,7 +285,7 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
         """Yield the plots of a change with clients: rates and latencies."""
         points, step = row['points'], row['point_seconds']
         words = '{change} ({case})'.format(**self._labels(row))
-        change = Change.from_json(row['change'])
+        change = Change(**row['change'])
         began = row['seconds_before']
         rates = change.rates(step)
         # the time after the command belongs to its last phase
