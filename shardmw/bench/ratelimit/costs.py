@@ -108,15 +108,16 @@ class Operations(limits.LimitExperiment):
         before = operations(server)
         outcome = stage.run(load)
         time.sleep(_SETTLE_SECONDS)
-        counts = operations(server).since(before)
+        counts = operations(server)
+        counts.subtract(before)
         answered = [
             s for s in outcome.samples if s.is_admitted or s.is_refused
         ]
-        each = figure(sum(counts) / max(1, len(answered)))
+        each = figure(counts.total() / max(1, len(answered)))
         stage.screen.line(f'{manner}: {each} operations a write')
         return {
             **summarize(outcome).as_json(),
-            'operations': counts._asdict(),
+            'operations': counts,
             # of the whole load, as the operations are
             'answered_in_all': len(answered),
             'admitted_in_all': sum(s.is_admitted for s in answered),

@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -79,7 +79,8 @@ def save(
     if path.is_file() and not is_replacing:
         result = replace(result, time=time.strftime('%Y%m%d-%H%M%S'))
         path = folder / f'{result.words}.json'
-    values = {'format': _FORMAT, **asdict(result)}
+    values = {'format': _FORMAT, **vars(result)}
+    values['provenance'] = vars(result.provenance)
     write(path, json.dumps(values, indent=1, allow_nan=False) + '\n')
     files = [path]
     if entries := entries_of(result.figures):

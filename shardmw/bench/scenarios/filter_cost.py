@@ -121,14 +121,14 @@ class FilterCost(base.ClusterScenario):
                 make = inprocess.limited_by_swift
             for kind in self.kinds:
                 apps[limits, kind] = make(settings, alone[kind])
-                requests[limits, kind] = inprocess.Requests(
+                requests[limits, kind] = inprocess.requests_of(
                     kind, f'container-{i}-{kind.parts}', memcached.address
                 )
 
         def timed(case: Case) -> dict[str, object]:
             key = case.limits, case.kind
             app = apps[key] if case.filters else alone[case.kind]
-            environs = requests[key].environs
+            environs = requests[key]
             count = self.requests
             if case.method == LISTING:
                 count = max(1, count // _LISTINGS_SHARE)
@@ -138,13 +138,14 @@ class FilterCost(base.ClusterScenario):
             wanted = environs(case.method, count)
             before = operations(memcached)
             took = inprocess.microseconds_each(app, wanted)
-            counts = operations(memcached).since(before)
+            counts = operations(memcached)
+            counts.subtract(before)
             return {
                 **case._asdict(),
                 'kind': case.kind.as_json(),
                 'us': took,
                 'requests': count,
-                'operations': counts._asdict(),
+                'operations': counts,
             }
 
         return timed

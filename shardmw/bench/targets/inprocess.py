@@ -96,51 +96,50 @@ def limited_by_swift(settings: Mapping[str, str], app: App) -> App:
     return ratelimit.filter_factory({}, **settings)(app)
 
 
-class Requests:
-    """Requests to a container and its objects, as in a busy proxy.
+def requests_of(
+    kind: Kind, container: str, memcached: str
+) -> Callable[[str, int], list[dict]]:
+    """Return a function that makes environments: ``make(method, count)``.
 
-    The info of the container and the account is in the info cache of each:
-    ``versioned_writes``, left of this filter, always looks it up.
+    Requests are to objects of a container, or with :data:`LISTING` to itself,
+    as in a busy proxy: the info of the container and the account is in the
+    info cache, since ``versioned_writes``, left of this filter, always looks
+    it up.
 
     :param memcached: its address
     """
+    logger = get_logger({}, log_route='shardmw-bench')
+    memcache = MemcacheRing([memcached], logger=logger)
+    account = swift.headers_to_account_info(
+        {'X-Account-Container-Count': '1'}, 204
+    )
+    info = swift.headers_to_container_info(_container_headers(kind), 204)
+    known = {
+        swift.get_cache_key(_ACCOUNT): account,
+        swift.get_cache_key(_ACCOUNT, container): info,
+    }
+    headers = {
+        'Content-Type': 'application/octet-stream',
+        'X-Auth-Token': 'AUTH_tk0123456789abcdef0123456789abcdef',
+        'User-Agent': 'shardmw-bench',
+    }
 
-    def __init__(self, kind: Kind, container: str, memcached: str) -> None:
-        self._path = f'/v1/{_ACCOUNT}/{container}'
-        logger = get_logger({}, log_route='shardmw-bench')
-        self._memcache = MemcacheRing([memcached], logger=logger)
-        account = swift.headers_to_account_info(
-            {'X-Account-Container-Count': '1'}, 204
-        )
-        info = swift.headers_to_container_info(_container_headers(kind), 204)
-        self._known = {
-            swift.get_cache_key(_ACCOUNT): account,
-            swift.get_cache_key(_ACCOUNT, container): info,
-        }
-
-    def environs(self, method: str, count: int) -> list[dict]:
-        """Return the environments of requests: of a method, or listings."""
-        return [self._environ(method, number) for number in range(count)]
-
-    def _environ(self, method: str, number: int) -> dict:
-        path = f'{self._path}/o{number:010d}'
+    def environ(method: str, number: int) -> dict:
+        path = f'/v1/{_ACCOUNT}/{container}/o{number:010d}'
         if method == LISTING:
-            method, path = 'GET', f'{self._path}?format=json&limit={PAGE}'
+            path = f'/v1/{_ACCOUNT}/{container}?format=json&limit={PAGE}'
         environ = {
-            'REQUEST_METHOD': method,
+            'REQUEST_METHOD': 'GET' if method == LISTING else method,
             'swift.authorize': _nothing,
-            'swift.cache': self._memcache,
+            'swift.cache': memcache,
             'swift.trans_id': _TRANSACTION,
-            INFOCACHE_ENV: dict(self._known),
+            INFOCACHE_ENV: dict(known),
             **{f'swift.other_{i}': '' for i in range(_OTHERS_VARIABLES)},
-        }
-        headers = {
-            'Content-Type': 'application/octet-stream',
-            'X-Auth-Token': 'AUTH_tk0123456789abcdef0123456789abcdef',
-            'User-Agent': 'shardmw-bench',
         }
         body = b'x' if method == 'PUT' else b''
         return Request.blank(path, environ, headers, body).environ
+
+    return lambda method, count: [environ(method, i) for i in range(count)]
 
 
 def check(app: App, environs: Sequence[dict]) -> None:

@@ -2,12 +2,11 @@
 """Processor time, memory and memcached of a temporary cluster."""
 
 import contextlib
-import operator
 import re
 import socket
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 import psutil
 
@@ -20,6 +19,16 @@ CONTAINER = 'container'
 
 # CPUCLOCK_SCHED of Linux: user and system time as the scheduler counts it.
 _SCHEDULER_CLOCK = 2
+
+# The counters of memcached for each kind of operation.
+_COUNTERS = {
+    'get': 'cmd_get',
+    'set': 'cmd_set',
+    'incr': 'incr_(?:hits|misses)',
+    'decr': 'decr_(?:hits|misses)',
+    'delete': 'delete_(?:hits|misses)',
+    'touch': 'cmd_touch',
+}
 
 #: Processor seconds by process id.
 Reading = Mapping[int, float]
@@ -78,33 +87,8 @@ def _told_if_gone() -> Iterator[None]:
         ) from err
 
 
-class Operations(NamedTuple):
-    """The number of operations of each kind."""
-
-    get: int
-    set: int
-    incr: int
-    decr: int
-    delete: int
-    touch: int
-
-    def since(self, before: 'Operations') -> 'Operations':
-        return Operations(*map(operator.sub, self, before))
-
-
-# The counters of memcached for each kind.
-_COUNTERS = Operations(
-    get='cmd_get',
-    set='cmd_set',
-    incr='incr_(?:hits|misses)',
-    decr='decr_(?:hits|misses)',
-    delete='delete_(?:hits|misses)',
-    touch='cmd_touch',
-)
-
-
-def operations(server: Server) -> Operations:
-    """Ask memcached for its counters; raise BenchError if it is away."""
+def operations(server: Server) -> Counter[str]:
+    """Return the operations of memcached by kind; BenchError if away."""
     address = server.address.split(':')
     try:
         with socket.create_connection(address, timeout=10) as s:
@@ -116,11 +100,10 @@ def operations(server: Server) -> Operations:
         ) from err
 
 
-def counted(stats: str) -> Operations:
+def counted(stats: str) -> Counter[str]:
     """Return the operations in the response to ``stats``. Pure."""
-    return Operations(
-        *(
-            sum(map(int, re.findall(rf'^STAT {name} (\d+)', stats, re.M)))
-            for name in _COUNTERS
-        )
-    )
+    found = {
+        kind: re.findall(rf'^STAT {name} (\d+)', stats, re.M)
+        for kind, name in _COUNTERS.items()
+    }
+    return Counter({kind: sum(map(int, own)) for kind, own in found.items()})
