@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
 
+from shardmw.bench.errors import BenchError
 from shardmw.bench.units import GOLDEN_SHARE
 from shardmw.placement import shard_of
 
@@ -99,4 +100,4 @@ def one_name_each(shards: int, prefix: str) -> list[str]:
 
 def _check_fits(count: int, digits: int) -> None:
     if not 0 <= count <= 10**digits:
-        raise ValueError(f'{count:,} names: {10**digits:,} are the most')
+        raise BenchError(f'{count:,} names: {10**digits:,} are the most')

@@ -83,7 +83,7 @@ def run():
         (('write', '--container', 'a/b'), "'a/b' is no name of a container"),
         (('write', '-K', 'testing'), '--key is for a cluster of yours'),
         (('compare', 'fly'), "No such command 'fly'"),
-        (('list', '--depths', '0,17'), '--depths 17: 16 is the most'),
+        (('list', '--depths', '0,17'), '17 is not in the range 0<=x<=16'),
         (
             ('list', '--unordered', '--delimiter', '/'),
             'leave --delimiter or --unordered out',

@@ -162,13 +162,11 @@ class Account:
             )
 
     def renew(self) -> None:
-        """Log in again if the token has expired and there is a way to."""
-        try:
-            self.check()
-        except BenchError:
-            if not self._swift.authurl:
-                raise
+        """Log in again if there is a way to, or else check the token."""
+        if self._swift.authurl:
             self._login()
+        else:
+            self.check()
 
     @_told()
     def features(self) -> Mapping[str, Mapping[str, object]]:

@@ -3,7 +3,6 @@
 
 from collections.abc import Callable, Collection, Mapping
 
-from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
 from shardmw.bench.load.stage import Ledger, Stage, phase_of, rotated
 from shardmw.bench.names import Names
@@ -42,10 +41,7 @@ def measure_work(
     chosen: str | None = None,
 ) -> None:
     """Measure a work on a site, in containers of a chosen name, if any."""
-    try:
-        names = work.names(site)
-    except ValueError as err:
-        raise BenchError(f'this cannot be measured: {err}') from err
+    names = work.names(site)
     steps = [
         (turn, each, (kind, turn if work.spends else None))
         for turn in range(work.rounds)

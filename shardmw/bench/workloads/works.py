@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+import click
+
 from shardmw.bench import options
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import PLAIN, Kind, native, sharded
@@ -97,10 +99,7 @@ class Work(Scenario):
         return all_of(runs_of(figures))
 
     def names(self, site: Site) -> Names | None:
-        """Return the names of the objects that are there before the load.
-
-        :raises ValueError: if that is impossible; or BenchError
-        """
+        """Return the names of the objects that are there before the load."""
         return None
 
     def conditions(self, names: Names | None) -> list[dict[str, object]]:
@@ -334,7 +333,7 @@ class List(HeadContainer):
     )
     depths: tuple[int, ...] = option(
         (0,),
-        options.SHARDS,
+        options.several('shards', click.IntRange(0, DEPTH_LIMIT)),
         'Depths of the sharded containers; 0 shards by the whole name, 1 by '
         'the first directory.',
     )
@@ -347,10 +346,6 @@ class List(HeadContainer):
 
     def check(self) -> None:
         super().check()
-        if max(self.depths) > DEPTH_LIMIT:
-            raise ValueError(
-                f'--depths {max(self.depths)}: {DEPTH_LIMIT} is the most'
-            )
         if self.unordered and self.delimiter:
             raise ValueError(
                 'a listing with a delimiter has an order: leave --delimiter '
