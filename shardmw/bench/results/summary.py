@@ -56,7 +56,7 @@ class Summary:
     client_busy_share: float
     is_client_bound: bool
     phases: dict[str, Spread] = field(default_factory=dict)
-    histogram: Histogram = Histogram()
+    histogram: Histogram = field(default_factory=Histogram)
     latency_each_second: list[float | None] = field(default_factory=list)
     bytes_sent: int = 0
     bytes_received: int = 0
