@@ -16,22 +16,6 @@ from shardmw.saio import Cluster
 STARTING = 'starting'  #: until the command reports its first phase
 MOVING = 'moving'
 
-_ADMIN = 'from shardmw.commands import admin; admin()'
-
-
-class Moment(NamedTuple):
-    """A progress report of the command.
-
-    :param seconds: since the command was started
-    :param moved: the rows moved so far
-    :param problem: why the change waits; '' if it does not
-    """
-
-    seconds: float
-    phase: str
-    moved: int
-    problem: str = ''
-
 
 class Phase(NamedTuple):
     """A phase of a change, in seconds since the command was started."""
@@ -48,20 +32,22 @@ class Phase(NamedTuple):
 class Change(NamedTuple):
     """A change of a layout.
 
-    :param began_at: when the command was started, in seconds since 1970
+    :param began_at: in seconds since 1970
     :param seconds: how long the command ran
+    :param moments: reports of its progress: ``seconds`` since the begin, the
+                    ``phase``, the rows ``moved`` so far, and the ``problem``
+                    for which the change waits, or ''
     """
 
     began_at: float
     seconds: float
-    moments: tuple[Moment, ...]
+    moments: Sequence[Mapping]
 
     @property
     def phases(self) -> list[Phase]:
-        """Return the phases in their order."""
         begins = {STARTING: 0.0}
         for moment in self.moments:
-            begins.setdefault(moment.phase, moment.seconds)
+            begins.setdefault(moment['phase'], moment['seconds'])
         times = pairwise([*begins.values(), self.seconds])
         return [
             Phase(name, *span)
@@ -75,7 +61,7 @@ class Change(NamedTuple):
 
     @property
     def rows_moved(self) -> int:
-        return max((each.moved for each in self.moments), default=0)
+        return max((each['moved'] for each in self.moments), default=0)
 
     @property
     def rows_per_second(self) -> float | None:
@@ -90,39 +76,28 @@ class Change(NamedTuple):
         :param step: the least time between two points, in seconds
         """
         moving = self.moving or Phase(MOVING, 0, 0)
-        kept: list[Moment] = []
+        kept: list[tuple[float, int]] = []
         for each in self.moments:
-            is_moving = moving.begin <= each.seconds <= moving.end
-            if is_moving and not (
-                kept and each.seconds - kept[-1].seconds < step
-            ):
-                kept.append(each)
+            seconds = each['seconds']
+            is_due = not kept or seconds - kept[-1][0] >= step
+            if is_due and moving.begin <= seconds <= moving.end:
+                kept.append((seconds, each['moved']))
         return [
             ((begin + end) / 2, (moved - before) / (end - begin))
-            for (begin, _, before, _), (end, _, moved, _) in pairwise(kept)
+            for (begin, before), (end, moved) in pairwise(kept)
         ]
-
-    def as_json(self) -> dict[str, object]:
-        moments = [each._asdict() for each in self.moments]
-        return {**self._asdict(), 'moments': moments}
-
-    @classmethod
-    def from_json(cls, values: Mapping) -> 'Change':
-        """Return the change of :meth:`as_json`."""
-        moments = tuple(Moment(**each) for each in values['moments'])
-        return cls(values['began_at'], values['seconds'], moments)
 
 
 def change_layout(
     cluster: Cluster, path: str, shards: int, options: Sequence[str]
 ) -> Change:
-    """Change the layout of a container, and wait until that is done.
+    """Change the layout of a container; raise BenchError if that fails.
 
     :param path: such as ``AUTH_test/logs``
     :param options: of ``shardmw-admin reshard``
-    :raises BenchError: if the command fails
     """
-    command = [sys.executable, '-c', _ADMIN]
+    admin = 'from shardmw.commands import admin; admin()'
+    command = [sys.executable, '-c', admin]
     command += ['--swift-dir', str(cluster.swift_dir), 'reshard', '--json']
     with tempfile.TemporaryFile('w+') as progress:
         began_at = time.time()
@@ -138,16 +113,18 @@ def change_layout(
     if code:
         told = lines[-1] if lines else f'exit code {code}'
         raise BenchError(f'{path} was not changed to {shards} shards: {told}')
-    return Change(began_at, seconds, tuple(moments_of(lines, began_at)))
+    return Change(began_at, seconds, moments_of(lines, began_at))
 
 
-def moments_of(lines: Iterable[str], began_at: float) -> list[Moment]:
+def moments_of(lines: Iterable[str], began_at: float) -> list[dict]:
     """Return the moments of the command's reports. Pure."""
     reports = [json.loads(line) for line in lines if line.startswith('{')]
     return [
-        Moment(
-            round(each['time'] - began_at, 3),
-            *(each['phase'], each['rows_moved'], each['problem']),
-        )
+        {
+            'seconds': round(each['time'] - began_at, 3),
+            'phase': each['phase'],
+            'moved': each['rows_moved'],
+            'problem': each['problem'],
+        }
         for each in reports
     ]

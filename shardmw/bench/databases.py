@@ -7,12 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from swift.common.utils import (
-    ShardRange,
-    hash_path,
-    set_swift_dir,
-    storage_directory,
-)
+from swift.common import utils
 from swift.container.backend import DATADIR, SHARDED, ContainerBroker
 
 from shardmw.backend.containers import RECORD_HEADER
@@ -22,16 +17,6 @@ from shardmw.placement import backing_container, hidden_account
 from shardmw.record import parse_record
 from shardmw.saio import Cluster
 from shardmw.saio.rings import PART_POWER
-
-_LOCK_TIMEOUT_SECONDS = 60
-
-# Databases have the names of headers in this form.
-_RECORD = RECORD_HEADER.title()
-
-_CONTENT = (
-    'SELECT IFNULL((SELECT SUM(object_count) FROM policy_stat), 0), hash '
-    'FROM container_info'
-)
 
 
 class Part(NamedTuple):
@@ -55,14 +40,14 @@ class Content(NamedTuple):
 def databases(cluster: Cluster, account: str, container: str) -> list[Path]:
     """Return all replicas of a container's database, sorted by device.
 
-    A natively sharded container has two databases on each device; the one in
-    use is returned.
+    Of the two that a natively sharded container has on each device, the one
+    in use is returned.
     """
     # the hash depends on swift.conf
-    set_swift_dir(str(cluster.swift_dir))
-    digest = hash_path(account, container)
+    utils.set_swift_dir(str(cluster.swift_dir))
+    digest = utils.hash_path(account, container)
     partition = int(digest[:8], 16) >> (32 - PART_POWER)
-    below = storage_directory(DATADIR, partition, digest)
+    below = utils.storage_directory(DATADIR, partition, digest)
     brokers = [
         ContainerBroker(str(folder / f'{digest}.db'))
         for folder in sorted(cluster.devices_path.glob(f'*/*/{below}'))
@@ -73,7 +58,11 @@ def databases(cluster: Cluster, account: str, container: str) -> list[Path]:
 def content(database: Path) -> Content:
     """Return the row count and the checksum of a database."""
     with connected(database) as connection:
-        return Content(*connection.execute(_CONTENT).fetchone())
+        found = connection.execute(
+            'SELECT IFNULL((SELECT SUM(object_count) FROM policy_stat), 0), '
+            'hash FROM container_info'
+        )
+        return Content(*found.fetchone())
 
 
 def is_split(root: Path, ranges: int) -> bool:
@@ -81,7 +70,7 @@ def is_split(root: Path, ranges: int) -> bool:
     broker = ContainerBroker(str(root))
     states = [each.state for each in broker.get_shard_ranges()]
     is_sharded = broker.get_db_state() == SHARDED
-    return is_sharded and states == [ShardRange.ACTIVE] * ranges
+    return is_sharded and states == [utils.ShardRange.ACTIVE] * ranges
 
 
 def parts(
@@ -103,10 +92,14 @@ def parts(
     ]
     if kind.is_native:
         ranges = [each for b in brokers for each in b.get_shard_ranges()]
-        if not ranges or any(r.state != ShardRange.ACTIVE for r in ranges):
+        if not ranges or any(
+            r.state != utils.ShardRange.ACTIVE for r in ranges
+        ):
             raise BenchError(f'{account}/{container} is not sharded natively')
         return [Part(r.account, r.container, r.upper_str) for r in ranges]
-    records = [b.metadata.get(_RECORD, ('',))[0] for b in brokers]
+    # databases have the names of headers in this form
+    name = RECORD_HEADER.title()
+    records = [b.metadata.get(name, ('',))[0] for b in brokers]
     if not any(records):
         raise BenchError(f'{account}/{container} is not sharded')
     layout = parse_record(records[0])
@@ -123,17 +116,15 @@ def parts(
 
 @contextlib.contextmanager
 def connected(database: Path) -> Iterator[sqlite3.Connection]:
-    """Open a database for reading.
+    """Open a database for reading; raise BenchError if that fails.
 
     Swift's brokers would merge pending rows, or quarantine a database that is
     being replicated.
-
-    :raises BenchError: if the database cannot be read
     """
     uri = f'{database.as_uri()}?mode=ro'
     try:
         with contextlib.closing(
-            sqlite3.connect(uri, _LOCK_TIMEOUT_SECONDS, uri=True)
+            sqlite3.connect(uri, timeout=60, uri=True)
         ) as connection:
             yield connection
     except sqlite3.Error as err:

@@ -9,14 +9,10 @@ class BenchError(Exception):
 
 
 class Interrupted(BaseException):
-    """A signal ended the command.
-
-    This is not an :class:`Exception`, so that ``except Exception`` does not
-    treat it as a failure.
+    """A signal ended the command. Not caught by ``except Exception``.
 
     :param signal_number: None for SIGINT
-    :param outcome: the :class:`~shardmw.bench.load.outcome.Outcome` of the
-                    interrupted load, if there was one
+    :param outcome: the Outcome of the interrupted load, if there was one
     """
 
     def __init__(

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 _PLAIN, _NATIVE, _SHARDED = 'plain', 'native', 'sharded'
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Kind:
     """A kind of container: see the constants and functions below.
 
@@ -23,13 +23,18 @@ class Kind:
 
     @property
     def label(self) -> str:
-        """Return the name for tables and plots."""
         if self.layout == _SHARDED:
             depth = f', depth {self.depth}' if self.depth else ''
             return f'N = {self.parts}{depth}'
         if self.layout == _NATIVE:
             return f'native, {self.parts} ranges'
         return self.layout
+
+    @property
+    def word(self) -> str:
+        """Return the kind for the name of a container."""
+        depth = f'-depth-{self.depth}' if self.depth else ''
+        return f'{self.shards or self.layout}{depth}'
 
     @property
     def is_plain(self) -> bool:

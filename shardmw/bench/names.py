@@ -5,18 +5,14 @@ Names are pickled and sent to client processes, so they are small.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import count
 
+from shardmw.bench.errors import BenchError
 from shardmw.bench.units import GOLDEN_SHARE
 from shardmw.placement import shard_of
-
-# More than a load can upload.
-_ENDLESS = 10**9
-
-# More than the kinds of containers of an experiment.
-_CACHED = 8
 
 #: Different names, in ascending order as Swift compares them.
 Names = Sequence[str]
@@ -37,10 +33,6 @@ class FlatNames(Sequence):
 
     def __getitem__(self, index: int) -> str:
         return f'{self.prefix}{range(self.count)[index]:010d}'
-
-    def __iter__(self) -> Iterator[str]:
-        # faster than by index
-        return map(f'{self.prefix}%010d'.__mod__, range(self.count))
 
 
 @dataclass(frozen=True)
@@ -75,7 +67,8 @@ class ScatteredNames(Sequence):
     tag: str
 
     def __len__(self) -> int:
-        return _ENDLESS
+        # more than a load can upload
+        return 10**9
 
     def __getitem__(self, index: int) -> str:
         total = len(self.others)
@@ -86,8 +79,7 @@ class ScatteredNames(Sequence):
 def shuffling_step(total: int) -> int:
     """Return a step to visit ``total`` places once each, not in order.
 
-    ``number * step % total`` for the numbers below ``total`` are these
-    numbers in another order.
+    ``number * step % total`` takes each value once.
     """
     step = max(1, round(total * GOLDEN_SHARE))
     while math.gcd(step, total) > 1:
@@ -95,18 +87,17 @@ def shuffling_step(total: int) -> int:
     return step
 
 
-@lru_cache(_CACHED)
+@lru_cache
 def one_name_each(shards: int, prefix: str) -> list[str]:
     """Return one name for each shard, in the order of the shards."""
     names: dict[int, str] = {}
-    number = 0
+    numbers = count()
     while len(names) < shards:
-        name = f'{prefix}-{number}'
+        name = f'{prefix}-{next(numbers)}'
         names.setdefault(shard_of(name, shards), name)
-        number += 1
     return [names[shard] for shard in range(shards)]
 
 
 def _check_fits(count: int, digits: int) -> None:
     if not 0 <= count <= 10**digits:
-        raise ValueError(f'{count:,} names: {10**digits:,} are the most')
+        raise BenchError(f'{count:,} names: {10**digits:,} are the most')

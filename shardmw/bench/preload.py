@@ -25,7 +25,7 @@ from swift.common.utils import Timestamp
 from swift.container.backend import ContainerBroker
 
 from shardmw.bench import signals
-from shardmw.bench.databases import databases, parts
+from shardmw.bench.databases import Part, databases, parts
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
 from shardmw.bench.names import Names
@@ -53,26 +53,21 @@ def preload(
     """Put a row for each name into all replicas of a container.
 
     :param account: such as ``AUTH_test``
-    :param kind: the kind of the container
     :param first: the index of the first name that has no row yet
     :param size: the bytes of each object
     :raises BenchError: if a database is missing
     """
     found = parts(cluster, account, container, kind)
-    targets = _targets(cluster, account, container, kind)
+    targets = _targets(cluster, found)
     if len({index for index, _ in targets}) != len(found):
         raise BenchError(f'{account}/{container} lacks a database')
     place = placer(kind, [part.upper for part in found[:-1]])
     began = time.time() - len(names) * _TICK_SECONDS
+    put = functools.partial(_put, place, names, first, size, began)
     worth = max(1, (len(names) - first) // _ROWS_WORTH_A_PROCESS)
     count = min(len(os.sched_getaffinity(0)), worth, len(targets))
     _in_parallel(
-        [
-            functools.partial(
-                _put, place, names, first, size, began, targets[i::count]
-            )
-            for i in range(count)
-        ]
+        [functools.partial(put, targets[i::count]) for i in range(count)]
     )
 
 
@@ -85,18 +80,16 @@ def stagger(
 ) -> None:
     """Fill the pending file beside each database to another level.
 
-    Swift appends a write to that file. The write that finds the file full
-    (every few hundred writes) waits until all rows are in the database. New
-    shards that are written to evenly would all do that at the same time, and
-    in a short load not at all, unlike a plain container and unlike shards
-    that have been in use.
-
-    The rows are of deleted objects, which no listing shows.
+    Swift appends writes to that file. The write that finds it full (every few
+    hundred) waits until all rows are in the database. All new shards would do
+    that at the same time, and in a short load not at all, unlike shards that
+    have been in use. The rows are of deleted objects, which no listing shows.
 
     :param phase: see :func:`wanted_fullness`
     """
     entries: list[bytes] = []
-    for index, database in _targets(cluster, account, container, kind):
+    found = parts(cluster, account, container, kind)
+    for index, database in _targets(cluster, found):
         broker = ContainerBroker(str(database))
         entries = entries or _pending_entries(broker)
         path = Path(broker.pending_file)
@@ -128,14 +121,17 @@ def row_maker(
     # whole ticks: sums of them are not rounded to the same timestamp
     began = round(began, 5)
     etag = hashlib.md5(b'x' * size, usedforsecurity=False).hexdigest()
+    guessed = functools.lru_cache(mimetypes.guess_type)
 
     def make(number: int, name: str) -> dict[str, object]:
-        ending = name[name.rfind('.') :] if '.' in name else ''
+        _, dot, ending = name.rpartition('.')
+        guess, _ = guessed(f'x.{ending}' if dot else 'x')
         return {
             'name': name,
             'created_at': f'{began + number * _TICK_SECONDS:016.5f}',
             'size': size,
-            'content_type': _type_of_ending(ending),
+            # as Swift guesses it
+            'content_type': guess or 'application/octet-stream',
             'etag': etag,
             'deleted': 0,
             'storage_policy_index': policy,
@@ -144,18 +140,8 @@ def row_maker(
     return make
 
 
-@functools.lru_cache
-def _type_of_ending(ending: str) -> str:
-    """Return the content type that Swift guesses from a name."""
-    guessed, _ = mimetypes.guess_type(f'x{ending}')
-    return guessed or 'application/octet-stream'
-
-
 def placer(kind: Kind, uppers: Sequence[str]) -> Callable[[str], int]:
-    """Return a function that returns the part of a name. Pure.
-
-    A part is an index into what :func:`shardmw.bench.databases.parts`
-    returns.
+    """Return a function that returns the index of a name's part. Pure.
 
     :param uppers: the upper bounds of a native container's ranges, without
                    the last one
@@ -170,12 +156,11 @@ def placer(kind: Kind, uppers: Sequence[str]) -> Callable[[str], int]:
 
 
 def _targets(
-    cluster: Cluster, account: str, container: str, kind: Kind
+    cluster: Cluster, found: Sequence[Part]
 ) -> list[tuple[int, Path]]:
-    """Return the databases of all parts, with the indexes of these."""
     return [
         (index, database)
-        for index, part in enumerate(parts(cluster, account, container, kind))
+        for index, part in enumerate(found)
         for database in databases(cluster, part.account, part.container)
     ]
 
@@ -194,10 +179,8 @@ def _pending_entries(broker: ContainerBroker) -> list[bytes]:
 
 
 def _in_parallel(jobs: Sequence[Callable[[], None]]) -> None:
-    """Run each job in a process of its own; a single one in this process."""
     if len(jobs) == 1:
-        jobs[0]()
-        return
+        return jobs[0]()
     # spawned: a fork would inherit the connections of this process
     context = multiprocessing.get_context('spawn')
     processes = [context.Process(target=job) for job in jobs]
@@ -211,9 +194,8 @@ def _in_parallel(jobs: Sequence[Callable[[], None]]) -> None:
             raise BenchError('rows could not be written: see above')
     finally:
         for process in processes:
-            if process.is_alive():
+            if process.pid:
                 process.kill()
-                process.join()
 
 
 def _put(
@@ -224,13 +206,6 @@ def _put(
     began: float,
     targets: Sequence[tuple[int, Path]],
 ) -> None:
-    """Put the rows of names into databases.
-
-    :param place: returns the part of a name
-    :param first: the index of the first name that gets a row
-    :param began: the timestamp of name 0
-    :param targets: the index of a part, and the path of its database
-    """
     numbers = defaultdict(lambda: array('Q'))
     for number in range(first, len(names)):
         numbers[place(names[number])].append(number)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
 
 from shardmw.bench.databases import Content, content, databases, parts
 from shardmw.bench.errors import BenchError
@@ -24,42 +23,17 @@ _POLL_SECONDS = 0.1
 Contents = Mapping[Path, Content]
 
 
-class Moment(NamedTuple):
-    """Records what was on a device at a time.
-
-    :param seconds: since the replicator was started
-    :param databases: the number of complete databases
-    """
-
-    seconds: float
-    rows: int
-    databases: int
-
-
-class Convergence(NamedTuple):
-    """How a device became complete again.
-
-    :param passes: the number of runs of the replicator
-    """
-
-    seconds: float
-    passes: int
-    moments: tuple[Moment, ...]
-
-
 def contents(
     cluster: Cluster, account: str, container: str, kind: Kind
 ) -> dict[Path, Content]:
-    """Return the content of all replicas of a container's databases.
+    """Return the contents of all databases of a container, with replicas.
 
     :raises BenchError: if one cannot be read, or replicas differ
     """
     found: dict[Path, Content] = {}
     for part in parts(cluster, account, container, kind):
-        own = {
-            each: content(each)
-            for each in databases(cluster, part.account, part.container)
-        }
+        paths = databases(cluster, part.account, part.container)
+        own = {each: content(each) for each in paths}
         if len(own) < cluster.options.replicas or len(set(own.values())) > 1:
             raise BenchError(
                 f'{part.container!r} has replicas that differ: {len(own)} of '
@@ -71,10 +45,7 @@ def contents(
 
 
 def empty_device(cluster: Cluster, node: int) -> Path:
-    """Empty the only device of a node, and return its folder.
-
-    The servers of the node are stopped meanwhile.
-    """
+    """Empty a node's only device while its servers are stopped; return it."""
     (device,) = (cluster.devices_path / str(node)).iterdir()
     names = [f'{kind}-{node}' for kind in ('account', 'container', 'object')]
     for name in names:
@@ -86,19 +57,20 @@ def empty_device(cluster: Cluster, node: int) -> Path:
     return device
 
 
-def converge(cluster: Cluster, device: Path, before: Contents) -> Convergence:
+def converge(
+    cluster: Cluster, device: Path, before: Contents
+) -> tuple[int, list[dict[str, float]]]:
     """Run the replicator until a device is complete again.
 
     :param before: the content of all devices before the loss
+    :returns: the number of runs, and what was there until it was complete
     :raises BenchError: if the device is incomplete after many passes
     :raises SaioError: if the replicator fails
     """
     lost = {
-        path: each
-        for path, each in before.items()
-        if path.is_relative_to(device)
+        path: each for path, each in before.items() if device in path.parents
     }
-    moments: list[Moment] = []
+    moments: list[dict[str, float]] = []
     began = time.monotonic()
     with ThreadPoolExecutor(1) as pool:
         for passes in range(1, _MOST_PASSES + 1):
@@ -112,7 +84,7 @@ def converge(cluster: Cluster, device: Path, before: Contents) -> Convergence:
                 moments.append(moment(seconds, lost, found))
                 if found == lost:
                     run.result()
-                    return Convergence(seconds, passes, tuple(moments))
+                    return passes, moments
                 time.sleep(_POLL_SECONDS)
             run.result()
     raise BenchError(
@@ -121,11 +93,17 @@ def converge(cluster: Cluster, device: Path, before: Contents) -> Convergence:
     )
 
 
-def moment(seconds: float, lost: Contents, found: Contents) -> Moment:
-    """Return how much of what was lost is there. Pure."""
-    whole = sum(found.get(path) == each for path, each in lost.items())
-    rows = sum(each.rows for each in found.values())
-    return Moment(round(seconds, 3), rows, whole)
+def moment(
+    seconds: float, lost: Contents, found: Contents
+) -> dict[str, float]:
+    """Return the rows that are there, and the complete databases. Pure."""
+    return {
+        'seconds': round(seconds, 3),
+        'rows': sum(each.rows for each in found.values()),
+        'databases': sum(
+            found.get(path) == each for path, each in lost.items()
+        ),
+    }
 
 
 def _found(lost: Contents) -> dict[Path, Content]:

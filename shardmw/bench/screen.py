@@ -13,12 +13,10 @@ from rich.progress import Progress as Bar
 from rich.status import Status
 from rich.text import Text
 
-from shardmw.bench.load.samples import Samples, is_admitted, is_refused
+from shardmw.bench import templates
+from shardmw.bench.load.outcome import is_admitted, is_refused
 from shardmw.bench.results.figures import latency
-from shardmw.bench.tables import Table, figure, number
-
-# The width of a file, in characters.
-_FILE_WIDTH = 160
+from shardmw.bench.tables import Table
 
 _MEGABYTE = 1_000_000
 
@@ -29,12 +27,12 @@ class Screen:
     def __init__(self) -> None:
         self.console = Console(highlight=False, emoji=False, markup=False)
         if not self.console.is_terminal:
-            self.console.width = _FILE_WIDTH
+            # that of a file
+            self.console.width = 160
         self._status: Status | None = None
 
     @property
     def is_live(self) -> bool:
-        """Return True if the output goes to a terminal."""
         return self.console.is_terminal
 
     def heading(self, text: str) -> None:
@@ -67,21 +65,20 @@ class Screen:
     @contextlib.contextmanager
     def live(
         self, label: str, seconds: float | None, count: int | None
-    ) -> Iterator[Callable[[Samples], None]]:
+    ) -> Iterator[Callable[[np.ndarray], None]]:
         """Show a running load on a terminal, instead of a status.
 
         :param seconds: the length of the load; None if ``count`` ends it
-        :returns: a function that takes the samples since its last call
+        :returns: a function that takes the table since its last call
         """
         bar = Bar(console=self.console, auto_refresh=False)
         task = bar.add_task(label, total=seconds or count)
         began = shown = time.monotonic()
         totals = Counter()
 
-        def show(samples: Samples) -> None:
+        def show(table: np.ndarray) -> None:
             nonlocal shown
             now = time.monotonic()
-            table = samples.table()
             refused = int(is_refused(table['status']).sum())
             admitted = table[is_admitted(table['status'])]
             failed = len(table) - len(admitted) - refused
@@ -115,11 +112,10 @@ def load_text(
     """
     seconds = max(seconds, 1e-3)
     sizes = admitted['sent_bytes'] + admitted['body_bytes']
-    _, p50, p95, p99 = latency(admitted['end'] - admitted['start'])
-    return (
-        f'{number(totals["ops"])} ops, {figure(operations / seconds)} ops/s, '
-        f'{number(sizes.sum() / _MEGABYTE / seconds, 2)} MB/s, '
-        f'p50 {figure(p50)} p95 {figure(p95)} p99 {figure(p99)} ms, '
-        f'{number(totals["refused"])} refused, '
-        f'{number(totals["errors"])} errors'
+    return templates.line(
+        'load',
+        totals=totals,
+        rate=operations / seconds,
+        megabytes=float(sizes.sum() / _MEGABYTE / seconds),
+        latency=latency(admitted['end'] - admitted['start']),
     )

@@ -12,10 +12,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """Delay these signals until the end of the ``with`` block.
-
-    For example, so that no message in a pipe is read only in part.
-    """
+    """Delay these signals, so that no message is read only in part."""
     if threading.current_thread() is not threading.main_thread():
         # only the main thread handles signals
         yield

@@ -6,6 +6,7 @@ A site is a temporary cluster (:func:`embedded_site`) or an existing one
 """
 
 import contextlib
+import functools
 import secrets
 import tempfile
 import time
@@ -15,27 +16,14 @@ from functools import cached_property
 from shardmw.bench import signals
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
-from shardmw.bench.load.definition import Load
-from shardmw.bench.load.outcome import Outcome
-from shardmw.bench.load.samples import errors_of
-from shardmw.bench.load.sources import Deletes, NamedUploads, Source
+from shardmw.bench.load.outcome import Outcome, errors_of
+from shardmw.bench.load.sources import Deletes, Load, NamedUploads, Source
 from shardmw.bench.names import Names, one_name_each
 from shardmw.bench.options import MOST_SHARDS
 from shardmw.bench.preload import preload, stagger
 from shardmw.bench.results.summary import errors_text
-from shardmw.bench.targets.account import (
-    POLICY_HEADER,
-    SHARD_COUNT_HEADER,
-    SHARD_DEPTH_HEADER,
-    Account,
-    Auth,
-)
-from shardmw.bench.targets.native import (
-    even_bounds,
-    report_usage,
-    shard_natively,
-    spread_bounds,
-)
+from shardmw.bench.targets import native
+from shardmw.bench.targets.account import Account, Auth
 from shardmw.bench.units import SizeMix
 from shardmw.saio import Cluster, ClusterOptions
 
@@ -43,9 +31,6 @@ from shardmw.saio import Cluster, ClusterOptions
 Runner = Callable[[Load, str], Outcome]
 
 DEFAULT_PREFIX = 'shardmw-bench'
-
-# Swift's default, for clusters that do not show it.
-_LISTING_LIMIT = 10_000
 
 # Clients that fill and empty containers.
 _CLIENTS = 16
@@ -93,22 +78,15 @@ class Site:
         cluster: Cluster | None = None,
     ) -> None:
         self.account = account
+        self.urls = account.proxy_urls
+        self.container_path = account.container_path
         self.cluster = cluster
+        self.is_own = cluster is not None
         self._run = run
         self._prefix = prefix
         #: the kinds of the containers that are there, by name
         self._made: dict[str, Kind] = {}
         self._count = 0
-
-    @property
-    def is_own(self) -> bool:
-        """Return True if the cluster is temporary."""
-        return self.cluster is not None
-
-    @property
-    def urls(self) -> tuple[str, ...]:
-        """Return the URLs of the proxies."""
-        return self.account.proxy_urls
 
     @property
     def containers(self) -> tuple[str, ...]:
@@ -124,11 +102,11 @@ class Site:
     def longest_page(self) -> int:
         """Return the largest limit of a listing."""
         swift = self._features.get('swift', {})
-        return int(swift.get('container_listing_limit', _LISTING_LIMIT))
+        return int(swift.get('container_listing_limit', 10_000))
 
-    def container_path(self, container: str) -> str:
-        """Return the quoted path of a container."""
-        return self.account.container_path(container)
+    @cached_property
+    def _features(self) -> Mapping[str, Mapping]:
+        return self.account.features()
 
     def load(self, source: Source, clients: int, **fields: object) -> Load:
         """Return a load for this site; ``fields`` are fields of ``Load``."""
@@ -147,16 +125,14 @@ class Site:
     ) -> str:
         """Make an empty container, and return its name.
 
-        :param names: the names that it is going to hold, to split a native
-                      container evenly. Without them, it is split for uploads
-                      of spread names
-        :param policy: a storage policy; None for the default
+        :param names: that it is going to hold, to split a native container
+                      evenly; without them, it is split for spread names
         :param name: None for a free one
         :raises BenchError: if the container exists, or cannot be made
         """
         self._check(kind)
         self._count += 1
-        name = name or f'{self._prefix}-{self._count:03d}-{_word(kind)}'
+        name = name or f'{self._prefix}-{self._count:03d}-{kind.word}'
         if there := self.account.head(name):
             raise BenchError(
                 f'container {name} is in use, with {there.objects} objects: '
@@ -166,7 +142,7 @@ class Site:
         # an interrupted PUT could make a container that is never removed
         with signals.held_back():
             self._made[name] = kind
-            self.account.put(name, _headers(kind, policy))
+            self.account.put(name, kind, policy)
         head = self.account.head(name)
         shards = head.shards if head else None
         if shards != kind.shards:
@@ -176,10 +152,11 @@ class Site:
                 'shard_rules of the cluster'
             )
         if kind.is_native:
-            bounds = spread_bounds(kind.parts)
+            bounds = native.spread_bounds(kind.parts)
             if names is not None:
-                bounds = even_bounds(names, kind.parts)
-            shard_natively(self.cluster, self.account.name, name, bounds)
+                bounds = native.even_bounds(names, kind.parts)
+            account = self.account.name
+            native.shard_natively(self.cluster, account, name, bounds)
             # the proxies cached that it was not sharded
             self.account.refresh(name)
         return name
@@ -207,17 +184,10 @@ class Site:
         size: int | SizeMix = 1,
         clients: int = _CLIENTS,
     ) -> None:
-        """Upload objects of these names.
-
-        :param clients: that upload at the same time
-        :raises BenchError: if some uploads fail
-        """
-        path = self.container_path(container)
+        """Upload objects of these names; raise BenchError if some fail."""
         self._do_all(
-            names,
-            lambda left: NamedUploads(path, left, size),
-            f'upload into {container}',
-            clients,
+            functools.partial(NamedUploads, size=size),
+            *(container, names, f'upload into {container}', clients),
         )
         self._settle_usage(container)
 
@@ -230,10 +200,9 @@ class Site:
         """Prepare a container for a load, as if it had been in use.
 
         The proxies look up what they look up once a minute. On a temporary
-        cluster, rows are put beside the databases before writes: see
-        :func:`shardmw.bench.preload.stagger`.
+        cluster, :func:`~shardmw.bench.preload.stagger` puts rows beside the
+        databases before writes.
 
-        :param writes: True if the load writes
         :param phase: how full the files beside the databases are, from 0 to
                       below 1; different for each round
         """
@@ -244,28 +213,36 @@ class Site:
             stagger(self.cluster, self.account.name, container, kind, phase)
 
     def remove(self, container: str) -> None:
-        """Empty a container that this site made, and delete it.
-
-        :raises BenchError: if it cannot be emptied
-        """
+        """Empty and delete a container; raise BenchError if that fails."""
         if container not in self._made:
             raise ValueError(f'{container} was not made here')
-        self._delete(container)
-        del self._made[container]
+        for pause in _DELETE_PAUSES_SECONDS:
+            time.sleep(pause)
+            status = 404
+            if self.account.head(container) is not None:
+                # each time: requests of an interrupted load may still come
+                if names := self.account.names(container):
+                    label = f'empty {container}'
+                    self._do_all(Deletes, container, names, label, good=404)
+                self._settle_usage(container)
+                status = self.account.delete(container)
+            if status in (204, 404):
+                del self._made[container]
+                return
+        raise BenchError(
+            f'container {container} cannot be deleted: the response was '
+            f'{status}'
+        )
 
     def cleanup(self) -> None:
-        """Remove all containers that this site made.
-
-        Those of a temporary cluster go with the cluster.
+        """Remove all containers that this site made on an existing cluster.
 
         :raises BenchError: if the token expired, or some cannot be emptied
         """
-        if self.is_own:
-            self._made.clear()
         if self._made:
             self.account.renew()
         failures = []
-        for container in list(self._made):
+        for container in self.containers:
             try:
                 self.remove(container)
             except BenchError as err:
@@ -275,7 +252,6 @@ class Site:
             raise BenchError(f'{"; ".join(failures)}; left there: {left}')
 
     def _check(self, kind: Kind) -> None:
-        """Raise BenchError if the cluster cannot have such containers."""
         if kind.is_native and not self.is_own:
             raise BenchError(
                 'native sharding needs the temporary cluster, whose '
@@ -297,61 +273,36 @@ class Site:
                 'fewer'
             )
 
-    @cached_property
-    def _features(self) -> Mapping[str, Mapping]:
-        return self.account.features()
-
     def _settle_usage(self, container: str) -> None:
         """Update the usage that the container and the proxies know."""
         if self._made[container].is_native:
-            report_usage(self.cluster)
+            native.report_usage(self.cluster)
         self.account.refresh(container)
-
-    def _delete(self, container: str) -> None:
-        path = self.container_path(container)
-        for pause in _DELETE_PAUSES_SECONDS:
-            time.sleep(pause)
-            if self.account.head(container) is None:
-                return
-            # each time: requests of an interrupted load may still come
-            if names := self.account.names(container):
-                self._do_all(
-                    names,
-                    lambda left: Deletes(path, left),
-                    f'empty {container}',
-                    also_good=404,
-                )
-            self._settle_usage(container)
-            status = self.account.delete(container)
-            if status in (204, 404):
-                return
-        raise BenchError(
-            f'container {container} cannot be deleted: the response was '
-            f'{status}'
-        )
 
     def _do_all(
         self,
+        source_of: Callable[[str, Names], Source],
+        container: str,
         names: Names,
-        source_of: Callable[[Names], Source],
         label: str,
         clients: int = _CLIENTS,
-        also_good: int = 0,
+        good: int = 0,
     ) -> None:
         """Send a request for each name, and repeat those that fail.
 
-        :param also_good: another status that is no failure
-        :raises BenchError: if some fail repeatedly
+        :param source_of: makes requests for names in the path of a container
+        :param good: another status that is no failure
         """
-        left = names
+        path, left = self.container_path(container), names
         for _ in range(_ATTEMPTS):
             count = len(left)
-            load = self.load(source_of(left), min(clients, count), count=count)
+            source = source_of(path, left)
+            load = self.load(source, min(clients, count), count=count)
             outcome = self._run(load, label)
             left = sorted(
                 left[sample.number]
                 for sample in outcome.samples
-                if not sample.is_admitted and sample.status != also_good
+                if not sample.is_admitted and sample.status != good
             )
             if not left:
                 return
@@ -381,31 +332,12 @@ def remote_site(
 ) -> Site:
     """Return the site of an existing cluster, which the caller cleans up.
 
-    :param container_prefix: of the names of containers
     :raises BenchError: if the login fails, or the cluster does not answer
     """
     account = Account(auth)
     account.check()
     # unlike the names of other runs
     return Site(account, run, f'{container_prefix}-{secrets.token_hex(3)}')
-
-
-def _headers(kind: Kind, policy: str | None) -> dict[str, str]:
-    headers = {}
-    if kind.shards is not None:
-        headers[SHARD_COUNT_HEADER] = str(kind.shards)
-    if kind.depth:
-        headers[SHARD_DEPTH_HEADER] = str(kind.depth)
-    if policy is not None:
-        headers[POLICY_HEADER] = policy
-    return headers
-
-
-def _word(kind: Kind) -> str:
-    """Return a kind for the name of a container."""
-    if kind.is_native:
-        return f'native-{kind.parts}'
-    return str(kind.shards or 'plain')
 
 
 def _settle(account: Account) -> None:

@@ -22,14 +22,20 @@ from cryptography.x509.oid import NameOID
 from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.load import clients as module
 from shardmw.bench.load.clients import Clients
-from shardmw.bench.load.definition import AT_ONCE, BACK_OFF, Load
-from shardmw.bench.load.samples import (
+from shardmw.bench.load.outcome import (
     LOST,
     TIMED_OUT,
     UNANSWERED,
-    Samples,
 )
-from shardmw.bench.load.sources import Deletes, Mixed, Reads, Uploads
+from shardmw.bench.load.sources import (
+    AT_ONCE,
+    BACK_OFF,
+    Deletes,
+    Load,
+    Mixed,
+    Reads,
+    Uploads,
+)
 from shardmw.bench.names import FlatNames
 from shardmw.bench.results.summary import summarize
 from shardmw.bench.units import Mix
@@ -98,7 +104,7 @@ def run(pool, answers, **changes):
 def raising(what):
     """What to do when progress is told: interrupt the load."""
 
-    def interrupt(part: Samples) -> None:
+    def interrupt(part) -> None:
         raise what()
 
     return interrupt
@@ -287,7 +293,7 @@ class TestProgress:
             load = made_load(server, count=30, on_refusal=AT_ONCE)
             clients.run(load, parts.append)
         told = [each for part in parts for each in part]
-        assert sorted(each.number for each in told) == [*range(30)]
+        assert sorted(each['number'] for each in told) == [*range(30)]
 
     def test_is_told_while_a_load_goes_on(self, clients):
         moments = []

@@ -41,12 +41,12 @@ def test_a_device_that_was_emptied_is_made_whole(site):
     with pytest.raises(BenchError, match='has replicas that differ: 2 of 3'):
         contents(*place, KIND)
 
-    converged = converge(site.cluster, device, before)
+    passes, moments = converge(site.cluster, device, before)
     assert contents(*place, KIND) == before
-    assert converged.moments[0].rows == 0
-    assert converged.moments[-1].rows == ROWS
-    assert converged.moments[-1].databases == 3
-    assert converged.moments[-1].seconds <= converged.seconds + 0.001
+    assert passes >= 1
+    assert moments[0]['rows'] == 0
+    assert moments[-1]['rows'] == ROWS
+    assert moments[-1]['databases'] == 3
 
     # and the servers of the node are back
     assert site.account.names(container) == list(FlatNames(ROWS))

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from shardmw.bench import templates
 from shardmw.bench.errors import BenchError
 from shardmw.bench.experiments import (
     SCENARIOS,
@@ -19,9 +20,8 @@ from shardmw.bench.experiments import (
     title,
 )
 from shardmw.bench.kinds import PLAIN, native, sharded
-from shardmw.bench.load.stage import run_text
-from shardmw.bench.load.turns import rotated
-from shardmw.bench.results.comparing import interval_text, rows_of, warnings
+from shardmw.bench.load.stage import rotated, run_text
+from shardmw.bench.results.comparing import interval_text, rows_of
 from shardmw.bench.results.figures import Interval
 from shardmw.bench.results.folder import (
     Result,
@@ -40,6 +40,10 @@ from test.unit.test_bench_load import sample, samples_of
 from test.unit.test_bench_ratelimit import ORIGIN
 from test.unit.test_bench_reports import cells
 from test.unit.test_bench_runs import run_of
+
+
+def warnings(runs: list[Run]) -> list[str]:
+    return templates.lines('warnings', runs=runs)
 
 
 def runs_at(rates: dict, **conditions) -> list[Run]:
@@ -235,7 +239,7 @@ def test_work_on_one_kind_of_container_has_no_ratios():
 
 class TestLive:
     def test_rates_are_of_the_last_part(self):
-        part = samples_of(*[sample(101.0)] * 5).table()
+        part = samples_of(*[sample(101.0)] * 5)
         totals = {'ops': 35, 'refused': 0, 'errors': 1}
         text = load_text(totals, part, 6, 0.5)
         assert text.startswith('35 ops, 12.0 ops/s, 0.00 MB/s, p50 500 p95 ')

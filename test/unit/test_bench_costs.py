@@ -14,7 +14,7 @@ from shardmw.bench.kinds import PLAIN, sharded
 from shardmw.bench.names import FlatNames
 from shardmw.bench.planning import Costs, page_work
 from shardmw.bench.plots.plot import REFERENCE
-from shardmw.bench.results.fits import (
+from shardmw.bench.results.figures import (
     BLOCKS,
     least_squares,
     slope_interval,
@@ -144,17 +144,17 @@ class TestShares:
             for index in range(5)
         ]
         asked = asked_of_all(shards, limit)
-        assert asked.rows == len(placed)
-        assert asked.pages == -(-len(placed) // limit)
-        assert asked.rows <= asked.rows_given <= asked.rows_asked
-        assert asked.requests == 6 * asked.pages + asked.refills
-        assert asked.most_requests <= asked.requests
+        assert asked['rows'] == len(placed)
+        assert asked['pages'] == -(-len(placed) // limit)
+        assert asked['rows'] <= asked['rows_given'] <= asked['rows_asked']
+        assert asked['requests'] == 6 * asked['pages'] + asked['refills']
+        assert asked['most_requests'] <= asked['requests']
 
     def test_a_page_that_every_shard_shares_is_asked_for_once(self):
         placed = names_by_shard(FlatNames(1000), 4)
         asked = asked_of_all(placed, 1000)
-        assert asked.pages == 1
-        assert asked.rows_asked == 4 * first_share(1000, 4)
+        assert asked['pages'] == 1
+        assert asked['rows_asked'] == 4 * first_share(1000, 4)
 
 
 class TestListingCost:
@@ -189,7 +189,7 @@ class TestListingCost:
         plan = {
             'kind': MANY.as_json(),
             'page': 1000,
-            **asked_of_all(names_by_shard(FlatNames(5000), 4), 1000)._asdict(),
+            **asked_of_all(names_by_shard(FlatNames(5000), 4), 1000),
         }
         return {'plans': [plan], 'rows': rows}
 

@@ -2,16 +2,21 @@
 import itertools
 import json
 import math
-import pickle
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.bench.load.definition import Load
-from shardmw.bench.load.outcome import Outcome
-from shardmw.bench.load.samples import LOST, TIMED_OUT, Sample, Samples
+from shardmw.bench.load.outcome import (
+    LOST,
+    TIMED_OUT,
+    Outcome,
+    Sample,
+    packed,
+    table_of,
+)
 from shardmw.bench.load.sources import Uploads
 from shardmw.bench.results import figures
 from shardmw.bench.results.summary import (
@@ -31,11 +36,8 @@ def sample(end: float, status: int = 201, number: int = 0) -> Sample:
     return Sample(0, number, *times, status, math.nan, 7, 2)
 
 
-def samples_of(*given: Sample) -> Samples:
-    samples = Samples()
-    for each in given:
-        samples.append(*each)
-    return samples
+def samples_of(*given: Sample) -> np.ndarray:
+    return table_of(b''.join(packed(*each) for each in given))
 
 
 def outcome_of(*given: Sample, seconds: float = 2.0, busy: float = 0.5):
@@ -45,17 +47,10 @@ def outcome_of(*given: Sample, seconds: float = 2.0, busy: float = 0.5):
 
 
 def test_samples_come_out_as_they_went_in():
-    samples = Samples()
-    samples.append(*REFUSED)
-    assert [*samples] == [REFUSED]
-    assert [*samples][0].is_refused
-
-
-def test_samples_survive_a_pipe_and_add_up():
-    samples = Samples()
-    samples.append(*sample(1.0))
-    samples.extend(pickle.loads(pickle.dumps(samples)))
-    assert len(samples) == 2
+    outcome = outcome_of(REFUSED, sample(1.0, 201, 8))
+    assert outcome.samples[0] == REFUSED
+    assert outcome.samples[0].is_refused
+    assert outcome.samples[1].number == 8
 
 
 def test_an_upload_has_a_name_of_its_own_and_a_body():
@@ -74,11 +69,6 @@ def test_processes_share_the_requests(processes):
         own = itertools.islice(requests, len(range(index, 20, processes)))
         numbers += [request.number for request in own]
     assert sorted(numbers) == [*range(20)]
-
-
-def test_a_load_that_makes_no_sense_is_refused():
-    with pytest.raises(ValueError, match="unknown policy 'cry'"):
-        Load(('http://a',), 't', UPLOADS, clients=1, on_refusal='cry')
 
 
 def test_what_is_admitted_late_was_offered_only():

@@ -11,9 +11,9 @@ from shardmw.bench.errors import BenchError
 from shardmw.bench.experiments import SCENARIOS
 from shardmw.bench.kinds import PLAIN, sharded
 from shardmw.bench.load.connection import check_url
-from shardmw.bench.load.turns import rotated
+from shardmw.bench.load.stage import rotated
 from shardmw.bench.plots.plot import REFERENCE
-from shardmw.bench.replicas import Moment, moment
+from shardmw.bench.replicas import moment
 from shardmw.bench.results.runs import Run
 from shardmw.bench.results.summary import summarize
 from shardmw.bench.scenarios.container_growth import ContainerGrowth
@@ -195,7 +195,11 @@ class TestReplicaConvergence:
     def test_a_database_is_whole_if_it_holds_what_it_held(self):
         lost = {'a': Content(2, 'x'), 'b': Content(3, 'y')}
         found = {'a': Content(2, 'x'), 'b': Content(1, 'z')}
-        assert moment(0.5, lost, found) == Moment(0.5, 3, 1)
+        assert moment(0.5, lost, found) == {
+            'seconds': 0.5,
+            'rows': 3,
+            'databases': 1,
+        }
 
 
 class TestUrls:

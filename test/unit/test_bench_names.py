@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardmw.bench.errors import BenchError
 from shardmw.bench.names import (
     FlatNames,
     ScatteredNames,
@@ -69,7 +70,7 @@ def test_more_flat_names_begin_with_the_same(few, more):
     ],
 )
 def test_more_than_there_are_digits_for_are_refused(make):
-    with pytest.raises(ValueError, match='are the most'):
+    with pytest.raises(BenchError, match='are the most'):
         make()
 
 

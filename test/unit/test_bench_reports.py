@@ -13,7 +13,6 @@ from shardmw.bench.ratelimit.limits import FRESH
 from shardmw.bench.results.folder import Result
 from shardmw.bench.results.runs import Run
 from shardmw.bench.results.summary import Summary, summarize
-from shardmw.bench.targets.memcached import Operations
 from test.unit.test_bench_load import outcome_of, sample
 from test.unit.test_bench_ratelimit import ORIGIN
 from test.unit.test_bench_runs import run_of
@@ -150,7 +149,14 @@ def test_operations_are_by_write():
         filter='shardmw',
         shards=8,
         manner=experiments.TRICKLE,
-        operations=Operations(40, 5, 20, 10, 3, 2)._asdict(),
+        operations={
+            'get': 40,
+            'set': 5,
+            'incr': 20,
+            'decr': 10,
+            'delete': 3,
+            'touch': 2,
+        },
         answered_in_all=20,
         admitted_in_all=10,
     )

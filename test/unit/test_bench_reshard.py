@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from shardmw.bench.changing import Change, Moment, Phase, moments_of
-from shardmw.bench.load.samples import Sample
+from shardmw.bench.changing import Change, Phase, moments_of
+from shardmw.bench.load.outcome import Sample
 from shardmw.bench.report.html import alternative
 from shardmw.bench.scenarios.reshard import (
     AFTER,
@@ -25,17 +25,28 @@ from test.unit.test_bench_reports import cells
 
 PARAMETERS = Reshard(rows=100, shards=(4,), cases=(IDLE, BOUNDED))
 
+
+def moment(seconds: float, phase: str, moved: int, problem: str = '') -> dict:
+    """A report of the progress of a change."""
+    return {
+        'seconds': seconds,
+        'phase': phase,
+        'moved': moved,
+        'problem': problem,
+    }
+
+
 #: A load of 20 s that begins at 1,000 on the wall; the change begins at 1,005.
 CHANGE = Change(
     1005.0,
     10.0,
     (
-        Moment(1.0, 'announced', 0),
-        Moment(3.0, 'moving', 0),
-        Moment(4.0, 'moving', 40, 'a replica is away'),
-        Moment(5.0, 'moving', 60),
-        Moment(7.0, 'settling', 100),
-        Moment(9.5, 'done', 101),
+        moment(1.0, 'announced', 0),
+        moment(3.0, 'moving', 0),
+        moment(4.0, 'moving', 40, 'a replica is away'),
+        moment(5.0, 'moving', 60),
+        moment(7.0, 'settling', 100),
+        moment(9.5, 'done', 101),
     ),
 )
 
@@ -67,7 +78,7 @@ def row(case: str, former: int, shards: int, **of_clients) -> dict:
         'rows_per_second': CHANGE.rows_per_second,
         'phases': {each.name: each.seconds for each in CHANGE.phases},
         **of_clients,
-        'change': CHANGE.as_json(),
+        'change': CHANGE._asdict(),
     }
 
 
@@ -105,7 +116,7 @@ def test_the_rate_is_that_while_rows_move():
 
 
 def test_a_change_without_rows_has_no_rate():
-    idle = Change(0.0, 2.0, (Moment(1.0, 'announced', 0),))
+    idle = Change(0.0, 2.0, (moment(1.0, 'announced', 0),))
     assert idle.rows_per_second is None
     assert idle.rates(2) == []
 
@@ -120,7 +131,7 @@ def test_moments_are_what_the_command_prints():
         'problem': '',
     }
     lines = ['a warning of a library', json.dumps(printed)]
-    assert moments_of(lines, 1000.0) == [Moment(1.5, 'moving', 7)]
+    assert moments_of(lines, 1000.0) == [moment(1.5, 'moving', 7)]
 
 
 def test_a_load_is_taken_apart_by_the_times_of_the_change():

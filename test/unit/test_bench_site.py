@@ -6,8 +6,7 @@ import pytest
 from shardmw.bench import site as sites
 from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import PLAIN
-from shardmw.bench.load.outcome import Outcome
-from shardmw.bench.load.samples import Samples
+from shardmw.bench.load.outcome import Outcome, table_of
 from shardmw.bench.site import Site
 from shardmw.bench.targets.account import ContainerHead
 
@@ -29,7 +28,7 @@ class Account:
     def container_path(self, container: str) -> str:
         return container
 
-    def put(self, container: str, headers: dict) -> None:
+    def put(self, container: str, kind, policy) -> None:
         self.containers[container] = set()
 
     def head(self, container: str) -> ContainerHead | None:
@@ -56,7 +55,7 @@ class Account:
     def run(self, load, label: str) -> Outcome:
         names = self.containers[load.source.container_path]
         names.clear()
-        return Outcome(('DELETE',), Samples(), 0.0, 0.0, 1.0, 0.0)
+        return Outcome(('DELETE',), table_of(b''), 0.0, 0.0, 1.0, 0.0)
 
 
 @pytest.fixture(autouse=True)

@@ -65,7 +65,7 @@ def marker_of(request) -> str:
 @pytest.mark.parametrize(
     'source',
     [
-        NamedUploads(PATH, FEW, 1),
+        NamedUploads(PATH, FEW, size=1),
         Deletes(PATH, FEW),
         Deletes(PATH, FEW, shuffled=True),
     ],

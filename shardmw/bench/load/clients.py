@@ -9,23 +9,24 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
+import numpy as np
+
 from shardmw.bench import signals
 from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.load import process
-from shardmw.bench.load.definition import Load
-from shardmw.bench.load.outcome import Outcome
-from shardmw.bench.load.samples import Samples
+from shardmw.bench.load.outcome import Outcome, table_of
+from shardmw.bench.load.sources import Load
 
-#: Takes the samples since the last call.
-OnProgress = Callable[[Samples], None]
+#: Takes the table of the samples since the last call.
+OnProgress = Callable[[np.ndarray], None]
 
 # The time between the decision to begin and the begin.
 _LEAD_SECONDS = 0.05
 
-_PROGRESS_SECONDS = 0.5
+_CONNECT_SECONDS = 60
 _CONNECT_POLL_SECONDS = 0.01
 _POLL_SECONDS = 0.1
-_CONNECT_SECONDS = 60
+_PROGRESS_SECONDS = 0.5
 
 # How long an interrupted load waits for its last responses.
 _INTERRUPTED_DRAIN_SECONDS = 3.0
@@ -39,36 +40,66 @@ _AFTER_LAST_SECONDS = 1e-6
 _INTERRUPTIONS = (KeyboardInterrupt, Interrupted)
 
 
-class RunningLoad:
-    """A running load: see :meth:`Clients.begin`.
+class Clients:
+    """Client processes that run one load at a time, for a ``with`` block.
 
-    ``began`` is the time of its begin on the monotonic clock.
+    ``began`` is the begin of the last load on the monotonic clock.
     """
 
-    def __init__(
-        self,
-        pool: ProcessPoolExecutor,
-        control: process.Control,
-        load: Load,
-        processes: int,
-        on_progress: OnProgress | None,
-    ) -> None:
+    def __init__(self, processes: int) -> None:
+        self.began = math.inf
+        self._processes = processes
+        # not forked, so that they share nothing else with this process
+        context = multiprocessing.get_context('spawn')
+        self._control = process.Control(context)
+        self._pool = ProcessPoolExecutor(
+            processes, context, process.start, (self._control,)
+        )
+        self._shares: list[Future] = []
+
+    def __enter__(self) -> 'Clients':
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        # the pool forgets its processes when it is broken
+        processes = list((self._pool._processes or {}).values())  # noqa: SLF001
+        try:
+            self._end()
+        finally:
+            if self._is_running:
+                for each in processes:
+                    each.kill()
+            self._pool.shutdown()
+
+    def begin(
+        self, load: Load, on_progress: OnProgress | None = None
+    ) -> 'Clients':
+        """Begin a load once all its clients are connected; return this.
+
+        :param on_progress: called twice a second during the wait for its end
+        :raises BenchError: if they cannot connect
+        :raises Interrupted: if a signal came
+        """
+        # an interrupted caller did not end the last one
+        self._end()
         self.began = self._began_at = math.inf
         self._load = load
-        self._control = control
+        self._seconds = load.seconds
         self._on_progress = on_progress
-        self._shares: list[Future] = []
+        self._shares = []
+        control = self._control
         control.connected.value = 0
         control.begin.value = 0
         control.end.value = math.inf
         control.drain_seconds.value = load.drain_seconds
         control.is_watched.value = on_progress is not None
+        processes = min(self._processes, load.clients)
         with self._interruptible():
             # a process cannot start from an incomplete message
             with signals.kept_from_children(), _told_if_ended():
                 self._shares = [
-                    pool.submit(process.run_share, load, index, processes)
-                    for index in range(processes)
+                    self._pool.submit(process.run_share, load, i, processes)
+                    for i in range(processes)
                 ]
             self._await_connections()
             self._began_at = time.time() + _LEAD_SECONDS
@@ -76,24 +107,25 @@ class RunningLoad:
             if load.seconds is not None:
                 control.end.value = self.began + load.seconds
             control.begin.value = self.began
+        return self
 
-    @property
-    def is_running(self) -> bool:
-        """Return True if a process has not given its answer."""
-        return not all(share.done() for share in self._shares)
+    def run(
+        self, load: Load, on_progress: OnProgress | None = None
+    ) -> Outcome:
+        """Begin a load and wait for its end: see both methods."""
+        if load.ends_when_told:
+            raise ValueError('this load ends when it is told to')
+        return self.begin(load, on_progress).wait()
 
     def sleep_until(self, seconds: float) -> None:
-        """Sleep until so many seconds after the begin."""
+        """Sleep until so many seconds after the begin of the load."""
         time.sleep(max(0, self.began + seconds - time.monotonic()))
 
     def stop(self) -> Outcome:
         """End a load that has no end of its own; exceptions as in wait."""
-        if not self._load.ends_when_told:
-            raise ValueError('this load ends by itself')
-        with self._interruptible():
-            self._control.end.value = time.monotonic()
-            self._gather()
-        return self._outcome(self._control.end.value - self.began)
+        self._control.end.value = time.monotonic()
+        self._seconds = self._control.end.value - self.began
+        return self.wait()
 
     def wait(self) -> Outcome:
         """Wait for the end of the load.
@@ -103,18 +135,18 @@ class RunningLoad:
         """
         with self._interruptible():
             self._gather()
-        return self._outcome(self._load.seconds)
+        return self._outcome(self._seconds)
 
-    def end(self, drain_seconds: float = 0) -> None:
-        """End the load if it is running, and drop its progress.
+    @property
+    def _is_running(self) -> bool:
+        return not all(share.done() for share in self._shares)
 
-        A process that hangs is still running afterwards.
-        """
+    def _end(self, drain_seconds: float = 0) -> None:
+        """End the load if there is one; a process that hangs is left."""
         self._on_progress = None
+        end = self._control.end
+        end.value = min(end.value, time.monotonic())
         self._control.drain_seconds.value = drain_seconds
-        self._control.end.value = min(
-            self._control.end.value, time.monotonic()
-        )
         self._gather(drain_seconds + _END_SECONDS)
 
     @contextlib.contextmanager
@@ -126,14 +158,12 @@ class RunningLoad:
             seconds = max(_AFTER_LAST_SECONDS, time.monotonic() - self.began)
             # a second signal does not wait for the last responses
             try:
-                self.end(_INTERRUPTED_DRAIN_SECONDS)
+                self._end(_INTERRUPTED_DRAIN_SECONDS)
             except _INTERRUPTIONS:
-                self.end()
+                self._end()
             outcome = None
             if self.began < math.inf:
-                outcome = self._outcome(
-                    min(seconds, self._load.seconds or seconds)
-                )
+                outcome = self._outcome(min(seconds, self._seconds or seconds))
             number = getattr(err, 'signal_number', None)
             raise Interrupted(number, outcome) from None
 
@@ -142,30 +172,28 @@ class RunningLoad:
         while self._control.connected.value < len(self._shares):
             ended, _ = wait(self._shares, _CONNECT_POLL_SECONDS)
             if ended or time.monotonic() > deadline:
-                self.end()
+                self._end()
                 self._answers()
                 raise BenchError('a client process hangs: see above')
 
     def _gather(self, limit_seconds: float = math.inf) -> None:
-        """Tell the progress until all shares have ended, or for so long."""
         given_up_at = time.monotonic() + limit_seconds
         due = time.monotonic() + _PROGRESS_SECONDS
-        news = Samples()
+        news = b''
         running = self._shares
         while running and time.monotonic() < given_up_at:
             _, running = wait(running, _POLL_SECONDS)
             with signals.held_back():
                 while not self._control.progress.empty():
-                    news.extend(self._control.progress.get())
+                    news += self._control.progress.get()
             is_due = time.monotonic() >= due or not running
             if is_due and self._on_progress is not None:
                 due += _PROGRESS_SECONDS
-                told, news = news, Samples()
-                self._on_progress(told)
+                told, news = news, b''
+                self._on_progress(table_of(told))
 
     def _answers(self) -> list[process.Answer]:
-        """Return the answers of all processes; raise BenchError for none."""
-        if self.is_running:
+        if self._is_running:
             raise BenchError('a client process hangs: see above')
         with _told_if_ended():
             answers = [share.result() for share in self._shares]
@@ -173,80 +201,17 @@ class RunningLoad:
 
     def _outcome(self, seconds: float | None) -> Outcome:
         answers = self._answers()
-        samples = Samples()
-        for answer in answers:
-            samples.extend(answer.samples)
-        is_exhausted = all(answer.is_exhausted for answer in answers)
+        table = table_of(b''.join(part for part, _, _ in answers))
+        is_exhausted = all(ended for _, _, ended in answers)
         if is_exhausted:
-            last = float(samples.table()['end'].max(initial=self.began))
+            last = float(table['end'].max(initial=self.began))
             elapsed = last - self.began + _AFTER_LAST_SECONDS
             seconds = min(seconds or math.inf, elapsed)
+        busy = max((share for _, share, _ in answers), default=0.0)
         return Outcome(
-            *(self._load.source.kinds, samples),
-            *(self.began, self._began_at, seconds),
-            max((answer.busy_share for answer in answers), default=0.0),
-            self._load.clients,
-            is_exhausted,
+            *(self._load.source.kinds, table, self.began, self._began_at),
+            *(seconds, busy, self._load.clients, is_exhausted),
         )
-
-
-class Clients:
-    """Client processes, for a ``with`` block."""
-
-    def __init__(self, processes: int) -> None:
-        self._processes = processes
-        # not forked, so that they share nothing else with this process
-        context = multiprocessing.get_context('spawn')
-        self._control = process.Control(context)
-        self._pool = ProcessPoolExecutor(
-            processes, context, process.start, (self._control,)
-        )
-        self._last: RunningLoad | None = None
-
-    def __enter__(self) -> 'Clients':
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        # the pool forgets its processes when it is broken
-        processes = list((self._pool._processes or {}).values())  # noqa: SLF001
-        last = self._last
-        try:
-            self._end_last()
-        finally:
-            if last is not None and last.is_running:
-                for each in processes:
-                    each.kill()
-            self._pool.shutdown()
-
-    def begin(
-        self, load: Load, on_progress: OnProgress | None = None
-    ) -> RunningLoad:
-        """Begin a load once all its clients are connected.
-
-        :param on_progress: called twice a second during the wait for its end
-        :raises BenchError: if they cannot connect
-        :raises Interrupted: if a signal came
-        """
-        self._end_last()
-        processes = min(self._processes, load.clients)
-        self._last = RunningLoad(
-            self._pool, self._control, load, processes, on_progress
-        )
-        return self._last
-
-    def run(
-        self, load: Load, on_progress: OnProgress | None = None
-    ) -> Outcome:
-        """Begin a load and wait for its end: see both methods."""
-        if load.ends_when_told:
-            raise ValueError('this load ends when it is told to')
-        return self.begin(load, on_progress).wait()
-
-    def _end_last(self) -> None:
-        """End the last load, which an interrupted caller did not end."""
-        if self._last is not None:
-            self._last.end()
-            self._last = None
 
 
 @contextlib.contextmanager

@@ -12,16 +12,8 @@ from urllib.parse import urlsplit
 import httptools
 
 from shardmw.bench.errors import BenchError
-from shardmw.bench.load.samples import (
-    LOST,
-    TIMED_OUT,
-    UNANSWERED,
-    Sample,
-)
+from shardmw.bench.load.outcome import LOST, TIMED_OUT, UNANSWERED, Sample
 from shardmw.bench.load.sources import Request
-
-_CONNECT_SECONDS = 10
-_PORTS = {'http': 80, 'https': 443}
 
 # Errors of a client whose server answers without TLS.
 _NO_TLS = frozenset({'WRONG_VERSION_NUMBER', 'RECORD_LAYER_FAILURE'})
@@ -96,7 +88,6 @@ class Connection(asyncio.BufferedProtocol):
     """A connection that is kept alive, and opened again once it is closed.
 
     :param url: of the proxy; its path is ignored
-    :param token: sent with each request
     :param tls: for https
     :raises BenchError: if the URL is invalid
     """
@@ -108,7 +99,7 @@ class Connection(asyncio.BufferedProtocol):
         parts = urlsplit(url)
         self._netloc = parts.netloc
         self._host = parts.hostname
-        self._port = parts.port or _PORTS[parts.scheme]
+        self._port = parts.port or {'http': 80, 'https': 443}[parts.scheme]
         self._tls = {}
         if parts.scheme == 'https':
             self._tls = {'ssl': tls, 'server_hostname': parts.hostname}
@@ -124,12 +115,9 @@ class Connection(asyncio.BufferedProtocol):
         self._ended: asyncio.Future | None = None
 
     async def connect(self) -> None:
-        """Open the connection before the first request.
-
-        :raises BenchError: if that fails
-        """
+        """Open the connection; raise BenchError if that fails."""
         try:
-            await asyncio.wait_for(self._open(), _CONNECT_SECONDS)
+            await asyncio.wait_for(self._open(), timeout=10)
         except (OSError, asyncio.TimeoutError) as err:
             raise BenchError(
                 tls_problem(err, self._netloc)
@@ -142,12 +130,9 @@ class Connection(asyncio.BufferedProtocol):
     async def send(
         self, request: Request, start: float, timeout_seconds: float
     ) -> Sample:
-        """Send a request, and return what came of it.
+        """Send a request, begun at ``start``, and return what came of it.
 
-        The request is given up after a time, or when the task is cancelled
-        with a status.
-
-        :param start: when the client began to make the request
+        It is given up after a time, or when the task is cancelled.
         """
         loop = asyncio.get_running_loop()
         self._sent = self._first_byte = math.nan
@@ -236,7 +221,6 @@ class Connection(asyncio.BufferedProtocol):
         self._send_body()
 
     def _send_body(self) -> None:
-        """Send as much of the body as the kernel takes."""
         while self._body_left and not self._is_paused:
             part = _CONTENT[: self._body_left]
             self._body_left -= len(part)
@@ -250,10 +234,7 @@ class Connection(asyncio.BufferedProtocol):
 
 
 def tls_context(is_insecure: bool) -> ssl.SSLContext:
-    """Return the TLS settings of a client.
-
-    :param is_insecure: True to accept any certificate
-    """
+    """Return the TLS settings of a client, which may accept anything."""
     context = ssl.create_default_context()
     if is_insecure:
         context.check_hostname = False

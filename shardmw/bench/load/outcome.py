@@ -1,15 +1,94 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outcome of a load. Pure."""
+"""The records of operations, and the outcome of a load. Pure."""
 
 import functools
+import struct
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from shardmw.bench.load.samples import Samples
+#: In place of a status: why there is none.
+LOST = 0  #: the connection failed, or ended within the response
+TIMED_OUT = 1
+UNANSWERED = 2  #: still waiting when the load was over
+
+_NO_STATUS_NAMES = {
+    LOST: 'connection lost',
+    TIMED_OUT: 'timed out',
+    UNANSWERED: 'unanswered',
+}
 
 #: A client process that was busy for more of the time limited the load.
 SATURATED_SHARE = 0.9
+
+
+class Sample(NamedTuple):
+    """One operation. Times are seconds on the monotonic clock.
+
+    :param kind: an index of the source's kinds
+    :param start: when the client began to send the request
+    :param sent: when the last byte of the request was handed to the
+                 connection; NaN if it never was
+    :param first_byte: when the response began; NaN if it never did
+    :param end: when the response was complete, or given up
+    :param retry_after: seconds; NaN if the response has none
+    :param body_bytes: of the response
+    :param sent_bytes: of the body of the request
+    """
+
+    kind: int
+    number: int
+    start: float
+    sent: float
+    first_byte: float
+    end: float
+    status: int
+    retry_after: float
+    body_bytes: int
+    sent_bytes: int = 0
+
+    @property
+    def is_admitted(self) -> bool:
+        return is_admitted(self.status)
+
+    @property
+    def is_refused(self) -> bool:
+        return is_refused(self.status)
+
+
+def is_admitted(status: int | np.ndarray) -> bool | np.ndarray:
+    """Return True for 2xx, for one status or for each."""
+    return (status >= 200) & (status < 300)
+
+
+def is_refused(status: int | np.ndarray) -> bool | np.ndarray:
+    """Return True for a rate limit's 498 (Swift's) and 429."""
+    return (status == 498) | (status == 429)
+
+
+def errors_of(statuses: Iterable[int]) -> dict[str, int]:
+    """Return the count of each error: neither admitted nor refused."""
+    counts = Counter(
+        _NO_STATUS_NAMES.get(status, str(status))
+        for status in statuses
+        if not (is_admitted(status) or is_refused(status))
+    )
+    return dict(sorted(counts.items()))
+
+
+_RECORD = struct.Struct('=bqddddhdqq')
+_FIELDS = np.dtype([*zip(Sample._fields, _RECORD.format[1:], strict=True)])
+
+#: Packs the fields of a sample: many of them need little memory.
+packed = _RECORD.pack
+
+
+def table_of(records: bytes) -> np.ndarray:
+    """Return packed samples as an array with the fields of a sample."""
+    return np.frombuffer(records, _FIELDS)
 
 
 @dataclass(frozen=True)
@@ -17,7 +96,8 @@ class Outcome:
     """The outcome of a load.
 
     :param kinds: of the source
-    :param samples: all operations, also those that ended after ``seconds``
+    :param table: the fields of all samples, also of those that ended after
+                  ``seconds``
     :param began: on the monotonic clock
     :param began_at: the same on the wall clock
     :param seconds: how long requests were sent; until the last response if
@@ -28,7 +108,7 @@ class Outcome:
     """
 
     kinds: tuple[str, ...]
-    samples: Samples
+    table: np.ndarray
     began: float
     began_at: float
     seconds: float
@@ -38,13 +118,11 @@ class Outcome:
 
     @property
     def is_client_bound(self) -> bool:
-        """Return True if the clients limited the load."""
         return self.busy_share > SATURATED_SHARE
 
-    @functools.cached_property
-    def table(self) -> np.ndarray:
-        """Return the samples as an array."""
-        return self.samples.table()
+    @property
+    def samples(self) -> list[Sample]:
+        return [*map(Sample._make, self.table.tolist())]
 
     @property
     def is_in_time(self) -> np.ndarray:
@@ -97,10 +175,9 @@ class Outcome:
     def part(self, begin: float, end: float) -> 'Outcome':
         """Return the responses between two times on the monotonic clock."""
         ends = self.table['end']
-        within = self.table[(begin <= ends) & (ends < end)]
         return replace(
             self,
-            samples=Samples(within.tobytes()),
+            table=self.table[(begin <= ends) & (ends < end)],
             began=begin,
             began_at=self.wall_time(begin),
             seconds=end - begin,

@@ -9,12 +9,11 @@ import threading
 import time
 from multiprocessing.context import BaseContext
 from pathlib import Path
-from typing import NamedTuple
 
 from shardmw.bench import signals
 from shardmw.bench.load.connection import Connection, tls_context
-from shardmw.bench.load.definition import AT_ONCE, RETRY_AFTER, Load
-from shardmw.bench.load.samples import LOST, UNANSWERED, Sample, Samples
+from shardmw.bench.load.outcome import LOST, UNANSWERED, Sample, packed
+from shardmw.bench.load.sources import AT_ONCE, RETRY_AFTER, Load
 
 # How often a process looks whether its load begins or ends.
 _BEGIN_POLL_SECONDS = 0.002
@@ -26,19 +25,15 @@ _PROGRESS_SECONDS = 0.2
 # The time that a client waits after its connection failed.
 _LOST_SECONDS = 0.5
 
-_SCHEDULE = Path('/proc/self/schedstat')
-
 
 class Control:
     """The memory that client processes share with their parent.
 
-    Times are those of the monotonic clock.
-
     :ivar connected: how many processes are ready to begin
-    :ivar begin: when the load begins; 0 until that is known
-    :ivar end: from when on no more requests are sent
+    :ivar begin: when the load begins (monotonic); 0 until that is known
+    :ivar end: from when on no more requests are sent (monotonic)
     :ivar drain_seconds: how long to wait for the last responses
-    :ivar progress: takes samples of a load that is watched. The parent has to
+    :ivar progress: takes packed samples of a watched load. The parent has to
                     read them, or the pipe becomes full and the load stops.
     """
 
@@ -51,17 +46,9 @@ class Control:
         self.progress = context.SimpleQueue()
 
 
-class Answer(NamedTuple):
-    """The result of a process's share of a load.
-
-    :param busy_share: the share of the time in which the process ran, or
-                       waited for a processor
-    :param is_exhausted: True if there were no more requests
-    """
-
-    samples: Samples
-    busy_share: float
-    is_exhausted: bool
+#: The result of a process: packed samples, the share of the time in which it
+#: ran or waited for a processor, and True if there were no more requests.
+Answer = tuple[bytes, float, bool]
 
 
 def start(control: Control) -> None:
@@ -82,8 +69,6 @@ def run_share(load: Load, index: int, processes: int) -> Answer | None:
 
 
 class _Share:
-    """The clients of a process."""
-
     def __init__(self, load: Load, index: int, processes: int) -> None:
         self._load = load
         self._source = load.source.requests(index, processes)
@@ -93,8 +78,8 @@ class _Share:
         self._left = math.inf
         if load.count is not None:
             self._left = len(range(index, load.count, processes))
-        self._samples = Samples()
-        #: how many of them the parent was told while the load ran
+        self._samples = bytearray()
+        #: how many bytes the parent was told while the load ran
         self._told = 0
         is_tls = any(url.startswith('https:') for url in load.urls)
         tls = tls_context(load.insecure) if is_tls else None
@@ -106,7 +91,6 @@ class _Share:
         }
 
     async def run(self) -> Answer | None:
-        """Connect, wait for the begin, and run the share to its end."""
         for connection in self._connections.values():
             await connection.connect()
         with _control.connected:
@@ -146,7 +130,7 @@ class _Share:
             await self._tell_progress()
         used = time.process_time() - cpu + _queued_seconds() - queued
         busy_share = used / max(time.monotonic() - begin, 1e-9)
-        return Answer(self._samples, busy_share, self._left <= 0)
+        return bytes(self._samples), busy_share, self._left <= 0
 
     async def _be_client(self, connection: Connection, ready: float) -> None:
         """Send one request after the other, the first one at a time."""
@@ -162,7 +146,7 @@ class _Share:
             sample = await connection.send(
                 request, start, load.timeout_seconds
             )
-            self._samples.append(*sample)
+            self._samples += packed(*sample)
             self._note_answer(request, sample.status)
             ready = max(
                 sample.end + self._pause_after(sample),
@@ -189,7 +173,6 @@ class _Share:
         return load.backoff_seconds
 
     async def _watch(self) -> None:
-        """Tell the progress until no more requests are sent."""
         due = time.monotonic()
         while not self._over.done():
             left = _control.end.value - time.monotonic()
@@ -203,7 +186,7 @@ class _Share:
             )
 
     async def _tell_progress(self) -> None:
-        news = self._samples.after(self._told)
+        news = bytes(self._samples[self._told :])
         self._told = len(self._samples)
         # a thread waits until the parent has room for them
         await asyncio.to_thread(_control.progress.put, news)
@@ -214,9 +197,9 @@ class _Share:
 
 
 def _queued_seconds() -> float:
-    """Return how long this process waited for a processor."""
     try:
-        return int(_SCHEDULE.read_text().split()[1]) / 1e9
+        schedule = Path('/proc/self/schedstat').read_text()
+        return int(schedule.split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
         return 0.0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources of requests. Pure.
+"""Loads, and the sources of their requests. Pure.
 
 The requests of a source have numbers, which are spread over the client
 processes. A source is pickled and sent to them, so it is small.
@@ -15,16 +15,17 @@ from typing import ClassVar, NamedTuple, Protocol
 from urllib.parse import quote, urlencode
 
 from shardmw.bench import units
-from shardmw.bench.names import (
-    Names,
-    ScatteredNames,
-    shuffling_step,
-)
+from shardmw.bench.names import Names, ScatteredNames, shuffling_step
 from shardmw.bench.units import Mix, SizeMix
+
+#: What a client does when its write was refused by a rate limit.
+RETRY_AFTER = 'retry-after'  #: wait as long as the response says
+BACK_OFF = 'backoff'  #: wait for a fixed time
+AT_ONCE = 'at-once'  #: do not wait
+REFUSAL_POLICIES = (RETRY_AFTER, BACK_OFF, AT_ONCE)
 
 # Multiplied by it, successive numbers lie evenly in 16 bits.
 _SPREAD_FACTOR = 40503
-_SPREAD_MASK = 0xFFFF
 
 
 class Request(NamedTuple):
@@ -57,6 +58,40 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
+class Load:
+    """Concurrent clients, each of which sends one request after the other.
+
+    A client is a connection that is kept alive. A refused request is not
+    repeated. A load ends after ``seconds`` or ``count`` requests, when its
+    source has no more requests, or when :meth:`Clients.stop` is called.
+
+    :param urls: of the proxies; the clients are spread over them
+    :param backoff_seconds: to wait after a refusal without a Retry-After
+    :param pace_seconds: the least time between two requests of a client
+    :param timeout_seconds: the time after which a request is given up
+    :param drain_seconds: how long to wait for the last responses
+    :param insecure: True to accept any certificate
+    """
+
+    urls: tuple[str, ...]
+    token: str
+    source: Source
+    clients: int
+    seconds: float | None = None
+    count: int | None = None
+    on_refusal: str = RETRY_AFTER
+    backoff_seconds: float = 1.0
+    pace_seconds: float = 0.0
+    timeout_seconds: float = 120.0
+    drain_seconds: float = 60.0
+    insecure: bool = False
+
+    @property
+    def ends_when_told(self) -> bool:
+        return self.seconds is None and self.count is None
+
+
+@dataclass(frozen=True)
 class Uploads:
     """Uploads of new objects, without end.
 
@@ -77,34 +112,16 @@ class Uploads:
         own = f'{self.prefix}{number:010d}'
         if not self.spread:
             return own
-        return f'{number * _SPREAD_FACTOR & _SPREAD_MASK:04x}-{own}'
+        return f'{number * _SPREAD_FACTOR & 0xFFFF:04x}-{own}'
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
         for number in count(first, step):
-            target = _target(self.container_path, self.name(number))
-            size = _size_of(self.size, number)
-            yield Request(0, number, b'PUT', target, size)
+            yield _request(self, number, self.name(number))
 
 
 @dataclass(frozen=True)
-class NamedUploads:
-    """Uploads of an object of each name."""
-
-    container_path: str
-    names: Names
-    size: int | SizeMix
-    kinds: ClassVar[tuple[str, ...]] = ('PUT',)
-
-    def requests(self, first: int, step: int) -> Iterator[Request]:
-        for number in range(first, len(self.names), step):
-            target = _target(self.container_path, self.names[number])
-            size = _size_of(self.size, number)
-            yield Request(0, number, b'PUT', target, size)
-
-
-@dataclass(frozen=True)
-class _Existing:
-    """Requests for existing objects, in rounds.
+class _OfNames:
+    """Requests for the objects of names, with bodies if they have a size.
 
     :param shuffled: True to request each object once a round, but not in the
                      order of names
@@ -113,33 +130,45 @@ class _Existing:
     container_path: str
     names: Names
     shuffled: bool = False
+    size: int | SizeMix | None = None
     is_endless: ClassVar[bool] = True
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
-        method = self.kinds[0].encode()
         total = len(self.names)
         jump = shuffling_step(total) if self.shuffled else 1
-        for number in count(first, step):
-            if number >= total and not self.is_endless:
-                return
-            name = self.names[number * jump % total]
-            target = _target(self.container_path, name)
-            yield Request(0, number, method, target, None)
+        numbers = count(first, step)
+        if not self.is_endless:
+            numbers = range(first, total, step)
+        for number in numbers:
+            yield _request(self, number, self.names[number * jump % total])
 
 
-class Reads(_Existing):
-    """GETs of objects."""
+class Reads(_OfNames):
+    """GETs of objects, without end."""
 
     kinds = ('GET',)
 
 
-class Heads(_Existing):
-    """HEADs of objects."""
+class Heads(_OfNames):
+    """HEADs of objects, without end."""
 
     kinds = ('HEAD',)
 
 
-class Deletes(_Existing):
+class Overwrites(_OfNames):
+    """Uploads of objects, without end."""
+
+    kinds = ('PUT',)
+
+
+class NamedUploads(_OfNames):
+    """Uploads of an object of each name."""
+
+    kinds = ('PUT',)
+    is_endless = False
+
+
+class Deletes(_OfNames):
     """DELETEs of objects, in one round."""
 
     kinds = ('DELETE',)
@@ -189,7 +218,6 @@ class Listings:
         return max(1, -(-len(self.rows) // self.page))
 
     def rows_of(self, number: int) -> int:
-        """Return the rows of the page of a request."""
         return min(self.page, len(self.rows) - self._before(number))
 
     def requests(self, first: int, step: int) -> Iterator[Request]:
@@ -208,7 +236,6 @@ class Listings:
             yield Request(0, number, b'GET', target.encode(), None)
 
     def _before(self, number: int) -> int:
-        """Return the rows of the pages before that of a request."""
         place = self.first + number * self.stride
         return place % self.pages * self.page
 
@@ -243,18 +270,16 @@ class Mixed:
 
 
 class _MixedRequests(Iterator):
-    """The share of a mix that one process has."""
-
     def __init__(self, mixed: Mixed, first: int, step: int) -> None:
         self._mixed = mixed
         self._numbers = count(first, step)
         path, names = mixed.container_path, mixed.names
-        new = ScatteredNames(names, mixed.tag)
+        new, size = ScatteredNames(names, mixed.tag), mixed.size
         sources = {
-            units.WRITE: NamedUploads(path, new, mixed.size),
+            units.WRITE: NamedUploads(path, new, size=size),
             units.READ: Reads(path, names, shuffled=True),
             units.HEAD: Heads(path, names, shuffled=True),
-            units.OVERWRITE: Reads(path, names, shuffled=True),
+            units.OVERWRITE: Overwrites(path, names, True, size),
             units.LIST: Listings(path, names, mixed.page),
         }
         self._requests = {
@@ -273,9 +298,6 @@ class _MixedRequests(Iterator):
             target = self._written.popleft()
             return Request(kind, number, b'DELETE', target, None)
         request = next(self._requests[operation])
-        if operation == units.OVERWRITE:
-            size = _size_of(self._mixed.size, number)
-            request = request._replace(method=b'PUT', body_bytes=size)
         return request._replace(kind=kind, number=number)
 
     def answered(self, request: Request, status: int) -> None:
@@ -284,9 +306,9 @@ class _MixedRequests(Iterator):
             self._written.append(request.target)
 
 
-def _target(container_path: str, name: str) -> bytes:
-    return f'{container_path}/{quote(name)}'.encode()
-
-
-def _size_of(size: int | SizeMix, number: int) -> int:
-    return size if isinstance(size, int) else size.size_of(number)
+def _request(source: Uploads | _OfNames, number: int, name: str) -> Request:
+    target = f'{source.container_path}/{quote(name)}'.encode()
+    size = source.size
+    if isinstance(size, SizeMix):
+        size = size.size_of(number)
+    return Request(0, number, source.kinds[0].encode(), target, size)

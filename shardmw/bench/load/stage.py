@@ -2,8 +2,9 @@
 """Runs the loads of experiments, and records and shows them."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -11,10 +12,8 @@ from shardmw.bench import templates
 from shardmw.bench.errors import Interrupted
 from shardmw.bench.kinds import Kind
 from shardmw.bench.load.clients import Clients
-from shardmw.bench.load.definition import Load
-from shardmw.bench.load.outcome import Outcome
-from shardmw.bench.load.samples import is_admitted
-from shardmw.bench.load.sources import Source
+from shardmw.bench.load.outcome import Outcome, is_admitted
+from shardmw.bench.load.sources import Load, Source
 from shardmw.bench.options import Parameters
 from shardmw.bench.results.runs import Run
 from shardmw.bench.results.summary import summarize
@@ -23,6 +22,8 @@ from shardmw.bench.site import Site, embedded_site
 from shardmw.bench.targets.usage import read_processor, seconds_between
 from shardmw.bench.templates import conditions_text
 from shardmw.saio import Cluster, ClusterOptions
+
+T = TypeVar('T')
 
 
 class Stage:
@@ -83,19 +84,11 @@ class Ledger:
         **figures: object,
     ) -> None:
         self._stage = stage
-        self._cluster = own_cluster
         self._keep = keep
-        self._expected = runs or 0
         self._began = 0
+        self.cluster = own_cluster
+        self.expected_runs = runs or 0
         self.figures: dict[str, object] = {**figures, 'runs': []}
-
-    def expect(self, runs: int) -> None:
-        """Add to the number of runs that are expected."""
-        self._expected += runs
-
-    def use(self, cluster: Cluster) -> None:
-        """Measure the processor time of another cluster from now on."""
-        self._cluster = cluster
 
     def measure(
         self,
@@ -110,10 +103,10 @@ class Ledger:
         An interrupted load is recorded, too.
         """
         self._began += 1
-        total = f'/{self._expected}' if self._expected else ''
+        total = f'/{self.expected_runs}' if self.expected_runs else ''
         run = Run(work, kind, turn, conditions, None)
         label = f'{self._began}{total} {_label(run)}'
-        before = self._cluster and read_processor(self._cluster)
+        before = self.cluster and read_processor(self.cluster)
         try:
             outcome = self._stage.run(load, label)
         except Interrupted as interrupted:
@@ -121,7 +114,7 @@ class Ledger:
                 self._record(run, load, interrupted.outcome, label)
             raise
         if before is not None:
-            used = seconds_between(before, read_processor(self._cluster))
+            used = seconds_between(before, read_processor(self.cluster))
             run = replace(run, processor_seconds=used)
         return self._record(run, load, outcome, label)
 
@@ -141,11 +134,8 @@ class Ledger:
     def _record(
         self, run: Run, load: Load, outcome: Outcome, label: str
     ) -> Run:
-        run = replace(
-            run,
-            summary=summarize(outcome),
-            rows_listed=_rows_listed(load.source, outcome),
-        )
+        listed = _rows_listed(load.source, outcome)
+        run = replace(run, summary=summarize(outcome), rows_listed=listed)
         self.figures['runs'].append(run.as_json())
         self._keep(self.figures)
         self._stage.screen.line(f'{label}: {run_text(run)}')
@@ -153,7 +143,6 @@ class Ledger:
 
 
 def _rows_listed(source: Source, outcome: Outcome) -> float:
-    """Return the rows of all pages, in the steady time. Pure."""
     rows_of = getattr(source, 'rows_of', None)
     if rows_of is None:
         return 0
@@ -169,5 +158,18 @@ def _label(run: Run) -> str:
 
 
 def run_text(run: Run) -> str:
-    """Return a run in one line. Pure."""
     return templates.line('run', run=run)
+
+
+def rotated(some: Sequence[T], turn: int) -> list[T]:
+    """Return all items; each round begins with another one.
+
+    The last one in a round finds fuller disks.
+    """
+    first = turn % len(some) if some else 0
+    return [*some[first:], *some[:first]]
+
+
+def phase_of(turn: int, rounds: int) -> float:
+    """Return the place of a round among all, between 0 and 1."""
+    return (turn + 0.5) / rounds

@@ -11,11 +11,9 @@ from itertools import pairwise, product
 from pathlib import Path
 from typing import NamedTuple
 
-from shardmw.bench.load.definition import Load
-from shardmw.bench.load.outcome import Outcome
-from shardmw.bench.load.sources import Uploads
-from shardmw.bench.load.stage import Ledger, Stage
-from shardmw.bench.load.turns import rotated
+from shardmw.bench.load.outcome import Outcome, errors_of
+from shardmw.bench.load.sources import Load, Uploads
+from shardmw.bench.load.stage import Ledger, Stage, rotated
 from shardmw.bench.ratelimit import limits
 from shardmw.bench.ratelimit.limits import FILLED, FRESH, SHARDMW, STOCK
 from shardmw.bench.results import comparing as c
@@ -25,12 +23,12 @@ from shardmw.bench.results.figures import (
     per_second,
 )
 from shardmw.bench.results.runs import runs_of
-from shardmw.bench.results.summary import errors, summarize
+from shardmw.bench.results.summary import summarize
 from shardmw.bench.scenarios import base
 from shardmw.bench.scenarios.rounds import grouped
 from shardmw.bench.site import Site
 from shardmw.bench.tables import figure, plain
-from shardmw.bench.targets.memcached import operations
+from shardmw.bench.targets.usage import operations
 from shardmw.placement import shard_of
 from shardmw.saio.logs import read_from, size
 from shardmw.saio.topology import MEMCACHED
@@ -271,15 +269,16 @@ class Operations(limits.LimitExperiment):
         before = operations(server)
         outcome = stage.run(load)
         time.sleep(_SETTLE_SECONDS)
-        counts = operations(server).since(before)
+        counts = operations(server)
+        counts.subtract(before)
         answered = [
             s for s in outcome.samples if s.is_admitted or s.is_refused
         ]
-        each = figure(sum(counts) / max(1, len(answered)))
+        each = figure(counts.total() / max(1, len(answered)))
         stage.screen.line(f'{manner}: {each} operations a write')
         return {
             **summarize(outcome).as_json(),
-            'operations': counts._asdict(),
+            'operations': counts,
             # of the whole load, as the operations are
             'answered_in_all': len(answered),
             'admitted_in_all': sum(s.is_admitted for s in answered),
@@ -454,7 +453,7 @@ def _phase(outcome: Outcome, begin: float, end: float) -> dict[str, object]:
         'admitted_each_second': per_second(
             admitted, begin, max(1, int(seconds))
         ),
-        'errors': errors(ended),
+        'errors': errors_of(each.status for each in ended),
     }
 
 

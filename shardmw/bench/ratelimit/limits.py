@@ -11,8 +11,12 @@ import click
 
 from shardmw.bench import options as types
 from shardmw.bench.kinds import PLAIN, Kind, sharded
-from shardmw.bench.load.definition import REFUSAL_POLICIES, RETRY_AFTER, Load
-from shardmw.bench.load.sources import Uploads
+from shardmw.bench.load.sources import (
+    REFUSAL_POLICIES,
+    RETRY_AFTER,
+    Load,
+    Uploads,
+)
 from shardmw.bench.load.stage import Stage
 from shardmw.bench.names import one_name_each
 from shardmw.bench.options import option

@@ -53,7 +53,9 @@ def verdict(sections: Sequence[Section]) -> Verdict | None:
     measures = [
         name for name in _MEASURES if any(each.ratios[name] for each in found)
     ]
-    note = c.rounds_note([run for each in found for run in each.row.runs])
+    note = templates.line(
+        'rounds', runs=[run for each in found for run in each.row.runs]
+    )
     sentences = [_sentence(name, found) for name in measures]
     if len(found) > _MOST:
         different = [

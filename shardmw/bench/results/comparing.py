@@ -54,21 +54,16 @@ class Row:
 
     @property
     def errors(self) -> dict[str, int]:
-        """Return the errors of all rounds."""
         counts = (Counter(run.summary.errors) for run in self.runs)
         return dict(sum(counts, Counter()))
 
     @property
     def refused(self) -> int:
-        """Return the refused requests of all rounds."""
         return sum(run.summary.refused for run in self.runs)
 
 
 def rows_of(runs: Iterable[Run], base: Kind | None = PLAIN) -> list[Row]:
-    """Return rows in the order of their conditions and kinds.
-
-    :param base: the kind that others are compared with
-    """
+    """Return rows by their conditions and kinds, compared with a base."""
     groups: dict[tuple, dict[Kind, list[Run]]] = {}
     for run in runs:
         conditions = (run.work, *sorted(run.conditions.items()))
@@ -89,7 +84,6 @@ def rows_of(runs: Iterable[Run], base: Kind | None = PLAIN) -> list[Row]:
 
 
 def ratio_text(interval: Interval | None) -> str:
-    """Return the median of ratios as a cell."""
     return _MISSING if interval is None else number(interval.median, 2)
 
 
@@ -129,35 +123,3 @@ def phase(name: str, what: str) -> Value:
 LATENCIES = [
     latency_of(f'{name}_ms') for name in ('mean', 'p50', 'p95', 'p99')
 ]
-
-
-def rounds_note(runs: Sequence[Run]) -> str:
-    """Return a note on the number of rounds."""
-    turns = {run.turn for run in runs}
-    if len(turns) < 2:
-        return 'One round: its ratios have no interval.'
-    return (
-        f'Medians of {len(turns)} rounds. Each round measures every '
-        'container, in an order that rotates. A ratio is the median of the '
-        'ratios of all rounds; the interval is that of this median.'
-    )
-
-
-def warnings(runs: Sequence[Run]) -> list[str]:
-    """Return notes on doubtful figures."""
-    bound = sum(run.summary.is_client_bound for run in runs)
-    nothing = [run.summary for run in runs if not run.summary.admitted]
-    silent = sum(not (each.errors or each.refused) for each in nothing)
-    problems = {
-        'the clients were at their limit: this measured the clients, or a '
-        'busy machine.': bound,
-        'nothing was admitted in time, so there are no latencies: make the '
-        'loads longer.': silent,
-        'nothing was admitted: all requests were refused or failed, so there '
-        'are no latencies.': len(nothing) - silent,
-    }
-    return [
-        f'In {count} of {len(runs)} loads {problem}'
-        for problem, count in problems.items()
-        if count
-    ]

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics of measured times. Pure.
+"""Statistics of measured times, and linear fits. Pure.
 
 Times are seconds on one clock, in any order.
 """
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from statistics import linear_regression, stdev
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,16 @@ _LEAST_MS = 0.001
 _FENCES = 1.5
 
 _SHARES = (0.5, 0.95, 0.99)
+
+Point = tuple[float, float]
+
+#: The jackknife leaves out each of so many blocks in turn,
+BLOCKS = 10
+#: with this 95 % quantile of Student's t for nine degrees of freedom.
+_STUDENT_T = 2.262
+
+# Unknowns that are closer to being dependent are not told apart.
+_LEAST_SINGULAR_VALUE = 1e-5
 
 
 class Latency(NamedTuple):
@@ -34,10 +45,8 @@ class Latency(NamedTuple):
 class Spread(NamedTuple):
     """The distribution of durations; None if there are none.
 
-    :param trimmed_mean_ms: the mean without outliers, which lie beyond
-                            Tukey's fences
+    :param trimmed_mean_ms: without outliers, which lie beyond Tukey's fences
     :param stdev_ms: of the sample
-    :param outliers: their number
     """
 
     mean_ms: float | None
@@ -51,15 +60,20 @@ class Spread(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """A median and its confidence interval.
-
-    :param confidence: less than 0.95 for few values
-    """
+    """A median and its interval, of less confidence for few values."""
 
     median: float
     low: float
     high: float
     confidence: float
+
+
+class Slope(NamedTuple):
+    """The slope of a line and its 95 % interval, if it is known."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -72,51 +86,34 @@ class Histogram:
     :param edges_ms: ascending, one more than counts; empty without values
     """
 
-    edges_ms: tuple[float, ...] = ()
-    counts: tuple[int, ...] = ()
+    edges_ms: list[float] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
 
     @property
     def total(self) -> int:
-        """Return the number of values."""
         return sum(self.counts)
 
     def __add__(self, other: 'Histogram') -> 'Histogram':
-        counts = Counter(self._steps)
-        counts.update(other._steps)
-        return _histogram_of(counts)
-
-    def as_json(self) -> dict[str, object]:
-        return {'edges_ms': list(self.edges_ms), 'counts': list(self.counts)}
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Sequence]) -> 'Histogram':
-        return cls(tuple(values['edges_ms']), tuple(values['counts']))
+        return _histogram_of(self._steps + other._steps)
 
     @property
-    def _steps(self) -> dict[int, int]:
-        """Return the counts by the number of the step on the scale."""
-        lows = np.log10(self.edges_ms[:-1] or (1,)) * _STEPS_A_DECADE
-        return dict(zip(np.rint(lows).astype(int), self.counts, strict=False))
+    def _steps(self) -> Counter[int]:
+        lows = np.rint(np.log10(self.edges_ms[:-1]) * _STEPS_A_DECADE)
+        return Counter(dict(zip(lows.astype(int), self.counts, strict=True)))
 
 
 def latency(durations: Iterable[float]) -> Latency:
-    """Return the latency of operations.
-
-    :param durations: in seconds
-    """
+    """Return the latency of operations, whose durations are in seconds."""
     in_ms = 1000 * _array(durations)
     if not in_ms.size:
-        return Latency(None, None, None, None)
+        return Latency(*[None] * 4)
     return Latency(
         float(np.mean(in_ms)), *np.quantile(in_ms, _SHARES).tolist()
     )
 
 
 def spread(durations: Iterable[float]) -> Spread:
-    """Return the distribution of durations.
-
-    :param durations: in seconds
-    """
+    """Return the distribution of durations, which are in seconds."""
     durations = _array(durations)
     in_ms = 1000 * durations
     if not in_ms.size:
@@ -134,23 +131,20 @@ def spread(durations: Iterable[float]) -> Spread:
 
 
 def histogram(durations: Iterable[float]) -> Histogram:
-    """Return a histogram; less than a microsecond counts as one.
-
-    :param durations: in seconds
-    """
+    """Return a histogram of durations in seconds, from a microsecond on."""
     in_ms = np.maximum(_LEAST_MS, 1000 * _array(durations))
     steps = np.floor(_STEPS_A_DECADE * np.log10(in_ms)).astype(int)
     return _histogram_of(Counter(steps.tolist()))
 
 
-def _histogram_of(counts: Mapping[int, int]) -> Histogram:
+def _histogram_of(counts: Counter[int]) -> Histogram:
     if not counts:
         return Histogram()
     steps = range(min(counts), max(counts) + 1)
     edges = (10 ** (x / _STEPS_A_DECADE) for x in (*steps, steps.stop))
     return Histogram(
-        tuple(float(f'{edge:.6g}') for edge in edges),
-        tuple(counts.get(step, 0) for step in steps),
+        [float(f'{edge:.6g}') for edge in edges],
+        [counts[step] for step in steps],
     )
 
 
@@ -165,15 +159,13 @@ def rolling_average(
 ) -> list[float | None]:
     """Return the mean of each value and the ``width - 1`` before it.
 
-    :param series: None where there is no value
-    :returns: None where there is no value in the window
+    :param series: None where there is no value, as in what is returned
     """
-    means = []
-    for end in range(1, len(series) + 1):
-        window = series[max(0, end - width) : end]
-        known = [each for each in window if each is not None]
-        means.append(float(np.mean(known)) if known else None)
-    return means
+    windows = (
+        series[max(0, i + 1 - width) : i + 1] for i in range(len(series))
+    )
+    known = ([x for x in window if x is not None] for window in windows)
+    return [float(np.mean(each)) if each else None for each in known]
 
 
 def means_each_second(
@@ -182,15 +174,9 @@ def means_each_second(
     began: float,
     seconds: float,
 ) -> list[float | None]:
-    """Return the mean of the values in each second; None for no values.
-
-    :param times: of the values
-    """
-    times, values = _array(times), _array(values)
-    inside, at = _seconds_of(times, began, seconds)
-    length = math.ceil(seconds)
-    counts = np.bincount(at, minlength=length)
-    sums = np.bincount(at, values[inside], length)
+    """Return the mean of values at times in each second; None for none."""
+    counts = per_second(times, began, seconds)
+    sums = _by_second(times, began, seconds, _array(values))
     return [
         float(total / count) if count else None
         for total, count in zip(sums, counts, strict=True)
@@ -201,20 +187,22 @@ def per_second(
     times: Iterable[float], began: float, seconds: float
 ) -> list[int]:
     """Return how many times lie in each second; the last may be shorter."""
-    _, at = _seconds_of(_array(times), began, seconds)
-    return np.bincount(at, minlength=math.ceil(seconds)).tolist()
+    return _by_second(times, began, seconds).tolist()
 
 
-def _seconds_of(
-    times: np.ndarray, began: float, seconds: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return which times lie in a span, and in which of its seconds they do.
-
-    The end of the span is not in it.
-    """
-    after = times - began
+def _by_second(
+    times: Iterable[float],
+    began: float,
+    seconds: float,
+    weights: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return the count, or the sum of weights, in each second."""
+    after = _array(times) - began
     inside = (after >= 0) & (after < seconds)
-    return inside, after[inside].astype(int)
+    if weights is not None:
+        weights = weights[inside]
+    at = after[inside].astype(int)
+    return np.bincount(at, weights, math.ceil(seconds))
 
 
 def count_between(times: Iterable[float], begin: float, end: float) -> int:
@@ -268,3 +256,46 @@ def ratio_interval(
     """
     ratios = [a / b for a, b in pairs if a is not None and b]
     return median_interval(ratios) if ratios else None
+
+
+def least_squares(
+    equations: Sequence[Sequence[float]], values: Sequence[float]
+) -> list[float] | None:
+    """Return the unknowns of the best fit of linear equations.
+
+    :param equations: the factors of the unknowns in each equation
+    :param values: the right side of each equation
+    :returns: None if the unknowns are not determined
+    """
+    factors = np.atleast_2d(np.array(equations, float))
+    # normalized, so that units do not matter
+    lengths = np.linalg.norm(factors, axis=0)
+    if not (factors.size and lengths.all()):
+        return None
+    found, _, rank, _ = np.linalg.lstsq(
+        factors / lengths, values, rcond=_LEAST_SINGULAR_VALUE
+    )
+    return (found / lengths).tolist() if rank == len(lengths) else None
+
+
+def slope_interval(points: Sequence[Point]) -> Slope | None:
+    """Return the slope of a line through points and its interval.
+
+    Points that follow each other are correlated, so the jackknife leaves out
+    blocks of them.
+
+    :param points: in the order of x
+    :returns: None for a single x
+    """
+    x, y = np.array(points, float).reshape(-1, 2).T
+    if len(np.unique(x)) < 2:
+        return None
+    whole = linear_regression(x, y).slope
+    if len(x) < 2 * BLOCKS:
+        return Slope(whole)
+    without = [
+        linear_regression(np.delete(x, block), np.delete(y, block)).slope
+        for block in np.array_split(np.arange(len(x)), BLOCKS)
+    ]
+    reach = _STUDENT_T * stdev(without) * (BLOCKS - 1) / math.sqrt(BLOCKS)
+    return Slope(whole, whole - reach, whole + reach)

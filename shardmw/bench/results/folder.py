@@ -16,7 +16,6 @@ from shardmw.bench.errors import BenchError
 from shardmw.bench.results.provenance import Provenance
 
 _FORMAT = 1
-_TIME = '%Y%m%d-%H%M%S'
 
 # Keys in the results of all versions.
 _MARKS = frozenset({'format', 'command', 'experiment'})
@@ -52,8 +51,8 @@ class Result:
     @property
     def kind_words(self) -> str:
         """Return the name that it has in common with earlier results."""
-        parts = (self.command, self.experiment, self.name)
-        return '-'.join(filter(None, parts))
+        words = self.command, self.experiment, self.name
+        return '-'.join(filter(None, words))
 
 
 def make(folder: Path) -> None:
@@ -71,20 +70,17 @@ def save(
 ) -> list[Path]:
     """Write a result as JSON, and its runs as CSV; return the files.
 
-    If there is an earlier one, the time is appended to the names of the
-    files, unless ``is_replacing``.
+    The time is appended to their names if there is an earlier result, unless
+    ``is_replacing``.
 
     :raises BenchError: if a file cannot be written
     """
     path = folder / f'{result.words}.json'
     if path.is_file() and not is_replacing:
-        result = replace(result, time=time.strftime(_TIME))
+        result = replace(result, time=time.strftime('%Y%m%d-%H%M%S'))
         path = folder / f'{result.words}.json'
-    values = {
-        'format': _FORMAT,
-        **vars(result),
-        'provenance': vars(result.provenance),
-    }
+    values = {'format': _FORMAT, **vars(result)}
+    values['provenance'] = vars(result.provenance)
     write(path, json.dumps(values, indent=1, allow_nan=False) + '\n')
     files = [path]
     if entries := entries_of(result.figures):
@@ -96,10 +92,7 @@ def save(
 def load(
     folder: Path, command: str, experiments: Sequence[str]
 ) -> list[Result]:
-    """Return the newest result of each experiment, if there is one.
-
-    :raises BenchError: if a file is damaged
-    """
+    """Return the newest results; raise BenchError if one is damaged."""
     newest = []
     for each in experiments:
         paths = folder.glob(f'{command}-{each}*.json')
@@ -109,10 +102,7 @@ def load(
 
 
 def load_all(folder: Path) -> list[Result]:
-    """Return all results of a folder, by the names of their files.
-
-    :raises BenchError: if a file is damaged
-    """
+    """Return all results by file name; BenchError if one is damaged."""
     paths = sorted(folder.glob('*.json'))
     return [_read(path) for path in paths if not _is_of_others(path)]
 
@@ -131,7 +121,6 @@ def write(path: Path, text: str) -> None:
 
 
 def _is_of_others(path: Path) -> bool:
-    """Return True for valid JSON that is no result."""
     try:
         values = json.loads(path.read_text(encoding='utf-8'))
     except (OSError, ValueError):
@@ -141,7 +130,6 @@ def _is_of_others(path: Path) -> bool:
 
 
 def _refuse(constant: str) -> NoReturn:
-    """Refuse NaN and Infinity, which are not JSON."""
     raise ValueError(f'{constant} is no figure')
 
 
@@ -166,10 +154,7 @@ def entries_of(figures: Mapping) -> Sequence[Mapping]:
 
 
 def flat(entry: Mapping, prefix: str = '') -> dict[str, object]:
-    """Return the numbers and words of an entry by dotted names.
-
-    Series, such as histograms, are left out.
-    """
+    """Return numbers and words by dotted names, and no series."""
     row: dict[str, object] = {}
     for name, value in entry.items():
         if isinstance(value, Mapping):
@@ -180,7 +165,6 @@ def flat(entry: Mapping, prefix: str = '') -> dict[str, object]:
 
 
 def csv_text(entries: Sequence[Mapping]) -> str:
-    """Return a head, and a row for each entry."""
     rows = [flat(each) for each in entries]
     text = io.StringIO()
     columns = dict.fromkeys(name for row in rows for name in row)

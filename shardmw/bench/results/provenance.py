@@ -17,9 +17,6 @@ from shardmw.bench import templates
 from shardmw.saio.commands import memcached_path
 from shardmw.saio.errors import SaioError
 
-_UNKNOWN = 'unknown'
-_GIBIBYTE = 1 << 30
-
 # A machine whose other processes use a larger share of the cores is busy.
 _BUSY_SHARE = 0.25
 
@@ -60,18 +57,14 @@ class Provenance:
 
     @property
     def version(self) -> str:
-        """Return the version of shardmw, with its commit."""
-        commit = f' ({self.commit})' if self.commit else ''
-        return f'{self.shardmw}{commit}'
+        return self.shardmw + (f' ({self.commit})' if self.commit else '')
 
     @property
     def machine(self) -> str:
-        """Return the cores, the architecture and the memory."""
         cores = 'one core' if self.cores == 1 else f'{self.cores} cores'
         return f'{cores} ({self.processor}), {self.memory_gib} GiB'
 
     def sentence(self) -> str:
-        """Return all of it as a sentence."""
         return templates.line('provenance', p=self)
 
 
@@ -87,7 +80,7 @@ def provenance() -> Provenance:
         memcached=_memcached(),
         cores=len(os.sched_getaffinity(0)),
         processor=platform.machine(),
-        memory_gib=round(psutil.virtual_memory().total / _GIBIBYTE),
+        memory_gib=round(psutil.virtual_memory().total / (1 << 30)),
         load_average=round(os.getloadavg()[0], 1),
         busy_cores=round(busy_share * psutil.cpu_count(), 1),
     )
@@ -98,7 +91,7 @@ def _memcached() -> str:
     with contextlib.suppress(SaioError):
         if said := _said_by(memcached_path(), '-V'):
             return said.rpartition(' ')[2]
-    return _UNKNOWN
+    return 'unknown'
 
 
 def _commit() -> str | None:
@@ -106,9 +99,8 @@ def _commit() -> str | None:
     # an installed package may lie in the tree of another project
     if not (project / '.git').exists():
         return None
-    return _said_by(
-        *('git', '-C', str(project), 'describe', '--always', '--dirty')
-    )
+    command = 'git', '-C', str(project), 'describe', '--always', '--dirty'
+    return _said_by(*command)
 
 
 def _said_by(*command: str) -> str | None:

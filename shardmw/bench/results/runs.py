@@ -2,7 +2,7 @@
 """Runs: loads on containers, under conditions. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from shardmw.bench.kinds import Kind
 from shardmw.bench.results.summary import Summary
@@ -60,10 +60,7 @@ class Run:
         return 1000 * self.processor_seconds / self.summary.offered
 
     def by_operation(self) -> list['Run']:
-        """Return a run of each operation of a mix, or nothing.
-
-        Processor time is known only for all operations together.
-        """
+        """Return a run of each operation of a mix, without processor time."""
         return [
             replace(
                 self,
@@ -87,16 +84,11 @@ class Run:
 
     @classmethod
     def from_json(cls, values: Mapping[str, object]) -> 'Run':
-        return cls(
-            *(values['work'], Kind.from_json(values['kind'])),
-            *(values['turn'], values['conditions']),
-            Summary.from_json(values['summary']),
-            values['rows_listed'],
-            # missing in results of earlier versions
-            values.get('processor_seconds'),
-        )
+        # some are missing in results of earlier versions
+        own = {each.name: values.get(each.name) for each in fields(cls)}
+        own['kind'] = Kind.from_json(values['kind'])
+        return cls(**own | {'summary': Summary.from_json(values['summary'])})
 
 
 def runs_of(figures: Mapping) -> list[Run]:
-    """Return the runs in figures."""
     return [Run.from_json(each) for each in figures['runs']]

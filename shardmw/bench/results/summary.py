@@ -1,28 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figures of a load. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from shardmw.bench.load.outcome import Outcome
-from shardmw.bench.load.samples import (
-    Sample,
+from shardmw.bench.load.outcome import (
+    Outcome,
     errors_of,
     is_admitted,
     is_refused,
 )
-from shardmw.bench.results.figures import (
-    Histogram,
-    Latency,
-    Spread,
-    histogram,
-    latency,
-    means_each_second,
-    per_second,
-    spread,
-)
+from shardmw.bench.results import figures
+from shardmw.bench.results.figures import Histogram, Latency, Spread
 
 #: The phases of an operation, and all of it.
 REQUEST = 'request'  #: until the request was sent
@@ -65,7 +56,7 @@ class Summary:
     client_busy_share: float
     is_client_bound: bool
     phases: dict[str, Spread] = field(default_factory=dict)
-    histogram: Histogram = Histogram()
+    histogram: Histogram = field(default_factory=Histogram)
     latency_each_second: list[float | None] = field(default_factory=list)
     bytes_sent: int = 0
     bytes_received: int = 0
@@ -74,7 +65,6 @@ class Summary:
     steady_seconds: float | None = None
 
     def of(self, operation: str) -> 'Summary':
-        """Return the summary of one operation of a mix."""
         return Summary(
             **_from_json(self.by_operation[operation]),
             seconds=self.seconds,
@@ -101,30 +91,26 @@ class Summary:
     def admitted_rate(self) -> float:
         return self.admitted / self.seconds
 
-    @property
-    def refused_rate(self) -> float:
-        return self.refused / self.seconds
-
     def as_json(self) -> dict[str, object]:
         return {
             **_as_json(vars(self)),
-            'histogram': self.histogram.as_json(),
+            'histogram': vars(self.histogram),
             'offered_rate': self.offered_rate,
             'admitted_rate': self.admitted_rate,
-            'refused_rate': self.refused_rate,
+            'refused_rate': self.refused / self.seconds,
         }
 
     @classmethod
     def from_json(cls, values: Mapping[str, object]) -> 'Summary':
         known = [each.name for each in fields(cls)]
         own = {name: values[name] for name in known if name in values}
-        own['histogram'] = Histogram.from_json(own['histogram'])
+        own['histogram'] = Histogram(**own['histogram'])
         return cls(**_from_json(own))
 
 
 def summarize(outcome: Outcome) -> Summary:
     """Return the figures of a load."""
-    everything = np.full(len(outcome.samples), True)
+    everything = np.full(len(outcome.table), True)
     is_done = outcome.is_in_time & is_admitted(outcome.table['status'])
     admitted = outcome.table[is_done]
     took = admitted['end'] - admitted['start']
@@ -133,11 +119,13 @@ def summarize(outcome: Outcome) -> Summary:
     return Summary(
         **_operation(outcome, everything),
         seconds=outcome.seconds,
-        admitted_each_second=per_second(admitted['end'], *time),
+        admitted_each_second=figures.per_second(admitted['end'], *time),
         client_busy_share=round(outcome.busy_share, 3),
         is_client_bound=outcome.is_client_bound,
-        histogram=histogram(took[admitted['end'] >= outcome.timed_from]),
-        latency_each_second=means_each_second(
+        histogram=figures.histogram(
+            took[admitted['end'] >= outcome.timed_from]
+        ),
+        latency_each_second=figures.means_each_second(
             admitted['end'], 1000 * took, *time
         ),
         bytes_sent=int(admitted['sent_bytes'].sum()),
@@ -151,21 +139,13 @@ def summarize(outcome: Outcome) -> Summary:
     )
 
 
-def errors(samples: Iterable[Sample]) -> dict[str, int]:
-    """Return the count of each error: neither admitted nor refused."""
-    return errors_of(each.status for each in samples)
-
-
 def errors_text(counts: Mapping[str, int]) -> str:
     """Return errors as a cell of a table."""
     return ', '.join(f'{n} × {what}' for what, n in counts.items()) or '0'
 
 
 def _operation(outcome: Outcome, chosen: np.ndarray) -> dict[str, object]:
-    """Return the figures of all operations, or of one of a mix.
-
-    :param chosen: True for its samples
-    """
+    """Return the figures of the chosen samples."""
     status = outcome.table['status']
     admitted = chosen & is_admitted(status)
     refused = chosen & is_refused(status)
@@ -181,18 +161,17 @@ def _operation(outcome: Outcome, chosen: np.ndarray) -> dict[str, object]:
         'refused': int((refused & in_time).sum()),
         'done': float(outcome.steady_shares[admitted].sum()),
         'errors': errors_of(status[chosen].tolist()),
-        'latency': latency(took),
+        'latency': figures.latency(took),
         'phases': {
-            REQUEST: spread(whole['sent'] - whole['start']),
-            RESPONSE: spread(whole['first_byte'] - whole['sent']),
-            TRANSFER: spread(whole['end'] - whole['first_byte']),
-            TOTAL: spread(took),
+            REQUEST: figures.spread(whole['sent'] - whole['start']),
+            RESPONSE: figures.spread(whole['first_byte'] - whole['sent']),
+            TRANSFER: figures.spread(whole['end'] - whole['first_byte']),
+            TOTAL: figures.spread(took),
         },
     }
 
 
 def _as_json(values: Mapping[str, object]) -> dict[str, object]:
-    """Return the figures of a load or of an operation as JSON."""
     phases = values['phases'].items()
     return {
         **values,

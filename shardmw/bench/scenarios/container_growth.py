@@ -9,8 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from shardmw.bench.load.sources import NamedUploads
-from shardmw.bench.load.stage import Ledger, Stage
-from shardmw.bench.load.turns import rotated
+from shardmw.bench.load.stage import Ledger, Stage, rotated
 from shardmw.bench.names import FlatNames, ScatteredNames
 from shardmw.bench.options import COUNT, option, several
 from shardmw.bench.plots.plot import REFERENCE, Plot, Series
@@ -75,7 +74,7 @@ class ContainerGrowth(base.LoadScenario):
                     for kind in rotated(kinds, turn):
                         path = site.container_path(containers[kind])
                         load = site.load(
-                            NamedUploads(path, names, self.size),
+                            NamedUploads(path, names, size=self.size),
                             self.clients,
                             seconds=self.seconds,
                         )

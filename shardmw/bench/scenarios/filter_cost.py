@@ -7,14 +7,13 @@ from statistics import median
 from typing import NamedTuple
 
 from shardmw.bench.kinds import PLAIN, Kind
-from shardmw.bench.load.stage import Stage
-from shardmw.bench.load.turns import rotated
+from shardmw.bench.load.stage import Stage, rotated
 from shardmw.bench.options import COUNT, option
 from shardmw.bench.plots.plot import Axis, Plot
 from shardmw.bench.ratelimit.limits import token_settings
 from shardmw.bench.results.comparing import Row
 from shardmw.bench.scenarios import base, rounds
-from shardmw.bench.targets.memcached import operations
+from shardmw.bench.targets.usage import operations
 from shardmw.saio.topology import MEMCACHED, Server
 
 WRITES = ('PUT', 'DELETE')
@@ -112,14 +111,14 @@ class FilterCost(base.ClusterScenario):
                 make = inprocess.limited_by_swift
             for kind in self.kinds:
                 apps[limits, kind] = make(settings, alone[kind])
-                requests[limits, kind] = inprocess.Requests(
+                requests[limits, kind] = inprocess.requests_of(
                     kind, f'container-{i}-{kind.parts}', memcached.address
                 )
 
         def timed(case: Case) -> dict[str, object]:
             key = case.limits, case.kind
             app = apps[key] if case.filters else alone[case.kind]
-            environs = requests[key].environs
+            environs = requests[key]
             count = self.requests
             if case.method == LISTING:
                 count = max(1, count // _LISTINGS_SHARE)
@@ -129,13 +128,14 @@ class FilterCost(base.ClusterScenario):
             wanted = environs(case.method, count)
             before = operations(memcached)
             took = inprocess.microseconds_each(app, wanted)
-            counts = operations(memcached).since(before)
+            counts = operations(memcached)
+            counts.subtract(before)
             return {
                 **case._asdict(),
                 'kind': case.kind.as_json(),
                 'us': took,
                 'requests': count,
-                'operations': counts._asdict(),
+                'operations': counts,
             }
 
         return timed

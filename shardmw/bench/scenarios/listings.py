@@ -13,8 +13,7 @@ from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import PLAIN, Kind, sharded
 from shardmw.bench.load.clients import Clients
 from shardmw.bench.load.sources import Listings, Uploads
-from shardmw.bench.load.stage import Ledger, Stage
-from shardmw.bench.load.turns import phase_of, rotated
+from shardmw.bench.load.stage import Ledger, Stage, phase_of, rotated
 from shardmw.bench.names import FlatNames
 from shardmw.bench.options import (
     COUNT,
@@ -27,7 +26,7 @@ from shardmw.bench.options import (
 from shardmw.bench.planning import COSTS, MICROSECONDS, Costs, page_work
 from shardmw.bench.plots.plot import BARS, REFERENCE, Axis, Plot, Series
 from shardmw.bench.results import comparing as c
-from shardmw.bench.results.fits import least_squares, slope_interval
+from shardmw.bench.results.figures import least_squares, slope_interval
 from shardmw.bench.results.runs import runs_of
 from shardmw.bench.results.summary import errors_text, summarize
 from shardmw.bench.scenarios import base, rounds
@@ -94,7 +93,7 @@ class ListingCost(base.ClusterScenario):
                     {
                         'kind': kind,
                         'page': page,
-                        **asked_of_all(placed, page)._asdict(),
+                        **asked_of_all(placed, page),
                     }
                     for page in self.page
                 ]

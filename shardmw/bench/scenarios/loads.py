@@ -90,11 +90,11 @@ class Comparison(base.LoadScenario):
         return found
 
     def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
-        ledger = Ledger(stage, keep, own_cluster=None)
+        ledger = Ledger(stage, keep)
         for limit in dict.fromkeys((None, self.limit)):
             settings = {LIMIT_OPTION: plain(limit)} if limit else {}
             with stage.site(self.cluster(settings)) as site:
-                ledger.use(site.cluster)
+                ledger.cluster = site.cluster
                 for each in self.works_with(limit):
                     measure_work(stage, site, ledger, each)
                     if self.disk:

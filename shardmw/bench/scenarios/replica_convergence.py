@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from shardmw.bench.kinds import Kind
-from shardmw.bench.load.stage import Stage
-from shardmw.bench.load.turns import rotated
+from shardmw.bench.load.stage import Stage, rotated
 from shardmw.bench.names import FlatNames
 from shardmw.bench.plots.plot import Axis, Plot, Series
 from shardmw.bench.replicas import REPLICATOR, contents, converge, empty_device
@@ -88,7 +87,7 @@ def _round(
     before = contents(cluster, account, container, kind)
     device = empty_device(cluster, _EMPTIED_NODE)
     with stage.screen.status(f'{kind.label}: replicating'):
-        converged = converge(cluster, device, before)
+        passes, moments = converge(cluster, device, before)
     # the other replicas must not have changed, either
     after = contents(cluster, account, container, kind)
     rows = sum(
@@ -98,15 +97,15 @@ def _round(
     )
     stage.screen.line(
         f'{kind.label}: {number(rows)} rows replicated in '
-        f'{figure(converged.seconds)} s, passes: {converged.passes}'
+        f'{figure(moments[-1]["seconds"])} s, passes: {passes}'
     )
     return {
         'kind': kind.as_json(),
         'rows': rows,
         'idle_seconds': round(idle, 3),
-        'seconds': round(converged.seconds, 3),
-        'passes': converged.passes,
-        'moments': [each._asdict() for each in converged.moments],
+        'seconds': moments[-1]['seconds'],
+        'passes': passes,
+        'moments': moments,
     }
 
 

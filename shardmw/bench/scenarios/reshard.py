@@ -135,7 +135,7 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
                         'rows_per_second': change.rows_per_second,
                         'phases': {p.name: p.seconds for p in change.phases},
                         **of_clients,
-                        'change': change.as_json(),
+                        'change': change._asdict(),
                     }
 
     def _with_clients(
@@ -192,7 +192,8 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
             f'{figure(change.rows_per_second)} rows/s, '
             f'{figure(change.seconds)} s in all'
         )
-        for problem in dict.fromkeys(each.problem for each in change.moments):
+        problems = (each['problem'] for each in change.moments)
+        for problem in dict.fromkeys(problems):
             if problem:
                 stage.screen.warning(f'the change waited: {problem}')
         return change
@@ -233,7 +234,7 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
     def _over_time(self, row: Mapping) -> Iterator[Plot]:
         points, step = row['points'], row['point_seconds']
         words = f'{_change_text(row)} ({self._case(row)})'
-        change = Change.from_json(row['change'])
+        change = Change(**row['change'])
         began = row['seconds_before']
         moved = [(began + at, rate) for at, rate in change.rates(step)]
         # the time after the command belongs to its last phase

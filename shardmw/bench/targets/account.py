@@ -16,19 +16,19 @@ from swift.common.utils import last_modified_date_to_timestamp
 from swiftclient.exceptions import ClientException
 
 from shardmw.bench.errors import BenchError
+from shardmw.bench.kinds import PLAIN, Kind
 from shardmw.bench.load.connection import check_url, tls_problem
 from shardmw.saio import Cluster
 
-SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
-SHARD_DEPTH_HEADER = 'X-Container-Shard-Depth'
-POLICY_HEADER = 'X-Storage-Policy'
+_SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
+_SHARD_DEPTH_HEADER = 'X-Container-Shard-Depth'
+_POLICY_HEADER = 'X-Storage-Policy'
 
 # In the response to a HEAD of an account, and not of a container.
 _ACCOUNT_HEADER = 'x-account-container-count'
 
 _USER = 'test:tester'
 
-_TIMEOUT_SECONDS = 120
 _REFUSED = (401, 403)
 _V1 = '1'
 
@@ -99,11 +99,9 @@ class Account:
 
     The token is renewed after it has expired, if there is a way to log in.
     Requests are repeated after a 5xx. Methods raise BenchError if a request
-    fails.
+    fails, and so does the login.
 
-    :param proxy_urls: the URLs of all proxies, if that of the account is not
-                       the only one
-    :raises BenchError: if the login fails
+    :param proxy_urls: of all proxies, if not only that of the account
     """
 
     def __init__(self, auth: Auth, proxy_urls: Iterable[str] = ()) -> None:
@@ -118,12 +116,13 @@ class Account:
             **self._tls,
             retries=2,
             starting_backoff=0.5,
-            timeout=_TIMEOUT_SECONDS,
+            timeout=120,
         )
         if auth.authurl:
             self._login()
         parts = urlsplit(self._swift.url)
         self.path = parts.path.rstrip('/')
+        self.name = self.path.rpartition('/')[2]
         if self.path.count('/') < 2:
             raise BenchError(
                 f'{self._swift.url!r} names no account: write '
@@ -134,7 +133,6 @@ class Account:
 
     @classmethod
     def of_cluster(cls, cluster: Cluster) -> 'Account':
-        """Return the account of a temporary cluster."""
         auth = Auth(cluster.auth_url, _USER, cluster.users[_USER])
         return cls(auth, cluster.proxy_urls)
 
@@ -142,13 +140,7 @@ class Account:
     def token(self) -> str:
         return self._swift.token
 
-    @property
-    def name(self) -> str:
-        """Return the name, such as ``AUTH_test``."""
-        return self.path.rpartition('/')[2]
-
     def container_path(self, container: str) -> str:
-        """Return the quoted path of a container."""
         return f'{self.path}/{quote(container, safe="")}'
 
     @_told()
@@ -170,13 +162,11 @@ class Account:
             )
 
     def renew(self) -> None:
-        """Log in again if the token has expired and there is a way to."""
-        try:
-            self.check()
-        except BenchError:
-            if not self._swift.authurl:
-                raise
+        """Log in again if there is a way to, or else check the token."""
+        if self._swift.authurl:
             self._login()
+        else:
+            self.check()
 
     @_told()
     def features(self) -> Mapping[str, Mapping[str, object]]:
@@ -187,9 +177,17 @@ class Account:
             return {}
 
     @_told()
-    def put(self, container: str, headers: Mapping[str, str]) -> None:
-        """Create a container."""
-        self._swift.put_container(container, dict(headers))
+    def put(
+        self, container: str, kind: Kind = PLAIN, policy: str | None = None
+    ) -> None:
+        headers = {
+            _SHARD_COUNT_HEADER: kind.shards,
+            _SHARD_DEPTH_HEADER: kind.depth,
+            _POLICY_HEADER: policy,
+        }
+        self._swift.put_container(
+            container, {k: str(v) for k, v in headers.items() if v}
+        )
 
     @_told()
     def head(self, container: str) -> ContainerHead | None:
@@ -203,7 +201,7 @@ class Account:
             if err.http_status == 404:
                 return None
             raise
-        shards = headers.get(SHARD_COUNT_HEADER.lower())
+        shards = headers.get(_SHARD_COUNT_HEADER.lower())
         return ContainerHead(
             int(headers.get('x-container-object-count', 0)),
             int(shards) if shards else None,
@@ -219,20 +217,14 @@ class Account:
         return 204
 
     def names(self, container: str, **query: object) -> list[str]:
-        """Return the names of all rows of a listing, in their order.
-
-        :param query: further parameters of swiftclient's ``get_container``
-        """
+        """Return the names of all rows of a listing, in their order."""
         return [
             row.get('name') or row['subdir']
             for row in self._listing(container, **query)
         ]
 
     def stored_times(self, container: str) -> dict[str, float]:
-        """Return the timestamp of each object, by its name.
-
-        A proxy takes it when all filters have passed the upload on.
-        """
+        """Return when a proxy had passed each object on, by its name."""
         return {
             row['name']: float(
                 last_modified_date_to_timestamp(row['last_modified'])
@@ -242,7 +234,6 @@ class Account:
 
     @_told()
     def store(self, container: str, name: str) -> None:
-        """Upload an empty object."""
         self._swift.put_object(container, name, b'')
 
     @_told()
@@ -252,10 +243,7 @@ class Account:
 
     @_told()
     def miss(self, container: str, names: Iterable[str], writes: bool) -> None:
-        """Request objects that do not exist from each proxy.
-
-        :param writes: True for a DELETE, False for a HEAD
-        """
+        """Write (DELETE) or read (HEAD) missing objects through each proxy."""
         ask = swiftclient.client.head_object
         if writes:
             ask = swiftclient.client.delete_object
@@ -266,7 +254,7 @@ class Account:
     @_told()
     def warm_up(self, container: str) -> None:
         """Create a container, and upload an object through each proxy."""
-        self.put(container, {})
+        self.put(container)
         upload = swiftclient.client.put_object
         for proxy in self._proxies():
             upload('', self.token, container, 'o', b'', http_conn=proxy)

@@ -20,11 +20,9 @@ def write_files(folder: Path, names: Iterable[str], size: int) -> None:
 
 @contextlib.contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """Serve a folder during a ``with`` block, in which this process waits.
+    """Serve a folder during a ``with`` block; return the URL.
 
     Each connection has a thread, and the kernel sends the files.
-
-    :returns: the URL
     """
     handler = functools.partial(_Handler, directory=str(folder))
     with _Server(('127.0.0.1', 0), handler) as server:

@@ -11,17 +11,13 @@ import json
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from io import BytesIO
 from urllib.parse import parse_qsl
 
 from swift.common.memcached import MemcacheRing
 from swift.common.middleware import ratelimit
+from swift.common.swob import Request
 from swift.common.utils import get_logger
-from swift.proxy.controllers.base import (
-    get_cache_key,
-    headers_to_account_info,
-    headers_to_container_info,
-)
+from swift.proxy.controllers import base as swift
 
 from shardmw.backend.containers import RECORD_HEADER
 from shardmw.backend.infocache import INFOCACHE_ENV
@@ -42,7 +38,7 @@ LISTING = 'listing'
 PAGE = 1000
 
 _ACCOUNT = 'AUTH_test'
-_LAYOUT_ID = '0643dd3d9b5c0'
+_TRANSACTION = 'tx0123456789abcdef0123456789abcdef'
 
 # More than a page, so that no shard runs out of rows.
 _OBJECTS = 4 * PAGE
@@ -54,18 +50,16 @@ _ANSWER = [
     ('Content-Type', 'text/html; charset=UTF-8'),
     ('Content-Length', '0'),
     ('Etag', 'd41d8cd98f00b204e9800998ecf8427e'),
-    ('X-Trans-Id', 'tx0123456789abcdef0123456789abcdef'),
+    ('X-Trans-Id', _TRANSACTION),
 ]
 
 
 def answering(kind: Kind) -> App:
-    """Return an app that answers as Swift does, without any work.
-
-    :param kind: of the container; its layout record is in the answers
-    """
-    root = _container_headers(kind)
-    shard = _container_headers(None)
-    rows = _rows_of(kind)
+    """Return an app that answers as Swift does, without any work."""
+    names = list(FlatNames(_OBJECTS))
+    rows = {None: names}
+    if kind.shards is not None:
+        rows = dict(enumerate(names_by_shard(names, kind.parts)))
 
     @functools.lru_cache(None)
     def listed(container: str, query: str) -> tuple[list, list[bytes]]:
@@ -73,7 +67,7 @@ def answering(kind: Kind) -> App:
         index = backing.shard if backing else None
         body = _page(rows.get(index, []), dict(parse_qsl(query)))
         headers = {
-            **(root if backing is None else shard),
+            **_container_headers(None if backing else kind),
             'Content-Type': 'application/json; charset=utf-8',
             'Content-Length': str(len(body)),
         }
@@ -94,7 +88,6 @@ def answering(kind: Kind) -> App:
 
 
 def filtered(settings: Mapping[str, str], app: App) -> App:
-    """Return an app below the filter."""
     return filter_factory({}, **settings)(app)
 
 
@@ -103,64 +96,50 @@ def limited_by_swift(settings: Mapping[str, str], app: App) -> App:
     return ratelimit.filter_factory({}, **settings)(app)
 
 
-class Requests:
-    """Requests to a container and its objects, as in a busy proxy.
+def requests_of(
+    kind: Kind, container: str, memcached: str
+) -> Callable[[str, int], list[dict]]:
+    """Return a function that makes environments: ``make(method, count)``.
 
-    The info of the container and the account is in the info cache of each:
-    ``versioned_writes``, left of this filter, always looks it up.
+    Requests are to objects of a container, or with :data:`LISTING` to itself,
+    as in a busy proxy: the info of the container and the account is in the
+    info cache, since ``versioned_writes``, left of this filter, always looks
+    it up.
 
     :param memcached: its address
     """
+    logger = get_logger({}, log_route='shardmw-bench')
+    memcache = MemcacheRing([memcached], logger=logger)
+    account = swift.headers_to_account_info(
+        {'X-Account-Container-Count': '1'}, 204
+    )
+    info = swift.headers_to_container_info(_container_headers(kind), 204)
+    known = {
+        swift.get_cache_key(_ACCOUNT): account,
+        swift.get_cache_key(_ACCOUNT, container): info,
+    }
+    headers = {
+        'Content-Type': 'application/octet-stream',
+        'X-Auth-Token': 'AUTH_tk0123456789abcdef0123456789abcdef',
+        'User-Agent': 'shardmw-bench',
+    }
 
-    def __init__(self, kind: Kind, container: str, memcached: str) -> None:
-        self._path = f'/v1/{_ACCOUNT}/{container}'
-        logger = get_logger({}, log_route='shardmw-bench')
-        self._memcache = MemcacheRing([memcached], logger=logger)
-        self._known = {
-            get_cache_key(_ACCOUNT): headers_to_account_info(
-                {'X-Account-Container-Count': '1'}, 204
-            ),
-            get_cache_key(_ACCOUNT, container): headers_to_container_info(
-                _container_headers(kind), 204
-            ),
-        }
-
-    def environs(self, method: str, count: int) -> list[dict]:
-        """Return the environments of requests.
-
-        :param method: of requests to objects, or :data:`LISTING`
-        """
-        return [self._environ(method, number) for number in range(count)]
-
-    def _environ(self, method: str, number: int) -> dict:
-        path, query = f'{self._path}/o{number:010d}', ''
+    def environ(method: str, number: int) -> dict:
+        path = f'/v1/{_ACCOUNT}/{container}/o{number:010d}'
         if method == LISTING:
-            path, query = self._path, f'format=json&limit={PAGE}'
-        others = {f'swift.other_{i}': '' for i in range(_OTHERS_VARIABLES)}
-        return {
+            path = f'/v1/{_ACCOUNT}/{container}?format=json&limit={PAGE}'
+        environ = {
             'REQUEST_METHOD': 'GET' if method == LISTING else method,
-            'SCRIPT_NAME': '',
-            'PATH_INFO': path,
-            'RAW_PATH_INFO': path,
-            'QUERY_STRING': query,
-            'SERVER_PROTOCOL': 'HTTP/1.1',
-            'SERVER_NAME': '127.0.0.1',
-            'SERVER_PORT': '8080',
-            'REMOTE_ADDR': '127.0.0.1',
-            'REMOTE_PORT': '40000',
-            'CONTENT_TYPE': 'application/octet-stream',
-            'CONTENT_LENGTH': '1' if method == 'PUT' else '0',
-            'HTTP_HOST': '127.0.0.1:8080',
-            'HTTP_X_AUTH_TOKEN': 'AUTH_tk0123456789abcdef0123456789abcdef',
-            'HTTP_USER_AGENT': 'shardmw-bench',
-            'wsgi.input': BytesIO(b'x'),
-            'wsgi.url_scheme': 'http',
             'swift.authorize': _nothing,
-            'swift.cache': self._memcache,
-            'swift.trans_id': 'tx0123456789abcdef0123456789abcdef',
-            **others,
-            INFOCACHE_ENV: dict(self._known),
+            'swift.cache': memcache,
+            'swift.trans_id': _TRANSACTION,
+            INFOCACHE_ENV: dict(known),
+            **{f'swift.other_{i}': '' for i in range(_OTHERS_VARIABLES)},
         }
+        body = b'x' if method == 'PUT' else b''
+        return Request.blank(path, environ, headers, body).environ
+
+    return lambda method, count: [environ(method, i) for i in range(count)]
 
 
 def check(app: App, environs: Sequence[dict]) -> None:
@@ -192,7 +171,6 @@ def microseconds_each(app: App, environs: Sequence[dict]) -> float:
 
 
 def _container_headers(kind: Kind | None) -> dict[str, str]:
-    """Return the headers of a container; None for a backing container."""
     is_sharded = kind is not None and kind.shards is not None
     count = '0' if is_sharded else str(_OBJECTS)
     headers = {
@@ -205,20 +183,13 @@ def _container_headers(kind: Kind | None) -> dict[str, str]:
         'X-Timestamp': '1763721600.00000',
     }
     if is_sharded:
-        headers[RECORD_HEADER] = Layout(_LAYOUT_ID, kind.parts).to_record()
+        headers[RECORD_HEADER] = Layout(
+            '0643dd3d9b5c0', kind.parts
+        ).to_record()
     return headers
 
 
-def _rows_of(kind: Kind) -> dict[int | None, list[str]]:
-    """Return the names of the root (None) or of each shard."""
-    names = FlatNames(_OBJECTS)
-    if kind.shards is None:
-        return {None: list(names)}
-    return dict(enumerate(names_by_shard(names, kind.parts)))
-
-
 def _page(names: Sequence[str], query: Mapping[str, str]) -> bytes:
-    """Return a page of a listing as a container server gives it."""
     first = bisect_right(names, query.get('marker', ''))
     limit = int(query.get('limit', 10_000))
     rows = [

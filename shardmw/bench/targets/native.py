@@ -20,18 +20,10 @@ REPLICATOR = 'container-replicator'
 # backing containers.
 _PREFIX = '.shards_split_'
 
-# One run of the sharder splits off some ranges, two by default, and another
-# run may be needed to report them to the root.
-_RUNS_PER_RANGE = 2
-_RUNS_MORE = 4
-
-_SPREAD_DIGITS = 4
-
 
 def even_bounds(names: Names, ranges: int) -> list[str]:
-    """Return bounds that give each range as many names. Pure.
+    """Return the last name of all ranges but one, as many in each. Pure.
 
-    :returns: the last name of each range but the last one
     :raises BenchError: if there are fewer names than ranges
     """
     if len(names) < ranges:
@@ -44,10 +36,7 @@ def even_bounds(names: Names, ranges: int) -> list[str]:
 
 def spread_bounds(ranges: int) -> list[str]:
     """Return bounds for names that begin with digits of a hash. Pure."""
-    space = 16**_SPREAD_DIGITS
-    return [
-        f'{space * i // ranges:0{_SPREAD_DIGITS}x}' for i in range(1, ranges)
-    ]
+    return [f'{0x10000 * i // ranges:04x}' for i in range(1, ranges)]
 
 
 def shard_natively(
@@ -63,7 +52,9 @@ def shard_natively(
         raise BenchError(f'{account}/{container} has no database')
     begin_sharding(found[0], bounds)
     ranges = len(bounds) + 1
-    for _ in range(_RUNS_PER_RANGE * ranges + _RUNS_MORE):
+    # a run splits off some ranges, two by default, and another one may be
+    # needed to report them to the root
+    for _ in range(2 * ranges + 4):
         if len(found) > 1:
             cluster.daemon(REPLICATOR)
         cluster.daemon(SHARDER)
@@ -93,10 +84,7 @@ def shard_data(bounds: Sequence[str]) -> list[dict[str, object]]:
 def begin_sharding(
     database: Path, bounds: Sequence[str], prefix: str = _PREFIX
 ) -> None:
-    """Tell the sharder to split a container, as an operator does.
-
-    :param prefix: of the account of the ranges
-    """
+    """Tell the sharder to split a container, as an operator does."""
     broker = ContainerBroker(str(database))
     ranges = make_shard_ranges(broker, shard_data(bounds), prefix)
     broker.merge_shard_ranges(ranges)

@@ -6,30 +6,10 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from shardmw.listing.merge import Page
 from shardmw.listing.rows import Rows
 from shardmw.placement import shard_of
-
-
-class Asked(NamedTuple):
-    """The requests and rows of a listing of all names.
-
-    :param requests: to the root and to shards
-    :param most_requests: of one page
-    :param refills: further requests to the same shard for one page
-    :param rows_asked: the sum of the limits of the requests
-    :param rows_given: the rows in the responses
-    """
-
-    pages: int
-    rows: int
-    requests: int
-    most_requests: int
-    refills: int
-    rows_asked: int
-    rows_given: int
 
 
 def names_by_shard(names: Iterable[str], shards: int) -> list[list[str]]:
@@ -40,10 +20,16 @@ def names_by_shard(names: Iterable[str], shards: int) -> list[list[str]]:
     return found
 
 
-def asked_of_all(shards: Sequence[Sequence[str]], limit: int) -> Asked:
-    """Return the requests of a listing in pages of a limit.
+def asked_of_all(
+    shards: Sequence[Sequence[str]], limit: int
+) -> dict[str, int]:
+    """Return the requests of a listing of all names in pages of a limit.
 
     :param shards: the names in each, in ascending order; at least one name
+    :returns: ``pages``, ``rows``, ``requests`` (to the root and to shards),
+              ``most_requests`` (of one page), ``refills`` (further requests
+              to the same shard for one page), ``rows_asked`` (the sum of the
+              limits of the requests) and ``rows_given`` (in the responses)
     """
     wanted = sum(map(len, shards))
     #: the requests to shards, by page
@@ -65,13 +51,13 @@ def asked_of_all(shards: Sequence[Sequence[str]], limit: int) -> Asked:
         names = page.rows().names
         listed += len(names)
         marker = names[-1]
-    return Asked(
-        pages=len(asked),
-        rows=listed,
+    return {
+        'pages': len(asked),
+        'rows': listed,
         # one more to the root for each page
-        requests=sum(asked) + len(asked),
-        most_requests=max(asked) + 1,
-        refills=sum(asked) - len(shards) * len(asked),
-        rows_asked=rows_asked,
-        rows_given=rows_given,
-    )
+        'requests': sum(asked) + len(asked),
+        'most_requests': max(asked) + 1,
+        'refills': sum(asked) - len(shards) * len(asked),
+        'rows_asked': rows_asked,
+        'rows_given': rows_given,
+    }

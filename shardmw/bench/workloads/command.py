@@ -7,23 +7,14 @@ from pathlib import Path
 
 import click
 
+from shardmw.bench import options
 from shardmw.bench.command import InOrder, perform
 from shardmw.bench.experiments import COMPARE, WORKLOAD
-from shardmw.bench.options import (
-    chosen_parameters,
-    name_option,
-    output_option,
-    parameter_options,
-    usage_errors,
-)
 from shardmw.bench.workloads.measuring import measure
 from shardmw.bench.workloads.place import place_of, place_options
 from shardmw.bench.workloads.works import WORKS, Work
 
 _NATIVE_RANGES = 8
-
-# Fewer have no interval of 95 %.
-_ROUNDS = 6
 _ALIASES = {'listing': 'list'}
 
 
@@ -41,20 +32,20 @@ def work_command(
     """
 
     @click.command(work.name, help=work.summary())
-    @parameter_options(work, **defaults)
+    @options.parameter_options(work, **defaults)
     @place_options
-    @output_option
-    @name_option
+    @options.output_option
+    @options.name_option
     @click.pass_context
     def run(
         context: click.Context, output: Path, word: str, **_: object
     ) -> None:
         place = place_of(context)
         adjust(context)
-        chosen = chosen_parameters(work, context.params)
+        chosen = options.chosen_parameters(work, context.params)
         if place.is_own:
-            with usage_errors():
-                chosen.check_own()
+            with options.usage_errors():
+                options.check_shards(chosen.shards, chosen.settings)
         on_place = functools.partial(measure, place=place)
         perform(command, [chosen], output, word, on_place)
 
@@ -62,12 +53,8 @@ def work_command(
 
 
 class _Works(InOrder):
-    """Kinds of work, with aliases."""
-
-    def get_command(
-        self, ctx: click.Context, cmd_name: str
-    ) -> click.Command | None:
-        return super().get_command(ctx, _ALIASES.get(cmd_name, cmd_name))
+    def get_command(self, context: click.Context, name: str) -> click.Command:
+        return super().get_command(context, _ALIASES.get(name, name))
 
 
 @click.group('compare', cls=_Works)
@@ -91,12 +78,9 @@ def _with_plain(context: click.Context) -> None:
 
 COMMANDS = {name: work_command(WORKLOAD, work) for name, work in WORKS.items()}
 COMMANDS['compare'] = _compare
+# fewer rounds have no interval of 95 %
+_DEFAULTS = {'shards': (32,), 'native': None, 'rounds': 6}
 for _work in WORKS.values():
     _compare.add_command(
-        work_command(
-            *(COMPARE, _work, _with_plain),
-            shards=(32,),
-            native=None,
-            rounds=_ROUNDS,
-        )
+        work_command(COMPARE, _work, _with_plain, **_DEFAULTS)
     )

@@ -3,18 +3,15 @@
 
 from collections.abc import Callable, Collection, Mapping
 
-from shardmw.bench.errors import BenchError
 from shardmw.bench.kinds import Kind
-from shardmw.bench.load.stage import Ledger, Stage
-from shardmw.bench.load.turns import phase_of, rotated
+from shardmw.bench.load.stage import Ledger, Stage, phase_of, rotated
 from shardmw.bench.names import Names
 from shardmw.bench.site import Site
 from shardmw.bench.workloads.place import Place
-from shardmw.bench.workloads.works import Task, Work
+from shardmw.bench.workloads.works import Work
 
 # A container is removed at once after a load that wrote more.
 _MANY_BYTES = 64 << 20
-
 
 #: The kind and the round of a container; None for all rounds.
 Owner = tuple[Kind, int | None]
@@ -28,9 +25,10 @@ def measure(
     """Measure a work on a cluster, and return the figures."""
     work = stage.parameters
     with place.site(stage, work.cluster) as site:
-        ledger = Ledger(
-            stage, keep, own_cluster=site.cluster, **place.figures(site)
-        )
+        ledger = Ledger(stage, keep, own_cluster=site.cluster)
+        if not site.is_own:
+            found = {'url': site.urls[0], 'swift': site.swift_version}
+            ledger.figures['cluster'] = found
         measure_work(stage, site, ledger, work, place.container)
     return ledger.figures
 
@@ -42,14 +40,8 @@ def measure_work(
     work: Work,
     chosen: str | None = None,
 ) -> None:
-    """Measure a work on a site.
-
-    :param chosen: the name of the container, if the user wants one
-    """
-    try:
-        names = work.names(site)
-    except ValueError as err:
-        raise BenchError(f'this cannot be measured: {err}') from err
+    """Measure a work on a site, in containers of a chosen name, if any."""
+    names = work.names(site)
     steps = [
         (turn, each, (kind, turn if work.spends else None))
         for turn in range(work.rounds)
@@ -57,7 +49,7 @@ def measure_work(
         for kind in rotated(work.kinds, turn)
     ]
     owners = dict.fromkeys(owner for *_, owner in steps)
-    ledger.expect(len(steps))
+    ledger.expected_runs += len(steps)
     # made before anything is measured, since some may be refused
     wanted = container_names(chosen, owners) if chosen else {}
     with stage.screen.status('making containers'):
@@ -71,13 +63,13 @@ def measure_work(
         kind, container = owner[0], containers[owner]
         if container not in listed:
             with stage.screen.status(f'filling {container}'):
-                if names is not None:
-                    work.put(site, container, kind, names)
-                listed[container] = work.listed(site, container, names)
+                listed[container] = names and work.fill(
+                    site, container, kind, names
+                )
         site.prepare(container, work.writes, phase_of(turn, work.rounds))
         path = site.container_path(container)
         load = site.load(
-            work.source(Task(path, listed[container], each, turn)),
+            work.source(path, listed[container], turn=turn, **each),
             work.clients,
             seconds=work.load_seconds,
             count=work.count,
@@ -91,21 +83,11 @@ def measure_work(
 def container_names(
     chosen: str, owners: Collection[Owner]
 ) -> dict[Owner, str]:
-    """Return the names of containers for a name that the user chose. Pure.
-
-    Kinds and rounds are appended if there are several.
-    """
-    has_kinds, has_turns = (
-        len(set(each)) > 1 for each in zip(*owners, strict=True)
-    )
+    """Return the chosen name, with kinds and rounds if several. Pure."""
+    if len(owners) == 1:
+        return dict.fromkeys(owners, chosen)
     return {
-        (kind, turn): chosen
-        + (f'-{_word(kind)}' if has_kinds else '')
-        + (f'-{turn}' if has_turns else '')
+        (kind, turn): f'{chosen}-{kind.word}'
+        + ('' if turn is None else f'-{turn}')
         for kind, turn in owners
     }
-
-
-def _word(kind: Kind) -> str:
-    depth = f'-depth-{kind.depth}' if kind.depth else ''
-    return f'{kind.shards or kind.layout}{depth}'

@@ -7,15 +7,10 @@ from dataclasses import dataclass, field, replace
 
 import click
 
+from shardmw.bench import options as types
 from shardmw.bench.errors import BenchError, Interrupted
 from shardmw.bench.load.stage import Stage
-from shardmw.bench.options import (
-    CONTAINER,
-    Parameters,
-    chosen_parameters,
-    option,
-    parameter_options,
-)
+from shardmw.bench.options import Parameters, option
 from shardmw.bench.site import DEFAULT_PREFIX, Site, remote_site
 from shardmw.bench.targets.account import Auth
 from shardmw.saio import ClusterOptions
@@ -96,7 +91,7 @@ class Place(Parameters):
     )
     container: str | None = option(
         None,
-        CONTAINER,
+        types.CONTAINER,
         'The name of the container; if there are several, the beginning of '
         f'their names.  [default: {DEFAULT_PREFIX}]',
     )
@@ -104,14 +99,15 @@ class Place(Parameters):
     keystone: Mapping[str, str] = field(default_factory=dict)
 
     def check(self) -> None:
-        typed = [way for way in _WAYS if getattr(self, way) is not None]
-        if any(getattr(self, way) == '' for way in typed):
+        urls = {flag: getattr(self, way) for way, flag in _WAYS.items()}
+        if '' in urls.values():
             # such as an unset variable
             raise ValueError('the URL of the cluster is empty')
+        typed = [flag for flag, url in urls.items() if url]
         if len(typed) > 1:
-            first, second = (_WAYS[way] for way in typed[:2])
             raise ValueError(
-                f'{first} and {second} are two ways to a cluster: take one'
+                f'{typed[0]} and {typed[1]} are two ways to a cluster: take '
+                'one'
             )
         if self.auth_url and not (self.user and self.key):
             raise ValueError(
@@ -124,30 +120,27 @@ class Place(Parameters):
     @property
     def auth(self) -> Auth | None:
         """Return the way to the cluster; None for a temporary one."""
-        also = {'insecure': self.insecure}
         if self.auth_url:
-            return Auth(self.auth_url, self.user, self.key, **also)
-        if self.storage_url:
-            also |= {'preauthurl': self.storage_url}
-            return Auth(preauthtoken=self.auth_token, **also)
-        if not self.keystone_url:
+            auth = Auth(self.auth_url, self.user, self.key)
+        elif self.storage_url:
+            url, token = self.storage_url, self.auth_token
+            auth = Auth(preauthurl=url, preauthtoken=token)
+        elif self.keystone_url:
+            given = dict(self.keystone)
+            login = given.pop('username', ''), given.pop('password', '')
+            version = self.auth_version
+            auth = Auth(self.keystone_url, *login, version, given)
+        else:
             return None
-        given = dict(self.keystone)
-        user, key = given.pop('username', ''), given.pop('password', '')
-        way = self.keystone_url, user, key, self.auth_version
-        return Auth(*way, given, **also)
+        return replace(auth, insecure=self.insecure)
 
     @property
     def is_own(self) -> bool:
-        """Return True for a temporary cluster."""
         return self.auth is None
 
     @contextlib.contextmanager
     def site(self, stage: Stage, options: ClusterOptions) -> Iterator[Site]:
-        """Give the cluster for a ``with`` block.
-
-        :param options: of a temporary cluster
-        """
+        """Give the cluster, which has options if it is temporary."""
         if self.is_own:
             with stage.site(options) as site:
                 yield site
@@ -163,13 +156,6 @@ class Place(Parameters):
                 self._clean(stage, site)
             raise
 
-    def figures(self, site: Site) -> dict[str, object]:
-        """Return the cluster as figures of an experiment have it."""
-        if self.is_own:
-            return {}
-        cluster = {'url': site.urls[0], 'swift': site.swift_version}
-        return {'cluster': cluster}
-
     def _clean(self, stage: Stage, site: Site) -> None:
         if self.cleanup:
             site.cleanup()
@@ -178,7 +164,6 @@ class Place(Parameters):
 
 
 def place_options(command: Callable) -> Callable:
-    """Add the options that :func:`place_of` reads."""
     for name in _KEYSTONE:
         command = click.option(
             f'--os-{name.replace("_", "-")}',
@@ -186,14 +171,14 @@ def place_options(command: Callable) -> Callable:
             envvar=f'OS_{name.upper()}',
             hidden=True,
         )(command)
-    return parameter_options(Place)(command)
+    return types.parameter_options(Place)(command)
 
 
 def place_of(context: click.Context) -> Place:
     """Return the chosen cluster; raise UsageError if options conflict."""
     values = context.params
     given = {name: values[name] for name in _KEYSTONE if values[name]}
-    place = replace(chosen_parameters(Place, values), keystone=given)
+    place = replace(types.chosen_parameters(Place, values), keystone=given)
     refused, why = _OWN_ONLY, 'the temporary cluster, not for yours'
     if place.is_own:
         ways = ', '.join(_WAYS.values())

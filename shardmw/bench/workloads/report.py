@@ -14,9 +14,7 @@ _MEANS = {'{} ms': 'mean_ms', 'trimmed': 'trimmed_mean_ms'}
 
 
 def tables(figures: Mapping, is_brief: bool = False) -> list[Table]:
-    """Return rates, processor time, latencies, and the phases of requests.
-
-    Ratios to the plain container are shown if there is one.
+    """Return the tables of runs, with ratios if there is a plain container.
 
     :param is_brief: True for the only table of a page for operators
     """
@@ -24,13 +22,9 @@ def tables(figures: Mapping, is_brief: bool = False) -> list[Table]:
     if not runs:
         return []
     rows = c.rows_of(runs)
-    parts = [part for run in runs for part in run.by_operation()]
     conditions = varying(runs)
-    common = {
-        name: value
-        for name, value in runs[0].conditions.items()
-        if name not in conditions
-    }
+    first = runs[0].conditions.items()
+    common = {name: value for name, value in first if name not in conditions}
     phases = [(name, *mean) for name in PHASES for mean in _MEANS.items()]
     return templates.tables(
         'work',
@@ -38,7 +32,9 @@ def tables(figures: Mapping, is_brief: bool = False) -> list[Table]:
         title=f'{runs[0].work}: {conditions_text(common)}',
         runs=runs,
         rows=rows,
-        operations=c.rows_of(parts),
+        operations=c.rows_of(
+            part for run in runs for part in run.by_operation()
+        ),
         conditions=conditions,
         is_compared=is_brief or any(row.base for row in rows),
         has_rows=any(run.rows_listed for run in runs),

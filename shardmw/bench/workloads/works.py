@@ -4,7 +4,9 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
+
+import click
 
 from shardmw.bench import options
 from shardmw.bench.errors import BenchError
@@ -12,7 +14,7 @@ from shardmw.bench.kinds import PLAIN, Kind, native, sharded
 from shardmw.bench.load import sources
 from shardmw.bench.load.sources import Source
 from shardmw.bench.names import FlatNames, Names, TreeNames
-from shardmw.bench.options import check_shards, option
+from shardmw.bench.options import option
 from shardmw.bench.plots.plot import Plot
 from shardmw.bench.plots.runs import all_of
 from shardmw.bench.results.runs import runs_of
@@ -35,28 +37,6 @@ _OWN_ROWS = 100_000
 _REMOTE_ROWS = 10_000
 _DIRECTORIES = 100
 
-_ABOUT_SIZES = (
-    'Object size: 4K for one size; 4K-64K for a range, evenly by its '
-    'logarithm; 1K:80,1M:20 for sizes with their shares.'
-)
-
-Conditions = list[dict[str, object]]
-
-
-class Task(NamedTuple):
-    """A load on a container.
-
-    :param path: of the container, quoted
-    :param names: of its objects; None for an empty container
-    :param conditions: of the run
-    :param turn: the number of the round
-    """
-
-    path: str
-    names: Names | None
-    conditions: Mapping[str, object]
-    turn: int
-
 
 @dataclass(frozen=True)
 class Work(Scenario):
@@ -70,6 +50,8 @@ class Work(Scenario):
 
     spends: ClassVar[bool] = False
     writes: ClassVar[bool] = False
+    #: None if only a count ends a load
+    load_seconds: ClassVar[float | None] = None
 
     clients: int = shared('clients', 16)
     processes: int = shared('processes', 2)
@@ -117,36 +99,28 @@ class Work(Scenario):
         return all_of(runs_of(figures))
 
     def names(self, site: Site) -> Names | None:
-        """Return the names of objects that a container has before the load.
+        """Return the names of the objects that are there before the load."""
+        return None
 
-        :raises ValueError: if that is impossible; or BenchError
+    def conditions(self, names: Names | None) -> list[dict[str, object]]:
+        raise NotImplementedError
+
+    def source(self, path: str, names: Names, **run: object) -> Source:
+        """Return the requests of a run.
+
+        :param path: of the container, quoted
+        :param names: of its objects; None for an empty container
+        :param run: the conditions, and the turn
         """
         raise NotImplementedError
 
-    def conditions(self, names: Names | None) -> Conditions:
-        """Return the conditions of the runs of each round."""
-        raise NotImplementedError
-
-    def source(self, task: Task) -> Source:
-        """Return the requests of a task."""
-        raise NotImplementedError
-
-    def put(
+    def fill(
         self, site: Site, container: str, kind: Kind, names: Names
-    ) -> None:
-        """Fill a container."""
+    ) -> Names:
+        """Fill a container, and return its names as the load needs them."""
         size = parse_size_mix(self.size)
         site.populate(container, names, size, self.clients)
-
-    def listed(
-        self, site: Site, container: str, names: Names | None
-    ) -> Names | None:
-        """Return the names of a filled container as the load needs them."""
         return names
-
-    def check_own(self) -> None:
-        """Raise ValueError if the temporary cluster does not allow this."""
-        check_shards(self.shards, self.settings)
 
     def _check_enough(self, count: int | None, flag: str) -> None:
         if count is not None and count < self.clients:
@@ -163,11 +137,6 @@ class Work(Scenario):
         return [PLAIN] * (0 in self.shards) + native_ones + some
 
     @property
-    def load_seconds(self) -> float | None:
-        """Return the duration of a load; None if only a count ends it."""
-        return None
-
-    @property
     def expected_seconds(self) -> float | None:
         """Return about how long all loads take; None if counts end them."""
         if self.load_seconds is None:
@@ -178,7 +147,6 @@ class Work(Scenario):
 
     @property
     def cluster(self) -> ClusterOptions:
-        """Return the options of the temporary cluster."""
         limit = {} if self.limit is None else {LIMIT_OPTION: plain(self.limit)}
         return ClusterOptions(
             proxies=self.proxies,
@@ -211,13 +179,20 @@ class _Timed(Work):
         return self.seconds
 
 
-class _OfObjects:
+@dataclass(frozen=True)
+class _OfObjects(Work):
     """Work on objects of some sizes."""
 
-    def names(self, site: Site) -> Names | None:
-        return FlatNames(self.objects)
+    size: str = option(
+        '4K',
+        options.SIZE_MIX,
+        'Object size: 4K for one size; 4K-64K for a range, evenly by its '
+        'logarithm; 1K:80,1M:20 for sizes with their shares.',
+        '-b',
+        '--size',
+    )
 
-    def conditions(self, names: Names | None) -> Conditions:
+    def conditions(self, names: Names | None) -> list[dict[str, object]]:
         size = parse_size_mix(self.size)
         values = {
             'clients': self.clients,
@@ -230,38 +205,40 @@ class _OfObjects:
 
 
 @dataclass(frozen=True)
-class Write(_OfObjects, _Timed):
-    """Upload new objects."""
+class _OfStored(_OfObjects):
+    """Work on objects that are uploaded before."""
 
-    name = 'write'
-    spends = writes = True
-
-    size: str = option('4K', options.SIZE_MIX, _ABOUT_SIZES, '-b', '--size')
-
-    def names(self, site: Site) -> None:
-        return None
-
-    def source(self, task: Task) -> Source:
-        # spread names fall evenly into native ranges, too
-        size = parse_size_mix(self.size)
-        return sources.Uploads(task.path, size, spread=True)
-
-
-@dataclass(frozen=True)
-class Read(_OfObjects, _Timed):
-    """Read objects."""
-
-    name = 'read'
-
-    size: str = option('4K', options.SIZE_MIX, _ABOUT_SIZES, '-b', '--size')
     objects: int = option(
         1000,
         options.COUNT,
         'Objects to upload to each container before the loads.',
     )
 
-    def source(self, task: Task) -> Source:
-        return sources.Reads(task.path, task.names, shuffled=True)
+    def names(self, site: Site) -> Names:
+        return FlatNames(self.objects)
+
+
+@dataclass(frozen=True)
+class Write(_OfObjects, _Timed):
+    """Upload new objects."""
+
+    name = 'write'
+    spends = writes = True
+
+    def source(self, path: str, names: Names, **run: object) -> Source:
+        # spread names fall evenly into native ranges, too
+        size = parse_size_mix(self.size)
+        return sources.Uploads(path, size, spread=True)
+
+
+@dataclass(frozen=True)
+class Read(_OfStored, _Timed):
+    """Read objects."""
+
+    name = 'read'
+
+    def source(self, path: str, names: Names, **run: object) -> Source:
+        return sources.Reads(path, names, shuffled=True)
 
 
 @dataclass(frozen=True)
@@ -270,40 +247,26 @@ class Head(Read):
 
     name = 'head'
 
-    def source(self, task: Task) -> Source:
-        return sources.Heads(task.path, task.names, shuffled=True)
+    def source(self, path: str, names: Names, **run: object) -> Source:
+        return sources.Heads(path, names, shuffled=True)
 
 
 @dataclass(frozen=True)
-class Delete(_OfObjects, Work):
+class Delete(_OfStored):
     """Delete objects until none is left."""
 
     name = 'delete'
     spends = writes = True
-
-    size: str = option(
-        '4K',
-        options.SIZE_MIX,
-        'Object size; a range or a mix as for write.',
-        '-b',
-        '--size',
-    )
-    objects: int = option(
-        1000,
-        options.COUNT,
-        'Objects to upload to each container, and to delete.',
-    )
 
     def check(self) -> None:
         self._check_enough(self.objects, '--objects')
 
     @property
     def count(self) -> int:
-        """Return how many operations a load has."""
         return self.objects
 
-    def source(self, task: Task) -> Source:
-        return sources.Deletes(task.path, task.names, shuffled=True)
+    def source(self, path: str, names: Names, **run: object) -> Source:
+        return sources.Deletes(path, names, shuffled=True)
 
 
 @dataclass(frozen=True)
@@ -325,20 +288,21 @@ class HeadContainer(_Timed):
         default = _OWN_ROWS if site.is_own else _REMOTE_ROWS
         return FlatNames(self.rows or default)
 
-    def conditions(self, names: Names) -> Conditions:
+    def conditions(self, names: Names) -> list[dict[str, object]]:
         return [{'clients': self.clients, 'rows': len(names)}]
 
-    def source(self, task: Task) -> Source:
-        return sources.ContainerHeads(task.path)
+    def source(self, path: str, names: Names, **run: object) -> Source:
+        return sources.ContainerHeads(path)
 
-    def put(
+    def fill(
         self, site: Site, container: str, kind: Kind, names: Names
-    ) -> None:
+    ) -> Names:
         # rows without objects are enough
         if site.is_own:
             site.fill(container, kind, names)
         else:
             site.populate(container, names)
+        return names
 
 
 @dataclass(frozen=True)
@@ -369,7 +333,7 @@ class List(HeadContainer):
     )
     depths: tuple[int, ...] = option(
         (0,),
-        options.SHARDS,
+        options.several('shards', click.IntRange(0, DEPTH_LIMIT)),
         'Depths of the sharded containers; 0 shards by the whole name, 1 by '
         'the first directory.',
     )
@@ -382,10 +346,6 @@ class List(HeadContainer):
 
     def check(self) -> None:
         super().check()
-        if max(self.depths) > DEPTH_LIMIT:
-            raise ValueError(
-                f'--depths {max(self.depths)}: {DEPTH_LIMIT} is the most'
-            )
         if self.unordered and self.delimiter:
             raise ValueError(
                 'a listing with a delimiter has an order: leave --delimiter '
@@ -407,7 +367,10 @@ class List(HeadContainer):
             return names
         return TreeNames(directories, max(1, len(names) // directories))
 
-    def listed(self, site: Site, container: str, names: Names) -> Names:
+    def fill(
+        self, site: Site, container: str, kind: Kind, names: Names
+    ) -> Names:
+        super().fill(site, container, kind, names)
         if not (self.delimiter or self.prefix or self.unordered):
             return names
         query = {'delimiter': self.delimiter, 'prefix': self.prefix}
@@ -415,7 +378,7 @@ class List(HeadContainer):
             query['query_string'] = 'allow_unordered=true'
         return tuple(site.account.names(container, **query))
 
-    def conditions(self, names: Names) -> Conditions:
+    def conditions(self, names: Names) -> list[dict[str, object]]:
         (conditions,) = super().conditions(names)
         words = {
             'delimiter': self.delimiter,
@@ -425,9 +388,9 @@ class List(HeadContainer):
         also = {name: word for name, word in words.items() if word}
         return [{**conditions, 'page': page, **also} for page in self.page]
 
-    def source(self, task: Task) -> Source:
+    def source(self, path: str, names: Names, **run: object) -> Source:
         return sources.Listings(
-            *(task.path, task.names, task.conditions['page']),
+            *(path, names, run['page']),
             *(self.delimiter, self.prefix, self.unordered),
         )
 
@@ -445,13 +408,13 @@ class MixedWork(Read):
         'Operations and their shares; overwrite and list can be added.',
     )
 
-    def source(self, task: Task) -> Source:
+    def source(self, path: str, names: Names, **run: object) -> Source:
         return sources.Mixed(
-            task.path,
+            path,
             parse_mix(self.mix),
-            task.names,
+            names,
             parse_size_mix(self.size),
-            tag=f'new{task.turn}',
+            tag=f'new{run["turn"]}',
         )
 
 
