@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The requests behind one listing of a sharded container.
 
-Places that rows move out of are read before those that they move into: a row
-that moves meanwhile is then found in one of the two. While the layout changes,
-these are the former shards or the root. Otherwise few rows move, strays above
-all, and stay in both places for STAY_SECONDS. So the root and the shards are
-read at the same time. If that takes longer, or there are strays, the shards
-are read again.
+The root and the shards are read at the same time, while the layout changes
+those before and after the change. Rows that move meanwhile stay in both places
+for STAY_SECONDS, so a listing that takes less time finds each row in one of
+them. If it takes longer, or the root of a layout that does not change has
+rows, the shards are read again, and the places that rows move out of before
+those that they move into.
 
 Of a container that is sharded by directory, only the shards are read that may
 list names of the range that the client asks for: one, if the prefix has as
@@ -79,8 +79,10 @@ class ListingRequest:
         #: For how many pages rows are read from the shards.
         self.ahead = 1
         self._requests: Counter[int] = Counter()
-        # The green thread that reads the shards at the same time as the root.
-        self._shard_reader = None
+        # The green threads that read the shards at the same time as the root,
+        # and when they began by the monotonic clock.
+        self._shard_readers: list = []
+        self._began = 0.0
         self._query_room = self._room_for_query()
 
     @property
@@ -127,23 +129,33 @@ class ListingRequest:
         :param ahead: how many pages to read, if it is done only once
         :returns: the root's answer, whatever it is
         """
-        fits = self._fits(params.query(None, params.limit))
-        if self.target.layout.is_changing or not fits:
-            # The root may refuse what does not fit.
+        is_changing = self.target.layout.is_changing
+        if not self._fits(params.query(None, params.limit)):
+            # The root may refuse it.
             return self.read_root()
-        started = time.monotonic()
-        self.ahead = ahead
-        pages = replace(params, limit=params.limit * ahead)
-        self._shard_reader = spawn(self._read_shards, pages, self._reads())
+        if not is_changing:
+            self.ahead = ahead
+        self._began = time.monotonic()
+        pages = replace(params, limit=params.limit * self.ahead)
+        reads = self._reads()
+        self._shard_readers = [
+            spawn(self._read_shards, stage, pages, reads)
+            for stage in self.target.read_stages(params.names())
+        ]
         try:
             root = self.read_root()
         except BaseException:
             self.stop()
             raise
-        is_late = time.monotonic() - started >= STAY_SECONDS
-        if is_late or self.root_has_rows or not root.is_success:
+        has_strays = self.root_has_rows and not is_changing
+        if self._is_late or has_strays or not root.is_success:
             self.stop()
         return root
+
+    @property
+    def _is_late(self) -> bool:
+        """Return True if rows that moved meanwhile may be gone."""
+        return time.monotonic() - self._began >= STAY_SECONDS
 
     @property
     def root_has_rows(self) -> bool:
@@ -156,10 +168,10 @@ class ListingRequest:
 
     def stop(self) -> None:
         """End the requests to shards that are under way."""
-        if self._shard_reader is not None:
-            self._shard_reader.kill()
-            self._shard_reader = None
-            self.ahead = 1
+        for reader in self._shard_readers:
+            reader.kill()
+        self._shard_readers = []
+        self.ahead = 1
 
     def rows(self, params: ListingParams) -> Rows:
         """Return the page of an ordered listing.
@@ -169,8 +181,10 @@ class ListingRequest:
         :raises BackendError: if the root or a shard cannot be read
         """
         root = self._answer_of_root()
-        if self._shard_reader is not None:
-            return self._rows_of_shards()
+        if self._shard_readers:
+            rows = self._rows_read_at_once(params)
+            if rows:
+                return rows
         self.answers = {ROOT: root}
         page = Page((), params.limit, params.reverse)
         page.merge(_rows_in(root))
@@ -183,10 +197,9 @@ class ListingRequest:
         return page.rows()
 
     def _read_shards(
-        self, params: ListingParams, reads: ShardReads
+        self, shards: range, params: ListingParams, reads: ShardReads
     ) -> Rows | BackendError:
-        """Return the rows that the shards have for a page, or the failure."""
-        (shards,) = self.target.read_stages(params.names())
+        """Return the rows that shards have for a page, or the failure."""
         page = Page(shards, params.limit, params.reverse)
         try:
             self._fill(page, params, reads)
@@ -194,12 +207,27 @@ class ListingRequest:
             return err
         return page.rows()
 
-    def _rows_of_shards(self) -> Rows:
-        """Return what was read at the same time as the root."""
-        rows = self._shard_reader.wait()
-        if isinstance(rows, BackendError):
-            raise rows
-        return rows
+    def _rows_read_at_once(self, params: ListingParams) -> Rows | None:
+        """Return the page from what was read at the same time as the root.
+
+        :returns: None if rows that moved meanwhile may not be in it
+        :raises BackendError: if a shard cannot be read
+        """
+        found = [reader.wait() for reader in self._shard_readers]
+        is_changing = self.target.layout.is_changing
+        if is_changing and self._is_late:
+            self.stop()
+            return None
+        for rows in found:
+            if isinstance(rows, BackendError):
+                raise rows
+        if not is_changing:
+            (rows,) = found
+            return rows
+        page = Page((), params.limit, params.reverse)
+        for rows in (_rows_in(self.answers[ROOT]), *found):
+            page.merge(rows)
+        return page.rows()
 
     def is_unordered(self, params: ListingParams) -> bool:
         """Return True if the page may have any order.

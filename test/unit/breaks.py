@@ -51,8 +51,13 @@ def no_settling() -> Iterator:
     yield mock.patch.object(Resharding, 'sweep', lambda *args: 0)
 
 
+def moved_at_once() -> Iterator:
+    """Remove a row from its old place as soon as the new one has it."""
+    yield mock.patch.object(passes, 'STAY_SECONDS', 0)
+
+
 def new_place_first() -> Iterator:
-    """Read the new place before the old one."""
+    """Read the new place before the old one, if both are read again."""
     stages = LogicalContainer.read_stages
     yield mock.patch.object(
         LogicalContainer,
@@ -101,6 +106,7 @@ BREAKS: dict[str, Callable[[], Iterator]] = {
         skipped_phase,
         no_wait,
         no_settling,
+        moved_at_once,
         new_place_first,
         quorum_is_enough,
         tombstones_of_now,

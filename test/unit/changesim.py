@@ -42,6 +42,7 @@ from test.unit.changeplan import (
     BEGIN_SECONDS,
     CACHE_SECONDS,
     END_SECONDS,
+    FIRST_MOVE,
     NAMES,
     PROXIES,
     REPLICAS,
@@ -224,6 +225,8 @@ class World:
             )
         sleep(before)
         is_move = method == 'UPDATE' and number == MOVER + 1
+        if is_move:
+            self._pass(FIRST_MOVE)
         if is_move and is_real and self.random.random() < FAILED_SHARE:
             raise ConnectionResetError(path)
         answer = self.swift.servers.answer(kind, method, path, headers, body)
