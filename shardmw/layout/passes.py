@@ -50,9 +50,6 @@ SOURCES_AT_A_TIME = 4
 #: the last row of the first place.
 LEAST_ROWS = 50
 
-#: How old the last look at the record may be when rows are written.
-CHECK_SECONDS = 1
-
 #: The most rows to write with one request. It keeps a container server's
 #: process busy for about 50 ms.
 ROWS_AT_A_TIME = 2000
@@ -147,9 +144,9 @@ class RowPass:
 
     :param target: the container, in the layout that says where rows belong
     :param asks_for_objects: True to ask for the object of every row
-    :param check: called before rows are written, with the seconds since when
-                  the record must have been read; raises if the layout is not
-                  that of the target any more
+    :param check: called before rows are written; raises if the layout is not
+                  that of the target any more. It may have looked for up to
+                  STAY_SECONDS before
     :param report: called when rows have been removed from a place, with the
                    number of those that have been moved
     """
@@ -161,7 +158,7 @@ class RowPass:
         target: LogicalContainer,
         pace: Pace,
         asks_for_objects: bool,
-        check: Callable[[float], None],
+        check: Callable[[], None],
         report: Callable[[int], None],
     ) -> None:
         self.backend = backend
@@ -195,46 +192,58 @@ class RowPass:
         groups = [(shard,) for shard in sources]
         if self.target.layout.shards == 0:
             groups = [tuple(sources)]
-        found = self._for_each(self._move_out_of, groups, SOURCES_AT_A_TIME)
-        return sum(found)
+        chains = [groups[i::SOURCES_AT_A_TIME] for i in range(len(groups))]
+        chains = chains[:SOURCES_AT_A_TIME]
+        return sum(self._for_each(self._move_out_of, chains, len(chains)))
 
-    def _move_out_of(self, shards: tuple[int | None, ...]) -> int:
-        """Move all rows out of some shards that belong elsewhere.
+    def _move_out_of(self, groups: list[tuple[int | None, ...]]) -> int:
+        """Move all rows out of groups of shards that belong elsewhere.
 
-        While the rows of a page are copied, those of the page before it are
+        While the rows of a step are copied, those of the step before it are
         made visible, those that have been visible for STAY_SECONDS are
-        removed, and the next page is read.
+        removed, and the next step is read.
 
-        :param shards: their indices, None for the root
+        :param groups: the indices of shards to read side by side, None for
+                       the root; one group after the other
         :returns: how many it has found
         """
-        places = [self.target.place_in(shard) for shard in shards]
         found = 0
         shown: deque[tuple[float, _Step]] = deque()
         copied = _NOTHING
-        step = self._next_step(places, '')
-        while step.moving or copied.moving or shown or step.end:
-            found += step.found
-            following = _NOTHING
+        steps = self._steps(groups)
+        step = next(steps, None)
+        while step or copied.moving or shown:
+            following = None
 
-            def read_on(marker: str | None = step.end) -> bool:
+            def read_on() -> bool:
                 nonlocal following
-                if marker is not None:
-                    following = self._next_step(places, marker)
+                following = next(steps, None)
                 return True
 
-            if not (step.moving or copied.moving or step.end):
+            if step or copied.moving:
+                stayed = list(_stayed(shown))
+            else:
                 sleep(max(0, shown[0][0] + STAY_SECONDS - time.monotonic()))
                 stayed = [shown.popleft()[1]]
-            else:
-                stayed = list(_stayed(shown))
+            step = step or _NOTHING
+            found += step.found
             self._move_rows(stayed, copied, step, read_on)
             if copied.moving:
                 shown.append((time.monotonic(), copied))
             copied, step = step, following
-        for place in places:
-            self._read.pop(place, None)
-        return found + step.found
+        return found
+
+    def _steps(self, groups: list[tuple[int | None, ...]]) -> Iterator[_Step]:
+        """Read all rows of groups of shards, some at a time."""
+        for shards in groups:
+            places = [self.target.place_in(shard) for shard in shards]
+            end = ''
+            while end is not None:
+                step = self._next_step(places, end)
+                end = step.end
+                yield step
+            for place in places:
+                self._read.pop(place, None)
 
     def _next_step(self, places: list[str], start: str) -> _Step:
         """Read the next rows of some places.
@@ -287,7 +296,7 @@ class RowPass:
             return True
 
         if stayed or copied.moving or found.moving:
-            self._check(CHECK_SECONDS)
+            self._check()
         # Rows of several places move to a single one, which takes longer than
         # to remove them from one place after the other.
         calls = [
@@ -320,7 +329,7 @@ class RowPass:
         for start in range(0, len(rows), self.pace.part):
             part = rows[start : start + self.pace.part]
             self.pace.pay(len(part))
-            self._check(CHECK_SECONDS)
+            self._check()
             if not write(part):
                 return False
         return True
@@ -545,7 +554,7 @@ class RowPass:
             else:
                 existing.append(row)
         if tombstones:
-            self._check(CHECK_SECONDS)
+            self._check()
             merge_rows(self.backend, self.env, place, policy_index, tombstones)
             self._report(0)
         return existing

@@ -3,10 +3,11 @@
 
 The root and the shards are read at the same time, while the layout changes
 those before and after the change. Rows that move meanwhile stay in both places
-for STAY_SECONDS, so a listing that takes less time finds each row in one of
-them. If it takes longer, or the root of a layout that does not change has
-rows, the shards are read again, and the places that rows move out of before
-those that they move into.
+for STAY_SECONDS. If the places that they move out of have answered by then,
+each row is in one of the answers: a row that was gone there was at its new
+place when the listing began. These places are the root, if it only has strays
+or is becoming sharded, and the shards before a change. If they have not
+answered by then, the places that rows move into are read again.
 
 Of a container that is sharded by directory, only the shards are read that may
 list names of the range that the client asks for: one, if the prefix has as
@@ -80,9 +81,9 @@ class ListingRequest:
         self.ahead = 1
         self._requests: Counter[int] = Counter()
         # The green threads that read the shards at the same time as the root,
-        # and when they began by the monotonic clock.
+        # when they began by the monotonic clock, and how long the root took.
         self._shard_readers: list = []
-        self._began = 0.0
+        self._began = self._root_seconds = 0.0
         self._query_room = self._room_for_query()
 
     @property
@@ -122,18 +123,14 @@ class ListingRequest:
     ) -> Answer:
         """Send the client's own request to the root, and read the shards.
 
-        If what was read of the shards may not be whole, :meth:`rows` reads
-        them again.
-
         :param params: those of an ordered listing
-        :param ahead: how many pages to read, if it is done only once
+        :param ahead: how many pages to read, if the layout does not change
         :returns: the root's answer, whatever it is
         """
-        is_changing = self.target.layout.is_changing
         if not self._fits(params.query(None, params.limit)):
             # The root may refuse it.
             return self.read_root()
-        if not is_changing:
+        if not self.target.layout.is_changing:
             self.ahead = ahead
         self._began = time.monotonic()
         pages = replace(params, limit=params.limit * self.ahead)
@@ -147,15 +144,10 @@ class ListingRequest:
         except BaseException:
             self.stop()
             raise
-        has_strays = self.root_has_rows and not is_changing
-        if self._is_late or has_strays or not root.is_success:
+        self._root_seconds = time.monotonic() - self._began
+        if not root.is_success:
             self.stop()
         return root
-
-    @property
-    def _is_late(self) -> bool:
-        """Return True if rows that moved meanwhile may be gone."""
-        return time.monotonic() - self._began >= STAY_SECONDS
 
     @property
     def root_has_rows(self) -> bool:
@@ -171,7 +163,6 @@ class ListingRequest:
         for reader in self._shard_readers:
             reader.kill()
         self._shard_readers = []
-        self.ahead = 1
 
     def rows(self, params: ListingParams) -> Rows:
         """Return the page of an ordered listing.
@@ -182,10 +173,9 @@ class ListingRequest:
         """
         root = self._answer_of_root()
         if self._shard_readers:
-            rows = self._rows_read_at_once(params)
-            if rows:
-                return rows
+            return self._rows_read_at_once(params)
         self.answers = {ROOT: root}
+        self.ahead = 1
         page = Page((), params.limit, params.reverse)
         page.merge(_rows_in(root))
         reads = self._reads()
@@ -198,36 +188,54 @@ class ListingRequest:
 
     def _read_shards(
         self, shards: range, params: ListingParams, reads: ShardReads
-    ) -> Rows | BackendError:
-        """Return the rows that shards have for a page, or the failure."""
+    ) -> tuple[Rows | BackendError, float]:
+        """Read the rows that shards have for a page.
+
+        :returns: the rows, or the failure; and how long ago the listing began
+        """
         page = Page(shards, params.limit, params.reverse)
         try:
             self._fill(page, params, reads)
+            found = page.rows()
         except BackendError as err:
-            return err
-        return page.rows()
+            found = err
+        return found, time.monotonic() - self._began
 
-    def _rows_read_at_once(self, params: ListingParams) -> Rows | None:
+    def _rows_read_at_once(self, params: ListingParams) -> Rows:
         """Return the page from what was read at the same time as the root.
 
-        :returns: None if rows that moved meanwhile may not be in it
         :raises BackendError: if a shard cannot be read
         """
-        found = [reader.wait() for reader in self._shard_readers]
-        is_changing = self.target.layout.is_changing
-        if is_changing and self._is_late:
-            self.stop()
-            return None
-        for rows in found:
-            if isinstance(rows, BackendError):
-                raise rows
-        if not is_changing:
-            (rows,) = found
-            return rows
-        page = Page((), params.limit, params.reverse)
-        for rows in (_rows_in(self.answers[ROOT]), *found):
+        pages, seconds = [_rows_in(self.answers[ROOT])], [self._root_seconds]
+        for reader in self._shard_readers:
+            found, took = reader.wait()
+            if isinstance(found, BackendError):
+                raise found
+            pages.append(found)
+            seconds.append(took)
+        # What rows move into is last among the shards, or is the root.
+        former = seconds[1:] if self.target.moves_to_root else seconds[:-1]
+        if max(former) >= STAY_SECONDS:
+            pages.append(self._read_new_places_again(params))
+        if len(pages) == 2 and not pages[0].names:
+            return pages[1]
+        page = Page((), params.limit * self.ahead, params.reverse)
+        for rows in pages:
             page.merge(rows)
         return page.rows()
+
+    def _read_new_places_again(self, params: ListingParams) -> Rows:
+        """Read what rows may have moved into meanwhile."""
+        self.ahead = 1
+        if self.target.moves_to_root:
+            return self._read_root_again(params)
+        shards = self.target.read_stages(params.names())[-1]
+        for shard in shards:
+            self.answers.pop(shard, None)
+        rows, _ = self._read_shards(shards, params, self._reads())
+        if isinstance(rows, BackendError):
+            raise rows
+        return rows
 
     def is_unordered(self, params: ListingParams) -> bool:
         """Return True if the page may have any order.

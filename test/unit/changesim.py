@@ -89,6 +89,9 @@ ROWS_PER_SECOND = 5
 #: How long it takes to start the mover again.
 RESTART_SECONDS = 1
 
+#: How long before the last record the old place was looked at, at most.
+LOOK_SECONDS = 10
+
 #: More than the records of a change that is cancelled.
 MOST_RECORDS = 10
 
@@ -225,7 +228,7 @@ class World:
             )
         sleep(before)
         is_move = method == 'UPDATE' and number == MOVER + 1
-        if is_move:
+        if is_move and path.split('/')[3] in (ACCOUNT, HIDDEN):
             self._pass(FIRST_MOVE)
         if is_move and is_real and self.random.random() < FAILED_SHARE:
             raise ConnectionResetError(path)
@@ -507,10 +510,11 @@ class World:
         """
         times = self.delivered[number]
         # The rows of uploads that began before the last record, and have come
-        # after it, are found afterwards.
+        # after the last look at the old place, are found afterwards.
         last = self.record_times[-1]
         is_late = write.began < last + 2 * CACHE_SECONDS
-        if len(times) < len(REPLICAS) or (is_late and max(times) > last):
+        looked = last - LOOK_SECONDS
+        if len(times) < len(REPLICAS) or (is_late and max(times) > looked):
             return write._replace(listed=settled)
         listed = max(write.ended, *times)
         if write.is_delete:

@@ -171,7 +171,7 @@ def row_pass(places: Places, monkeypatch) -> RowPass:
         places,
         pace,
         asks_for_objects=False,
-        check=lambda _seconds: None,
+        check=lambda: None,
         report=places.reported.append,
     )
     made.mover = places

@@ -272,11 +272,11 @@ class TestShardsTogetherWithTheRoot:
         assert listing.request_count == 1 + SHARDS
 
     @pytest.mark.usefixtures('answer_root_last')
-    def test_are_read_again_if_the_root_has_rows(self, twins):
+    def test_are_read_once_if_the_root_has_rows(self, twins):
         twins.fill(NAMES, ['stray'])
         names = twins.listing(self.PARAMS).rows(self.PARAMS).names
         assert names == [*NAMES, 'stray']
-        assert len(twins.sharded.requests) == 1 + 2 * SHARDS
+        assert len(twins.sharded.requests) == 1 + SHARDS
 
     def test_are_read_again_if_that_took_too_long(self, twins, monkeypatch):
         monkeypatch.setattr(request, 'STAY_SECONDS', 0)
@@ -309,15 +309,19 @@ class TestShardsTogetherWithTheRoot:
         self.move_stray_first(twins)
         listing = twins.listing(self.PARAMS, CONVERTING)
         assert listing.rows(self.PARAMS).names == [*NAMES, 'stray']
+        counts = [each.object_count for each in listing.answers.values()]
+        assert sum(counts) == len(NAMES) + 1
 
     def test_are_read_before_the_root_if_rows_moved_into_it_for_too_long(
         self, twins, monkeypatch
     ):
         monkeypatch.setattr(request, 'STAY_SECONDS', 0)
-        twins.fill([*NAMES, 'moved'])
+        twins.fill(NAMES[:9], NAMES[9:])
         listing = twins.listing(self.PARAMS, RETURNING)
-        twins.fill(NAMES, ['moved'])
+        twins.fill(NAMES[:9], [*NAMES[9:], 'moved'])
         assert listing.rows(self.PARAMS).names == [*NAMES, 'moved']
+        asked = [container for container, _ in twins.sharded.requests]
+        assert asked.count(PLAIN) == 2
 
     @pytest.mark.usefixtures('answer_root_last')
     def test_that_cannot_be_read_fail_the_listing(self, twins):
