@@ -130,7 +130,8 @@ def _moment(chance: random.Random) -> tuple[int, float]:
     if chance.random() < 0.4:
         return record, chance.expovariate(1)
     if record == 2:
-        return FIRST_MOVE, chance.uniform(0, MOVING_SECONDS)
+        delay = chance.uniform(0, MOVING_SECONDS)
+        return chance.choice(((2, MOVE_SECONDS + delay), (FIRST_MOVE, delay)))
     return record, chance.uniform(0, END_SECONDS)
 
 
