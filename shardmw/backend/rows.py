@@ -18,10 +18,9 @@ from shardmw.backend.containers import BackendError
 from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import Backend
 
-#: How long rows that move while the layout does not change stay in both
-#: places. Say a listing reads the new place before the copy, and the old one
-#: after the removal: it then takes longer than this, and reads the new place
-#: again.
+#: How long rows that move stay in both places. Say a listing reads the new
+#: place before the copy, and the old one after the removal: it then takes
+#: longer than this, and reads the new place again.
 STAY_SECONDS = 1
 
 #: How many times, in whole seconds, to keep the text of.

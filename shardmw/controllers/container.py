@@ -261,7 +261,10 @@ class ContainerController:
         with self.backend.turn(req.environ, path.account):
             for _ in range(LAYOUT_TRIES):
                 listing = ListingRequest(self.backend, req, target)
-                answer = self._listed(req, path, listing, params, ahead)
+                try:
+                    answer = self._listed(req, path, listing, params, ahead)
+                finally:
+                    listing.stop()
                 if answer is not None:
                     return answer
         raise BackendError(
@@ -321,17 +324,13 @@ class ContainerController:
         root = read_and_share(req.environ, path, read)
         if not root.is_success:
             return self._refused_by_root(req, path, root)
-        try:
-            present = self._target_of(req, path, root)
-        except (BackendError, LayoutError):
+        present = self._target_of(req, path, root)
+        if present is None or present.layout != target.layout:
             listing.stop()
-            raise
         if present is None:
-            listing.stop()
             return self._unsharded(req, path, root)
         is_moved = root.object_count and self._adopt_strays(req, present)
         if is_moved or present.layout != target.layout:
-            listing.stop()
             target = present
             listing = ListingRequest(self.backend, req, target)
             root = read_and_share(req.environ, path, listing.read_root)

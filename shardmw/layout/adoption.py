@@ -14,7 +14,8 @@ they move to the root, which is thereby created again, as Swift does with any
 container that gets a late row.
 
 A row is removed from its old place when every replica of the new place has
-it; a stray is removed STAY_SECONDS later. Moving rows is idempotent: it may
+it, and STAY_SECONDS later if listings may read both places: the root, or the
+shards before a change that has just ended. Moving rows is idempotent: it may
 stop at any point, and two processes that move the same rows do no harm.
 
 The object of a late row may have been deleted, with a tombstone in a layout
@@ -71,6 +72,10 @@ ROWS_AT_A_TIME = CONTAINER_LISTING_LIMIT
 
 #: How many rows are read and moved at once.
 PAGE_ROWS = 1000
+
+#: For how long after a change listings may read the shards before it, also if
+#: clocks differ.
+LISTED_SECONDS = 60
 
 #: A row whose object has to be asked for counts as this many rows.
 ASKED_ROW_COST = 10
@@ -333,8 +338,8 @@ class _Run:
         self._whole = whole
         self._sources: list[Path] = []
         self._failures = 0
-        # Rows of the present source that have been copied, and their policy.
-        self._copied_rows: list[tuple[list[dict], int]] = []
+        # Rows that have been copied, with their sources and their policies.
+        self._copied_rows: list[tuple[Path, list[dict], int]] = []
         moved_at = int(time.time() * MICROSECONDS)
         self.mover = RowMover(backend, env, path, moved_at)
 
@@ -348,20 +353,24 @@ class _Run:
 
         :param abandoned: the backing containers of earlier layouts
         """
-        is_settled = _age(self.root.record) > CREATION_SECONDS
-        for listed in abandoned:
-            if listed.object_count > 0 and self.left > 0:
-                backing = listed.path(self.path)
-                self._move_rows(backing)
-                if is_settled:
-                    self._delete(backing)
-        self._delete_empty(
-            [each for each in abandoned if each.object_count == 0]
-        )
-        has_rows = self.root.exists and self.root.answer.object_count > 0
-        has_strays = self.target and not self.target.layout.is_changing
-        if has_rows and (has_strays or self.root.is_revived):
-            self._move_rows(self.path)
+        emptied = []
+        try:
+            for listed in abandoned:
+                if listed.object_count > 0 and self.left > 0:
+                    emptied.append(listed.path(self.path))
+                    self._look_through(emptied[-1])
+            self._delete_empty(
+                [each for each in abandoned if each.object_count == 0]
+            )
+            has_rows = self.root.exists and self.root.answer.object_count > 0
+            has_strays = self.target and not self.target.layout.is_changing
+            if has_rows and (has_strays or self.root.is_revived):
+                self._look_through(self.path)
+        finally:
+            self._remove_copied()
+        if _age(self.root.record) > CREATION_SECONDS:
+            for backing in emptied:
+                self._delete(backing)
         if self.left > 0:
             for source in self._sources:
                 self._copied.pop(source, None)
@@ -381,16 +390,10 @@ class _Run:
         )
         for backing, answer in zip(paths, answers, strict=True):
             if answer.status == HTTP_CONFLICT:
-                self._move_rows(backing)
-
-    def _move_rows(self, source: Path) -> None:
-        """Move the rows of a container, as many as are left to move."""
-        try:
-            self._look_through(source)
-        finally:
-            self._remove_copied(source)
+                self._look_through(backing)
 
     def _look_through(self, source: Path) -> None:
+        """Copy the rows of a container, as many as are left to move."""
         marker = self._copied.get(source, '')
         self._sources.append(source)
         while (
@@ -444,27 +447,31 @@ class _Run:
             is_fresh = place.startswith(f'{hidden}/')
             adds_offset = not (is_fresh or is_for_reconciler)
             if self.mover.copy(moving, place, policy_index, adds_offset):
-                self._copied_rows.append((moving, policy_index))
+                self._copied_rows.append((source, moving, policy_index))
 
-    def _remove_copied(self, source: Path) -> None:
+    def _remove_copied(self) -> None:
         """Remove the rows that are at their new place, too."""
         copied, self._copied_rows = self._copied_rows, []
-        if copied and self.target:
+        if not copied:
+            return
+        if self.target:
             # Pages and sums that were read before the copy lack the rows.
             self._marks.mark(self.env, self.target)
-        place_in_source = self._place_in(source)
+        has_strays = any(source == self.path for source, *_ in copied)
         try:
-            if copied and source == self.path:
+            if has_strays or _age(self.root.record) < LISTED_SECONDS:
                 sleep(STAY_SECONDS)
+            if has_strays:
                 self._check_record()
-            for rows, policy_index in copied:
-                self.mover.remove(rows, policy_index, place_in_source)
+            for source, rows, policy_index in copied:
+                self.mover.remove(rows, policy_index, self._place_in(source))
                 if source == self.path:
                     self.strays += len(rows)
                 else:
                     self.late += len(rows)
         except BackendError:
-            self._copied.pop(source, None)  # to look at these rows again
+            for source, *_ in copied:
+                self._copied.pop(source, None)  # to look at these rows again
             raise
 
     def _check_record(self) -> None:

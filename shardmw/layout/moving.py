@@ -3,7 +3,7 @@
 
 A container database keeps, for each name, the row with the newest timestamp,
 so a copied row never replaces a newer one, and copying is idempotent. A row is
-removed from its old place once every replica of the new one has it.
+removed from its old place some time after every replica of the new one has it.
 """
 
 import base64

@@ -7,13 +7,14 @@ before such a row is copied. A deletion that no replica knows of, because it
 waits on an object server, is found only if the objects of all rows are asked
 for, which is an option.
 
-A row is removed from its place once every replica of the new one has it and
-lists it; if the layout does not change, STAY_SECONDS later.
+A row is removed from its place STAY_SECONDS after every replica of the new one
+has it and lists it. So a listing that takes less time may read both places at
+once.
 """
 
 import time
-from collections import defaultdict
-from collections.abc import Callable
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 from urllib.parse import quote
@@ -49,9 +50,6 @@ SOURCES_AT_A_TIME = 4
 #: the last row of the first place.
 LEAST_ROWS = 50
 
-#: How old the last look at the record may be when rows are written.
-CHECK_SECONDS = 1
-
 #: The most rows to write with one request. It keeps a container server's
 #: process busy for about 50 ms.
 ROWS_AT_A_TIME = 2000
@@ -65,10 +63,6 @@ PAGE_SECONDS = 0.2
 #: The rows of how many seconds to collect, at most, before they are copied to
 #: many places, so that each place gets as many as a request has room for.
 COLLECT_SECONDS = 5
-
-#: How many places to collect rows for if the layout does not change: rows then
-#: wait for STAY_SECONDS before they are removed.
-SWEPT_PLACES = 16
 
 #: How many seconds of unused rate the mover may use later.
 CATCH_UP_SECONDS = 0.2
@@ -150,9 +144,9 @@ class RowPass:
 
     :param target: the container, in the layout that says where rows belong
     :param asks_for_objects: True to ask for the object of every row
-    :param check: called before rows are written, with the seconds since when
-                  the record must have been read; raises if the layout is not
-                  that of the target any more
+    :param check: called before rows are written; raises if the layout is not
+                  that of the target any more. It may have looked for up to
+                  STAY_SECONDS before
     :param report: called when rows have been removed from a place, with the
                    number of those that have been moved
     """
@@ -164,7 +158,7 @@ class RowPass:
         target: LogicalContainer,
         pace: Pace,
         asks_for_objects: bool,
-        check: Callable[[float], None],
+        check: Callable[[], None],
         report: Callable[[int], None],
     ) -> None:
         self.backend = backend
@@ -172,11 +166,7 @@ class RowPass:
         self.base = backend.owner_env(env)
         self.target = target
         self.pace = pace
-        # If the layout does not change, a step takes STAY_SECONDS at least.
-        places = target.layout.shards or 1
-        if not target.layout.is_changing:
-            places = max(places, SWEPT_PLACES)
-        self._pages_a_step = pace.pages(places)
+        self._pages_a_step = pace.pages(target.layout.shards or 1)
         self._asks_for_objects = asks_for_objects
         self._check = check
         self._report = report
@@ -202,41 +192,58 @@ class RowPass:
         groups = [(shard,) for shard in sources]
         if self.target.layout.shards == 0:
             groups = [tuple(sources)]
-        found = self._for_each(self._move_out_of, groups, SOURCES_AT_A_TIME)
-        return sum(found)
+        chains = [groups[i::SOURCES_AT_A_TIME] for i in range(len(groups))]
+        chains = chains[:SOURCES_AT_A_TIME]
+        return sum(self._for_each(self._move_out_of, chains, len(chains)))
 
-    def _move_out_of(self, shards: tuple[int | None, ...]) -> int:
-        """Move all rows out of some shards that belong elsewhere.
+    def _move_out_of(self, groups: list[tuple[int | None, ...]]) -> int:
+        """Move all rows out of groups of shards that belong elsewhere.
 
-        While the rows of a page are copied, those of the page before it are
-        made visible, those before these are removed, and the next page is
-        read.
+        While the rows of a step are copied, those of the step before it are
+        made visible, those that have been visible for STAY_SECONDS are
+        removed, and the next step is read.
 
-        :param shards: their indices, None for the root
+        :param groups: the indices of shards to read side by side, None for
+                       the root; one group after the other
         :returns: how many it has found
         """
-        places = [self.target.place_in(shard) for shard in shards]
-        is_changing = self.target.layout.is_changing
         found = 0
-        shown = copied = _NOTHING
-        step = self._next_step(places, '')
-        while step.moving or copied.moving or shown.moving or step.end:
-            found += step.found
-            following = _NOTHING
+        shown: deque[tuple[float, _Step]] = deque()
+        copied = _NOTHING
+        steps = self._steps(groups)
+        step = next(steps, None)
+        while step or copied.moving or shown:
+            following = None
 
-            def read_on(marker: str | None = step.end) -> bool:
+            def read_on() -> bool:
                 nonlocal following
-                if marker is not None:
-                    following = self._next_step(places, marker)
+                following = next(steps, None)
                 return True
 
-            self._move_rows(shown, copied, step, read_on)
-            shown, copied, step = copied, step, following
-            if not is_changing and shown.moving:
-                sleep(STAY_SECONDS)
-        for place in places:
-            self._read.pop(place, None)
-        return found + step.found
+            if step or copied.moving:
+                stayed = list(_stayed(shown))
+            else:
+                sleep(max(0, shown[0][0] + STAY_SECONDS - time.monotonic()))
+                stayed = [shown.popleft()[1]]
+            step = step or _NOTHING
+            found += step.found
+            self._move_rows(stayed, copied, step, read_on)
+            if copied.moving:
+                shown.append((time.monotonic(), copied))
+            copied, step = step, following
+        return found
+
+    def _steps(self, groups: list[tuple[int | None, ...]]) -> Iterator[_Step]:
+        """Read all rows of groups of shards, some at a time."""
+        for shards in groups:
+            places = [self.target.place_in(shard) for shard in shards]
+            end = ''
+            while end is not None:
+                step = self._next_step(places, end)
+                end = step.end
+                yield step
+            for place in places:
+                self._read.pop(place, None)
 
     def _next_step(self, places: list[str], start: str) -> _Step:
         """Read the next rows of some places.
@@ -266,44 +273,40 @@ class RowPass:
 
     def _move_rows(
         self,
-        shown: _Step,
+        stayed: list[_Step],
         copied: _Step,
         found: _Step,
         read_on: Callable[[], bool],
     ) -> None:
-        """Take rows of three pages a step further, and read the next page.
+        """Take the rows of some pages a step further, and read the next page.
 
-        :param shown: the rows to remove from where they were
+        :param stayed: the rows to remove from where they were
         :param copied: the rows to make visible where they belong
         :param found: the rows to copy to where they belong
         :param read_on: reads the next page
         :raises BackendError: if a replica does not take them
         """
-        root = self.target.place_in(None)
 
         def remove() -> bool:
-            for place, rows in shown.moving.items():
-                if not self._write(partial(self._remove, place), rows):
-                    return False
-                self._report(len(rows))
+            for step in stayed:
+                for place, rows in step.moving.items():
+                    if not self._write(partial(self._remove, place), rows):
+                        return False
+                    self._report(len(rows))
             return True
 
-        def show(place: str) -> bool:
-            is_back = place == root or self.target.layout.phase == RETURNING
-            return not is_back or self._show(
-                copied.misplaced[place], place, copied.start
-            )
-
-        if shown.moving or copied.moving or found.moving:
-            # The root is read together with the shards as soon as another
-            # process has ended the change.
-            self._check(0 if root in shown.moving else CHECK_SECONDS)
+        if stayed or copied.moving or found.moving:
+            self._check()
         # Rows of several places move to a single one, which takes longer than
         # to remove them from one place after the other.
         calls = [
             read_on,
             remove,
-            *(partial(show, place) for place in copied.misplaced),
+            *(
+                partial(self._show, rows, place, copied.start)
+                for place, rows in copied.misplaced.items()
+                if self._may_be_hidden_in(place)
+            ),
             *(
                 partial(self._copy, rows, place)
                 for place, rows in found.misplaced.items()
@@ -326,7 +329,7 @@ class RowPass:
         for start in range(0, len(rows), self.pace.part):
             part = rows[start : start + self.pace.part]
             self.pace.pay(len(part))
-            self._check(CHECK_SECONDS)
+            self._check()
             if not write(part):
                 return False
         return True
@@ -345,6 +348,11 @@ class RowPass:
             ),
             rows,
         )
+
+    def _may_be_hidden_in(self, place: str) -> bool:
+        """Return True if rows may have been removed from a place before."""
+        is_root = place == self.target.place_in(None)
+        return is_root or self.target.layout.phase == RETURNING
 
     def _show(self, rows: list[dict], place: str, start: str) -> bool:
         """Show copied rows in a place that they may have been removed from.
@@ -546,10 +554,20 @@ class RowPass:
             else:
                 existing.append(row)
         if tombstones:
-            self._check(CHECK_SECONDS)
+            self._check()
             merge_rows(self.backend, self.env, place, policy_index, tombstones)
             self._report(0)
         return existing
+
+
+def _stayed(shown: deque[tuple[float, _Step]]) -> Iterator[_Step]:
+    """Yield the steps that were shown long enough ago, and drop them.
+
+    :param shown: when each was shown by the monotonic clock, in this order
+    """
+    now = time.monotonic()
+    while shown and shown[0][0] + STAY_SECONDS <= now:
+        yield shown.popleft()[1]
 
 
 def _after(marker: str, rows: list[dict]) -> list[dict]:

@@ -8,10 +8,10 @@ its record, and the time for which proxies cache container info has passed
 since.
 
 In the phase *moving*, rows are read from the old place in pages, copied to the
-new one, and removed from the old one once every replica of the new one has
-them. An upload that began before the change, or an update that an object
-server put off, may bring rows to the old place later. So the old place is
-looked through again, until it has been empty for the time to *settle*.
+new one, and removed from the old one a second after every replica of the new
+one has them. An upload that began before the change, or an update that an
+object server put off, may bring rows to the old place later. So the old place
+is looked through again, until it has been empty for the time to *settle*.
 
 The process that does this can be killed at any point and started again, and
 two of them do no harm: copying and removing rows is idempotent, and rows move
@@ -37,9 +37,10 @@ from shardmw.backend.containers import (
 )
 from shardmw.backend.nodes import ask_primaries, is_majority
 from shardmw.backend.requests import SPLIT_STATES, Backend
+from shardmw.backend.rows import STAY_SECONDS
 from shardmw.layout.adoption import listed_backing
 from shardmw.layout.lookup import LEAST_SECONDS, UNCONFIRMED_SECONDS
-from shardmw.layout.passes import CHECK_SECONDS, Pace, RowPass
+from shardmw.layout.passes import Pace, RowPass
 from shardmw.layout.register import Register
 from shardmw.layout.roots import RootState, read_root
 from shardmw.layout.syncing import (
@@ -66,6 +67,10 @@ RETRY_SECONDS = 5
 
 #: How often to look whether all replicas of a root have a record.
 POLL_SECONDS = 0.5
+
+#: How old the last look at the record may be when rows are written. The look
+#: is not older than the copies of rows that are removed.
+CHECK_SECONDS = STAY_SECONDS
 
 #: How often to look whether a change that settles has been cancelled.
 LOOK_SECONDS = 10
@@ -357,7 +362,8 @@ class Resharding:
         self._note('waiting to move')
         # A process that moved rows the other way has finished by then.
         app = self.backend.proxy_app
-        self._wait_until_known(layout, app.conn_timeout + app.node_timeout)
+        timeouts = app.conn_timeout + app.node_timeout
+        self._wait_until_known(layout, CHECK_SECONDS + timeouts)
         self._direct_sync(layout)
         self._move(root)
         self._write(layout.done(time.time()), layout)
@@ -405,16 +411,15 @@ class Resharding:
             self._sleep(self.options.sync_seconds, layout)
 
     def _check_record(self, layout: Layout | None) -> RootState:
+        asked = time.monotonic()
         root = read_root(self.backend, self.env, self.path)
         if root.record != layout:
             raise _RecordChangedError
-        self._checked = time.monotonic()
+        self._checked = asked
         return root
 
-    def _check_record_of_late(
-        self, layout: Layout, seconds: float = CHECK_SECONDS
-    ) -> None:
-        if time.monotonic() - self._checked >= seconds:
+    def _check_record_of_late(self, layout: Layout) -> None:
+        if time.monotonic() - self._checked >= CHECK_SECONDS:
             self._check_record(layout)
 
     def _move(self, root: RootState) -> None:
@@ -485,7 +490,7 @@ class Resharding:
             target,
             self.pace,
             self.options.asks_for_objects,
-            lambda seconds: self._check_record_of_late(target.layout, seconds),
+            lambda: self._check_record_of_late(target.layout),
             self._note_moved,
         )
         found = row_pass.run(sources)

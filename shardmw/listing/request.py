@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The requests behind one listing of a sharded container.
 
-Places that rows move out of are read before those that they move into: a row
-that moves meanwhile is then found in one of the two. While the layout changes,
-these are the former shards or the root. Otherwise few rows move, strays above
-all, and stay in both places for STAY_SECONDS. So the root and the shards are
-read at the same time. If that takes longer, or there are strays, the shards
-are read again.
+The root and the shards are read at the same time, while the layout changes
+those before and after the change. Rows that move meanwhile stay in both places
+for STAY_SECONDS. If the places that they move out of have answered by then,
+each row is in one of the answers: a row that was gone there was at its new
+place when the listing began. These places are the root, if it only has strays
+or is becoming sharded, and the shards before a change. If they have not
+answered by then, the places that rows move into are read again.
 
 Of a container that is sharded by directory, only the shards are read that may
 list names of the range that the client asks for: one, if the prefix has as
@@ -79,8 +80,10 @@ class ListingRequest:
         #: For how many pages rows are read from the shards.
         self.ahead = 1
         self._requests: Counter[int] = Counter()
-        # The green thread that reads the shards at the same time as the root.
-        self._shard_reader = None
+        # The green threads that read the shards at the same time as the root,
+        # when they began by the monotonic clock, and how long the root took.
+        self._shard_readers: list = []
+        self._began = self._root_seconds = 0.0
         self._query_room = self._room_for_query()
 
     @property
@@ -120,28 +123,29 @@ class ListingRequest:
     ) -> Answer:
         """Send the client's own request to the root, and read the shards.
 
-        If what was read of the shards may not be whole, :meth:`rows` reads
-        them again.
-
         :param params: those of an ordered listing
-        :param ahead: how many pages to read, if it is done only once
+        :param ahead: how many pages to read, if the layout does not change
         :returns: the root's answer, whatever it is
         """
-        fits = self._fits(params.query(None, params.limit))
-        if self.target.layout.is_changing or not fits:
-            # The root may refuse what does not fit.
+        if not self._fits(params.query(None, params.limit)):
+            # The root may refuse it.
             return self.read_root()
-        started = time.monotonic()
-        self.ahead = ahead
-        pages = replace(params, limit=params.limit * ahead)
-        self._shard_reader = spawn(self._read_shards, pages, self._reads())
+        if not self.target.layout.is_changing:
+            self.ahead = ahead
+        self._began = time.monotonic()
+        pages = replace(params, limit=params.limit * self.ahead)
+        reads = self._reads()
+        self._shard_readers = [
+            spawn(self._read_shards, stage, pages, reads)
+            for stage in self.target.read_stages(params.names())
+        ]
         try:
             root = self.read_root()
         except BaseException:
             self.stop()
             raise
-        is_late = time.monotonic() - started >= STAY_SECONDS
-        if is_late or self.root_has_rows or not root.is_success:
+        self._root_seconds = time.monotonic() - self._began
+        if not root.is_success:
             self.stop()
         return root
 
@@ -156,10 +160,9 @@ class ListingRequest:
 
     def stop(self) -> None:
         """End the requests to shards that are under way."""
-        if self._shard_reader is not None:
-            self._shard_reader.kill()
-            self._shard_reader = None
-            self.ahead = 1
+        for reader in self._shard_readers:
+            reader.kill()
+        self._shard_readers = []
 
     def rows(self, params: ListingParams) -> Rows:
         """Return the page of an ordered listing.
@@ -169,9 +172,10 @@ class ListingRequest:
         :raises BackendError: if the root or a shard cannot be read
         """
         root = self._answer_of_root()
-        if self._shard_reader is not None:
-            return self._rows_of_shards()
+        if self._shard_readers:
+            return self._rows_read_at_once(params)
         self.answers = {ROOT: root}
+        self.ahead = 1
         page = Page((), params.limit, params.reverse)
         page.merge(_rows_in(root))
         reads = self._reads()
@@ -183,20 +187,52 @@ class ListingRequest:
         return page.rows()
 
     def _read_shards(
-        self, params: ListingParams, reads: ShardReads
-    ) -> Rows | BackendError:
-        """Return the rows that the shards have for a page, or the failure."""
-        (shards,) = self.target.read_stages(params.names())
+        self, shards: range, params: ListingParams, reads: ShardReads
+    ) -> tuple[Rows | BackendError, float]:
+        """Read the rows that shards have for a page.
+
+        :returns: the rows, or the failure; and how long ago the listing began
+        """
         page = Page(shards, params.limit, params.reverse)
         try:
             self._fill(page, params, reads)
+            found = page.rows()
         except BackendError as err:
-            return err
+            found = err
+        return found, time.monotonic() - self._began
+
+    def _rows_read_at_once(self, params: ListingParams) -> Rows:
+        """Return the page from what was read at the same time as the root.
+
+        :raises BackendError: if a shard cannot be read
+        """
+        pages, seconds = [_rows_in(self.answers[ROOT])], [self._root_seconds]
+        for reader in self._shard_readers:
+            found, took = reader.wait()
+            if isinstance(found, BackendError):
+                raise found
+            pages.append(found)
+            seconds.append(took)
+        # What rows move into is last among the shards, or is the root.
+        former = seconds[1:] if self.target.moves_to_root else seconds[:-1]
+        if max(former) >= STAY_SECONDS:
+            pages.append(self._read_new_places_again(params))
+        if len(pages) == 2 and not pages[0].names:
+            return pages[1]
+        page = Page((), params.limit * self.ahead, params.reverse)
+        for rows in pages:
+            page.merge(rows)
         return page.rows()
 
-    def _rows_of_shards(self) -> Rows:
-        """Return what was read at the same time as the root."""
-        rows = self._shard_reader.wait()
+    def _read_new_places_again(self, params: ListingParams) -> Rows:
+        """Read what rows may have moved into meanwhile."""
+        self.ahead = 1
+        if self.target.moves_to_root:
+            return self._read_root_again(params)
+        shards = self.target.read_stages(params.names())[-1]
+        for shard in shards:
+            self.answers.pop(shard, None)
+        rows, _ = self._read_shards(shards, params, self._reads())
         if isinstance(rows, BackendError):
             raise rows
         return rows

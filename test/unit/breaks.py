@@ -5,6 +5,7 @@ A search for wrong histories is worth what it finds: it must notice each of
 these. The functions yield the patches that break a rule.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from unittest import mock
@@ -13,6 +14,7 @@ from shardmw.backend.containers import LogicalContainer
 from shardmw.layout import moving, passes
 from shardmw.layout.adoption import Adoption
 from shardmw.layout.resharding import Resharding
+from shardmw.listing import request
 from shardmw.record import MICROSECONDS, Layout
 from test.unit import changesim
 from test.unit.changeplan import Plan, draw
@@ -51,16 +53,11 @@ def no_settling() -> Iterator:
     yield mock.patch.object(Resharding, 'sweep', lambda *args: 0)
 
 
-def new_place_first() -> Iterator:
-    """Read the new place before the old one."""
-    stages = LogicalContainer.read_stages
-    yield mock.patch.object(
-        LogicalContainer,
-        'read_stages',
-        lambda target, *names: stages(target, *names)[::-1],
-    )
-    # The root is always read first.
-    yield mock.patch.object(LogicalContainer, 'moves_to_root', False)
+def moved_at_once() -> Iterator:
+    """Remove rows from their old place while listings that began before the
+    copy may still be read."""
+    yield mock.patch.object(passes, 'STAY_SECONDS', 0)
+    yield mock.patch.object(request, 'STAY_SECONDS', math.inf)
 
 
 def quorum_is_enough() -> Iterator:
@@ -101,7 +98,7 @@ BREAKS: dict[str, Callable[[], Iterator]] = {
         skipped_phase,
         no_wait,
         no_settling,
-        new_place_first,
+        moved_at_once,
         quorum_is_enough,
         tombstones_of_now,
         one_replica_is_trusted,

@@ -36,6 +36,9 @@ UPLOAD_SECONDS = (1, 5, 14)
 LATE_SECONDS = (5, 11, 24, 40)
 VERY_LATE_SECONDS = (50, 70, 90)
 
+#: The first row that moves, among the numbers of records.
+FIRST_MOVE = 9
+
 #: When the change begins, when its rows begin to move after the second record
 #: and for about how long, and for how long a plan goes on after the end.
 BEGIN_SECONDS = 8
@@ -53,7 +56,7 @@ class Step(NamedTuple):
     :param kind: PUT, DELETE or walk; cut (a proxy reaches one replica only),
                  away (a replica is away), kill (the mover is killed and
                  started again), cancel (the change is cancelled)
-    :param record: after how many records of the layout
+    :param record: after how many records of the layout, or FIRST_MOVE
     :param delay: how many seconds later
     :param upload: how long a PUT takes
     :param late: how late each replica gets the row
@@ -127,7 +130,8 @@ def _moment(chance: random.Random) -> tuple[int, float]:
     if chance.random() < 0.4:
         return record, chance.expovariate(1)
     if record == 2:
-        return record, MOVE_SECONDS + chance.uniform(0, MOVING_SECONDS)
+        delay = chance.uniform(0, MOVING_SECONDS)
+        return chance.choice(((2, MOVE_SECONDS + delay), (FIRST_MOVE, delay)))
     return record, chance.uniform(0, END_SECONDS)
 
 

@@ -18,6 +18,7 @@ from urllib.parse import quote
 import orjson
 from greenlet import GreenletExit
 from swift.common import bufferedhttp
+from swift.common.http import is_success
 from swift.common.swob import Request, Response
 from swift.common.utils import Timestamp
 from swift.proxy.controllers.base import get_cache_key
@@ -42,6 +43,7 @@ from test.unit.changeplan import (
     BEGIN_SECONDS,
     CACHE_SECONDS,
     END_SECONDS,
+    FIRST_MOVE,
     NAMES,
     PROXIES,
     REPLICAS,
@@ -71,10 +73,12 @@ MOVER = PROXIES
 SETTLE_SECONDS = 30
 
 #: The longest that a server takes, and how often one does; listings are slow
-#: more often, so that rows move while they are read.
+#: more often, and what the mover asks less often, so that rows move while they
+#: are read.
 SLOW_SECONDS = 2
 SLOW_SHARE = 0.2
 SLOW_LISTINGS_SHARE = 0.5
+SLOW_MOVERS_SHARE = 0.03
 
 #: How many updates of databases by the mover fail.
 FAILED_SHARE = 0.03
@@ -88,6 +92,9 @@ ROWS_PER_SECOND = 5
 #: How long it takes to start the mover again.
 RESTART_SECONDS = 1
 
+#: How long before the last record the old place was looked at, at most.
+LOOK_SECONDS = 10
+
 #: More than the records of a change that is cancelled.
 MOST_RECORDS = 10
 
@@ -99,6 +106,7 @@ PASS_SECONDS = 65
 #: Tells object servers the number of a step.
 STEP_HEADER = 'X-Object-Meta-Step'
 
+INFO_KEY = get_cache_key(ACCOUNT, 'c')
 UPDATING_KEY = get_cache_key(ACCOUNT, 'c', shard='updating')
 
 
@@ -215,15 +223,20 @@ class World:
         """Answer like a server, which may be slow, or fail for the mover."""
         number, kind = divmod(port, 10)
         is_real = number and not self.is_calm
+        is_movers = number == MOVER + 1
+        is_move = method == 'UPDATE' and is_movers
         before = after = 0
         share = SLOW_LISTINGS_SHARE if method == 'GET' else SLOW_SHARE
+        if is_movers:
+            share = SLOW_MOVERS_SHARE
         if is_real and self.random.random() < share:
             before, after = (
                 self.random.random() * SLOW_SECONDS * share
                 for share in self.random.choice(((1, 0), (0, 1)))
             )
         sleep(before)
-        is_move = method == 'UPDATE' and number == MOVER + 1
+        if is_move and path.split('/')[3] in (ACCOUNT, HIDDEN):
+            self._pass(FIRST_MOVE)
         if is_move and is_real and self.random.random() < FAILED_SHARE:
             raise ConnectionResetError(path)
         answer = self.swift.servers.answer(kind, method, path, headers, body)
@@ -251,6 +264,9 @@ class World:
         if call.method == 'HEAD':
             headers = {'X-Backend-Timestamp': Timestamp(at).internal}
             return Response(status=404 if is_deleted else 200, headers=headers)
+        info = call.infocache.get(INFO_KEY)
+        if info and not is_success(info['status']):
+            return Response(status=503)  # Swift refuses it, with 404
         written = float(
             Timestamp(call.headers.get('X-Timestamp') or Timestamp.now())
         )
@@ -504,10 +520,11 @@ class World:
         """
         times = self.delivered[number]
         # The rows of uploads that began before the last record, and have come
-        # after it, are found afterwards.
+        # after the last look at the old place, are found afterwards.
         last = self.record_times[-1]
         is_late = write.began < last + 2 * CACHE_SECONDS
-        if len(times) < len(REPLICAS) or (is_late and max(times) > last):
+        looked = last - LOOK_SECONDS
+        if len(times) < len(REPLICAS) or (is_late and max(times) > looked):
             return write._replace(listed=settled)
         listed = max(write.ended, *times)
         if write.is_delete:

@@ -171,7 +171,7 @@ def row_pass(places: Places, monkeypatch) -> RowPass:
         places,
         pace,
         asks_for_objects=False,
-        check=lambda _seconds: None,
+        check=lambda: None,
         report=places.reported.append,
     )
     made.mover = places
@@ -218,6 +218,39 @@ def test_rows_that_were_removed_are_reported_if_the_next_page_fails(
     with pytest.raises(BackendError):
         made.run([0])
     assert sum(places.reported) == 50 - len(places.rows['shard 0']) > 0
+
+
+def test_rows_stay_in_both_places_for_a_while(monkeypatch):
+    places = Places(names(3))
+    monkeypatch.setattr(passes, 'STAY_SECONDS', 3)
+    seen = []
+
+    def sleep(seconds: float) -> None:
+        seen.append((seconds, places.rows['shard 0'][:], places.rows['root']))
+
+    monkeypatch.setattr(passes, 'sleep', sleep)
+    row_pass(places, monkeypatch).run([0])
+    assert seen == [(pytest.approx(3, abs=1), names(3), names(3))]
+    assert places.rows['shard 0'] == []
+
+
+def test_rows_that_stayed_are_removed_while_others_are_copied(
+    monkeypatch, clock
+):
+    places = Places(names(10 * PAGE))
+    monkeypatch.setattr(passes, 'STAY_SECONDS', 3)
+    left, page = [], places.page
+
+    def slow(*args):
+        clock.now += 1
+        left.append(len(places.rows['shard 0']))
+        return page(*args)
+
+    made = row_pass(places, monkeypatch)
+    monkeypatch.setattr(made, '_page', slow)
+    made.run([0])
+    assert left[:4] == [10 * PAGE] * 4
+    assert left[-1] < 5 * PAGE
 
 
 def test_pages_are_not_kept_when_their_rows_have_moved(monkeypatch):

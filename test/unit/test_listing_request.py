@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Listings through the backend, from container servers in memory."""
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from urllib.parse import urlencode
@@ -20,7 +19,7 @@ from shardmw.listing.params import ListingParams
 from shardmw.listing.request import ROOT, ListingRequest
 from shardmw.listing.rows import to_json
 from shardmw.placement import shard_of
-from shardmw.record import Layout
+from shardmw.record import MOVING, Layout
 from test.unit.container_databases import (
     MAX_REQUEST_LINE,
     ContainerServers,
@@ -33,6 +32,14 @@ SHARDS = 2
 LAYOUT = Layout('65a1b2c3d4e5f', SHARDS)
 INFO = {'status': 200, 'sysmeta': {}, 'storage_policy': '0'}
 TARGET = LogicalContainer('v1', 'a', 'c', INFO, LAYOUT)
+#: Rows move from the root to the shards, or from these to the root.
+CONVERTING = replace(
+    TARGET, layout=replace(LAYOUT, former=0, former_id='0', phase=MOVING)
+)
+RETURNING = replace(
+    TARGET,
+    layout=Layout('0', 0, former=SHARDS, former_id=LAYOUT.id, phase=MOVING),
+)
 PLAIN = 'a/c'
 BACKING = [f'.shards_shardmw_a/c.{LAYOUT.id}.{i}' for i in range(SHARDS)]
 
@@ -70,9 +77,11 @@ class Twins:
         req.environ['swift.infocache'] = {}
         return ListingRequest(self.backend, req, target)
 
-    def listing(self, params: ListingParams) -> ListingRequest:
+    def listing(
+        self, params: ListingParams, target: LogicalContainer = TARGET
+    ) -> ListingRequest:
         """Return a listing whose root was read."""
-        listing = self.request(params)
+        listing = self.request(params, target)
         assert listing.read_root_and_shards(params).is_success
         return listing
 
@@ -263,11 +272,11 @@ class TestShardsTogetherWithTheRoot:
         assert listing.request_count == 1 + SHARDS
 
     @pytest.mark.usefixtures('answer_root_last')
-    def test_are_read_again_if_the_root_has_rows(self, twins):
+    def test_are_read_once_if_the_root_has_rows(self, twins):
         twins.fill(NAMES, ['stray'])
         names = twins.listing(self.PARAMS).rows(self.PARAMS).names
         assert names == [*NAMES, 'stray']
-        assert len(twins.sharded.requests) == 1 + 2 * SHARDS
+        assert len(twins.sharded.requests) == 1 + SHARDS
 
     def test_are_read_again_if_that_took_too_long(self, twins, monkeypatch):
         monkeypatch.setattr(request, 'STAY_SECONDS', 0)
@@ -280,14 +289,39 @@ class TestShardsTogetherWithTheRoot:
         self.move_stray_first(twins)
         assert twins.listing(self.PARAMS).rows(self.PARAMS).names == NAMES
 
-    def test_are_not_read_before_the_root_if_the_layout_changes(self, twins):
-        twins.fill(NAMES)
-        target = replace(TARGET, layout=LAYOUT.announced(4, time.time()))
-        twins.sharded.before = lambda _container: sleep()
-        twins.request(self.PARAMS, target).read_root_and_shards(self.PARAMS)
-        for _ in range(9):
-            sleep()
-        assert [each for each, _ in twins.sharded.requests] == [PLAIN]
+    @pytest.mark.usefixtures('answer_root_last')
+    def test_are_read_once_while_rows_move_out_of_the_root(self, twins):
+        twins.fill(NAMES[::2], NAMES[1::2])
+        listing = twins.listing(self.PARAMS, CONVERTING)
+        assert listing.rows(self.PARAMS).names == NAMES
+        assert len(twins.sharded.requests) == 1 + SHARDS
+
+    def test_are_read_once_while_rows_move_into_the_root(self, twins):
+        twins.fill(NAMES[::2], NAMES[1::2])
+        listing = twins.listing(self.PARAMS, RETURNING)
+        assert listing.rows(self.PARAMS).names == NAMES
+        assert len(twins.sharded.requests) == 1 + SHARDS
+
+    def test_are_read_again_if_rows_moved_for_too_long(
+        self, twins, monkeypatch
+    ):
+        monkeypatch.setattr(request, 'STAY_SECONDS', 0)
+        self.move_stray_first(twins)
+        listing = twins.listing(self.PARAMS, CONVERTING)
+        assert listing.rows(self.PARAMS).names == [*NAMES, 'stray']
+        counts = [each.object_count for each in listing.answers.values()]
+        assert sum(counts) == len(NAMES) + 1
+
+    def test_are_read_before_the_root_if_rows_moved_into_it_for_too_long(
+        self, twins, monkeypatch
+    ):
+        monkeypatch.setattr(request, 'STAY_SECONDS', 0)
+        twins.fill(NAMES[:9], NAMES[9:])
+        listing = twins.listing(self.PARAMS, RETURNING)
+        twins.fill(NAMES[:9], [*NAMES[9:], 'moved'])
+        assert listing.rows(self.PARAMS).names == [*NAMES, 'moved']
+        asked = [container for container, _ in twins.sharded.requests]
+        assert asked.count(PLAIN) == 2
 
     @pytest.mark.usefixtures('answer_root_last')
     def test_that_cannot_be_read_fail_the_listing(self, twins):
