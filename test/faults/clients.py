@@ -291,6 +291,9 @@ class ClientProcess:
 
     def __exit__(self, *exc_info: object) -> None:
         self._stop.set()
+        if exc_info[0]:
+            # It cannot end by itself: nobody takes its histories.
+            self._process.terminate()
         self._process.join()
 
     def wait_until_at_work(self) -> None:
