@@ -192,8 +192,8 @@ class RowPass:
         groups = [(shard,) for shard in sources]
         if self.target.layout.shards == 0:
             groups = [tuple(sources)]
-        chains = [groups[i::SOURCES_AT_A_TIME] for i in range(len(groups))]
-        chains = chains[:SOURCES_AT_A_TIME]
+        count = min(SOURCES_AT_A_TIME, len(groups))
+        chains = [groups[i::count] for i in range(count)]
         return sum(self._for_each(self._move_out_of, chains, len(chains)))
 
     def _move_out_of(self, groups: list[tuple[int | None, ...]]) -> int:

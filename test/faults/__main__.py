@@ -30,7 +30,8 @@ def main() -> int:
     cells = chosen(options.cells)
     options.results.parent.mkdir(parents=True, exist_ok=True)
     results = _read(options.results) if options.resume else []
-    done = {each['cell'] for each in results}
+    last = {each['cell']: each for each in results}
+    done = {cell for cell, each in last.items() if each['is_good']}
     cells = [cell for cell in cells if str(cell) not in done]
     bad = 0
     is_new = not (options.resume or options.cells)
@@ -146,7 +147,7 @@ HELP = {
     'a run of all cells begins a new one',
     'dir': 'the folder of the cluster, with its logs; it stays',
     'page': 'write the tables into a page instead, such as doc/reliability.md',
-    'resume': 'leave out the cells whose results are in the file',
+    'resume': 'leave out the cells whose last results in the file are good',
     'list': 'print the names of all cells',
 }
 
