@@ -163,16 +163,27 @@ MUTATIONS = {
         ),
         ('mover-killed-reshard', 'mover-cancelled-reshard'),
     ),
-    'new-place-first': Mutation(
-        'a listing reads the new place before the old one',
+    'removed-at-once': Mutation(
+        'rows do not stay in their old place for a second',
         (
             (
-                'backend/containers.py',
-                'for stage in (former, new) if stage',
-                'for stage in (new, former) if stage',
+                'layout/passes.py',
+                'while shown and shown[0][0] + STAY_SECONDS <= now:',
+                'while shown:',
+            ),
+            (
+                'layout/passes.py',
+                'sleep(max(0, shown[0][0] + STAY_SECONDS - '
+                'time.monotonic()))\n',
+                'pass\n',
+            ),
+            (
+                'listing/request.py',
+                'if max(former) >= STAY_SECONDS:',
+                'if False:',
             ),
         ),
-        ('container-cut-reshard', 'container-slow-reshard'),
+        ('container-slow-reshard', 'container-cut-reshard'),
     ),
     'tombstones-of-now': Mutation(
         'the tombstone of a moved row has the current time',
