@@ -38,13 +38,14 @@ SETTINGS = {
     # replicas that answer, so that an acknowledged write can be read at once.
     'proxy-server.recheck_container_existence': '2',
     'proxy-server.recheck_account_existence': '2',
-    'proxy-server.node_timeout': '2.5',
+    'proxy-server.node_timeout': '3.5',
     'proxy-server.recoverable_node_timeout': '1',
     'proxy-server.post_quorum_timeout': '10',
     'proxy-server.error_suppression_limit': '5',
     'proxy-server.error_suppression_interval': '2',
     # An object server whose container server hangs must answer in time, or
-    # proxies leave it out, and its objects become old ones. Connections have
+    # proxies leave it out, and its objects become old ones. If the object
+    # expires, it waits for two rows, one after the other. Connections have
     # saio's long timeouts: a server that hangs accepts them, and on a busy
     # machine a short one would put rows off.
     'object-server.node_timeout': '1.5',
