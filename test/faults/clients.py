@@ -70,6 +70,7 @@ class Job(NamedTuple):
     :param expires: True if some of its objects expire
     :param again: containers to create and delete over and over
     :param shards: the shards of those, 0 for plain ones
+    :param races: True if others create and delete these containers, too
     """
 
     client: tuple[str, str]
@@ -80,6 +81,7 @@ class Job(NamedTuple):
     expires: bool = False
     again: tuple[str, ...] = ()
     shards: int = 0
+    races: bool = False
 
     def worker(self) -> Worker:
         """Return who does the work."""
@@ -203,15 +205,19 @@ class ObjectWorker(Worker):
 class NamesWorker(Worker):
     """A client that creates and deletes containers of the same few names.
 
-    In the history, a container is an object of its name. Nobody else uses
-    these containers. One is deleted only if its object surely has been: Swift
-    brings a container back whose rows arrive late.
+    In the history, a container is an object of its name. Unless the job races,
+    nobody else uses these containers, and one is deleted only if its object
+    surely has been: Swift brings a container back whose rows arrive late.
+
+    Of containers that several clients use, the history has the numbers of
+    requests only, as a row that arrives late makes any answer possible.
     """
 
     def __init__(self, job: Job) -> None:
         client = Client(*job.client)
         super().__init__(client, '', list(job.again), job.seed, job.by)
-        self._headers = {SHARD_COUNT_HEADER: str(job.shards)}
+        self._headers = shard_headers(job.shards)
+        self._races = job.races
         self._filled: set[str] = set()
 
     def work(self) -> None:
@@ -244,6 +250,8 @@ class NamesWorker(Worker):
             f'{method} {kind}', method, name, headers=headers, query=query
         )
         ended = time.monotonic()
+        if self._races:
+            return
         status = answer.status if answer else 0
         if method in ('GET', 'HEAD'):
             shown = Shown() if status in (200, 204) else None
@@ -325,6 +333,14 @@ def _work(jobs: list[Job], stop, answers) -> None:
     answers.send(
         {job: (each.history, each.names) for job, each in workers.items()}
     )
+
+
+def shard_headers(shards: int) -> dict[str, str]:
+    """Return the headers that create a container of so many shards.
+
+    :param shards: 0 for a plain container
+    """
+    return {SHARD_COUNT_HEADER: str(shards)} if shards else {}
 
 
 def chance_of(*parts: object) -> random.Random:

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import NamedTuple
 
+from shardmw.placement import HIDDEN_PREFIX
 from test.faults.changes import Changes
 from test.faults.clients import (
     HOT,
@@ -15,6 +16,7 @@ from test.faults.clients import (
     Job,
     ObjectWorker,
     chance_of,
+    shard_headers,
 )
 from test.faults.inject import fail
 from test.faults.matrix import CHANGES, SHARDS, Cell
@@ -40,6 +42,10 @@ EARLY_SECONDS, LATE_SECONDS = 5, 8
 
 PATIENCE_SECONDS = 120
 POLL_SECONDS = 0.5
+
+#: Who creates and deletes containers again and again: a client of each proxy
+#: its own ones, and a client of each proxy the same ones.
+OWNERS = ('{}', 'both')
 
 CREATED = (201, 202)
 SHOWN = 3
@@ -129,9 +135,7 @@ class Run:
     def _create(self) -> None:
         shards, _ = CHANGES.get(self.cell.work, (SHARDS, ()))
         for kind in KINDS:
-            headers = {}
-            if kind == 'sharded' and shards:
-                headers[SHARD_COUNT_HEADER] = str(shards)
+            headers = shard_headers(shards if kind == 'sharded' else 0)
             for container in (kind, SEGMENTS.format(kind)):
                 wait_until(partial(self._creates, container, headers))
             filler = ObjectWorker(self._job(0, kind, 'filler'))
@@ -147,16 +151,19 @@ class Run:
         jobs = []
         for kind in KINDS:
             for number in range(self.clients):
-                is_churn = self.cell.work == 'names' and number == 0
-                names = tuple(f'{kind}-{proxy}-{i}' for i in range(2))
+                names = ()
+                if self.cell.work == 'names' and number < len(OWNERS):
+                    owner = OWNERS[number].format(proxy)
+                    names = tuple(f'{kind}-{owner}-{i}' for i in range(2))
                 jobs.append(
                     self._job(
                         proxy,
                         kind,
                         f'{kind}{proxy}{number}',
                         expires=self.cell.work == 'expire',
-                        again=names if is_churn else (),
+                        again=names,
                         shards=SHARDS if kind == 'sharded' else 0,
+                        races=number > 0,
                     )
                 )
         return jobs
@@ -201,7 +208,7 @@ class Run:
             found = self._problems()
             now = time.monotonic()
             problems = {
-                kind: [p for p in found if _is_of(p, kind)] for kind in KINDS
+                kind: [p for p in found if is_of(p, kind)] for kind in KINDS
             }
             for kind in KINDS:
                 if problems[kind]:
@@ -275,7 +282,10 @@ class Run:
         for violation in both[:SHOWN]:
             self.texts.append(f'{kind}\n{history.text(violation)}')
         problems += [f'{kind}: in the end {what}' for what in last.refused]
+        problems += self._refused_writes(kind)
         writes = [w for each in history.writes.values() for w in each]
+        if self.cell.work == 'names' and not any(map(_is_creation, writes)):
+            problems.append(f'{kind}: no container was created')
         return Outcome(
             history.counts.total(),
             sum(write.is_sure for write in writes),
@@ -297,6 +307,26 @@ class Run:
             worker.read_all()
             history.add(worker.history)
         return history
+
+    def _refused_writes(self, kind: str) -> list[str]:
+        """Return the writes that either proxy does not answer by now."""
+        found = []
+        for proxy in PROXIES:
+            client = self._client(proxy)
+            new = f'{kind}-at-last-{proxy}'
+            headers = shard_headers(SHARDS if kind == 'sharded' else 0)
+            answers = {f'PUT {new}': client.put(new, headers=headers)}
+            for container in (new, kind):
+                for method in ('PUT', 'POST', 'DELETE'):
+                    answer = client.request(method, container, new)
+                    answers[f'{method} {container}/{new}'] = answer
+            answers[f'DELETE {new}'] = client.delete(new)
+            found += [
+                f'{what} by proxy {proxy}: in the end {answer.status}'
+                for what, answer in answers.items()
+                if answer.status >= 500
+            ]
+        return found
 
 
 class Late(NamedTuple):
@@ -330,9 +360,15 @@ class Late(NamedTuple):
         )
 
 
-def _is_of(problem: str, kind: str) -> bool:
+def _is_creation(write: Write) -> bool:
+    """Return True if a container was surely created, as NamesWorkers do."""
+    is_container = '-' in write.name and '/' not in write.name
+    return write.is_sure and write.method == 'PUT' and is_container
+
+
+def is_of(problem: str, kind: str) -> bool:
     """Return True if a problem is that of a kind of container, or of all."""
-    if 'sharded' in problem or '.shardmw' in problem:
+    if 'sharded' in problem or HIDDEN_PREFIX in problem:
         return kind == 'sharded'
     return kind == 'plain' or 'plain' not in problem
 

@@ -157,13 +157,6 @@ class TestBulkDelete:
         assert answer.json()['Number Deleted'] == 0
         assert client.get(filled, 'top').body == b'top level'
 
-    def test_of_a_backing_container_deletes_nothing(self, client, sharded):
-        upload(client, sharded, archive_of(FILES), 'tar')
-        backing = f'/%00shardmw%00{sharded}%000'
-        answer = bulk_delete(client, [f'{backing}/%00top', backing])
-        assert answer.json()['Number Deleted'] == 0
-        assert client.listing(sharded).names() == sorted(FILES)
-
     def test_of_names_of_1024_bytes(self, client, container):
         client.put(container, 'n' * 1024, b'long')
         answer = bulk_delete(client, [f'/{container}/' + 'n' * 1024])

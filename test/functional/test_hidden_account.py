@@ -17,7 +17,7 @@ import json
 import time
 from collections.abc import Callable
 from typing import NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 from botocore.exceptions import ClientError
@@ -263,11 +263,12 @@ class TestPlainRequests:
         assert permissive.state() == permissive.before
 
     @pytest.mark.parametrize(
-        'quoted',
-        ['%2Eshardmw_{}', '.shardmw%5F{}', '%2e%73%68ardmw_{}', '.{}'],
+        'characters', ['.', '_', '.sh', '.shards_shardmw_', 'mw']
     )
-    def test_may_quote_the_name_as_they_like(self, scene, quoted):
-        account = quoted.format(scene.owner.account)
+    def test_may_quote_the_name_as_they_like(self, scene, characters):
+        quoted = ''.join(f'%{ord(each):02x}' for each in characters)
+        account = scene.hidden.account.replace(characters, quoted)
+        assert unquote(account) == scene.hidden.account != account
         for who in WHO:
             path = f'/v1/{account}/{scene.hidden.container}/o'
             assert scene.clients[who].raw('GET', path).status >= 400

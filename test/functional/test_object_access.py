@@ -163,52 +163,6 @@ INTERNAL_HEADERS = {
 
 
 class TestWhatIsReserved:
-    @pytest.mark.parametrize('name', ['', '/o', '/%00o'])
-    @pytest.mark.parametrize('shard', [0, 3])
-    @METHODS
-    def test_backing_containers_are_412(
-        self, client, stored_pair, method, shard, name
-    ):
-        backing = f'%00shardmw%00{stored_pair.sharded}%00{shard}'
-        path = f'{client.account_path}/{backing}{name}'
-        answer = client.raw(method, path, headers=INTERNAL_HEADERS, body=b'')
-        assert answer.status == 412
-        assert client.get(stored_pair.sharded, 'o').body == BODY
-
-    def test_copy_from_a_backing_container_is_412(self, client, pair):
-        client.put(pair.sharded, 'o', BODY)
-        source = f'%00shardmw%00{pair.sharded}%000/%00o'
-        headers = {**INTERNAL_HEADERS, 'X-Copy-From': source}
-        answer = client.put(pair.plain, 'o', headers=headers)
-        assert answer.status == 412
-        assert client.get(pair.plain, 'o').status == 404
-
-    def test_copy_into_a_backing_container_is_412(self, client, pair):
-        client.put(pair.plain, 'o', BODY)
-        destination = f'%00shardmw%00{pair.sharded}%000/%00o'
-        answer = client.copy(
-            pair.plain, 'o', destination, headers=INTERNAL_HEADERS
-        )
-        assert answer.status == 412
-        assert client.listing(pair.sharded).json() == []
-
-    def test_dynamic_large_object_of_a_backing_container_is_412(
-        self, client, pair
-    ):
-        client.put(pair.sharded, 'o', BODY)
-        manifest = f'%00shardmw%00{pair.sharded}%000/%00o'
-        headers = {'X-Object-Manifest': manifest}
-        client.put(pair.plain, 'large', headers=headers)
-        assert client.get(pair.plain, 'large').status == 412
-
-    def test_versions_go_into_no_backing_container(self, client, pair):
-        location = f'%00shardmw%00{pair.sharded}%000'
-        headers = {'X-Versions-Location': location}
-        client.post(pair.plain, headers=headers)
-        client.put(pair.plain, 'o', BODY)
-        assert client.put(pair.plain, 'o', b'new').status == 412
-        assert client.get(pair.plain, 'o').body == BODY
-
     def test_internal_headers_of_a_client_are_ignored(self, client, container):
         answer = client.put(container, 'o', BODY, headers=INTERNAL_HEADERS)
         assert answer.status == 201

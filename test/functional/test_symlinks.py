@@ -220,20 +220,6 @@ class TestDynamicSymlink:
         answer = client.put(container, 'link', b'body', headers=headers)
         assert answer.status == 400
 
-    def test_into_a_backing_container_leads_nowhere(
-        self, client, container, sharded
-    ):
-        client.put(sharded, 'o', BODY)
-        for_shard = f'%00shardmw%00{sharded}%00'
-        put_link(client, container, 'link0', f'{for_shard}0/%00o')
-        put_link(client, container, 'link1', f'{for_shard}1/%00o')
-        put_link(client, container, 'link2', f'{for_shard}2/%00o')
-        put_link(client, container, 'link3', f'{for_shard}3/%00o')
-        assert client.get(container, 'link0').status == 412
-        assert client.get(container, 'link1').status == 412
-        assert client.get(container, 'link2').status == 412
-        assert client.get(container, 'link3').status == 412
-
 
 class TestStaticSymlink:
     def test_to_a_missing_target_is_409(self, client, lasting_two):

@@ -337,6 +337,8 @@ OTHER_ACCOUNTS = (ACCOUNT, f'.shards_shardmw_{ACCOUNT}', 'x', '')
 HEADERS = {
     'X-Container-Shard-Count': NUMBERS,
     'X-Container-Shard-Depth': NUMBERS,
+    'X-Container-Unordered-Listings': WORDS,
+    'X-Container-Write-Ratelimit': NUMBERS,
     'X-Backend-Storage-Policy-Index': NUMBERS,
     'X-Backend-Allow-Reserved-Names': WORDS,
     'X-Backend-Record-Type': ('shard', 'object', 'auto', 'x'),

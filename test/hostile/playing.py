@@ -186,7 +186,8 @@ def failures_in_logs(
     :param transactions: those of :class:`Player`
     """
     found: dict[str, str] = {}
-    for log in sorted(folder.glob('proxy*.log')):
+    logs = [*folder.glob('proxy*.log'), *folder.glob('container-*.log')]
+    for log in sorted(logs):
         for line in log.read_text(errors='replace').splitlines():
             if 'Traceback' in line or 'request to shard failed' in line:
                 named = _TRANSACTION.search(line)

@@ -3,13 +3,16 @@
 
 import pytest
 
+from shardmw.placement import hidden_account
 from shardmw.saio.processes import MARK
+from test.faults.clients import Job
 from test.faults.edge import Edge, put_fault
 from test.faults.inject import HOW
 from test.faults.matrix import CELLS, WORKS, chosen
 from test.faults.mutations import MUTATIONS, ROOT, mutated
 from test.faults.page import mutation_table, put_in, table
-from test.faults.run import Late
+from test.faults.run import KINDS, Late, is_of
+from test.functional.client import Answer
 from test.history import Write
 
 
@@ -105,6 +108,38 @@ def test_clocks_that_differ_may_change_the_order_of_writes():
     (cell,) = chosen(['proxy-clock-objects'])
     known = Late(cell, (20, 40), 90).known(Write('o', 'PUT', 25, 26))
     assert (known.began, known.ended, known.listed) == (23, 28, None)
+
+
+@pytest.mark.parametrize(
+    ('problem', 'kinds'),
+    [
+        ('plain: lists (1, 2), shows ((1, 2), (0, 0))', ['plain']),
+        ('sharded: audit', ['sharded']),
+        (f'replicas differ: {hidden_account("AUTH_a")}', ['sharded']),
+        ('account: not 3 objects of 4 bytes', [*KINDS]),
+    ],
+)
+def test_a_problem_is_that_of_a_kind_of_container_or_of_both(problem, kinds):
+    assert [kind for kind in KINDS if is_of(problem, kind)] == kinds
+
+
+@pytest.mark.parametrize(
+    ('shards', 'headers'), [(0, {}), (4, {'X-Container-Shard-Count': '4'})]
+)
+def test_clients_create_plain_containers_too(monkeypatch, shards, headers):
+    job = Job(
+        ('http://h/v1/a', 't'), 'c', 'me', 1, again=('n',), shards=shards
+    )
+    worker, sent = job.worker(), []
+
+    def created(method, container, name=None, **kwargs) -> Answer:
+        sent.append((method, container, name, kwargs['headers']))
+        return Answer(201, {}, b'')
+
+    monkeypatch.setattr(worker.client, 'request', created)
+    while ('PUT', 'n', None, headers) not in sent:
+        assert len(sent) < 200
+        worker.work()
 
 
 class FakeServer:

@@ -117,7 +117,7 @@ class TestListing:
             'prefix=%E2%98%83', 'delimiter=%E2%98%83', 'prefix=%00',
             'delimiter=%00', 'marker=%00', 'end_marker=%00', 'marker=%00z',
             'prefix=%FF', 'marker=%FF', 'delimiter=%FF', 'end_marker=%FF',
-            'reverse=%FF', 'prefix=%00shardmw',
+            'reverse=%FF', 'prefix=.shards_shardmw_',
         ],
     )  # fmt: skip
     @pytest.mark.parametrize('reverse', ['', '&reverse=on'])
