@@ -169,6 +169,10 @@ class Audit:
         target = self.cluster.logical(self.account, container, root)
         if target:
             yield from self._problems_of_shards(target)
+        elif layout and self.looks_for_objects:
+            # It was sharded, so rows have moved to it.
+            for page in self._pages(path):
+                yield from self._without_objects(path, root.policy_index, page)
 
     def _problems_of_shards(
         self, target: LogicalContainer
@@ -200,8 +204,9 @@ class Audit:
             yield Problem(MISPLACED_ROW, container, row['name'])
         yield from self._doubles(target, wrong)
         if self.looks_for_objects:
-            for row, _ in self.without_objects(target, rows):
-                yield Problem(NO_OBJECT, container, row['name'])
+            yield from self._without_objects(
+                target.path, target.policy_index, rows
+            )
 
     def _doubles(
         self, target: LogicalContainer, rows: list[dict]
@@ -214,25 +219,32 @@ class Audit:
             if any(replica.has_it for replica in replicas):
                 yield Problem(DOUBLE, target.container, row['name'])
 
-    def without_objects(
-        self, target: LogicalContainer, rows: list[dict]
+    def _without_objects(
+        self, path: Path, policy_index: int, rows: list[dict]
+    ) -> Iterator[Problem]:
+        for row, _ in self._deleted(path, policy_index, rows):
+            yield Problem(NO_OBJECT, path.container, row['name'])
+
+    def _deleted(
+        self, path: Path, policy_index: int, rows: list[dict]
     ) -> list[tuple[dict, str]]:
         """Return the rows whose objects have been deleted since.
 
+        :param path: the path of the logical container
         :returns: rows, with the timestamps of the deletions
         :raises BackendError: if an object does not answer
         """
         answers = heads_of_objects(
             self.cluster.backend,
             self.cluster.base,
-            target.path,
-            target.policy_index,
+            path,
+            policy_index,
             rows,
         )
         found = []
         for row, answer in zip(rows, answers, strict=True):
             if not (answer.is_success or answer.is_missing):
-                name = f'{target.container}/{row["name"]}'
+                name = f'{path.container}/{row["name"]}'
                 reason = f'{name} answered {answer.status}'
                 raise BackendError(None, answer.status, reason)
             deleted = deleted_at(answer)
@@ -265,18 +277,31 @@ class Audit:
             for each in heads:
                 if each.is_missing:
                     resharding.put_shard(target, each.shard)
-            if self.looks_for_objects:
-                self._remove_without_objects(target)
+            places = [target.backing_path(n) for n in target.shards()]
+        elif root.record and root.record.is_plain:
+            places = [path]
+        else:
+            places = []
+        if self.looks_for_objects:
+            self._remove_without_objects(path, root, places)
         resharding.sweep()
         adopt_all(cluster.backend, cluster.env, path)
 
-    def _remove_without_objects(self, target: LogicalContainer) -> None:
-        for shard in target.shards():
-            place = target.backing_path(shard)
+    def _remove_without_objects(
+        self, path: Path, root: RootState, places: list[Path]
+    ) -> None:
+        """Remove the rows of objects that are known to be deleted.
+
+        :param path: the path of the logical container
+        :param places: the containers that have its rows
+        """
+        for place in places:
             for page in self._pages(place):
                 tombstones = [
-                    deletion(row['name'], deleted, target.policy_index)
-                    for row, deleted in self.without_objects(target, page)
+                    deletion(row['name'], deleted, root.policy_index)
+                    for row, deleted in self._deleted(
+                        path, root.policy_index, page
+                    )
                     if float(Timestamp(deleted))
                 ]
                 if tombstones:
@@ -284,7 +309,7 @@ class Audit:
                         self.cluster.backend,
                         self.cluster.env,
                         f'{place.account}/{place.container}',
-                        target.policy_index,
+                        root.policy_index,
                         tombstones,
                     )
 

@@ -6,6 +6,7 @@ So tests make the states that a process leaves that dies at its work.
 
 import configparser
 import hashlib
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -153,14 +154,21 @@ def write_record(
 
 
 def put_rows(
-    cluster: Cluster, account: str, container: str, names: list[str]
+    cluster: Cluster,
+    account: str,
+    container: str,
+    names: list[str],
+    at: float | None = None,
 ) -> None:
-    """Write rows of empty objects into the databases of a container."""
-    now = Timestamp.now().internal
+    """Write rows of empty objects into the databases of a container.
+
+    :param at: when the objects were uploaded, now by default
+    """
+    created_at = Timestamp(at or time.time()).internal
     rows = [
         {
             'name': name,
-            'created_at': now,
+            'created_at': created_at,
             'size': 0,
             'content_type': 'application/octet-stream',
             'etag': EMPTY_ETAG,
@@ -171,6 +179,17 @@ def put_rows(
     ]
     for path in databases(cluster, account, container):
         ContainerBroker(str(path)).merge_items(rows)
+
+
+def forget_rows(
+    cluster: Cluster, account: str, container: str, names: list[str]
+) -> None:
+    """Take rows, and those of deletions, out of a container's databases."""
+    for path in databases(cluster, account, container):
+        with ContainerBroker(str(path)).get() as connection:
+            for name in names:
+                connection.execute('DELETE FROM object WHERE name = ?', [name])
+            connection.commit()
 
 
 def databases(

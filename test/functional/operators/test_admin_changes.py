@@ -2,13 +2,14 @@
 """The commands that change layouts: output, refusals and exit codes."""
 
 import json
+import time
 from collections.abc import Callable
 
 import pytest
 
 from shardmw.bench.targets.native import shard_natively
 from shardmw.placement import hidden_account
-from test.functional.backing import put_rows
+from test.functional.backing import forget_rows, put_rows
 from test.functional.client import Client
 from test.functional.conftest import SHARD_COUNT_HEADER, SHARD_DEPTH_HEADER
 from test.functional.operating import (
@@ -261,6 +262,33 @@ class TestOutput:
             'stray row in the root'
         )
         assert self.run(admin, 'audit', name, '--repair')[0]['is_mended']
+
+    def test_of_audit_has_rows_without_objects_of_a_container_that_was_sharded(
+        self, cluster, admin, client
+    ):
+        """As after a deletion that the container had not heard of."""
+        fill(client, 'c', 3, **SHARDED)
+        name = path_of(client, 'c')
+        settle = ('--settle-seconds', SETTLE_SECONDS)
+        self.run(admin, 'reshard', name, '0', *settle)
+        assert self.run(admin, 'audit', name, '--objects') == []
+        uploaded = time.time()
+        assert client.delete('c', 'o001').status == 204
+        assert client.listing('c').names() == ['o000', 'o002']
+        place = (cluster, client.account, 'c')
+        forget_rows(*place, ['o001'])
+        put_rows(*place, ['o001'], at=uploaded)
+        assert client.listing('c').names() == ['o000', 'o001', 'o002']
+        assert admin('audit', name, '--objects').returncode == 1
+        for arguments in ([name], ['--account', client.account]):
+            assert admin('audit', *arguments).returncode == 0
+        (found,) = self.run(admin, 'audit', name, '--objects', '--repair')
+        assert (found['kind'], found['name'], found['is_mended']) == (
+            'row without an object',
+            'o001',
+            True,
+        )
+        assert client.listing('c').names() == ['o000', 'o002']
 
     def test_of_audit_names_a_container_that_changes(self, admin, client):
         fill(client, 'c', 2)
