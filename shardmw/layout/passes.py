@@ -362,9 +362,14 @@ class RowPass:
         offset on their timestamps, which makes them newer than the tombstones
         of moves.
 
+        When a change goes back, all get one. A mover that was paused before
+        the change was cancelled may still have tombstones to send.
+
         :param start: a name that all of them come after
         :returns: True if every replica has them
         """
+        if self.target.layout.phase == RETURNING:
+            return self._copy(rows, place, adds_offset=True)
         marker, listed = start, set()
         last = max(row['name'] for row in rows)
         limit = min(len(rows) + LEAST_ROWS, CONTAINER_LISTING_LIMIT)

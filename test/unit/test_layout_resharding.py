@@ -801,6 +801,33 @@ class TestCancel:
             expected.setdefault(place(swift, name, before), set()).add(name)
         assert all_rows(swift) == expected
 
+    @pytest.mark.parametrize(('before', 'after'), [(0, 4), (4, 9), (9, 4)])
+    def test_is_not_disturbed_by_a_mover_that_was_paused(
+        self, swift, proxy, before, after, monkeypatch
+    ):
+        """It removes copied rows when they have gone back."""
+        fill(swift, before)
+        resharder = change(swift)
+        resharder.begin(after)
+        merge_rows = moving.merge_rows
+        late = []
+
+        def pause(backend, env, place, policy_index, rows) -> bool:
+            if not rows[0]['deleted']:
+                return merge_rows(backend, env, place, policy_index, rows)
+            late.append((place, policy_index, rows))
+            monkeypatch.setattr(moving, 'merge_rows', merge_rows)
+            change(swift).cancel()
+            raise BackendError(None, 503, 'it is paused')
+
+        monkeypatch.setattr(moving, 'merge_rows', pause)
+        resharder.run()
+        assert layout(swift).shards == before
+        for each in late:
+            merge_rows(backend(swift), environ(), *each)
+        assert late
+        assert listed(swift, proxy) == NAMES
+
     def test_of_nothing_is_refused(self, swift):
         fill(swift, 4)
         with pytest.raises(ChangeRefusedError, match='not changing'):
