@@ -4,6 +4,7 @@
 import itertools
 import math
 import random
+import signal
 import subprocess
 import threading
 import time
@@ -41,8 +42,7 @@ class Changes(threading.Thread):
         self._targets = itertools.cycle((*targets, self.shards))
         self._site = site
         self._path = path
-        self._is_killed = cell.what == 'mover'
-        self._is_cancelled = cell.how == 'cancelled'
+        self._failure = cell.how if cell.what == 'mover' else ''
         self._chance = chance
         self._stop_asked = threading.Event()
         self._deadline = math.inf
@@ -66,29 +66,46 @@ class Changes(threading.Thread):
             mover = self._site.admin.start(
                 'reshard', self._path, str(target), *OPTIONS
             )
-            if self._is_killed and not self._stop_asked.is_set():
-                self._kill(mover)
+            is_cancelled = False
+            if self._failure and not self._stop_asked.is_set():
+                is_cancelled = self._fail(mover)
             try:
                 _, errors = mover.communicate(timeout=PATIENCE_SECONDS)
             except subprocess.TimeoutExpired:
                 mover.kill()
                 _, errors = mover.communicate()
+            if is_cancelled:
+                return False
             if mover.returncode == 0 or f'has {target} shards' in errors:
                 return True
-            if self._is_cancelled:
-                ran = self._site.admin('cancel', self._path, *OPTIONS[:2])
-                if ran.returncode == 0:
-                    return False
+            if self._failure == 'cancelled' and self._cancel():
+                return False
             time.sleep(RETRY_SECONDS)
             if time.monotonic() > self._deadline:
                 self.problem = f'sharded: the change does not end: {errors}'
                 return False
 
-    def _kill(self, mover: subprocess.Popen) -> None:
-        """Kill what changes the layout, in a phase of its change."""
+    def _fail(self, mover: subprocess.Popen) -> bool:
+        """Kill or stop what changes the layout, in a phase of its change.
+
+        :returns: True if the change was cancelled while it was stopped
+        """
         phase = self._chance.choice(PHASES)
         for line in mover.stderr:
             if phase in line:
                 time.sleep(self._chance.uniform(*LIFE_SECONDS))
                 break
-        mover.kill()
+        if self._failure != 'stopped':
+            mover.kill()
+            return False
+        mover.send_signal(signal.SIGSTOP)
+        try:
+            return self._cancel()
+        finally:
+            mover.send_signal(signal.SIGCONT)
+
+    def _cancel(self) -> bool:
+        """Cancel the change; return True if its rows have gone back."""
+        return not self._site.admin(
+            'cancel', self._path, *OPTIONS[:2]
+        ).returncode

@@ -87,7 +87,7 @@ _ROWS = (
     ('memcached', 'killed stopped', 'objects limits names'),
     ('memcacheds', 'killed stopped', 'objects limits reshard names'),
     ('device', 'gone old', 'objects reshard'),
-    ('mover', 'killed cancelled', 'reshard convert unshard'),
+    ('mover', 'killed stopped cancelled', 'reshard convert unshard'),
 )
 
 CELLS = tuple(
