@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 
 import click
+from click.core import ParameterSource
 
 from shardmw.admin.arguments import AS_JSON, CONTAINER
 from shardmw.admin.errors import FOUND, AdminError
@@ -21,6 +22,15 @@ REPORT_SECONDS = 1, 30
 
 DETACHED = 'announced; shardmw-resharder goes on with it'
 CANCELLED = 'cancelled; shardmw-resharder moves its rows back'
+
+#: The options that shardmw-resharder has itself.
+OF_DAEMON = (
+    'info_cache_seconds',
+    'settle_seconds',
+    'rows_per_second',
+    'sync_seconds',
+    'ask_for_objects',
+)
 
 
 def _move_options(command: Callable) -> Callable:
@@ -245,7 +255,18 @@ class _Reporter:
 
 
 def _changes(context: click.Context, options: dict):
-    """Return the changes of the cluster and what reports their progress."""
+    """Return the changes of the cluster and what reports their progress.
+
+    :raises click.UsageError: for options that --detach would ignore
+    """
+    if options.get('detach'):
+        for name in OF_DAEMON:
+            if context.get_parameter_source(name) != ParameterSource.DEFAULT:
+                flag = f'--{name.replace("_", "-")}'
+                raise click.UsageError(
+                    f'--detach leaves the change to shardmw-resharder, which '
+                    f'has its own options: leave {flag} or --detach out.'
+                )
     cluster = context.obj()
     from shardmw.admin.changes import Changes
     from shardmw.layout.resharding import MoveOptions

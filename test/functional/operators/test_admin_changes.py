@@ -43,6 +43,14 @@ class TestUsage:
                 ['reshard', 'a/c', '0', '--depth', '1'],
                 '--depth needs N > 0: N = 0 has no shards.',
             ),
+            (
+                ['reshard', 'a/c', '4', '--detach', '--rows-per-second', '5'],
+                'leave --rows-per-second or --detach out.',
+            ),
+            (
+                ['cancel', 'a/c', '--detach', '--ask-for-objects'],
+                'leave --ask-for-objects or --detach out.',
+            ),
             (['reshard', 'a', '4'], 'a: not a name like ACCOUNT/CONTAINER'),
             (['cancel', 'a'], 'a: not a name like ACCOUNT/CONTAINER'),
             (['cancel', 'a/c', '--settle-seconds', '-1'], '-1.0 is not in'),
