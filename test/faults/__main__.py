@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+from shardmw.bench.results.provenance import provenance
 from test.faults.matrix import CELLS, Cell, chosen
 from test.faults.mutations import MUTATIONS
 from test.faults.page import mutation_table, put_in, table
@@ -60,6 +61,7 @@ def carry_out(
     outcomes = run.outcomes()
     return {
         'cell': str(cell),
+        'commit': provenance().commit,
         'seed': seed,
         'seconds': round(time.monotonic() - began),
         'changes': run.changes,
