@@ -10,6 +10,7 @@ import click
 
 from shardmw.bench import signals
 from shardmw.bench.errors import Interrupted, failure_text
+from shardmw.commands import completion_help
 
 # Shells add this to the number of the signal that ended a command.
 _ENDED_BY_SIGNAL = 128
@@ -59,7 +60,7 @@ class _Commands(click.Group):
             raise click.exceptions.Exit(_ENDED_BY_SIGNAL + number) from ended
 
 
-@click.group(cls=_Commands)
+@click.group(cls=_Commands, epilog=completion_help('shardmw-bench'))
 def main() -> None:
     """Measure the benefit and the cost of sharded containers.
 

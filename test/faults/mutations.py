@@ -95,7 +95,7 @@ MUTATIONS = {
         ),
     ),
     'one-replica': Mutation(
-        'rows that one replica has taken count as written',
+        'rows that one replica has taken count as those of a majority',
         (
             (
                 'backend/rows.py',
@@ -111,7 +111,7 @@ MUTATIONS = {
         ('container-loop-reshard', 'container-loop-unshard'),
     ),
     'late-rows': Mutation(
-        'what comes to the old place after the first pass is forgotten',
+        'rows that reach the old place after the first pass are not moved',
         (
             (
                 'layout/resharding.py',
