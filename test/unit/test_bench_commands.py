@@ -157,7 +157,7 @@ def test_what_people_can_mend_is_said_in_a_line(failure, text):
 def test_the_help_has_all_commands(run):
     ran = run('--help')
     assert ran.exit_code == 0
-    listed = ran.output.partition('Commands:')[2]
+    listed = ran.output.partition('Commands:')[2].partition('\n\n')[0]
     assert re.findall(r'^  (\S+)', listed, re.MULTILINE) == [
         *WORKS,
         *('compare', 'scenario', 'ratelimit', 'report', 'plan'),
