@@ -308,7 +308,7 @@ class RowPass:
                 if self._may_be_hidden_in(place)
             ),
             *(
-                partial(self._copy, rows, place)
+                partial(self._copy, rows, place, self._is_returning)
                 for place, rows in found.misplaced.items()
             ),
         ]
@@ -349,10 +349,19 @@ class RowPass:
             rows,
         )
 
+    @property
+    def _is_returning(self) -> bool:
+        """Return True if the rows go back to where they were.
+
+        All of them get an offset. A mover that was paused before the change
+        was cancelled may still have tombstones to send.
+        """
+        return self.target.layout.phase == RETURNING
+
     def _may_be_hidden_in(self, place: str) -> bool:
-        """Return True if rows may have been removed from a place before."""
+        """Return True if tombstones of moves may hide copies in a place."""
         is_root = place == self.target.place_in(None)
-        return is_root or self.target.layout.phase == RETURNING
+        return is_root and not self._is_returning
 
     def _show(self, rows: list[dict], place: str, start: str) -> bool:
         """Show copied rows in a place that they may have been removed from.
@@ -362,14 +371,9 @@ class RowPass:
         offset on their timestamps, which makes them newer than the tombstones
         of moves.
 
-        When a change goes back, all get one. A mover that was paused before
-        the change was cancelled may still have tombstones to send.
-
         :param start: a name that all of them come after
         :returns: True if every replica has them
         """
-        if self.target.layout.phase == RETURNING:
-            return self._copy(rows, place, adds_offset=True)
         marker, listed = start, set()
         last = max(row['name'] for row in rows)
         limit = min(len(rows) + LEAST_ROWS, CONTAINER_LISTING_LIMIT)

@@ -163,7 +163,7 @@ class Run:
                         expires=self.cell.work == 'expire',
                         again=names,
                         shards=SHARDS if kind == 'sharded' else 0,
-                        races=number > 0,
+                        races=bool(names) and number > 0,
                     )
                 )
         return jobs

@@ -274,7 +274,7 @@ class TestOutput:
     def test_of_audit_has_rows_without_objects_of_a_container_that_was_sharded(
         self, cluster, admin, client
     ):
-        """As after a deletion that the container had not heard of."""
+        """Find a row whose deletion the container has not heard of."""
         fill(client, 'c', 3, **SHARDED)
         name = path_of(client, 'c')
         settle = ('--settle-seconds', SETTLE_SECONDS)
