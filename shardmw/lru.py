@@ -2,8 +2,9 @@
 """A dictionary and a function cache of bounded size: pure."""
 
 import functools
-from collections import OrderedDict
-from collections.abc import Callable
+import math
+import time
+from collections.abc import Callable, Iterator
 
 #: The most characters of what a client sends that are kept as a key. Requests
 #: can name accounts and containers that are longer than any that exist.
@@ -13,6 +14,65 @@ LONGEST_KEY = 512
 def is_short(*texts: str | None) -> bool:
     """Return True if texts of a client may be kept as a key."""
     return sum(map(len, filter(None, texts))) <= LONGEST_KEY
+
+
+class LRU:
+    """Keep the entries that were set last and drop the others.
+
+    The entries are in two dictionaries. When the younger one is full or old,
+    it becomes the older one, whose entries are dropped.
+
+    :param count: how many entries to keep at least; twice as many at most
+    :param seconds: how long to keep them at least
+    :param clock: returns seconds that never go back
+    """
+
+    def __init__(
+        self,
+        count: int,
+        seconds: float = math.inf,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.count = count
+        self.seconds = seconds
+        self.clock = clock
+        self.clear()
+
+    def clear(self) -> None:
+        """Drop all entries."""
+        self._young: dict = {}
+        self._old: dict = {}
+        self._began = self.clock()
+
+    def __setitem__(self, key, value) -> None:
+        now = self.clock()
+        is_old = now - self._began >= self.seconds
+        is_full = len(self._young) >= self.count and key not in self._young
+        if is_old or is_full:
+            self._old, self._young = self._young, {}
+            self._began = now
+        self._old.pop(key, None)
+        self._young[key] = value
+
+    def __contains__(self, key) -> bool:
+        return key in self._young or key in self._old
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)
+
+    def __iter__(self) -> Iterator:
+        yield from self._old
+        yield from self._young
+
+    def get(self, key, default=None):
+        """Return the value of a key, which this does not keep any longer."""
+        if key in self._young:
+            return self._young[key]
+        return self._old.get(key, default)
+
+    def pop(self, key, default=None):
+        """Remove a key and return its value."""
+        return self._young.pop(key, self._old.pop(key, default))
 
 
 def cached_if_short(count: int) -> Callable:
@@ -31,20 +91,3 @@ def cached_if_short(count: int) -> Callable:
         return call
 
     return decorate
-
-
-class LRU(OrderedDict):
-    """Keep the entries that were set last and drop the others.
-
-    :param count: how many entries to keep
-    """
-
-    def __init__(self, count: int) -> None:
-        super().__init__()
-        self.count = count
-
-    def __setitem__(self, key, value) -> None:
-        super().__setitem__(key, value)
-        self.move_to_end(key)
-        if len(self) > self.count:
-            self.popitem(last=False)

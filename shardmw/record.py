@@ -59,6 +59,9 @@ MICROSECONDS = 1_000_000
 #: timestamps.
 TICKS_SECONDS = 0.00002
 
+#: How many records to keep what they mean.
+CACHED_RECORDS = 256
+
 #: The phases of a change.
 ANNOUNCED = 'announced'
 MOVING = 'moving'
@@ -283,7 +286,7 @@ class Layout:
 PLAIN = Layout('0' * ID_DIGITS, 0)
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=CACHED_RECORDS)
 def parse_record(text: str) -> Layout:
     """Return the layout that a record describes.
 

@@ -5,7 +5,6 @@ All sub-requests that other filters make for one client request share one
 dictionary, ``env['swift.infocache']``.
 """
 
-import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,17 +12,10 @@ from dataclasses import dataclass, field
 from swift.common.utils import NamespaceBoundList
 from swift.proxy.controllers.base import get_cache_key
 
-from shardmw.lru import cached_if_short
 from shardmw.paths import Path
 
 INFOCACHE_ENV = 'swift.infocache'
 STATE_KEY = 'shardmw'
-
-#: How many containers to keep the cache keys and update targets of.
-CACHED_CONTAINERS = 4096
-
-#: The cache key of a container's info, as Swift has it.
-info_key = cached_if_short(CACHED_CONTAINERS)(get_cache_key)
 
 
 @dataclass(slots=True)
@@ -74,7 +66,7 @@ def without_sharing_info(env: dict, path: Path) -> Iterator[None]:
     if memcache is None:
         yield
         return
-    key = info_key(path.account, path.container)
+    key = get_cache_key(path.account, path.container)
     env['swift.cache'] = _MemcacheWithoutInfo(memcache, key)
     try:
         yield
@@ -90,7 +82,9 @@ def info_at_hand(env: dict, account: str, container: str) -> dict | None:
     it.
     """
     infocache = env.get(INFOCACHE_ENV)
-    return infocache.get(info_key(account, container)) if infocache else None
+    if not infocache:
+        return None
+    return infocache.get(get_cache_key(account, container))
 
 
 def redirected(
@@ -106,11 +100,12 @@ def redirected(
     :param backing: the path to send rows to, ``account/container``
     """
     infocache = dict(env.get(INFOCACHE_ENV, ()))
-    infocache[info_key(account, container)] = {
+    infocache[get_cache_key(account, container)] = {
         **info,
         'sharding_state': 'sharded',
     }
-    infocache[_updating_key(account, container)] = _whole_namespace(backing)
+    updating_key = get_cache_key(account, container, shard='updating')
+    infocache[updating_key] = NamespaceBoundList([['', backing]])
     return infocache
 
 
@@ -123,15 +118,5 @@ def decided(env: dict, account: str, container: str, info: dict) -> dict:
     :param info: Swift's info of the container
     """
     infocache = dict(env.get(INFOCACHE_ENV, ()))
-    infocache[info_key(account, container)] = info
+    infocache[get_cache_key(account, container)] = info
     return infocache
-
-
-@functools.lru_cache(CACHED_CONTAINERS)
-def _updating_key(account: str, container: str) -> str:
-    return get_cache_key(account, container, shard='updating')
-
-
-@functools.lru_cache(CACHED_CONTAINERS)
-def _whole_namespace(backing: str) -> NamespaceBoundList:
-    return NamespaceBoundList([['', backing]])

@@ -20,9 +20,8 @@ class RowTargets:
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        # When backing containers have to be looked up again, the first one of
-        # them first.
-        self._whole = LRU(WHOLE)
+        # When backing containers have to be looked up again.
+        self._whole = LRU(WHOLE, WHOLE_SECONDS)
 
     def of(self, env: dict, target: LogicalContainer, name: str) -> str:
         """Return where the row of an object goes, ``account/container``."""
@@ -39,7 +38,5 @@ class RowTargets:
             return path
         found = self.backend.row_path(env, account, backing, name)
         if found == path:
-            while self._whole and next(iter(self._whole.values())) <= now:
-                self._whole.popitem(last=False)
             self._whole[path] = now + WHOLE_SECONDS
         return found

@@ -17,7 +17,10 @@ from collections.abc import Callable
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.http import HTTP_OK, is_success
 from swift.common.swob import Request, Response
-from swift.proxy.controllers.base import headers_to_account_info
+from swift.proxy.controllers.base import (
+    get_cache_key,
+    headers_to_account_info,
+)
 
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import (
@@ -27,11 +30,7 @@ from shardmw.backend.containers import (
     BackendError,
     described_by,
 )
-from shardmw.backend.infocache import (
-    INFOCACHE_ENV,
-    info_key,
-    without_sharing_info,
-)
+from shardmw.backend.infocache import INFOCACHE_ENV, without_sharing_info
 from shardmw.backend.memcached import SharedCache
 from shardmw.paths import Path, parse_path
 from shardmw.placement import is_hidden_account, versions_owner
@@ -170,7 +169,7 @@ def _add_figures(env: dict, path: Path, headers: HeaderKeyDict) -> None:
     :param headers: of an answer to a GET or HEAD, with the counts of shards
     """
     infocache = env.get(INFOCACHE_ENV) or {}
-    key = info_key(path.account, path.container)
+    key = get_cache_key(path.account, path.container)
     if key not in infocache:
         return
     info = {**infocache[key], **_figures(path, headers)}
@@ -181,7 +180,7 @@ def _add_figures(env: dict, path: Path, headers: HeaderKeyDict) -> None:
 def _forget_in_request(env: dict, path: Path) -> None:
     """Drop the info that the request has, but not that in memcached."""
     infocache = env.get(INFOCACHE_ENV) or {}
-    infocache.pop(info_key(path.account, path.container), None)
+    infocache.pop(get_cache_key(path.account, path.container), None)
 
 
 def _set_info(env: dict, path: Path, headers: HeaderKeyDict) -> None:
@@ -191,7 +190,7 @@ def _set_info(env: dict, path: Path, headers: HeaderKeyDict) -> None:
 
     :param headers: of an answer of the proxy app
     """
-    key = info_key(path.account, path.container)
+    key = get_cache_key(path.account, path.container)
     infocache = env.get(INFOCACHE_ENV) or {}
     info = infocache.get(key)
     sync_to = (info or {}).get('sysmeta', {}).get(STORED_SYNC_TO_NAME)

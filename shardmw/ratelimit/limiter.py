@@ -267,7 +267,7 @@ class GrowthEstimate:
         self.workers = workers
         self.seconds = seconds
         self.clock = clock
-        self._recent = LRU(GROWTH_COUNT)
+        self._recent = LRU(GROWTH_COUNT, 2 * seconds, clock)
 
     def size(self, key: str, known: int, least: int | None) -> int:
         """Return the size that selects the rate.
@@ -287,8 +287,9 @@ class GrowthEstimate:
 
     def add(self, key: str) -> None:
         """Count a write if the container's growth is being estimated."""
-        if key in self._recent:
-            self._recent[key].current += 1
+        recent = self._recent.get(key)
+        if recent is not None:
+            recent.current += 1
 
 
 class _RecentWrites:

@@ -59,8 +59,10 @@ LONGEST_PROBE_SECONDS = 8
 #: first probe time.
 STABLE_SECONDS = 60
 
-#: How many containers a worker keeps the state of.
+#: How many containers a worker keeps the state of, and for how long without a
+#: write. Each change of layout makes shards with new names.
 STATE_COUNT = 10_000
+STATE_SECONDS = 300
 
 
 class _ResetTimeoutError(Exception):
@@ -83,7 +85,7 @@ class SlotAllocator:
         self.metrics = metrics
         self.clock = clock or SharedClock()
         self._memcached = _MemcachedStatus(logger, metrics)
-        self._states = LRU(STATE_COUNT)
+        self._states = LRU(STATE_COUNT, STATE_SECONDS)
 
     def reserve(self, shared: SharedCache, key: str, limit: Limit) -> int:
         """Reserve a slot for one write.

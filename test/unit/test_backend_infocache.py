@@ -6,7 +6,6 @@ from shardmw.backend.infocache import (
     INFOCACHE_ENV,
     RequestState,
     info_at_hand,
-    info_key,
     redirected,
     without_sharing_info,
 )
@@ -100,9 +99,3 @@ def test_info_is_not_at_hand_before_it_was_asked_for(env):
 
 def test_info_at_hand_is_not_copied():
     assert info_at_hand({INFOCACHE_ENV: {KEY: INFO}}, 'a', 'c') is INFO
-
-
-def test_only_keys_of_short_names_are_kept():
-    assert info_key('a', 'c') is info_key('a', 'c') == KEY
-    long = 'c' * 8000
-    assert info_key('a', long) is not info_key('a', long)

@@ -34,7 +34,6 @@ from shardmw.layout.adoption import (
 from shardmw.layout.lookup import Layouts
 from shardmw.layout.moving import RowMover
 from shardmw.layout.row_targets import RowTargets
-from shardmw.lru import LRU
 from shardmw.paths import Path
 from shardmw.placement import (
     backing_container,
@@ -593,7 +592,7 @@ class TestReplicaAway:
         self, replicated, proxy, monkeypatch
     ):
         monkeypatch.setattr(adoption_module, 'ROWS_AT_A_TIME', 2)
-        monkeypatch.setattr(proxy.adoption, '_paused', LRU(0))
+        monkeypatch.setattr(adoption_module, 'PAUSE_SECONDS', 0)
         names = [f'o{i}' for i in range(6)]
         for name in names:
             upload(replicated, name)

@@ -1,27 +1,65 @@
 # SPDX-License-Identifier: Apache-2.0
+from hypothesis import given
+from hypothesis import strategies as st
+
 from shardmw.lru import LONGEST_KEY, LRU, cached_if_short
 
+COUNT, SECONDS = 4, 10
 
-def test_entry_that_was_set_longest_ago_is_dropped():
-    entries = LRU(2)
-    for key in ('a', 'b', 'a', 'c'):
-        entries[key] = key
-    assert list(entries) == ['a', 'c']
+_keys = st.integers(0, 9)
+_steps = st.lists(
+    st.tuples(st.sampled_from(['set', 'pop']), _keys, st.integers(0, 7))
+)
 
 
-def test_reading_an_entry_does_not_keep_it():
-    entries = LRU(2)
-    entries['a'] = entries['b'] = 1
-    assert entries.get('a') == 1
-    entries['c'] = 1
+class Clock:
+    now = 0
+
+    def __call__(self):
+        return self.now
+
+
+@given(_steps)
+def test_entries_that_were_set_last_are_kept_and_the_others_dropped(steps):
+    clock = Clock()
+    entries = LRU(COUNT, SECONDS, clock)
+    set_at = {}  # the key that was set last is the last one
+    for number, (step, key, wait) in enumerate(steps):
+        clock.now += wait
+        known = set_at.pop(key, (None, None))[1]
+        if step == 'set':
+            entries[key] = number
+            set_at[key] = clock.now, number
+        else:
+            assert entries.pop(key) in (known, None)
+        young = [
+            each
+            for each, (at, _) in list(set_at.items())[-COUNT:]
+            if clock.now - at < SECONDS
+        ]
+        assert set(young) <= set(entries) <= set(set_at)
+        assert len(entries) == len(list(entries)) <= 2 * COUNT
+        for each in entries:
+            assert each in entries
+            assert entries.get(each) == set_at[each][1]
+        if step == 'set':
+            # What was set before the older of two periods is gone.
+            ages = [clock.now - set_at[each][0] for each in entries]
+            assert max(ages) < 2 * SECONDS + 7
+
+
+def test_a_missing_key_has_the_default_value():
+    entries = LRU(1)
+    assert entries.get('a') is entries.pop('a') is None
+    assert entries.get('a', 1) == entries.pop('a', 1) == 1
     assert 'a' not in entries
 
 
-def test_setting_an_entry_again_replaces_its_value():
-    entries = LRU(2)
-    entries['a'] = 1
-    entries['a'] = 2
-    assert dict(entries) == {'a': 2}
+def test_entries_can_be_cleared():
+    entries = LRU(1)
+    entries['a'] = entries['b'] = 1
+    entries.clear()
+    assert list(entries) == []
 
 
 def test_results_for_short_texts_are_kept():
