@@ -77,7 +77,7 @@ _ROWS = (
     ),
     ('container', 'killed stopped', 'limits expire'),
     ('containers', 'killed stopped slow', 'objects names reshard'),
-    ('databases', 'killed slow', 'objects reshard'),
+    ('databases', 'killed slow loop', 'objects reshard'),
     ('object', 'killed stopped slow full old loop cut', 'objects'),
     ('object', 'stopped old', 'reshard expire'),
     ('objects', 'killed stopped', 'objects'),

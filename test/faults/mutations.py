@@ -71,7 +71,7 @@ MUTATIONS = {
                 '            page.add',
             ),
         ),
-        ('databases-slow-objects', 'databases-slow-reshard'),
+        ('databases-loop-objects', 'databases-loop-reshard'),
     ),
     'stale-record': Mutation(
         'the layout record of one replica is enough',

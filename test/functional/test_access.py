@@ -15,7 +15,9 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+import boto3
 import pytest
+from botocore import UNSIGNED
 from botocore.exceptions import ClientError
 
 from shardmw.placement import backing_container
@@ -32,7 +34,7 @@ from test.functional.conftest import (
 )
 from test.functional.costs import table
 from test.functional.extra_proxy import running_proxy
-from test.functional.realclients import keys_of, s3_client
+from test.functional.realclients import keys_of, s3_client, s3_settings
 from test.functional.test_hidden_account import form_of, with_status_of_bulk
 
 BODY = b'0123456789'
@@ -390,7 +392,7 @@ class TestHolderOf:
         assert plain.status == 201
 
 
-def signed(client: Client, container: str, temp: Temp) -> dict:
+def signed(client: Client, container: str, temp: Temp, key: str = KEY) -> dict:
     """Return the query of a temporary URL."""
     path = f'{client.path(container)}/{temp.signed}'
     more = {}
@@ -398,7 +400,7 @@ def signed(client: Client, container: str, temp: Temp) -> dict:
         path = f'prefix:{path}'
         more['temp_url_prefix'] = temp.prefix
     text = f'{temp.method}\n{EXPIRES}\n{path}'
-    sig = hmac.new(KEY.encode(), text.encode(), hashlib.sha256).hexdigest()
+    sig = hmac.new(key.encode(), text.encode(), hashlib.sha256).hexdigest()
     return {'temp_url_sig': sig, 'temp_url_expires': EXPIRES, **more}
 
 
@@ -433,18 +435,38 @@ def outcome(s3, operation: str, **params) -> tuple:
     return answer['ResponseMetadata']['HTTPStatusCode'], code, keys_of(answer)
 
 
-class TestS3:
-    """s3api asks for a user's own account: here, that of the owner."""
+def assert_alike(s3, twins: Pair) -> None:
+    for operation, params in S3_REQUESTS:
+        plain, sharded = (
+            outcome(s3, operation, Bucket=bucket, **params) for bucket in twins
+        )
+        assert sharded == plain, operation
 
-    @pytest.mark.parametrize('user', [USER, READER, RESELLER_ADMIN])
+
+#: Who asks by S3. s3api asks for a user's own account: only the owner and the
+#: reader are of that of the containers.
+S3_USERS = [USER, READER, WRITER, OTHER_TENANT, RESELLER_ADMIN]
+
+
+class TestS3:
+    @pytest.mark.parametrize('user', S3_USERS)
     def test_is_answered_alike(self, cluster, twins, user):
-        s3 = s3_client(cluster, user)
-        for operation, params in S3_REQUESTS:
-            plain, sharded = (
-                outcome(s3, operation, Bucket=bucket, **params)
-                for bucket in twins
-            )
-            assert sharded == plain, operation
+        assert_alike(s3_client(cluster, user), twins)
+
+    @pytest.mark.parametrize('acl', ['X-Container-Write', 'X-Container-Read'])
+    def test_answers_a_user_of_the_account_alike(self, cluster, owner, acl):
+        """One that may only write, or only read."""
+        acls = {acl: STRANGER}
+        assert_alike(s3_client(cluster, STRANGER), prepared(owner, acls))
+
+    def test_answers_a_wrong_key_alike(self, cluster, twins):
+        settings = s3_settings(cluster)
+        settings['aws_secret_access_key'] = 'wrong'
+        assert_alike(boto3.client('s3', **settings), twins)
+
+    def test_answers_a_request_without_a_key_alike(self, cluster, twins):
+        s3 = s3_client(cluster, signature_version=UNSIGNED)
+        assert_alike(s3, twins)
 
 
 @pytest.fixture(scope='module')
@@ -476,15 +498,9 @@ class TestS3Acl:
         shown = owner.head(buckets.sharded).headers
         assert shown[SHARD_COUNT_HEADER.lower()] == '4'
 
-    @pytest.mark.parametrize('user', [USER, READER, RESELLER_ADMIN])
+    @pytest.mark.parametrize('user', S3_USERS)
     def test_is_answered_alike(self, cluster, s3_acl_proxy, buckets, user):
-        s3 = s3_client(cluster, user, url=s3_acl_proxy)
-        for operation, params in S3_REQUESTS:
-            plain, sharded = (
-                outcome(s3, operation, Bucket=bucket, **params)
-                for bucket in buckets
-            )
-            assert sharded == plain, operation
+        assert_alike(s3_client(cluster, user, url=s3_acl_proxy), buckets)
 
 
 #: What clients may not say: only Swift's own processes may. A server may take

@@ -30,7 +30,10 @@ from test.functional.conftest import (
     unique,
 )
 from test.functional.costs import StorageRequests, cost, table
+from test.functional.memcached import flush
 from test.functional.realclients import s3_client
+from test.functional.test_access import Temp, signed
+from test.functional.test_hidden_account import KEY, form_of
 
 REPLICAS = int(os.environ.get('SHARDMW_COSTS_REPLICAS', '1'))
 WITHOUT_FILTER = {'shardmw-container.use': 'egg:swift#healthcheck'}
@@ -54,13 +57,10 @@ class Scene:
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        login = logins(cluster)
         self.cluster = cluster
         self.requests = StorageRequests(cluster)
         self.replicas = cluster.options.replicas
-        self.owner = login(USER)
-        self.granted = login(GRANTED).visiting(self.owner)
-        self.nobody = login(NOBODY).visiting(self.owner)
+        self.log_in()
         self.containers = {count: self._make(count) for count in COUNTS}
         self.versioned = {
             count: self._make(count, X_Versions_Enabled='true')
@@ -69,14 +69,22 @@ class Scene:
         #: Clients of S3 by user.
         self.s3 = {user: s3_client(cluster, user) for user in (USER, NOBODY)}
         #: Accounts without and with sharded containers.
-        unsharded = account_maker(login)()
+        unsharded = account_maker(logins(cluster))()
         make_plain(unsharded)
         self.owners = {0: unsharded, 4: self.owner, 8: self.owner}
+
+    def log_in(self) -> None:
+        """Get tokens."""
+        login = logins(self.cluster)
+        self.owner = login(USER)
+        self.granted = login(GRANTED).visiting(self.owner)
+        self.nobody = login(NOBODY).visiting(self.owner)
 
     def _make(self, count: int, **headers: str) -> str:
         headers['X_Container_Read'] = GRANTED
         headers['X_Container_Write'] = GRANTED
         headers['X_Container_Meta_Web_Listings'] = 'true'
+        headers['X_Container_Meta_Temp_URL_Key'] = KEY
         if count == 0:
             container = make_plain(self.owner, **headers)
         else:
@@ -159,6 +167,36 @@ def of_versions(method: str, **query: str):
     return ask
 
 
+def temporary(method: str, key: str = KEY):
+    """Return what sends a request with a temporary URL for an object."""
+
+    def ask(scene: Scene, count: int) -> str:
+        container = scene.containers[count]
+        temp = Temp(method, 'o', 'o')
+        anonymous = scene.owner.anonymous()
+        query = signed(anonymous, container, temp, key)
+        return transaction(
+            anonymous.request(method, container, 'o', body=b'', query=query)
+        )
+
+    return ask
+
+
+def form(key: str = KEY):
+    """Return what sends a form with one file."""
+
+    def ask(scene: Scene, count: int) -> str:
+        anonymous = scene.owner.anonymous()
+        path = f'{anonymous.path(scene.containers[count])}/formed-'
+        body, content_type = form_of(path, key)
+        headers = {'Content-Type': content_type}
+        return transaction(
+            anonymous.raw('POST', path, body=body, headers=headers)
+        )
+
+    return ask
+
+
 def s3(user: str, operation: str, **params):
     def ask(scene: Scene, count: int) -> str:
         send = getattr(scene.s3[user], operation)
@@ -235,6 +273,9 @@ DENIED = {
     'static web page': [
         by('nobody', 'GET', '', headers={'X-Web-Mode': 'true'})
     ],
+    'temporary URL or form with a wrong signature': [
+        temporary('GET', 'wrong'), temporary('PUT', 'wrong'), form('wrong')
+    ],
     'S3: list a bucket': [
         s3(NOBODY, 'list_objects_v2'),
     ],
@@ -266,6 +307,8 @@ ALLOWED = {
     'GET, HEAD of an object': [
         by('granted', 'GET', 'o'), by('granted', 'HEAD', 'o')
     ],
+    'GET of an object, temporary URL': [temporary('GET')],
+    'PUT of an object, temporary URL or form': [temporary('PUT'), form()],
     'COPY in the container': [copy('granted')],
     'archive of three files': [by('granted', 'PUT', **ARCHIVE)],
     'bulk delete of three names': [bulk_delete('granted')],
@@ -305,3 +348,16 @@ class TestPage:
                 for ask in asked[request]
             }
         assert found == said
+
+
+def test_a_denied_request_costs_the_same_with_empty_caches(scene):
+    found = {}
+    for request, count in itertools.product(DENIED, (0, 4)):
+        for number, ask in enumerate(DENIED[request]):
+            flush(scene.cluster)
+            scene.log_in()
+            key = request, number
+            found.setdefault(key, []).append(
+                scene.requests.behind(functools.partial(ask, scene, count))
+            )
+    assert all(plain == sharded for plain, sharded in found.values()), found

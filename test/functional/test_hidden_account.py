@@ -296,7 +296,7 @@ def signed(method: str, path: str) -> str:
     return f'?temp_url_sig={sig}&temp_url_expires={expires}'
 
 
-def form_of(path: str) -> tuple[bytes, str]:
+def form_of(path: str, key: str = KEY) -> tuple[bytes, str]:
     """Return a form that uploads a file to a path, and its type."""
     expires = str(int(time.time()) + 3600)
     text = f'{path}\n\n1000\n1\n{expires}'
@@ -306,7 +306,7 @@ def form_of(path: str) -> tuple[bytes, str]:
         'max_file_count': '1',
         'expires': expires,
         'signature': hmac.new(
-            KEY.encode(), text.encode(), hashlib.sha256
+            key.encode(), text.encode(), hashlib.sha256
         ).hexdigest(),
     }
     parts = [

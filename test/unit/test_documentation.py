@@ -83,6 +83,13 @@ def test_the_index_names_all_pages():
     }
 
 
+def test_each_defect_that_was_found_has_its_test():
+    page = (PROJECT / 'doc' / 'reliability.md').read_text()
+    for _, where in lines_of(page, 'What was found'):
+        path, name = re.fullmatch('`(.*)`: `(.*)`', where).groups()
+        assert f'def {name}(' in (PROJECT / path).read_text()
+
+
 def test_the_readme_is_short():
     assert len((PROJECT / 'README.md').read_text().splitlines()) <= 200
 

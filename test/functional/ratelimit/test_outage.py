@@ -5,7 +5,6 @@ Each worker then holds its share of the rate: with two workers together it is
 one write in half of the time that one of them takes alone.
 """
 
-import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ import pytest
 from shardmw.saio import Cluster, ClusterOptions
 from test.functional.client import Client
 from test.functional.conftest import make_plain
+from test.functional.memcached import flush
 from test.functional.ratelimit.limits import (
     FIRST,
     INTERVAL,
@@ -229,14 +229,6 @@ class TestRestarted:
         flush(limited)
         assert client.put(container, FIRST).status == 201
         assert other_proxy.put(container, FIRST).status == 498
-
-
-def flush(cluster: Cluster) -> None:
-    """Have memcached forget everything."""
-    port = cluster.servers['memcached'].port
-    with socket.create_connection(('127.0.0.1', port)) as connection:
-        connection.sendall(b'flush_all\r\n')
-        assert connection.recv(100) == b'OK\r\n'
 
 
 class TestHanging:
