@@ -2,6 +2,7 @@
 """The names of metrics, how they are sent, and what uses them."""
 
 import ast
+import itertools
 import json
 import re
 import socket
@@ -290,6 +291,16 @@ def panels() -> list[dict]:
     return [panel for panel in panels if panel['type'] != 'row']
 
 
+def kept_in(value, wanted):
+    """Return what is left of JSON without the keys that nobody wants."""
+    if isinstance(wanted, dict) and isinstance(value, dict):
+        return {k: kept_in(value[k], wanted[k]) for k in wanted if k in value}
+    if isinstance(wanted, list) and isinstance(value, list):
+        pairs = itertools.zip_longest(value, wanted)
+        return [kept_in(each, other) for each, other in pairs]
+    return value
+
+
 def made_series() -> set[str]:
     """Return the names of the series that Prometheus gets."""
     names = set()
@@ -382,6 +393,18 @@ class TestDashboard:
         assert {*SERIES.findall(text)} >= {
             prometheus_name(m) for m in METRICS.values() if m.kind != TIMER
         }
+
+    def test_has_what_grafana_knows(self):
+        """Grafana's own types of dashboards read all of it."""
+        pytest.importorskip('grafana_foundation_sdk')  # for Python 3.11
+        from grafana_foundation_sdk.cog.encoder import JSONEncoder
+        from grafana_foundation_sdk.cog.plugins import register_default_plugins
+        from grafana_foundation_sdk.models.dashboard import Dashboard
+
+        register_default_plugins()
+        dashboard = json.loads(DASHBOARD.read_text())
+        read = JSONEncoder().encode(Dashboard.from_json(dashboard))
+        assert kept_in(json.loads(read), dashboard) == dashboard
 
     def test_has_panels_that_do_not_overlap(self):
         taken = set()
