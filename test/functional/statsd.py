@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A statsd that shows what the filter sends."""
 
+import re
 import socket
 from collections import Counter
 from collections.abc import Iterator
 
-PREFIX = 'shardmw.'
+PREFIX = re.compile(r'shardmw[._]')
 QUIET_SECONDS = 0.5
 
 
@@ -36,8 +37,10 @@ class Statsd:
             except TimeoutError:
                 return
             name, _, value = line.partition(':')
-            if name.startswith(PREFIX):
-                yield name[len(PREFIX) :], float(value.split('|')[0])
+            if prefix := PREFIX.match(name):
+                value, *_, labels = value.split('|')
+                labels = labels if labels.startswith('#') else ''
+                yield name[prefix.end() :] + labels, float(value)
 
     def close(self) -> None:
         self._socket.close()

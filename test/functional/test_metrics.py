@@ -71,3 +71,24 @@ def test_a_plain_container_counts_nothing(counted, client, plain):
     client.put(plain, 'o', b'x')
     client.listing(plain)
     assert counted.counts() == {}
+
+
+@pytest.fixture
+def labelled(cluster, statsd):
+    cluster.reconfigure({'DEFAULT.statsd_label_mode': 'dogstatsd'})
+    yield statsd
+    cluster.reconfigure({'DEFAULT.statsd_label_mode': None})
+
+
+def test_names_have_labels_if_the_operator_wants_them(
+    labelled, client, sharded
+):
+    labelled.counts()
+    client.put(sharded, 'o', b'x')
+    client.listing(sharded)
+    of_container = f'#account:{client.account},container:{sharded}'
+    counts = labelled.counts()
+    assert counts['object_requests#method:PUT'] == 1
+    assert counts[f'top_writes{of_container}'] == 1
+    assert counts['container_requests#method:GET'] == 1
+    assert not any('.' in name.partition('#')[0] for name in counts)
