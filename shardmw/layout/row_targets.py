@@ -11,8 +11,8 @@ from shardmw.lru import LRU
 #: split, as long as Swift caches container info by default.
 WHOLE_SECONDS = 60
 
-#: How many backing containers a worker keeps this for.
-WHOLE = 100_000
+#: How many backing containers a worker keeps this for, or up to twice as many.
+WHOLE = 50_000
 
 
 class RowTargets:
@@ -21,7 +21,7 @@ class RowTargets:
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
         # When backing containers have to be looked up again.
-        self._whole = LRU(WHOLE, WHOLE_SECONDS)
+        self._whole = LRU(WHOLE, WHOLE_SECONDS, time.monotonic)
 
     def of(self, env: dict, target: LogicalContainer, name: str) -> str:
         """Return where the row of an object goes, ``account/container``."""

@@ -12,6 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from swift.common.http import is_success
+from swift.common.utils import TRUE_VALUES
+
 from shardmw.listing.container_order import UNORDERED_HEADER
 from shardmw.listing_bypass import BUCKET_HEADERS
 from shardmw.saio import Cluster
@@ -125,13 +128,20 @@ class Player:
             self.transactions[_transaction(sharded)] = _transaction(plain)
             answers = zip((plain, sharded), self._twins, strict=True)
             ours, theirs = (_masked(a, twin.account) for a, twin in answers)
-            is_unordered |= any(
-                name.lower() == UNORDERED for name, _ in request.headers
+            is_unordered |= is_success(sharded.status) and any(
+                name.lower() == UNORDERED
+                and value.strip().lower() in TRUE_VALUES
+                for name, value in request.headers
             )
             if ours == theirs:
                 continue
+            has_order = is_unordered and request.method == 'GET'
+            if has_order and all(
+                map(is_success, (plain.status, sharded.status))
+            ):
+                return None
             is_error = sharded.status <= CLOSED or sharded.status >= 500
-            if is_error or not (is_unordered or is_documented(request)):
+            if is_error or not is_documented(request):
                 return Difference(request, plain, sharded)
             # The containers may differ from now on.
             return None
