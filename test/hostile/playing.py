@@ -135,6 +135,11 @@ class Player:
             )
             if ours == theirs:
                 continue
+            if plain.status >= 500 and CLOSED < sharded.status < 500:
+                # A row that a container server cannot store, such as one with
+                # a wrong content type, makes requests to its database fail:
+                # those to the container, or those to one shard.
+                return None
             has_order = is_unordered and request.method == 'GET'
             if has_order and all(
                 map(is_success, (plain.status, sharded.status))
