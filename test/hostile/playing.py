@@ -128,18 +128,18 @@ class Player:
             self.transactions[_transaction(sharded)] = _transaction(plain)
             answers = zip((plain, sharded), self._twins, strict=True)
             ours, theirs = (_masked(a, twin.account) for a, twin in answers)
-            is_unordered |= is_success(sharded.status) and any(
-                name.lower() == UNORDERED
-                and value.strip().lower() in TRUE_VALUES
-                for name, value in request.headers
+            is_change = request.method in ('PUT', 'POST')
+            is_unordered |= (
+                is_change
+                and is_success(sharded.status)
+                and any(
+                    name.lower() == UNORDERED
+                    and value.strip().lower() in TRUE_VALUES
+                    for name, value in request.headers
+                )
             )
             if ours == theirs:
                 continue
-            if plain.status >= 500 and CLOSED < sharded.status < 500:
-                # A row that a container server cannot store, such as one with
-                # a wrong content type, makes requests to its database fail:
-                # those to the container, or those to one shard.
-                return None
             has_order = is_unordered and request.method == 'GET'
             if has_order and all(
                 map(is_success, (plain.status, sharded.status))
