@@ -488,3 +488,14 @@ class TestOutage:
         cluster.workers[0].add_backlog(KEY, 3)
         cluster.now += SECOND
         assert cluster.write(0) == cluster.now + 3 * SECOND
+
+
+def test_a_worker_forgets_containers_without_writes():
+    cluster = Cluster(limit_of(1, workers=1))
+    (worker,) = cluster.workers
+    worker._states.clock = lambda: cluster.now / SECOND
+    for number in range(20):
+        worker.reserve(cluster.memcached, f'c{number}', cluster.limit)
+        cluster.now += slots.STATE_SECONDS * SECOND // 4
+    assert 'c15' in worker._states
+    assert 'c10' not in worker._states
