@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A statsd that shows what the filter sends."""
 
+import math
 import re
 import socket
+import time
 from collections import Counter
 from collections.abc import Iterator
 
@@ -19,11 +21,17 @@ class Statsd:
         self._socket.settimeout(QUIET_SECONDS)
         self.port = self._socket.getsockname()[1]
 
-    def counts(self) -> Counter:
-        """Return what came of the filter's counters since the last call."""
+    def counts(self, seconds: float = math.inf) -> Counter:
+        """Return what came of the filter's counters since the last call.
+
+        :param seconds: when to return if there is no end of them
+        """
+        deadline = time.monotonic() + seconds
         sums = Counter()
         for name, value in self._values():
             sums[name] += value
+            if time.monotonic() > deadline:
+                break
         return sums
 
     def last(self) -> dict[str, float]:

@@ -17,6 +17,7 @@ from shardmw.saio import Cluster, ClusterOptions
 from test.functional.client import Client
 from test.functional.conftest import USER, make_sharded
 from test.functional.history import Worker, merged
+from test.functional.operating import wait_until
 from test.functional.statsd import Statsd
 
 NAMES = [f'o{number:02}' for number in range(24)]
@@ -24,8 +25,9 @@ SEED = int(time.time())
 BURSTS = 3
 BURST_SECONDS = 3
 
-#: Longer than the mark of a write lasts, with these settings.
-QUIET_SECONDS = 10
+#: Answers from kept pages between bursts: they come when the marks of the
+#: last writes have lapsed.
+KEPT = 25
 SETTINGS = {
     'shardmw.listing_cache_seconds': '2',
     'shardmw.head_cache_seconds': '2',
@@ -89,13 +91,13 @@ def test_a_kept_page_never_lacks_an_acknowledged_write(proxies, statsd):
     writers = workers(proxies, container, 'writer')
     counts = Counter()
     walks = [each.walk for each in walkers]
-    with repeating([*walks, lambda: counts.update(statsd.counts())]):
+    with repeating([*walks, lambda: counts.update(statsd.counts(1))]):
         for _ in range(BURSTS):
             with repeating([each.work for each in writers]):
                 time.sleep(BURST_SECONDS)
-            time.sleep(QUIET_SECONDS)
+            enough = counts['listing.kept'] + KEPT
+            wait_until(lambda enough=enough: counts['listing.kept'] >= enough)
     history = merged([*walkers, *writers])
     print('seed', SEED, dict(history.counts), counts['listing.kept'])
     violations = history.violations()
     assert [history.text(each) for each in violations[:1]] == []
-    assert counts['listing.kept'] > 100
