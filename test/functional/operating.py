@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pytest
+
 from shardmw.saio import Cluster
 from test.functional.client import Client
 from test.functional.conftest import SHARD_COUNT_HEADER
@@ -163,6 +165,14 @@ def wait_until(is_true: Callable[[], bool]) -> None:
     while not is_true():
         assert time.monotonic() < deadline, 'it does not happen'
         time.sleep(POLL_SECONDS)
+
+
+def wait_for_phase(started: subprocess.Popen, phase: str) -> None:
+    """Wait until a change that a command makes reports a phase."""
+    for line in started.stderr:
+        if phase in line:
+            return
+    pytest.fail(f'the change has ended before {phase}')
 
 
 def shards_of(client: Client, container: str) -> int:

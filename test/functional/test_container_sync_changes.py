@@ -4,7 +4,6 @@
 import contextlib
 import random
 import re
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +13,7 @@ import pytest
 
 from shardmw.saio import Cluster
 from test.functional.conftest import SHARD_COUNT_HEADER
-from test.functional.operating import wait_until
+from test.functional.operating import wait_for_phase, wait_until
 from test.functional.syncing import (
     Container,
     Pair,
@@ -236,11 +235,3 @@ def logged(cluster: Cluster, transaction: str) -> list[str]:
 def admin_name(container: Container) -> str:
     """Return what ``shardmw-admin`` calls a container."""
     return f'{container.side.client.account}/{container.name}'
-
-
-def wait_for_phase(started: subprocess.Popen, phase: str) -> None:
-    """Wait until a change that has been started reports a phase."""
-    for line in started.stderr:
-        if phase in line:
-            return
-    pytest.fail(f'the change has ended before {phase}')

@@ -301,7 +301,7 @@ class OnBoth(RuleBasedStateMachine):
 
     @rule(headers=container_headers)
     def create_or_change(self, headers: dict) -> None:
-        count = {SHARD_COUNT_HEADER: str(self.shards)}
+        count = {SHARD_COUNT_HEADER: str(self.shards)} if self.shards else {}
         self.play('PUT', headers=headers, sharded_headers=count)
 
     @rule(headers=container_headers)
