@@ -34,6 +34,9 @@ CONTAINER_TIME = '20'
 # longest pass that was seen.
 LEAST_SYNC_SECONDS = 5
 PASSES_TO_WAIT = 3
+
+#: Between two passes. What a pass costs is mainly the start of the daemon.
+PAUSE_SECONDS = 1
 SETTINGS = {
     'proxy-server.recheck_container_existence': '1',
     'proxy-server.recheck_account_existence': '1',
@@ -146,6 +149,7 @@ class Traffic:
         took = time.monotonic() - began
         longest = max(took, self.pass_seconds.get(side.name, 0))
         self.pass_seconds[side.name] = longest
+        time.sleep(PAUSE_SECONDS)
 
     @property
     def sync_seconds(self) -> str:

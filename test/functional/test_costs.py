@@ -12,6 +12,7 @@ import functools
 import itertools
 import os
 import time
+from copy import copy as copy_of
 
 import pytest
 from botocore.exceptions import ClientError
@@ -77,6 +78,12 @@ class Scene:
         self.nobody = login(NOBODY).visiting(self.owner)
         #: Accounts without and with sharded containers.
         self.owners = {0: login(GRANTED), 4: self.owner, 8: self.owner}
+
+    def with_new(self, count: int) -> 'Scene':
+        """Return the same scene with a container that nobody has asked for."""
+        scene = copy_of(self)
+        scene.containers = {count: self._make(count)}
+        return scene
 
     def _make(self, count: int, **headers: str) -> str:
         headers['X_Container_Read'] = GRANTED
@@ -356,16 +363,21 @@ class TestPage:
 
 
 def test_a_denied_request_costs_the_same_with_empty_caches(scene):
+    asked = {
+        (request, number): (ask, [scene.with_new(count) for count in (0, 4)])
+        for request, asks in DENIED.items()
+        for number, ask in enumerate(asks)
+    }
+    # The new proxy knows none of the containers.
+    scene.cluster.stop('proxy-1')
+    scene.cluster.start('proxy-1')
     found = {}
-    for request, count in itertools.product(DENIED, (0, 4)):
-        for number, ask in enumerate(DENIED[request]):
+    for key, (ask, scenes) in asked.items():
+        for count, each in zip((0, 4), scenes, strict=True):
             flush(scene.cluster)
-            scene.cluster.stop('proxy-1')
-            scene.cluster.start('proxy-1')
-            scene.log_in()
-            key = request, number
+            each.log_in()
             found.setdefault(key, []).append(
-                scene.requests.behind(functools.partial(ask, scene, count))
+                scene.requests.behind(functools.partial(ask, each, count))
             )
     assert any(plain > 0 for plain, _ in found.values())
     assert all(plain == sharded for plain, sharded in found.values()), found

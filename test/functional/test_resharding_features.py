@@ -5,6 +5,7 @@ The cluster encrypts, and the containers are of its second policy. A change
 stays in a phase while the tests look at it.
 """
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -193,10 +194,11 @@ class Uploads:
 
 
 class Versions:
-    """Old versions, which lie in a hidden container."""
+    """Old versions, in a hidden container that changes with its owner."""
 
-    def __init__(self, client: Client, shards: int) -> None:
+    def __init__(self, client: Client, admin: Admin, shards: int) -> None:
         self.client = client
+        self.admin = admin
         self.container = make(
             client, unique('versions'), shards, X_Versions_Enabled='true'
         )
@@ -225,6 +227,15 @@ class Versions:
         for name in names:
             assert self.bodies(name) == [b'three', b'two']
             assert self.client.get(self.container, name).body == b'two'
+        assert self.shards_of_versions() == shards_of(
+            self.client, self.container
+        )
+
+    def shards_of_versions(self) -> int:
+        path = f'{self.client.account}/%00versions%00{self.container}'
+        return len(
+            json.loads(self.admin('stat', path, '--json').stdout)['shards']
+        )
 
     def put(self, name: str, body: bytes) -> None:
         assert self.client.put(self.container, name, body).status == 201
@@ -243,6 +254,53 @@ class Versions:
         ]
         # the others are delete markers
         return [each.body for each in answers if each.status == 200]
+
+
+class Large:
+    """Large objects, symlinks, and rows that a POST has changed."""
+
+    def __init__(self, client: Client, shards: int) -> None:
+        self.client = client
+        self.container = make(client, unique('large'), shards)
+        self.containers = (self.container,)
+        for name in ('segment', 'changed'):
+            assert client.put(self.container, name, b'body').status == 201
+        self.put('before')
+        self.listing = self.listed()
+
+    def use(self, phase: str) -> None:
+        assert self.listed() == self.listing
+        self.put(phase)
+        self.listing = self.listed()
+
+    def check(self) -> None:
+        assert self.listed() == self.listing
+        for phase in ('before', *(phase for phase, *_ in PHASES)):
+            large = self.client.get(self.container, f'slo-{phase}')
+            assert large.body == b'bodybody'
+            link = self.client.get(self.container, f'link-{phase}')
+            assert link.body == b'body'
+
+    def listed(self) -> list[str]:
+        """Return the rows and the sums of the container."""
+        answer = self.client.listing(self.container)
+        names = ('x-container-object-count', 'x-container-bytes-used')
+        rows = [json.dumps(row) for row in answer.json()]
+        return rows + [answer.headers[name] for name in names]
+
+    def put(self, phase: str) -> None:
+        client, container = self.client, self.container
+        etag = client.head(container, 'segment').headers['etag']
+        manifest = [{'path': f'/{container}/segment', 'etag': etag}] * 2
+        query = {'multipart-manifest': 'put'}
+        body = json.dumps(manifest).encode()
+        large = client.put(container, f'slo-{phase}', body, query=query)
+        assert large.status == 201
+        link = {'X-Symlink-Target': f'{container}/segment'}
+        linked = client.put(container, f'link-{phase}', headers=link)
+        assert linked.status == 201
+        post = {'Content-Type': f'text/x-{phase}'}
+        assert client.post(container, 'changed', headers=post).status == 202
 
 
 class Quota:
@@ -305,7 +363,8 @@ class Anew:
 def test_features_work_in_each_phase(cluster, client, admin, former, shards):
     features = (
         Uploads(client, s3_client(cluster), former),
-        Versions(client, former),
+        Versions(client, admin, former),
+        Large(client, former),
         Quota(client, former),
         Anew(client, former),
     )

@@ -22,7 +22,7 @@ settings.register_profile(
 settings.register_profile(
     'ci',
     settings.get_profile('default'),
-    max_examples=200,
+    max_examples=100,
     print_blob=True,
 )
 settings.load_profile(os.environ.get('HYPOTHESIS_PROFILE', 'default'))

@@ -530,7 +530,7 @@ def test_rows_are_written_in_parts_at_the_pace(swift, proxy, monkeypatch):
 
     monkeypatch.setattr(Pace, 'pay', lambda _pace, rows: paid.append(rows))
     monkeypatch.setattr(moving, 'merge_rows', merge)
-    resharder = change(swift, MoveOptions(0, 0, rows_per_second=50))
+    resharder = change(swift, MoveOptions(0, 0, rows_per_second=10))
     resharder.begin(2)
     resharder.run()
     assert sum(paid) == 2 * len(NAMES)
