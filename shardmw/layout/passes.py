@@ -56,7 +56,7 @@ ROWS_AT_A_TIME = 2000
 
 #: With a limit on rows a second: the rows of how many seconds to read at once,
 #: and to write with one request. Each request is a transaction that waits for
-#: the disk two or three times, so smaller requests slow down clients more.
+#: the disk two or three times, for which clients wait, too.
 PAGE_SECONDS = 0.5
 
 #: The rows of how many seconds to collect, at most, before they are copied to
@@ -121,8 +121,6 @@ class _Step(NamedTuple):
     :param moving: the misplaced rows by the place that they are in
     :param misplaced: the same by the place that they belong to
     :param found: how many are misplaced, or have no object
-    :param has_offset: True if their timestamps get an offset when they are
-                       copied, so that no tombstone of a move hides them
     """
 
     start: str
@@ -130,10 +128,9 @@ class _Step(NamedTuple):
     moving: dict[str, list[dict]]
     misplaced: dict[str, list[dict]]
     found: int
-    has_offset: bool
 
 
-_NOTHING = _Step('', None, {}, {}, 0, has_offset=False)
+_NOTHING = _Step('', None, {}, {}, 0)
 
 
 def _bounded(rows: float, most: int) -> int:
@@ -146,8 +143,6 @@ class RowPass:
 
     :param target: the container, in the layout that says where rows belong
     :param asks_for_objects: True to ask for the object of every row
-    :param is_synced: True if the container syncs. container-sync refuses rows
-                      with an offset, so only those that need one get it
     :param check: called before rows are written; raises if the layout is not
                   that of the target any more. It may have looked for up to
                   STAY_SECONDS before
@@ -162,7 +157,6 @@ class RowPass:
         target: LogicalContainer,
         pace: Pace,
         asks_for_objects: bool,
-        is_synced: bool,
         check: Callable[[], None],
         report: Callable[[int], None],
     ) -> None:
@@ -173,11 +167,6 @@ class RowPass:
         self.pace = pace
         self._pages_a_step = pace.pages(target.layout.shards or 1)
         self._asks_for_objects = asks_for_objects
-        self._is_synced = is_synced
-        # All rows that go back to where they were get an offset: a mover that
-        # was paused before the change was cancelled may still have tombstones
-        # to send.
-        self._adds_offset = target.layout.phase == RETURNING
         self._check = check
         self._report = report
         # Later than the moves of a process whose clock is ahead.
@@ -279,7 +268,7 @@ class RowPass:
                         misplaced[new_place].append(row)
             if end is None:
                 break
-        return _Step(start, end, moving, misplaced, found, self._adds_offset)
+        return _Step(start, end, moving, misplaced, found)
 
     def _move_rows(
         self,
@@ -309,17 +298,16 @@ class RowPass:
             self._check()
         # Rows of several places move to a single one, which takes longer than
         # to remove them from one place after the other.
-        root = self.target.place_in(None)
         calls = [
             read_on,
             remove,
             *(
                 partial(self._show, rows, place, copied.start)
                 for place, rows in copied.misplaced.items()
-                if place == root and not copied.has_offset
+                if self._may_be_hidden_in(place)
             ),
             *(
-                partial(self._copy, rows, place, found.has_offset)
+                partial(self._copy, rows, place, self._is_returning)
                 for place, rows in found.misplaced.items()
             ),
         ]
@@ -360,14 +348,27 @@ class RowPass:
             rows,
         )
 
+    @property
+    def _is_returning(self) -> bool:
+        """Return True if the rows go back to where they were.
+
+        All of them get an offset. A mover that was paused before the change
+        was cancelled may still have tombstones to send.
+        """
+        return self.target.layout.phase == RETURNING
+
+    def _may_be_hidden_in(self, place: str) -> bool:
+        """Return True if tombstones of moves may hide copies in a place."""
+        is_root = place == self.target.place_in(None)
+        return is_root and not self._is_returning
+
     def _show(self, rows: list[dict], place: str, start: str) -> bool:
         """Show copied rows in a place that they may have been removed from.
 
         Rows that are listed keep their timestamps. The others are hidden by
         tombstones, of moves out of the place or of clients. They get an
         offset on their timestamps, which makes them newer than the tombstones
-        of moves. If most rows are hidden, the container was plain a while ago,
-        and the further ones get an offset as they are copied.
+        of moves.
 
         :param start: a name that all of them come after
         :returns: True if every replica has them
@@ -379,8 +380,6 @@ class RowPass:
             agreed, _, marker = self._page(place, marker, limit)
             listed.update(row['name'] for row in agreed)
         hidden = [row for row in rows if row['name'] not in listed]
-        if 2 * len(hidden) > len(rows) and not self._is_synced:
-            self._adds_offset = True
         return self._copy(hidden, place, adds_offset=True)
 
     def _for_each(self, act: Callable, items: list, concurrency: int) -> list:

@@ -490,7 +490,6 @@ class Resharding:
             target,
             self.pace,
             self.options.asks_for_objects,
-            self._has_synced,
             lambda: self._check_record_of_late(target.layout),
             self._note_moved,
         )

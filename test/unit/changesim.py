@@ -87,7 +87,7 @@ FAILED_SHARE = 0.03
 WHOLE_SHARE = 0.3
 
 #: Every page has one row, and so many are moved a second.
-ROWS_PER_SECOND = 5
+ROWS_PER_SECOND = 3
 
 #: How long it takes to start the mover again.
 RESTART_SECONDS = 1

@@ -109,8 +109,6 @@ class Places:
     :ivar rows: the names of the rows of each place
     :ivar reads: how often each place was read
     :ivar reported: what the pass has reported
-    :ivar copied: how many rows were copied at once, and if with an offset
-    :ivar hides: True if the root has tombstones of moves
     """
 
     policy_index = 0
@@ -124,8 +122,6 @@ class Places:
         self.rows['root'] = []
         self.reads = dict.fromkeys(self.rows, 0)
         self.reported = []
-        self.copied = []
-        self.hides = False
 
     def place_in(self, shard: int | None) -> str:
         return 'root' if shard is None else f'shard {shard}'
@@ -133,11 +129,8 @@ class Places:
     def place_of(self, _name: str) -> str:
         return 'root'
 
-    def copy(self, rows, place, _policy, adds_offset) -> bool:
-        """Copy rows, which tombstones of moves may hide."""
-        self.copied.append((len(rows), adds_offset))
-        if adds_offset or not self.hides:
-            self.rows[place] += [row['name'] for row in rows]
+    def copy(self, rows, place, _policy, _adds_offset) -> bool:
+        self.rows[place] += [row['name'] for row in rows]
         return True
 
     def remove(self, rows, _policy, place_of) -> bool:
@@ -156,7 +149,7 @@ class Places:
             send(*call)
 
 
-def row_pass(places: Places, monkeypatch, is_synced=False) -> RowPass:
+def row_pass(places: Places, monkeypatch) -> RowPass:
     """Return a pass whose pages have PAGE rows of each place."""
     backend = SimpleNamespace(
         fan_out=places.fan_out, owner_env=dict, proxy_app=None
@@ -176,7 +169,6 @@ def row_pass(places: Places, monkeypatch, is_synced=False) -> RowPass:
         places,
         pace,
         asks_for_objects=False,
-        is_synced=is_synced,
         check=lambda: None,
         report=places.reported.append,
     )
@@ -257,34 +249,6 @@ def test_rows_that_stayed_are_removed_while_others_are_copied(
     made.run([0])
     assert left[:4] == [10 * PAGE] * 4
     assert left[-1] < 5 * PAGE
-
-
-def rows_copied(places: Places, adds_offset: bool) -> int:
-    return sum(
-        n for n, has_offset in places.copied if has_offset == adds_offset
-    )
-
-
-@pytest.mark.parametrize('is_synced', [False, True])
-def test_rows_that_are_hidden_in_the_root_get_an_offset(
-    monkeypatch, is_synced
-):
-    total = 20 * PAGE
-    places = Places(names(total))
-    places.hides = True
-    row_pass(places, monkeypatch, is_synced).run([0])
-    assert sorted(places.rows['root']) == names(total)
-    assert places.rows['shard 0'] == []
-    assert rows_copied(places, adds_offset=True) == total
-    # The further ones are not copied without an offset first.
-    without = rows_copied(places, adds_offset=False)
-    assert without == total if is_synced else without <= 3 * PAGE
-
-
-def test_rows_that_no_tombstone_hides_get_no_offset(monkeypatch):
-    places = Places(names(5 * PAGE))
-    row_pass(places, monkeypatch).run([0])
-    assert rows_copied(places, adds_offset=True) == 0
 
 
 def test_pages_are_not_kept_when_their_rows_have_moved(monkeypatch):
