@@ -37,6 +37,7 @@ PASSES_TO_WAIT = 3
 
 #: Between two passes. What a pass costs is mainly the start of the daemon.
 PAUSE_SECONDS = 1
+
 SETTINGS = {
     'proxy-server.recheck_container_existence': '1',
     'proxy-server.recheck_account_existence': '1',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What clients do with a container whose layout changes.
+"""Use containers whose layout changes, with all that clients use.
 
 The cluster encrypts, and the containers are of its second policy. A change
 stays in a phase while the tests look at it.
