@@ -130,6 +130,16 @@ class Layout:
         return self.changed or self.id
 
     @property
+    def offset(self) -> int:
+        """Return the offset on the timestamps of rows that it moves.
+
+        It is greater in each later record of a container, whatever the clocks
+        of the processes say that move the rows. So a row can return to a
+        place that it was removed from in an earlier layout.
+        """
+        return int(self.serial, 16)
+
+    @property
     def is_changing(self) -> bool:
         """Return True while a change is under way."""
         return self.former is not None

@@ -117,18 +117,18 @@ def all_replicas_answer(backend: Backend, env: dict, place: str) -> bool:
     )
 
 
-def moved_row(listed: dict, policy_index: int, moved_at: int) -> dict:
+def moved_row(listed: dict, policy_index: int, offset: int) -> dict:
     """Return the row to merge into the place that a row moves to.
 
     It has the timestamp of the listed row with an offset that grows with each
-    move, so that a row can return to a place that it was removed from.
+    layout, so that a row can return to a place that it was removed from.
 
     :param listed: a row of a container server's JSON listing
-    :param moved_at: the time of the move, in microseconds since 1970
+    :param offset: of the layout in which it moves
     """
     return {
         'name': listed['name'],
-        'created_at': _moved_timestamp(listed, moved_at),
+        'created_at': _moved_timestamp(listed, offset),
         'size': listed['bytes'],
         'content_type': listed['content_type'],
         'etag': listed['hash'],
@@ -137,13 +137,13 @@ def moved_row(listed: dict, policy_index: int, moved_at: int) -> dict:
     }
 
 
-def tombstone(listed: dict, policy_index: int, moved_at: int) -> dict:
+def tombstone(listed: dict, policy_index: int, offset: int) -> dict:
     """Return the row that removes a listed row from its old place.
 
     It is newer than that row only by its offset: a client's later upload of
     the same name stays.
     """
-    timestamp = _moved_timestamp(listed, moved_at)
+    timestamp = _moved_timestamp(listed, offset)
     return deletion(listed['name'], timestamp, policy_index)
 
 
@@ -168,10 +168,10 @@ def deletion(name: str, timestamp: str, policy_index: int) -> dict:
     }
 
 
-def _moved_timestamp(listed: dict, moved_at: int) -> str:
+def _moved_timestamp(listed: dict, offset: int) -> str:
     """Return the timestamp of a listed row with an offset, 0 for none."""
     normal = _normal(listed['last_modified'])
-    return f'{normal}_{moved_at:016x}' if moved_at else normal
+    return f'{normal}_{offset:016x}' if offset else normal
 
 
 def _normal(last_modified: str) -> str:

@@ -340,8 +340,9 @@ class _Run:
         self._failures = 0
         # Rows that have been copied, with their sources and their policies.
         self._copied_rows: list[tuple[Path, list[dict], int]] = []
-        moved_at = int(time.time() * MICROSECONDS)
-        self.mover = RowMover(backend, env, path, moved_at)
+        record = root.record
+        offset = record.offset if record else int(time.time() * MICROSECONDS)
+        self.mover = RowMover(backend, env, path, offset)
 
     @property
     def moved(self) -> int:

@@ -33,16 +33,16 @@ class RowMover:
     """Copies and removes rows of one container's objects.
 
     :param path: the path of the logical container
-    :param moved_at: the time of the move, in microseconds since 1970
+    :param offset: of the layout in which rows move
     """
 
     def __init__(
-        self, backend: Backend, env: dict, path: Path, moved_at: int
+        self, backend: Backend, env: dict, path: Path, offset: int
     ) -> None:
         self.backend = backend
         self.env = env
         self.path = path
-        self.moved_at = moved_at
+        self.offset = offset
 
     def copy(
         self,
@@ -54,14 +54,14 @@ class RowMover:
         """Copy listed rows to a place, ``account/container``.
 
         :param adds_offset: True to add an offset to the timestamps that grows
-                            with each move. Then rows can return to a place
+                            with each layout. Then rows can return to a place
                             that they have been removed from.
         :returns: True if every replica has them
         :raises BackendError: if fewer than a majority have
         """
-        moved_at = self.moved_at if adds_offset else 0
+        offset = self.offset if adds_offset else 0
         copies = [
-            moved_row(row, policy_index, moved_at)
+            moved_row(row, policy_index, offset)
             for row in self._complete(rows)
         ]
         return merge_rows(self.backend, self.env, place, policy_index, copies)
@@ -78,7 +78,7 @@ class RowMover:
         :returns: True if every replica has removed them
         :raises BackendError: if fewer than a majority have
         """
-        removed = [tombstone(row, policy_index, self.moved_at) for row in rows]
+        removed = [tombstone(row, policy_index, self.offset) for row in rows]
         taken = [
             merge_rows(self.backend, self.env, place, policy_index, gone)
             for place, gone in by_place(removed, place_of).items()

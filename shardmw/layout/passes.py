@@ -40,7 +40,7 @@ from shardmw.layout.moving import (
     deleted_at,
     heads_of_objects,
 )
-from shardmw.record import MICROSECONDS, RETURNING, time_of_id
+from shardmw.record import RETURNING
 
 #: How many places to read at once.
 SOURCES_AT_A_TIME = 4
@@ -169,10 +169,7 @@ class RowPass:
         self._asks_for_objects = asks_for_objects
         self._check = check
         self._report = report
-        # Later than the moves of a process whose clock is ahead.
-        changed = time_of_id(target.layout.serial)
-        moved_at = int(max(time.time(), changed) * MICROSECONDS)
-        self.mover = RowMover(backend, env, target.path, moved_at)
+        self.mover = RowMover(backend, env, target.path, target.layout.offset)
         # What has been read of each place, of which some rows may be left.
         self._read: dict[str, tuple[list[dict], list[dict], str | None]] = {}
         # False when a server has not answered as shardmw-container does.

@@ -190,7 +190,7 @@ MUTATIONS = {
         (
             (
                 'backend/rows.py',
-                '    timestamp = _moved_timestamp(listed, moved_at)\n'
+                '    timestamp = _moved_timestamp(listed, offset)\n'
                 '    return deletion',
                 '    timestamp = f\'{__import__("time").time():.5f}\'\n'
                 '    return deletion',
@@ -203,7 +203,7 @@ MUTATIONS = {
         (
             (
                 'backend/rows.py',
-                "'created_at': _moved_timestamp(listed, moved_at),",
+                "'created_at': _moved_timestamp(listed, offset),",
                 "'created_at': f'{__import__(\"time\").time():.5f}',",
             ),
         ),

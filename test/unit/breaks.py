@@ -6,6 +6,7 @@ these. The functions yield the patches that break a rule.
 """
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from unittest import mock
@@ -18,6 +19,10 @@ from shardmw.listing import request
 from shardmw.record import MICROSECONDS, Layout
 from test.unit import changesim
 from test.unit.changeplan import Plan, draw
+
+
+#: How far a clock is ahead that is; longer than a history.
+AHEAD_SECONDS = 3600
 
 
 def one_tombstone() -> Iterator:
@@ -72,12 +77,24 @@ def tombstones_of_now() -> Iterator:
     """Remove a row from its old place with the time of the move."""
     tombstone = moving.tombstone
 
-    def of_now(listed: dict, policy_index: int, moved_at: int) -> dict:
-        now = moved_at / MICROSECONDS
-        row = tombstone(listed, policy_index, moved_at)
-        return {**row, 'created_at': moving.Timestamp(now).internal}
+    def of_now(*args) -> dict:
+        row = tombstone(*args)
+        return {**row, 'created_at': moving.Timestamp.now().internal}
 
     yield mock.patch.object(moving, 'tombstone', of_now)
+
+
+def offsets_of_clocks() -> Iterator:
+    """Move rows with offsets of clocks, of which one is ahead.
+
+    That is the clock of the process that moves rows into shards.
+    """
+
+    def offset(layout: Layout) -> int:
+        ahead = AHEAD_SECONDS if layout.shards else 0
+        return int((time.time() + ahead) * MICROSECONDS)
+
+    yield mock.patch.object(Layout, 'offset', property(offset))
 
 
 def one_replica_is_trusted() -> Iterator:
@@ -101,6 +118,7 @@ BREAKS: dict[str, Callable[[], Iterator]] = {
         moved_at_once,
         quorum_is_enough,
         tombstones_of_now,
+        offsets_of_clocks,
         one_replica_is_trusted,
     )
 }

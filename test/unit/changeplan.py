@@ -39,6 +39,10 @@ VERY_LATE_SECONDS = (50, 70, 90)
 #: The first row that moves, among the numbers of records.
 FIRST_MOVE = 9
 
+#: The number of records before the first layout: the container has the one of
+#: an earlier change.
+EARLIER = -1
+
 #: When the change begins, when its rows begin to move after the second record
 #: and for about how long, and for how long a plan goes on after the end.
 BEGIN_SECONDS = 8
@@ -56,7 +60,8 @@ class Step(NamedTuple):
     :param kind: PUT, DELETE or walk; cut (a proxy reaches one replica only),
                  away (a replica is away), kill (the mover is killed and
                  started again), cancel (the change is cancelled)
-    :param record: after how many records of the layout, or FIRST_MOVE
+    :param record: after how many records of the layout, or FIRST_MOVE, or
+                   EARLIER
     :param delay: how many seconds later
     :param upload: how long a PUT takes
     :param late: how late each replica gets the row
@@ -89,18 +94,22 @@ class Step(NamedTuple):
 class Plan(NamedTuple):
     """Describe what happens in a world.
 
+    :param earlier: the number of shards that the container was created with,
+                    and changed from before anything goes wrong
     :param former: the number of shards at the beginning
     :param shards: the number to change to
     """
 
     seed: int
+    earlier: int
     former: int
     shards: int
     steps: tuple[Step, ...]
 
     def __str__(self) -> str:
         lines = [
-            f'seed {self.seed}, from {self.former} to {self.shards} shards',
+            f'seed {self.seed}, from {self.former} to {self.shards} shards, '
+            f'created with {self.earlier}',
             *(f'{number:4} {step}' for number, step in enumerate(self.steps)),
         ]
         return '\n'.join(lines)
@@ -110,16 +119,20 @@ def draw(seed: int) -> Plan:
     """Return the plan of a seed."""
     chance = random.Random(f'{seed} plan')
     former, shards = chance.choice(COUNTS)
+    earlier = chance.choice((former, 0 if former else 2))
     steps = []
     for name in COLD_NAMES:
-        steps.append(_write(chance, 'PUT', name, 0, chance.uniform(0, 4)))
+        record, delay = 0, chance.uniform(0, 4)
+        if earlier != former and chance.random() < 0.5:
+            record, delay = EARLIER, 0
+        steps.append(_write(chance, 'PUT', name, record, delay))
         steps += chance.choice(STORIES)(chance, name)
     for _ in range(HOT_WRITES):
         name, method = chance.choice(HOT_NAMES), chance.choice(METHODS)
         steps.append(_write(chance, method, name, *_moment(chance)))
     steps += [_walk(chance, *_moment(chance)) for _ in range(WALKS)]
     steps += _faults(chance)
-    return Plan(seed, former, shards, tuple(steps))
+    return Plan(seed, earlier, former, shards, tuple(steps))
 
 
 def _moment(chance: random.Random) -> tuple[int, float]:

@@ -42,6 +42,7 @@ from test.history import History, Read, Write, smallest
 from test.unit.changeplan import (
     BEGIN_SECONDS,
     CACHE_SECONDS,
+    EARLIER,
     END_SECONDS,
     FIRST_MOVE,
     NAMES,
@@ -439,6 +440,13 @@ class World:
             MoveOptions(CACHE_SECONDS, SETTLE_SECONDS, ROWS_PER_SECOND),
         )
 
+    def _change_earlier(self) -> None:
+        resharding = self._resharding()
+        resharding.begin(self.plan.former)
+        resharding.run()
+        self.records, self.record_times = [], [self.hub.now]
+        self._passed.clear()
+
     def _change(self) -> None:
         sleep(BEGIN_SECONDS)
         is_done = False
@@ -469,14 +477,21 @@ class World:
 
     def run(self) -> History:
         """Carry the plan out and return what clients have done and seen."""
-        count = self.plan.former
+        count = self.plan.earlier
         headers = {SHARD_COUNT_HEADER: str(count)} if count else {}
         resp = self._request(0, 'PUT', f'/v1{ROOT}', headers)
         assert resp.status_int == 201, resp.status
+        numbered = list(enumerate(self.plan.steps))
+        for number, step in numbered:
+            if step.record == EARLIER:
+                self._write(number, step)
+        if self.plan.earlier != self.plan.former:
+            self._change_earlier()
         self.is_calm = False
         steps = [
             spawn(self._do, number, step)
-            for number, step in enumerate(self.plan.steps)
+            for number, step in numbered
+            if step.record != EARLIER
         ]
         change = spawn(self._change)
         delivery = spawn(self._deliver_and_repair)

@@ -26,7 +26,7 @@ PLACE = f'{HIDDEN}/backing'
 
 
 @given(st.integers(0, 4_000_000_000 * 100_000), st.integers(0, 2**52))
-def test_a_moved_row_has_the_listed_time_and_the_offset(ticks, moved_at):
+def test_a_moved_row_has_the_listed_time_and_the_offset(ticks, offset):
     uploaded = Timestamp(ticks / 100_000)
     listed = {
         'name': 'o',
@@ -35,9 +35,9 @@ def test_a_moved_row_has_the_listed_time_and_the_offset(ticks, moved_at):
         'hash': 'etag',
         'last_modified': uploaded.isoformat,
     }
-    expected = Timestamp(uploaded, offset=moved_at).internal
-    assert moved_row(listed, 0, moved_at)['created_at'] == expected
-    assert tombstone(listed, 0, moved_at)['created_at'] == expected
+    expected = Timestamp(uploaded, offset=offset).internal
+    assert moved_row(listed, 0, offset)['created_at'] == expected
+    assert tombstone(listed, 0, offset)['created_at'] == expected
 
 
 class Database:
@@ -110,11 +110,11 @@ def new() -> Database:
     return Database()
 
 
-def move(source: Database, destination: Database, moved_at: int) -> None:
+def move(source: Database, destination: Database, offset: int) -> None:
     """Move all rows."""
     for row in source.listing():
-        destination.merge(moved_row(row, 0, moved_at))
-        source.merge(tombstone(row, 0, moved_at))
+        destination.merge(moved_row(row, 0, offset))
+        source.merge(tombstone(row, 0, offset))
 
 
 class TestMove:
@@ -334,8 +334,8 @@ class TestMergeRows:
 def test_every_offset_fits_a_timestamp():
     year_2112 = 4_480_000_000 * MICROSECONDS
     offsets = [
-        Timestamp(UPLOADED, offset=moved_at).internal
-        for moved_at in (1, FIRST_MOVE, SECOND_MOVE, year_2112)
+        Timestamp(UPLOADED, offset=offset).internal
+        for offset in (1, FIRST_MOVE, SECOND_MOVE, year_2112)
     ]
     assert offsets == sorted(offsets)
     assert all(a < b for a, b in itertools.pairwise(offsets))

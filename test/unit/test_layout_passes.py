@@ -114,7 +114,7 @@ class Places:
     policy_index = 0
     path = None
     layout = SimpleNamespace(
-        shards=0, is_changing=True, phase='moving', serial='0' * 13
+        shards=0, is_changing=True, phase='moving', offset=0
     )
 
     def __init__(self, *places: list[str]) -> None:
@@ -154,7 +154,6 @@ def row_pass(places: Places, monkeypatch) -> RowPass:
     backend = SimpleNamespace(
         fan_out=places.fan_out, owner_env=dict, proxy_app=None
     )
-    monkeypatch.setattr(passes, 'time_of_id', lambda _serial: 0)
     monkeypatch.setattr(passes, 'LEAST_ROWS', PAGE)
     pace = SimpleNamespace(
         page=PAGE,

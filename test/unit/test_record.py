@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import re
+from functools import partial
 
 import pytest
 from hypothesis import assume, given
@@ -252,18 +253,21 @@ class TestChange:
         layout = Layout(ID, count, depth=1).announced(count, now, 2)
         assert layout.id > layout.former_id == ID
 
-    @given(st.lists(counts, min_size=1, max_size=5), times)
-    def test_has_later_and_later_serials(self, after, now):
+    @given(st.lists(counts, min_size=1, max_size=5), st.data())
+    def test_has_later_serials_and_offsets_by_any_clocks(self, after, data):
         layouts = [PLAIN]
         for count in after:
             if count == layouts[-1].shards:
                 continue
-            layouts.append(layouts[-1].announced(count, now))
-            layouts.append(layouts[-1].moving(now))
-            layouts.append(layouts[-1].cancelled(now))
-            layouts.append(layouts[-1].done(now))
-        serials = [layout.serial for layout in layouts]
-        assert serials == sorted(set(serials))
+            for step in (
+                partial(Layout.announced, shards=count),
+                Layout.moving,
+                Layout.cancelled,
+                Layout.done,
+            ):
+                layouts.append(step(layouts[-1], now=data.draw(times)))
+        for values in zip(*((x.serial, x.offset) for x in layouts)):
+            assert list(values) == sorted(set(values))
 
     @given(counts.filter(bool), times)
     def test_of_a_plain_container_draws_an_id(self, count, now):
