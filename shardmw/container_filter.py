@@ -34,6 +34,7 @@ from swift.container.server import ContainerController
 
 from shardmw.backend.batch import (
     METHOD,
+    OFFSET_HEADER,
     Found,
     Read,
     decode_reads,
@@ -59,6 +60,8 @@ TURN_SECONDS = 0.001
 #: How eventlet is told not to wait for more to send.
 SEND_AT_ONCE_ENV = 'eventlet.minimum_write_chunk_size'
 
+_OFFSET_ENV = 'HTTP_' + OFFSET_HEADER.upper().replace('-', '_')
+
 #: More than the longest request that a proxy sends.
 MOST_BYTES = 2 * 1024 * 1024
 
@@ -80,16 +83,11 @@ class ContainerFilter:
             stale_reads_ok=True,
         )
         self._brokers = OpenBrokers(make)
-        # The same server, but for how its brokers merge rows.
-        self._merging_app = copy.copy(app)
-        self._merging_app._get_container_broker = (  # noqa: SLF001
-            self._merging_broker
-        )
 
     def __call__(self, env: dict, start_response: Callable):
         """WSGI entry point."""
         if env['REQUEST_METHOD'] == 'UPDATE':
-            return self._merging_app(env, start_response)
+            return self._merge(env, start_response)
         if env['REQUEST_METHOD'] != METHOD:
             return self.app(env, start_response)
         leave_out_lasting_objects()
@@ -104,10 +102,26 @@ class ContainerFilter:
             response = Response(request=req, app_iter=self._answer(reads, req))
         return response(env, start_response)
 
-    def _merging_broker(self, *args, **kwargs) -> ContainerBroker:
-        broker = self.app._get_container_broker(*args, **kwargs)  # noqa: SLF001
-        broker.__class__ = MergingBroker
-        return broker
+    def _merge(self, env: dict, start_response: Callable):
+        """Answer an UPDATE as the server does, but for how rows are merged."""
+        offset = env.get(_OFFSET_ENV, '')
+        brokers = []
+
+        def merging_broker(*args, **kwargs) -> ContainerBroker:
+            broker = self.app._get_container_broker(*args, **kwargs)  # noqa: SLF001
+            broker.__class__ = MergingBroker
+            broker.offset = int(offset or '0', 16)
+            brokers.append(broker)
+            return broker
+
+        def start(status: str, headers: list, *args):
+            if offset and all(broker.is_complete for broker in brokers):
+                headers = [*headers, (OFFSET_HEADER, offset)]
+            return start_response(status, headers, *args)
+
+        app = copy.copy(self.app)
+        app._get_container_broker = merging_broker  # noqa: SLF001
+        return app(env, start)
 
     def _answer(self, reads: list[Read], req: Request) -> Iterator[bytes]:
         started = sent = began = time.monotonic()

@@ -21,8 +21,8 @@ from swift.common.http import HTTP_NOT_FOUND
 from swift.common.utils import split_path
 from swift.obj.watchers import dark_data
 
+from shardmw.backend.answers import SPLIT_STATES
 from shardmw.backend.containers import RECORD_HEADER, LogicalContainer
-from shardmw.backend.requests import SPLIT_STATES
 from shardmw.backend.rows import row_at
 from shardmw.layout.adoption import backing_among, backing_range
 from shardmw.placement import hidden_account

@@ -29,7 +29,8 @@ _FIELDS = frozenset(_COLUMNS)
 # One statement for many rows takes two thirds of the time of as many
 # statements.
 _SELECT = (
-    'SELECT ROWID, name, storage_policy_index, created_at FROM object '
+    'SELECT name, storage_policy_index, ROWID, created_at, deleted '
+    'FROM object '
     'WHERE deleted IN (0, 1) AND name IN ({})'
 )
 _DELETE = 'DELETE FROM object WHERE ROWID IN ({})'
@@ -40,20 +41,33 @@ _ONE_TIME = re.compile(r'([0-9]{10}\.[0-9]{5})(?:_([0-9a-f]{0,16}))?')
 
 
 class MergingBroker(ContainerBroker):
-    """A broker that merges rows as this module does."""
+    """A broker that merges rows as this module does.
+
+    :ivar offset: as of :func:`merge_rows`
+    :ivar is_complete: True if all rows have been merged with this offset
+    """
+
+    offset = 0
+    is_complete = False
 
     def merge_items(self, item_list: list[dict], source=None) -> None:
         """Merge rows into the database, as Swift's broker does."""
         if source:
             super().merge_items(item_list, source)
         else:
-            merge_rows(self, item_list)
+            self.is_complete = merge_rows(self, item_list, self.offset)
 
 
-def merge_rows(broker: ContainerBroker, rows: list[dict]) -> None:
+def merge_rows(
+    broker: ContainerBroker, rows: list[dict], offset: int = 0
+) -> bool:
     """Merge rows, as the broker's ``merge_items`` does.
 
     :param rows: as :func:`shardmw.backend.rows.moved_row` returns them
+    :param offset: for the timestamp of a row that has been removed at the very
+                   time of its upload, with a smaller offset. It returns; no
+                   client has deleted its object. 0 to hide such rows
+    :returns: False if some rows were left to Swift, which knows no offset
     """
     others = rows
     # Swift merges rows of the same name in their order.
@@ -62,18 +76,21 @@ def merge_rows(broker: ContainerBroker, rows: list[dict]) -> None:
         for row in rows:
             (simple if _is_simple(row) else others).append(row)
         if simple:
-            others += _merge_simple(broker, simple)
+            others += _merge_simple(broker, simple, offset)
     if others or not rows:
         ContainerBroker.merge_items(broker, others)
+    return not others
 
 
-def _merge_simple(broker: ContainerBroker, rows: list[dict]) -> list[dict]:
+def _merge_simple(
+    broker: ContainerBroker, rows: list[dict], offset: int
+) -> list[dict]:
     """Merge rows of different names; return those that are left to Swift."""
     with broker.get() as connection:
         if broker.get_db_version(connection) < 1:
             return rows
         try:
-            return tpool.execute(_merge, connection, rows)
+            return tpool.execute(_merge, connection, rows, offset)
         except sqlite3.OperationalError as err:
             if 'no such column' not in str(err):
                 raise
@@ -92,7 +109,9 @@ def _is_simple(row: dict) -> bool:
     )
 
 
-def _merge(connection: sqlite3.Connection, rows: list[dict]) -> list[dict]:
+def _merge(
+    connection: sqlite3.Connection, rows: list[dict], offset: int
+) -> list[dict]:
     """Merge rows in one transaction; return those that are left to Swift."""
     # Only the first statement may have to wait for a lock. A cursor of Swift
     # prepares to wait before each.
@@ -101,10 +120,7 @@ def _merge(connection: sqlite3.Connection, rows: list[dict]) -> list[dict]:
     cursor.row_factory = None
     try:
         found = list(_existing(cursor, rows))
-        existing = {
-            (name, policy): (rowid, created_at)
-            for rowid, name, policy, created_at in found
-        }
+        existing = {(name, policy): others for name, policy, *others in found}
         if len(existing) < len(found):
             # A name has two rows; Swift removes both.
             connection.rollback()
@@ -116,11 +132,13 @@ def _merge(connection: sqlite3.Connection, rows: list[dict]) -> list[dict]:
                 (row['name'], row['storage_policy_index'])
             )
             if former_row:
-                rowid, created_at = former_row
+                rowid, created_at, is_removed = former_row
                 former = _time(created_at)
                 if former is None:
                     left.append(row)
                     continue
+                if is_removed and not row['deleted'] and former[0] == time[0]:
+                    time = max(time, (time[0], offset))
                 if former >= time:
                     continue
                 replaced.append(rowid)

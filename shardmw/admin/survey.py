@@ -23,7 +23,6 @@ from shardmw.admin.cluster import (
 from shardmw.admin.errors import AdminError
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import BackendError
-from shardmw.backend.requests import SPLIT_STATES
 from shardmw.layout.resharding import change_text
 from shardmw.layout.roots import RootState
 from shardmw.layout.row_targets import RowTargets
@@ -296,7 +295,7 @@ class Survey:
             return Listed(account, name, 0, rows, used, rows, str(err))
         layout = root and root.layout
         if not layout:
-            fullest = 0 if root and _is_split(root) else rows
+            fullest = 0 if root and root.answer.is_split else rows
             return Listed(account, name, 0, rows, used, fullest)
         figures = [
             figures
@@ -344,11 +343,6 @@ def _has_strays(root: RootState) -> bool:
     """Return True if rows of the root do not belong there."""
     layout = root.layout
     return layout is not None and 0 not in (layout.shards, layout.former)
-
-
-def _is_split(root: RootState) -> bool:
-    """Return True if Swift's own sharder has split a root."""
-    return root.answer.info()['sharding_state'] in SPLIT_STATES
 
 
 def _places(nodes: list[dict]) -> list[str]:

@@ -31,6 +31,9 @@ from shardmw.record import LayoutError
 #: The Retry-After of a request that got no turn.
 RETRY_SECONDS = 1
 
+#: The states of a container that Swift's own sharder has split.
+SPLIT_STATES = ('sharding', 'sharded')
+
 
 class Answer(NamedTuple):
     """A response to a request of the filter.
@@ -59,6 +62,11 @@ class Answer(NamedTuple):
     def is_missing(self) -> bool:
         """Return True for a 404."""
         return self.status == HTTP_NOT_FOUND
+
+    @property
+    def is_split(self) -> bool:
+        """Return True if Swift's own sharder has split the container."""
+        return self.info()['sharding_state'] in SPLIT_STATES
 
     def rows(self) -> list[dict]:
         """Return the rows of a JSON listing."""

@@ -18,6 +18,10 @@ import orjson
 
 METHOD = 'REPORT'
 
+#: With an UPDATE: the offset for rows that return to where they were removed
+#: from, in hexadecimal. A server that has used it repeats it in its answer.
+OFFSET_HEADER = 'X-Backend-Shardmw-Offset'
+
 #: How many reads a request has at most.
 MOST_READS = 128
 

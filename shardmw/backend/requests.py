@@ -23,7 +23,7 @@ from swift.proxy.controllers.container import ContainerController
 from swift.proxy.controllers.obj import BaseObjectController
 from swift.proxy.server import Application
 
-from shardmw.backend.answers import Answer
+from shardmw.backend.answers import SPLIT_STATES, Answer
 from shardmw.backend.batch import Address
 from shardmw.backend.concurrency import Timeout
 from shardmw.backend.connections import Connections
@@ -46,9 +46,6 @@ NEWEST_ENV = 'HTTP_X_NEWEST'
 #: The Host of the filter's own requests, which container servers get as part
 #: of the Referer. The client's may be as long as a header can be.
 HOST = 'shardmw'
-
-#: The states of a container that Swift's own sharder has split.
-SPLIT_STATES = ('sharding', 'sharded')
 
 
 class _Whitelist(list):

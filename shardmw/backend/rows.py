@@ -6,14 +6,15 @@ and a deletion is a row, too. So rows can be merged in any order and again.
 """
 
 import functools
+from collections.abc import Mapping
 
 import orjson
 from swift.common.direct_client import direct_get_container
 from swift.common.header_key_dict import HeaderKeyDict
-from swift.common.http import is_success
 from swift.common.utils import last_modified_date_to_timestamp, quorum_size
 
 from shardmw.backend.answers import Answer
+from shardmw.backend.batch import OFFSET_HEADER
 from shardmw.backend.containers import BackendError
 from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import Backend
@@ -49,11 +50,53 @@ def merge_rows(
               tombstones could remove rows from
     :raises BackendError: if fewer than a majority have
     """
+    answers = _merged(backend, env, place, policy_index, rows, needs_all)
+    return all(_has_taken(answer, rows) for answer in answers)
+
+
+def return_rows(
+    backend: Backend,
+    env: dict,
+    place: str,
+    policy_index: int,
+    rows: list[dict],
+    offset: int,
+) -> tuple[bool, bool]:
+    """Merge rows into a database that they may have been removed from.
+
+    A container server with the filter shardmw-container adds the offset to the
+    timestamps of those that tombstones of moves would hide. Others hide them.
+
+    :param rows: as :func:`moved_row` returns them, without an offset
+    :param offset: of the layout in which they move
+    :returns: True if every replica has taken them; True if every replica has
+              added the offset
+    :raises BackendError: if fewer than a majority have taken them
+    """
+    headers = {OFFSET_HEADER: f'{offset:x}'}
+    answers = _merged(backend, env, place, policy_index, rows, headers=headers)
+    return (
+        all(_has_taken(answer, rows) for answer in answers),
+        all(OFFSET_HEADER in answer.headers for answer in answers),
+    )
+
+
+def _merged(
+    backend: Backend,
+    env: dict,
+    place: str,
+    policy_index: int,
+    rows: list[dict],
+    needs_all: bool = True,
+    headers: Mapping[str, str] | None = None,
+) -> list[Answer]:
+    """Merge rows into a container's database and return all answers."""
     account, container = place.split('/', 1)
     body = orjson.dumps(rows)
 
     def send(creates: bool) -> list[Answer]:
-        headers = {
+        all_headers = {
+            **(headers or {}),
             'X-Backend-Storage-Policy-Index': str(policy_index),
             'X-Backend-Auto-Create': str(creates),
             'Content-Type': 'application/json',
@@ -64,26 +107,31 @@ def merge_rows(
             account,
             container,
             'UPDATE',
-            headers,
+            all_headers,
             body,
             needs_all,
         )
 
     answers = send(creates=False)
-    only_removes = all(row['deleted'] for row in rows)
     missing = sum(answer.is_missing for answer in answers)
     has_it = any(answer.is_success for answer in answers)
-    if not (only_removes or has_it) and 2 * missing > len(answers):
+    if not (_only_remove(rows) or has_it) and 2 * missing > len(answers):
         answers = send(creates=True)
-    taken = sum(
-        is_success(answer.status) or (only_removes and answer.is_missing)
-        for answer in answers
-    )
+    taken = sum(_has_taken(answer, rows) for answer in answers)
     if taken < quorum_size(len(answers)):
         raise BackendError(
             None, 503, f'{taken} of {len(answers)} replicas took moved rows'
         )
-    return taken == len(answers)
+    return answers
+
+
+def _has_taken(answer: Answer, rows: list[dict]) -> bool:
+    """Return True if a replica has taken rows, or none can be removed."""
+    return answer.is_success or (_only_remove(rows) and answer.is_missing)
+
+
+def _only_remove(rows: list[dict]) -> bool:
+    return all(row['deleted'] for row in rows)
 
 
 def row_at(

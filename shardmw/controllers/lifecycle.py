@@ -46,7 +46,7 @@ from shardmw.backend.containers import (
 )
 from shardmw.backend.memcached import LockError, SharedCache
 from shardmw.backend.nodes import ask_primaries
-from shardmw.backend.requests import SPLIT_STATES, Backend, to_environ
+from shardmw.backend.requests import Backend, to_environ
 from shardmw.config import Options
 from shardmw.layout.adoption import Adoption
 from shardmw.layout.lookup import Layouts
@@ -680,7 +680,7 @@ class Lifecycle:
         :param shard: the shard's answer to a HEAD
         :raises BackendError: if the shard cannot be listed
         """
-        if shard.info()['sharding_state'] not in SPLIT_STATES:
+        if not shard.is_split:
             return shard.object_count > 0
         listing = self.backend.send_to_shard(
             self.backend.owner_env(req.environ),

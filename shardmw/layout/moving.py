@@ -14,7 +14,12 @@ from swift.common.utils import Timestamp
 
 from shardmw.backend.answers import Answer, require_success
 from shardmw.backend.requests import Backend
-from shardmw.backend.rows import merge_rows, moved_row, tombstone
+from shardmw.backend.rows import (
+    merge_rows,
+    moved_row,
+    return_rows,
+    tombstone,
+)
 from shardmw.paths import Path
 
 #: How many objects to ask for, or places to write to, at once.
@@ -65,6 +70,25 @@ class RowMover:
             for row in self._complete(rows)
         ]
         return merge_rows(self.backend, self.env, place, policy_index, copies)
+
+    def give_back(
+        self, rows: list[dict], place: str, policy_index: int
+    ) -> tuple[bool, bool]:
+        """Copy listed rows to a place that they may have been removed from.
+
+        Those that have been get an offset, if the container servers have the
+        filter shardmw-container.
+
+        :returns: True if every replica has them; True if every replica lists
+                  them, but for those that a client has deleted
+        :raises BackendError: if fewer than a majority have them
+        """
+        copies = [
+            moved_row(row, policy_index, 0) for row in self._complete(rows)
+        ]
+        return return_rows(
+            self.backend, self.env, place, policy_index, copies, self.offset
+        )
 
     def remove(
         self,

@@ -27,7 +27,7 @@ from shardmw.backend.batch import METHOD, Read, decode_found, encode_reads
 from shardmw.backend.concurrency import sleep
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.nodes import ask_primaries
-from shardmw.backend.requests import SPLIT_STATES, Backend
+from shardmw.backend.requests import Backend
 from shardmw.backend.rows import (
     STAY_SECONDS,
     deletion,
@@ -121,6 +121,8 @@ class _Step(NamedTuple):
     :param moving: the misplaced rows by the place that they are in
     :param misplaced: the same by the place that they belong to
     :param found: how many are misplaced, or have no object
+    :param hidden: those that may be hidden where they have been copied to, by
+                   the place
     """
 
     start: str
@@ -128,9 +130,10 @@ class _Step(NamedTuple):
     moving: dict[str, list[dict]]
     misplaced: dict[str, list[dict]]
     found: int
+    hidden: dict[str, list[dict]]
 
 
-_NOTHING = _Step('', None, {}, {}, 0)
+_NOTHING = _Step('', None, {}, {}, 0, {})
 
 
 def _bounded(rows: float, most: int) -> int:
@@ -265,7 +268,8 @@ class RowPass:
                         misplaced[new_place].append(row)
             if end is None:
                 break
-        return _Step(start, end, moving, misplaced, found)
+        hidden = defaultdict(list)
+        return _Step(start, end, moving, misplaced, found, hidden)
 
     def _move_rows(
         self,
@@ -300,11 +304,13 @@ class RowPass:
             remove,
             *(
                 partial(self._show, rows, place, copied.start)
-                for place, rows in copied.misplaced.items()
-                if self._may_be_hidden_in(place)
+                for place, rows in copied.hidden.items()
+                if rows
             ),
             *(
-                partial(self._copy, rows, place, self._is_returning)
+                partial(self._give_back, rows, place, found.hidden[place])
+                if self._may_be_hidden_in(place)
+                else partial(self._copy, rows, place, self._is_returning)
                 for place, rows in found.misplaced.items()
             ),
         ]
@@ -344,6 +350,25 @@ class RowPass:
             ),
             rows,
         )
+
+    def _give_back(
+        self, rows: list[dict], place: str, hidden: list[dict]
+    ) -> bool:
+        """Copy rows to a place that they may have been removed from.
+
+        :param hidden: where to note the rows that may be hidden
+        :returns: True if every replica has them
+        """
+
+        def write(part: list[dict]) -> bool:
+            is_whole, is_shown = self.mover.give_back(
+                part, place, self.target.policy_index
+            )
+            if not is_shown:
+                hidden.extend(part)
+            return is_whole
+
+        return self._write(write, rows)
 
     @property
     def _is_returning(self) -> bool:
@@ -531,7 +556,7 @@ class RowPass:
             raise BackendError(
                 None, 503, f'{told} of {len(answers)} replicas list {place}'
             )
-        if any(a.info()['sharding_state'] in SPLIT_STATES for a in answers):
+        if any(answer.is_split for answer in answers):
             raise BackendError(None, 503, f"Swift's sharder has split {place}")
         return [b''.join(answer.body) for answer in answers]
 

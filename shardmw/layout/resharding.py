@@ -36,7 +36,7 @@ from shardmw.backend.containers import (
     LogicalContainer,
 )
 from shardmw.backend.nodes import ask_primaries, is_majority
-from shardmw.backend.requests import SPLIT_STATES, Backend
+from shardmw.backend.requests import Backend
 from shardmw.backend.rows import STAY_SECONDS
 from shardmw.layout.adoption import listed_backing
 from shardmw.layout.lookup import LEAST_SECONDS, UNCONFIRMED_SECONDS
@@ -223,7 +223,7 @@ class Resharding:
         target = self._target(root, layout)
         answers = [root.answer, *self.backend.head_shards(self.env, target)]
         require_success(answers)
-        if any(a.info()['sharding_state'] in SPLIT_STATES for a in answers):
+        if any(answer.is_split for answer in answers):
             raise ChangeRefusedError(
                 "Swift's own sharder has split it, or one of its shards: "
                 'have it compacted into one database first '
@@ -415,6 +415,9 @@ class Resharding:
         root = read_root(self.backend, self.env, self.path)
         if root.record != layout:
             raise _RecordChangedError
+        if root.exists and root.answer.is_split:
+            place = f'{self.path.account}/{self.path.container}'
+            raise BackendError(None, 503, f"Swift's sharder has split {place}")
         self._checked = asked
         return root
 

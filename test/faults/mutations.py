@@ -104,8 +104,13 @@ MUTATIONS = {
             ),
             (
                 'backend/rows.py',
-                'return taken == len(answers)',
+                'return all(_has_taken(answer, rows) for answer in answers)',
                 'return True',
+            ),
+            (
+                'backend/rows.py',
+                '        all(_has_taken(answer, rows) for answer in answers),',
+                '        True,',
             ),
         ),
         ('container-loop-reshard', 'container-loop-unshard'),

@@ -20,7 +20,6 @@ from shardmw.record import MICROSECONDS, Layout
 from test.unit import changesim
 from test.unit.changeplan import Plan, draw
 
-
 #: How far a clock is ahead that is; longer than a history.
 AHEAD_SECONDS = 3600
 

@@ -24,6 +24,9 @@ NAMES = (*HOT_NAMES, *COLD_NAMES)
 #: Numbers of shards before and after a change.
 COUNTS = ((0, 2), (2, 0), (0, 3), (3, 0), (1, 3), (3, 1))
 
+#: The replicas whose container servers have the filter shardmw-container.
+FILTERED = ((), (0,), tuple(REPLICAS))
+
 #: How many writes of hot names and walks a plan has.
 HOT_WRITES = 16
 WALKS = 32
@@ -98,18 +101,20 @@ class Plan(NamedTuple):
                     and changed from before anything goes wrong
     :param former: the number of shards at the beginning
     :param shards: the number to change to
+    :param filtered: the replicas whose container servers have the filter
     """
 
     seed: int
     earlier: int
     former: int
     shards: int
+    filtered: tuple[int, ...]
     steps: tuple[Step, ...]
 
     def __str__(self) -> str:
         lines = [
             f'seed {self.seed}, from {self.former} to {self.shards} shards, '
-            f'created with {self.earlier}',
+            f'created with {self.earlier}, filtered {self.filtered}',
             *(f'{number:4} {step}' for number, step in enumerate(self.steps)),
         ]
         return '\n'.join(lines)
@@ -120,6 +125,7 @@ def draw(seed: int) -> Plan:
     chance = random.Random(f'{seed} plan')
     former, shards = chance.choice(COUNTS)
     earlier = chance.choice((former, 0 if former else 2))
+    filtered = chance.choice(FILTERED)
     steps = []
     for name in COLD_NAMES:
         record, delay = 0, chance.uniform(0, 4)
@@ -132,7 +138,7 @@ def draw(seed: int) -> Plan:
         steps.append(_write(chance, method, name, *_moment(chance)))
     steps += [_walk(chance, *_moment(chance)) for _ in range(WALKS)]
     steps += _faults(chance)
-    return Plan(seed, earlier, former, shards, tuple(steps))
+    return Plan(seed, earlier, former, shards, filtered, tuple(steps))
 
 
 def _moment(chance: random.Random) -> tuple[int, float]:

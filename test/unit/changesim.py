@@ -181,6 +181,7 @@ class World:
         self._mover = None
         self._is_cancelled = False
         self.logger = Logger()
+        swift.servers.put_filter(plan.filtered)
         self.apps = [self._proxy(number) for number in range(MOVER + 1)]
         self.filters = [
             ShardMiddleware(app, parse_options({}), self.logger)

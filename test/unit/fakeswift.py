@@ -16,7 +16,7 @@ import os
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -46,6 +46,7 @@ from swift.container.server import ContainerController
 from swift.proxy.server import Application
 
 from shardmw.config import parse_options
+from shardmw.container_filter import ContainerFilter
 from shardmw.metrics import COUNTER, Metrics
 from shardmw.middleware import ShardMiddleware
 from shardmw.placement import hidden_account
@@ -239,6 +240,30 @@ class Connection:
         pass
 
 
+class FilteredServers:
+    """Container servers of which some have the filter shardmw-container.
+
+    :param server: answers for all replicas
+    :param filtered: the replicas with the filter
+    """
+
+    def __init__(
+        self, server: ContainerController, filtered: Iterable[int]
+    ) -> None:
+        self._server = server
+        self._filter = ContainerFilter(server, server.logger)
+        self._devices = [f'd{replica}' for replica in filtered]
+
+    def __call__(self, env: dict, start_response):
+        device = env['PATH_INFO'].split('/')[1]
+        is_filtered = device in self._devices
+        app = self._filter if is_filtered else self._server
+        return app(env, start_response)
+
+    def __getattr__(self, name: str):
+        return getattr(self._server, name)
+
+
 class Servers:
     """The account and container servers of all devices.
 
@@ -265,6 +290,12 @@ class Servers:
             self.ACCOUNT_PORT: AccountController(conf, logger),
             self.CONTAINER_PORT: ContainerController(conf, logger),
         }
+
+    def put_filter(self, replicas: Iterable[int]) -> None:
+        """Put the filter in front of container servers."""
+        self.apps[self.CONTAINER_PORT] = FilteredServers(
+            self.apps[self.CONTAINER_PORT], replicas
+        )
 
     def before(self, path: str, event: Callable) -> None:
         """Have something happen before the next request to a container.

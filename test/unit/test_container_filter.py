@@ -15,7 +15,13 @@ from swift.container.backend import ContainerBroker
 from swift.container.server import ContainerController
 
 from shardmw import container_filter
-from shardmw.backend.batch import METHOD, Read, decode_found, encode_reads
+from shardmw.backend.batch import (
+    METHOD,
+    OFFSET_HEADER,
+    Read,
+    decode_found,
+    encode_reads,
+)
 from shardmw.config import ConfigError
 from shardmw.container_filter import ContainerFilter, filter_factory
 
@@ -205,6 +211,10 @@ def test_other_requests_reach_the_server(server, filtered):
 
 
 def update(app, container, body, creates='false'):
+    return updated(app, container, body, creates).status_int
+
+
+def updated(app, container, body, creates='false', **headers):
     request = Request.blank(
         f'/sdb1/1/{ACCOUNT}/{container}',
         environ={'REQUEST_METHOD': 'UPDATE'},
@@ -212,10 +222,11 @@ def update(app, container, body, creates='false'):
             'X-Timestamp': Timestamp(next(CLOCK)).internal,
             'X-Backend-Storage-Policy-Index': '0',
             'X-Backend-Auto-Create': creates,
+            **headers,
         },
         body=body,
     )
-    return request.get_response(app).status_int
+    return request.get_response(app)
 
 
 def test_rows_are_merged_as_the_server_merges_them(
@@ -251,6 +262,29 @@ def test_rows_are_merged_as_the_server_merges_them(
     assert len(json.loads(ours.body)) == len(NAMES)
     assert theirs.headers['X-Container-Bytes-Used'] == str(3 * len(NAMES))
     assert ours.headers['X-Container-Bytes-Used'] == str(3 * len(NAMES))
+
+
+def test_a_server_says_whether_it_shows_rows_that_return(server, filtered):
+    def answer(app, content_type='text/plain', name='a', **headers):
+        row = {
+            'name': name,
+            'created_at': Timestamp(5).internal,
+            'size': 3,
+            'content_type': content_type,
+            'etag': 'etag',
+            'deleted': 0,
+            'storage_policy_index': 0,
+        }
+        body = json.dumps([row]).encode()
+        return updated(app, 'full', body, **headers).headers
+
+    offset = {OFFSET_HEADER: '5f'}
+    assert answer(filtered, **offset)[OFFSET_HEADER] == '5f'
+    assert OFFSET_HEADER not in answer(filtered)
+    assert OFFSET_HEADER not in answer(server, **offset)
+    assert OFFSET_HEADER not in answer(filtered, name=7, **offset)
+    # Swift merges a row whose content type has parameters.
+    assert OFFSET_HEADER not in answer(filtered, 'a/b; x=1', **offset)
 
 
 def test_it_stands_next_to_the_container_server(server):

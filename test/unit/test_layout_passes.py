@@ -109,6 +109,9 @@ class Places:
     :ivar rows: the names of the rows of each place
     :ivar reads: how often each place was read
     :ivar reported: what the pass has reported
+    :ivar shows: False to hide what is copied, as container servers without
+                 the filter do after an earlier move
+    :ivar hidden: the names that are hidden
     """
 
     policy_index = 0
@@ -122,6 +125,8 @@ class Places:
         self.rows['root'] = []
         self.reads = dict.fromkeys(self.rows, 0)
         self.reported = []
+        self.shows = True
+        self.hidden = set()
 
     def place_in(self, shard: int | None) -> str:
         return 'root' if shard is None else f'shard {shard}'
@@ -129,9 +134,17 @@ class Places:
     def place_of(self, _name: str) -> str:
         return 'root'
 
-    def copy(self, rows, place, _policy, _adds_offset) -> bool:
-        self.rows[place] += [row['name'] for row in rows]
+    def copy(self, rows, place, _policy, adds_offset) -> bool:
+        assert adds_offset
+        self.hidden.difference_update(row['name'] for row in rows)
         return True
+
+    def give_back(self, rows, place, _policy) -> tuple[bool, bool]:
+        names = [row['name'] for row in rows]
+        self.rows[place] += names
+        if not self.shows:
+            self.hidden.update(names)
+        return True, self.shows
 
     def remove(self, rows, _policy, place_of) -> bool:
         for row in rows:
@@ -140,7 +153,10 @@ class Places:
 
     def page(self, place, marker, limit):
         self.reads[place] += 1
-        names = sorted(n for n in self.rows[place] if n > marker)[:limit]
+        listed = set(self.rows[place])
+        if place == 'root':
+            listed -= self.hidden
+        names = sorted(n for n in listed if n > marker)[:limit]
         rows = [{'name': name} for name in names]
         return rows, [], names[-1] if len(names) == limit else None
 
@@ -247,7 +263,17 @@ def test_rows_that_stayed_are_removed_while_others_are_copied(
     monkeypatch.setattr(made, '_page', slow)
     made.run([0])
     assert left[:4] == [10 * PAGE] * 4
-    assert left[-1] < 5 * PAGE
+    assert left[-1] < 7 * PAGE
+
+
+def test_rows_are_looked_for_only_where_servers_may_hide_them(monkeypatch):
+    for shows in (True, False):
+        places = Places(names(3 * PAGE))
+        places.shows = shows
+        row_pass(places, monkeypatch).run([0])
+        assert sorted(places.rows['root']) == names(3 * PAGE)
+        assert not places.hidden
+        assert bool(places.reads['root']) is not shows
 
 
 def test_pages_are_not_kept_when_their_rows_have_moved(monkeypatch):

@@ -2,6 +2,7 @@
 import json
 import time
 from dataclasses import replace
+from unittest import mock
 
 import pytest
 from swift.common.swob import Request
@@ -267,7 +268,12 @@ def test_rows_keep_their_timestamps(swift, before, after):
     assert all_times(swift) == uploaded
 
 
-def test_rows_that_return_get_an_offset_if_a_tombstone_hides_them(swift):
+@pytest.mark.parametrize('has_filter', [False, True])
+def test_rows_that_return_get_an_offset_if_a_tombstone_hides_them(
+    swift, has_filter
+):
+    if has_filter:
+        swift.servers.put_filter([0])
     fill(swift)
     uploaded = all_times(swift)
     reshard(swift, 4)
@@ -278,6 +284,31 @@ def test_rows_that_return_get_an_offset_if_a_tombstone_hides_them(swift):
     assert returned.pop('new') == at
     assert returned.keys() == uploaded.keys()
     assert all(returned[name] > uploaded[name] for name in uploaded)
+
+
+def test_rows_return_after_a_move_by_a_process_whose_clock_is_ahead(
+    swift, proxy, monkeypatch
+):
+    fill(swift)
+    change(swift).begin(4)
+    ahead = mock.Mock(wraps=time, time=lambda: time.time() + 3600)
+    with monkeypatch.context() as patched:
+        patched.setattr(passes, 'time', ahead)
+        change(swift).run()
+    reshard(swift, 0)
+    assert listed(swift, proxy) == NAMES
+
+
+def test_a_change_waits_while_swifts_sharder_splits_the_root(swift, proxy):
+    fill(swift, 4)
+    resharder = change(swift)
+    resharder.begin(0)
+    resharder._step()
+    broker = swift.broker(ACCOUNT, 'c')
+    broker.enable_sharding(Timestamp.now())
+    assert broker.set_sharding_state()
+    with pytest.raises(BackendError, match='has split AUTH_test/c'):
+        resharder._step()
 
 
 def test_late_row_of_an_object_that_was_deleted_since_stays_away(swift, proxy):

@@ -46,6 +46,26 @@ FIELDS = st.sampled_from(
 )
 MERGES = st.lists(st.tuples(ROWS, FIELDS), min_size=1, max_size=3)
 
+#: Uploads and deletions at one time, each of its own name.
+SIMPLE_ROWS = st.fixed_dictionaries(
+    {
+        'name': st.sampled_from(['a', '☃']),
+        'created_at': st.builds(
+            '{}{}'.format,
+            st.sampled_from(SECONDS),
+            st.sampled_from(['', *OFFSETS]),
+        ),
+        'deleted': st.sampled_from([0, 1]),
+        'size': st.just(1),
+        'content_type': st.just('text/plain'),
+        'etag': st.just('e'),
+        'storage_policy_index': st.sampled_from([0, 1]),
+    }
+)
+SIMPLE_MERGES = st.lists(
+    SIMPLE_ROWS, min_size=1, max_size=2, unique_by=lambda row: row['name']
+)
+
 
 @pytest.fixture(scope='module')
 def brokers(tmp_path_factory):
@@ -90,6 +110,59 @@ def test_the_database_is_the_same_as_swifts(brokers, merges):
         merge_rows(ours, [row | fields for row, fields in each])
         swifts.merge_items([row | fields for row, fields in each])
         assert content(ours) == content(swifts)
+
+
+@given(st.lists(SIMPLE_MERGES, min_size=2, max_size=4), st.integers(0, 300))
+def test_rows_that_return_are_those_that_swift_would_hide(
+    brokers, merges, offset
+):
+    ours, swifts = brokers
+    for broker in brokers:
+        clear(broker)
+    for rows in merges:
+        assert merge_rows(ours, [dict(row) for row in rows], offset)
+        swifts.merge_items([with_offset(swifts, row, offset) for row in rows])
+        assert content(ours) == content(swifts)
+
+
+def with_offset(broker, row, offset):
+    """Return a row as it is to be merged if it may have been removed."""
+    seconds, _, own = row['created_at'].partition('_')
+    for name, created_at, *_, deleted, policy in content(broker)[0]:
+        is_removed = deleted and not row['deleted']
+        is_same = (name, policy) == (row['name'], row['storage_policy_index'])
+        if is_removed and is_same and created_at.startswith(seconds):
+            larger = max(offset, int(own or '0', 16))
+            return {
+                **row,
+                'created_at': Timestamp(seconds, offset=larger).internal,
+            }
+    return row
+
+
+def test_a_row_returns_with_its_offset(tmp_path):
+    broker = broker_in(tmp_path)
+    kept, removed = [row(name)['created_at'] for name in 'ab']
+    gone = [
+        row('a', deleted=1, created_at=f'{removed}_5'),
+        row('b', 2, deleted=1),
+        row('c', deleted=1, created_at=f'{removed}_7'),
+    ]
+    assert merge_rows(broker, gone)
+    assert merge_rows(broker, [row(name) for name in 'abcd'], 6)
+    listed = broker.list_objects_iter(10, '', None, None, None)
+    assert [each[:2] for each in listed] == [
+        ('a', f'{removed}_{6:016x}'),
+        ('d', kept),
+    ]
+
+
+def test_rows_that_are_left_to_swift_have_no_offset(tmp_path):
+    broker = broker_in(tmp_path)
+    assert not merge_rows(
+        broker, [row('a'), row('b', content_type='a/b; x=1')], 6
+    )
+    assert not merge_rows(broker, [row('a'), row('a', 2)], 6)
 
 
 def row(name, second=1, deleted=0, **fields):

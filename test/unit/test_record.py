@@ -266,8 +266,9 @@ class TestChange:
                 Layout.done,
             ):
                 layouts.append(step(layouts[-1], now=data.draw(times)))
-        for values in zip(*((x.serial, x.offset) for x in layouts)):
-            assert list(values) == sorted(set(values))
+        for name in ('serial', 'offset'):
+            values = [getattr(layout, name) for layout in layouts]
+            assert values == sorted(set(values))
 
     @given(counts.filter(bool), times)
     def test_of_a_plain_container_draws_an_id(self, count, now):
