@@ -139,6 +139,18 @@ def test_export_prints_all_names(admin, owner, container):
     assert [row['name'] for row in rows] == NAMES
 
 
+def test_export_needs_no_filter(admin, owner, cluster, tmp_path):
+    text = (cluster.swift_dir / 'internal-client.conf').read_text()
+    pipeline = re.compile('^(pipeline = .*) shardmw ', re.MULTILINE)
+    text, count = pipeline.subn(r'\1 ', text)
+    assert count == 1
+    conf = tmp_path / 'internal-client.conf'
+    conf.write_text(text)
+    name = f'{owner.account}/{SNOWMAN}'
+    ran = admin('--conf', str(conf), 'export', name)
+    assert ran.stdout.splitlines() == NAMES, ran.stderr
+
+
 @pytest.mark.parametrize(
     ('arguments', 'code', 'text'),
     [
