@@ -47,8 +47,10 @@ from shardmw.listing.database import listed_rows, simple_record
 from shardmw.merging import MergingBroker
 from shardmw.open_brokers import OpenBrokers
 
-#: How long to wait for the lock of rows that are to be merged, as Swift does.
-PENDING_SECONDS = 0.1
+#: How long to wait for the lock of a database's rows that are to be merged. It
+#: is then read without them. Swift waits a tenth of it, for one database: a
+#: listing of many shards must not lack a row many times as often.
+PENDING_SECONDS = 1
 
 #: After this time, what has been found is sent before the next read. A proxy
 #: waits ``node_timeout`` for the first of it, and again for the rest.

@@ -5,12 +5,17 @@ import itertools
 import json
 from urllib.parse import urlencode
 
+import eventlet
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import Request, str_to_wsgi
-from swift.common.utils import Timestamp, get_logger
+from swift.common.utils import (
+    Timestamp,
+    get_logger,
+    lock_parent_directory,
+)
 from swift.container.backend import ContainerBroker
 from swift.container.server import ContainerController
 
@@ -181,6 +186,22 @@ def test_writes_and_reads_take_turns(server, filtered):
     for name in names:
         send(server, 'DELETE', 'full', name)
     assert report(filtered, [asked])[0].body == b'[]'
+
+
+def test_a_read_waits_for_who_merges_rows(server, filtered):
+    send(server, 'PUT', 'full', 'waits')
+    broker = server._get_container_broker('sdb1', '1', ACCOUNT, 'full')
+
+    def hold() -> None:
+        with lock_parent_directory(broker.pending_file):
+            eventlet.sleep(0.3)
+
+    holder = eventlet.spawn(hold)
+    eventlet.sleep()
+    (found,) = report(filtered, [read('full', prefix='waits')])
+    holder.wait()
+    assert [row['name'] for row in json.loads(found.body)] == ['waits']
+    send(server, 'DELETE', 'full', 'waits')
 
 
 def test_what_takes_long_is_sent_in_parts(filtered, monkeypatch):
