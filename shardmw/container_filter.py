@@ -48,8 +48,8 @@ from shardmw.merging import MergingBroker
 from shardmw.open_brokers import OpenBrokers
 
 #: How long to wait for the lock of a database's rows that are to be merged. It
-#: is then read without them. Swift waits a tenth of it, for one database: a
-#: listing of many shards must not lack a row many times as often.
+#: is then read without them. Swift waits a tenth of this, twice for a listing,
+#: which has one chance to lack a row. Here each shard is another one.
 PENDING_SECONDS = 1
 
 #: After this time, what has been found is sent before the next read. A proxy
