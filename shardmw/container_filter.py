@@ -117,7 +117,8 @@ class ContainerFilter:
             return broker
 
         def start(status: str, headers: list, *args):
-            if offset and all(broker.is_complete for broker in brokers):
+            is_complete = brokers and all(each.is_complete for each in brokers)
+            if offset and is_complete:
                 headers = [*headers, (OFFSET_HEADER, offset)]
             return start_response(status, headers, *args)
 

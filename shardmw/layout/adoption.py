@@ -341,7 +341,10 @@ class _Run:
         # Rows that have been copied, with their sources and their policies.
         self._copied_rows: list[tuple[Path, list[dict], int]] = []
         record = root.record
-        offset = record.offset if record else int(time.time() * MICROSECONDS)
+        # A root without a record was deleted later than its records were made.
+        # One that is created anew has a record of a later time.
+        deleted = root.deleted or time.time()
+        offset = record.offset if record else round(deleted * MICROSECONDS) + 1
         self.mover = RowMover(backend, env, path, offset)
 
     @property

@@ -152,6 +152,7 @@ class Resharding:
         self.progress = Progress()
         self.report = report
         self._checked = 0.0
+        self._is_split = False
         # True if the container has synced at some point of the change.
         self._has_synced = False
         # The layout in which rows move, and since when none has been found.
@@ -415,11 +416,15 @@ class Resharding:
         root = read_root(self.backend, self.env, self.path)
         if root.record != layout:
             raise _RecordChangedError
-        if root.exists and root.answer.is_split:
-            place = f'{self.path.account}/{self.path.container}'
-            raise BackendError(None, 503, f"Swift's sharder has split {place}")
+        self._is_split = root.exists and root.answer.is_split
         self._checked = asked
         return root
+
+    def _check_before_rows_move(self, layout: Layout) -> None:
+        self._check_record_of_late(layout)
+        if self._is_split:
+            place = f'{self.path.account}/{self.path.container}'
+            raise BackendError(None, 503, f"Swift's sharder has split {place}")
 
     def _check_record_of_late(self, layout: Layout) -> None:
         if time.monotonic() - self._checked >= CHECK_SECONDS:
@@ -493,7 +498,7 @@ class Resharding:
             target,
             self.pace,
             self.options.asks_for_objects,
-            lambda: self._check_record_of_late(target.layout),
+            lambda: self._check_before_rows_move(target.layout),
             self._note_moved,
         )
         found = row_pass.run(sources)

@@ -309,6 +309,7 @@ def test_a_change_waits_while_swifts_sharder_splits_the_root(swift, proxy):
     assert broker.set_sharding_state()
     with pytest.raises(BackendError, match='has split AUTH_test/c'):
         resharder._step()
+    change(swift).cancel()
 
 
 def test_late_row_of_an_object_that_was_deleted_since_stays_away(swift, proxy):
