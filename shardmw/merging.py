@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Merge rows into a container's database.
 
-Swift's container server does the same, in twice the time, most of which it
-needs to take timestamps apart and to find again the rows that it replaces. A
-change of layout merges each row of a container twice. Rows that are more than
-an upload or a deletion at one time are left to Swift.
+Swift's container server does the same, but for the offset of rows that return,
+in twice the time. Most of it goes into taking timestamps apart, and finding the
+rows again that it replaces. A change of layout merges each row of a container
+twice. Rows that are more than an upload or a deletion at one time are left to
+Swift.
 """
 
 import re
@@ -12,7 +13,11 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 
 from eventlet import tpool
-from swift.container.backend import SQLITE_ARG_LIMIT, ContainerBroker
+from swift.container.backend import (
+    SQLITE_ARG_LIMIT,
+    UNSHARDED,
+    ContainerBroker,
+)
 
 #: The columns of a row, which are the names of its fields.
 _COLUMNS = (
@@ -44,7 +49,8 @@ class MergingBroker(ContainerBroker):
     """A broker that merges rows as this module does.
 
     :ivar offset: as of :func:`merge_rows`
-    :ivar is_complete: True if all rows have been merged with this offset
+    :ivar is_complete: True if all rows have been merged with this offset, into
+                       the only database of the container
     """
 
     offset = 0
@@ -55,7 +61,11 @@ class MergingBroker(ContainerBroker):
         if source:
             super().merge_items(item_list, source)
         else:
-            self.is_complete = merge_rows(self, item_list, self.offset)
+            is_merged = merge_rows(self, item_list, self.offset)
+            # While Swift's sharder splits the container, the tombstones of
+            # its rows are in another database.
+            is_whole = self.get_db_state() == UNSHARDED
+            self.is_complete = is_merged and is_whole
 
 
 def merge_rows(

@@ -18,8 +18,9 @@ import orjson
 
 METHOD = 'REPORT'
 
-#: With an UPDATE: the offset for rows that return to where they were removed
-#: from, in hexadecimal. A server that has used it repeats it in its answer.
+#: Not of a batch, but of an UPDATE: the offset for rows that return to where
+#: they were removed from, in hexadecimal. A server with the filter repeats it
+#: in its answer if it has merged all rows with it.
 OFFSET_HEADER = 'X-Backend-Shardmw-Offset'
 
 #: How many reads a request has at most.

@@ -69,8 +69,8 @@ def return_rows(
 
     :param rows: as :func:`moved_row` returns them, without an offset
     :param offset: of the layout in which they move
-    :returns: True if every replica has taken them; True if every replica has
-              added the offset
+    :returns: True if every replica has taken them; True if every server has
+              the filter, which has left none of them to Swift
     :raises BackendError: if fewer than a majority have taken them
     """
     headers = {OFFSET_HEADER: f'{offset:x}'}

@@ -341,10 +341,10 @@ class _Run:
         # Rows that have been copied, with their sources and their policies.
         self._copied_rows: list[tuple[Path, list[dict], int]] = []
         record = root.record
-        # A root without a record was deleted later than its records were made.
-        # One that is created anew has a record of a later time.
-        deleted = root.deleted or time.time()
-        offset = record.offset if record else round(deleted * MICROSECONDS) + 1
+        # If the root has no record, the last one was made before its deletion,
+        # and the next one comes after it.
+        ended = round(root.deleted * MICROSECONDS) + 1
+        offset = record.offset if record else ended
         self.mover = RowMover(backend, env, path, offset)
 
     @property
@@ -447,7 +447,8 @@ class _Run:
         for place, moving in by_place(rows, destination).items():
             if source == self.path and not self._can_take_strays(place):
                 continue
-            # No row returns to a backing container, but rows do to a root.
+            # Rows may have been removed from a root, where they return to, but
+            # not from the shards of a layout that is not changing.
             is_fresh = place.startswith(f'{hidden}/')
             adds_offset = not (is_fresh or is_for_reconciler)
             if self.mover.copy(moving, place, policy_index, adds_offset):

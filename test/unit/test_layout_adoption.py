@@ -7,11 +7,13 @@ The rows are in databases of Swift's own container servers.
 import time
 from collections.abc import Callable
 from itertools import count
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from swift.common.swob import Request
+from swift.common.utils import Timestamp
 from swift.proxy.controllers.base import get_cache_key
 
 from shardmw.backend.concurrency import sleep, spawn
@@ -40,7 +42,7 @@ from shardmw.placement import (
     shard_of,
     versions_container,
 )
-from shardmw.record import Layout, id_of_time
+from shardmw.record import PLAIN, Layout, id_of_time
 from test.unit.clocks import Clock
 from test.unit.containers import NEW_ID, OLD_ID, forget_requests
 from test.unit.fakeswift import (
@@ -207,6 +209,21 @@ class TestLateRows:
         swift.direct('DELETE', f'/{ACCOUNT}/c')
         assert proxy.look() is True
         assert swift.rows(ACCOUNT, 'c') == late
+
+    def test_come_back_before_the_next_layout_whatever_the_clock_says(
+        self, swift, proxy, late, monkeypatch
+    ):
+        put_root(swift, layout=None)
+        swift.direct('DELETE', f'/{ACCOUNT}/c')
+        ahead = mock.Mock(wraps=time, time=lambda: time.time() + 3600)
+        with monkeypatch.context() as patched:
+            patched.setattr(adoption_module, 'time', ahead)
+            assert proxy.look() is True
+        following = PLAIN.announced(4, time.time())
+        rows = swift.broker(ACCOUNT, 'c').get_objects()
+        offsets = [Timestamp(row['created_at']).offset for row in rows]
+        assert len(offsets) == len(late)
+        assert 0 < min(offsets) <= max(offsets) < following.offset
 
     def test_bring_a_container_back_that_has_no_database(
         self, swift, proxy, late

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from swift.common.utils import Timestamp
 from swift.container.backend import SQLITE_ARG_LIMIT, ContainerBroker
 
-from shardmw.merging import merge_rows
+from shardmw.merging import MergingBroker, merge_rows
 
 SECONDS = ['1790000000.00000', '1790000000.00001', '1790000001.00000']
 OFFSETS = ['_0', '_1', '_000000000000000f', '_0000000000000010', '_ff']
@@ -155,6 +155,17 @@ def test_a_row_returns_with_its_offset(tmp_path):
         ('a', f'{removed}_{6:016x}'),
         ('d', kept),
     ]
+
+
+def test_a_database_that_is_being_split_may_lack_tombstones(tmp_path):
+    broker = broker_in(tmp_path)
+    broker.__class__ = MergingBroker
+    broker.merge_items([row('a')])
+    assert broker.is_complete
+    broker.enable_sharding(Timestamp.now())
+    assert broker.set_sharding_state()
+    broker.merge_items([row('b')])
+    assert not broker.is_complete
 
 
 def test_rows_that_are_left_to_swift_have_no_offset(tmp_path):
