@@ -2,10 +2,10 @@
 """Merge rows into a container's database.
 
 Swift's container server does the same, but for the offset of rows that return,
-in twice the time. Most of it goes into taking timestamps apart, and finding the
-rows again that it replaces. A change of layout merges each row of a container
-twice. Rows that are more than an upload or a deletion at one time are left to
-Swift.
+in twice the time. Most of it goes into taking timestamps apart, and finding
+again the rows that it replaces. A change of layout merges each row of a
+container twice. Rows that are more than an upload or a deletion at one time
+are left to Swift.
 """
 
 import re
