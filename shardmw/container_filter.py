@@ -4,7 +4,8 @@
 A listing of a sharded container reads a few rows of each shard. Most of what
 such a read costs is the HTTP request around it, and the opening of the
 database. With this filter, a proxy asks a server for several shards at once,
-and their databases stay open for a moment. And rows that are merged into a
+their databases stay open for a moment, and a few rows that wait to be merged
+are listed while they wait. And rows that are merged into a
 container, as for a change of layout, take half the time::
 
     [pipeline:main]
@@ -22,7 +23,7 @@ import copy
 import json
 import time
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from functools import lru_cache
 
 from swift.common.constraints import check_drive
 from swift.common.exceptions import LockTimeout
@@ -46,10 +47,11 @@ from shardmw.garbage import leave_out_lasting_objects
 from shardmw.listing.database import listed_rows, simple_record
 from shardmw.merging import MergingBroker
 from shardmw.open_brokers import OpenBrokers
+from shardmw.waiting import ReadingBroker
 
-#: How long to wait for the lock of a database's rows that are to be merged. It
-#: is then read without them. Swift waits a tenth of this, twice for a listing,
-#: which has one chance to lack a row. Here each shard is another one.
+#: How long to wait for the lock of a database's rows, if they are to be
+#: merged. It is then read without them. Swift waits a tenth of this, twice for
+#: a listing, which has one chance to lack a row; here each shard is another.
 PENDING_SECONDS = 1
 
 #: After this time, what has been found is sent before the next read. A proxy
@@ -78,13 +80,7 @@ class ContainerFilter:
     def __init__(self, app: ContainerController, logger) -> None:
         self.app = app
         self.logger = logger
-        # The server's own method chooses the database's path.
-        make = partial(
-            app._get_container_broker,  # noqa: SLF001
-            pending_timeout=PENDING_SECONDS,
-            stale_reads_ok=True,
-        )
-        self._brokers = OpenBrokers(make)
+        self._brokers = OpenBrokers(self._reading_broker)
 
     def __call__(self, env: dict, start_response: Callable):
         """WSGI entry point."""
@@ -103,6 +99,14 @@ class ContainerFilter:
         else:
             response = Response(request=req, app_iter=self._answer(reads, req))
         return response(env, start_response)
+
+    def _reading_broker(self, *where: str) -> ContainerBroker:
+        # The server's own method chooses the database's path.
+        broker = self.app._get_container_broker(  # noqa: SLF001
+            *where, pending_timeout=PENDING_SECONDS, stale_reads_ok=True
+        )
+        broker.__class__ = ReadingBroker
+        return broker
 
     def _merge(self, env: dict, start_response: Callable):
         """Answer an UPDATE as the server does, but for how rows are merged."""
@@ -169,6 +173,8 @@ class ContainerFilter:
         with self._brokers.broker(
             read.device, str(read.part), read.account, read.container
         ) as broker:
+            params = _params(read.query)
+            broker.may_merge = _needs_swift(params)
             info, is_deleted = broker.get_info_is_deleted()
             if is_deleted or info['db_state'] in (SHARDING, SHARDED):
                 return None
@@ -179,7 +185,7 @@ class ContainerFilter:
             }
             if read.method == 'HEAD':
                 return Found(headers, b'')
-            rows = _rows(broker, read.query, info['storage_policy_index'])
+            rows = _rows(broker, params, info['storage_policy_index'])
         listing = [
             simple_record(row) or self.app.update_object_record(row)
             for row in rows
@@ -193,38 +199,38 @@ def _params(query: str) -> dict:
     return validate_container_params(Request({'QUERY_STRING': query}))
 
 
-def _rows(broker: ContainerBroker, query: str, policy: int) -> list[tuple]:
-    """Return the rows of a listing, as a broker does.
+def _needs_swift(params: dict) -> bool:
+    """Tell whether a listing is one that only Swift's broker makes."""
+    return 'path' in params or config_true_value(params.get('reverse'))
 
-    :param query: the quoted query string
+
+def _rows(broker: ReadingBroker, params: dict, policy: int) -> list[tuple]:
+    """Return the rows of a listing, as a broker does whose figures were read.
+
+    :param params: the parameters of the request
     :param policy: the index of the container's storage policy
-    :raises HTTPException: for values that Swift refuses
     """
-    params = _params(query)
-    delimiter, path = params.get('delimiter'), params.get('path')
-    reverse = config_true_value(params.get('reverse'))
-    # A broker takes rows that wait into the database before it lists them;
-    # get_info() has done that.
-    if path is None and not reverse:
+    if not broker.may_merge:
         with broker.get() as connection:
             return listed_rows(
                 connection,
                 policy,
                 params['limit'],
-                delimiter or '',
+                params.get('delimiter', ''),
                 params.get('prefix', ''),
                 params.get('marker', ''),
                 params.get('end_marker', ''),
+                broker.waiting,
             )
     return broker.list_objects_iter(
         params['limit'],
         params.get('marker', ''),
         params.get('end_marker'),
         params.get('prefix'),
-        delimiter,
-        path,
+        params.get('delimiter'),
+        params.get('path'),
         storage_policy_index=policy,
-        reverse=reverse,
+        reverse=config_true_value(params.get('reverse')),
         allow_reserved=True,
     )
 

@@ -10,7 +10,7 @@ are left to Swift.
 
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from eventlet import tpool
 from swift.container.backend import (
@@ -18,6 +18,8 @@ from swift.container.backend import (
     UNSHARDED,
     ContainerBroker,
 )
+
+from shardmw.listing.database import marks
 
 #: The columns of a row, which are the names of its fields.
 _COLUMNS = (
@@ -155,11 +157,11 @@ def _merge(
             row['created_at'] = _text(*time)
             added.append([row[column] for column in _COLUMNS])
         for some in _parts(replaced, 1):
-            cursor.execute(_DELETE.format(_marks(some)), some)
+            cursor.execute(_DELETE.format(marks(some)), some)
         for some in _parts(added, len(_COLUMNS)):
-            marks = f'({_marks(_COLUMNS)})'
+            row_marks = f'({marks(_COLUMNS)})'
             cursor.execute(
-                _INSERT.format(', '.join([marks] * len(some))),
+                _INSERT.format(', '.join([row_marks] * len(some))),
                 [value for values in some for value in values],
             )
         connection.commit()
@@ -172,7 +174,7 @@ def _merge(
 def _existing(cursor: sqlite3.Cursor, rows: list[dict]) -> Iterator[tuple]:
     """Return the rows that the database has of the same names."""
     for some in _parts([row['name'] for row in rows], 1):
-        yield from cursor.execute(_SELECT.format(_marks(some)), some)
+        yield from cursor.execute(_SELECT.format(marks(some)), some)
 
 
 def _parts(items: list, values: int) -> Iterator[list]:
@@ -183,10 +185,6 @@ def _parts(items: list, values: int) -> Iterator[list]:
     size = SQLITE_ARG_LIMIT // values
     for start in range(0, len(items), size):
         yield items[start : start + size]
-
-
-def _marks(values: Sequence) -> str:
-    return ', '.join('?' * len(values))
 
 
 def _time(created_at: str) -> tuple[str, int] | None:

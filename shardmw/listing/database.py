@@ -10,19 +10,33 @@ objects of each row's timestamp, which takes most of the time for a large page.
 
 import sqlite3
 import time
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from swift.common.utils import decode_timestamps
 
+_COLUMNS = 'name, created_at, size, content_type, etag'
 _SELECT = (
-    'SELECT name, created_at, size, content_type, etag FROM object '
-    'WHERE deleted = 0 AND storage_policy_index = ? AND name {} ?{} '
-    'ORDER BY name'
+    f'SELECT {_COLUMNS} FROM object '
+    'WHERE deleted = 0 AND storage_policy_index = ? AND '
 )
-_BEFORE = ' AND name < ?'
+_WAITING = f'WITH waiting ({_COLUMNS}) AS (VALUES {{}}) '
 
 #: The length of a row's timestamp that is a single time, without offset, and
 #: of its seconds.
 _ONE_TIME, _SECONDS = len('1234567890.12345'), len('1234567890')
+
+
+class Waiting(NamedTuple):
+    """Rows that are not in the database yet, and newer than what it has.
+
+    :param names: of all, also of tombstones
+    :param rows: what a listing shows of them, like the rows of
+                 :func:`listed_rows`
+    """
+
+    names: list[str]
+    rows: list[tuple]
 
 
 def listed_rows(
@@ -33,6 +47,7 @@ def listed_rows(
     prefix: str = '',
     marker: str = '',
     end_marker: str = '',
+    waiting: Waiting | None = None,
 ) -> list[tuple]:
     """Return the objects and pseudo-directories below a prefix.
 
@@ -41,6 +56,7 @@ def listed_rows(
     :param limit: how many rows to return at most
     :param delimiter: what separates directories; empty for all objects below
                       the prefix
+    :param waiting: rows to list as if they were in the database
     :returns: for an object its name, the time of its last change, size,
               content type and ETag; a pseudo-directory has no content type
     :raises ValueError: if Unicode has no character after the last one of the
@@ -51,16 +67,18 @@ def listed_rows(
     is_after = bool(marker) and marker >= prefix
     start = marker if is_after else prefix
     before = [min(ends)] if ends else []
-    tail = _BEFORE if ends else ''
-    after = _SELECT.format('>', tail)
-    since = _SELECT.format('>=', tail)
+    after, since = (
+        _query(f'name {comparison} ?' + ' AND name < ?' * len(before), waiting)
+        for comparison in ('>', '>=')
+    )
     # Only the first query of a transaction may have to wait for a lock. A
     # cursor of Swift prepares to wait before each query.
     plain = connection.cursor(sqlite3.Cursor)
     plain.row_factory = None
     plain.execute('BEGIN')
     found = connection.execute(
-        after if is_after else since, [policy, start, *before]
+        after if is_after else since,
+        _values(policy, [start, *before], waiting),
     )
     found.row_factory = None
     while len(rows) < limit and (row := found.fetchone()):
@@ -75,9 +93,43 @@ def listed_rows(
         directory = name[: end + len(delimiter)]
         if directory != marker:
             rows.append((directory, '0', 0, None, ''))
-        found = plain.execute(since, [policy, _after(directory), *before])
+        found = plain.execute(
+            since, _values(policy, [_after(directory), *before], waiting)
+        )
     connection.rollback()
     return rows
+
+
+def _query(condition: str, waiting: Waiting | None) -> str:
+    """Return the query for the rows whose names meet a condition."""
+    query = _SELECT + condition
+    if waiting:
+        query += f' AND name NOT IN ({marks(waiting.names)})'
+    if waiting and waiting.rows:
+        # SQLite merges the two sorted parts row by row.
+        values = ', '.join([f'({marks(waiting.rows[0])})'] * len(waiting.rows))
+        query = (
+            _WAITING.format(values)
+            + query
+            + f' UNION ALL SELECT * FROM waiting WHERE {condition}'
+        )
+    return query + ' ORDER BY name'
+
+
+def _values(
+    policy: int, bounds: list[str], waiting: Waiting | None
+) -> list[str | int]:
+    """Return the values for a query of :func:`_query`."""
+    if not waiting:
+        return [policy, *bounds]
+    rows = [value for row in waiting.rows for value in row]
+    again = bounds if rows else []
+    return [*rows, policy, *bounds, *waiting.names, *again]
+
+
+def marks(values: Sequence) -> str:
+    """Return the place in a statement for some values."""
+    return ', '.join('?' * len(values))
 
 
 def simple_record(row: tuple) -> dict | None:

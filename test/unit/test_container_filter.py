@@ -3,6 +3,8 @@
 
 import itertools
 import json
+from base64 import b64encode
+from pathlib import Path
 from urllib.parse import urlencode
 
 import eventlet
@@ -29,6 +31,7 @@ from shardmw.backend.batch import (
 )
 from shardmw.config import ConfigError
 from shardmw.container_filter import ContainerFilter, filter_factory
+from shardmw.waiting import MOST_BYTES
 
 ACCOUNT = '.shards_shardmw_AUTH_t'
 NAMES = ['a', 'a/b', 'a/c', 'b/', 'b/\U0001f600', 'c"\n', '\0v\0x', 'é']
@@ -188,17 +191,110 @@ def test_writes_and_reads_take_turns(server, filtered):
     assert report(filtered, [asked])[0].body == b'[]'
 
 
+TIMES = st.integers(1, 8).map(lambda time: Timestamp(time).internal)
+#: The values of ContainerBroker.put_object().
+CHANGES = st.lists(
+    st.tuples(
+        st.sampled_from(NAMES[:5]),
+        TIMES,
+        st.integers(0, 9),
+        st.sampled_from(['a/b', 'a/b; c=d']),
+        st.sampled_from(['etag', 'other']),
+        st.sampled_from([0, 0, 1]),  # a tombstone
+        st.sampled_from([0, 0, 0, 1]),  # the storage policy
+        st.none() | TIMES,
+        st.none() | TIMES,
+    ),
+    max_size=8,
+)
+
+
+@settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    CHANGES,
+    CHANGES,
+    st.fixed_dictionaries(
+        {},
+        optional={
+            'limit': st.integers(0, 5),
+            'marker': TEXTS,
+            'end_marker': TEXTS,
+            'prefix': TEXTS,
+            'delimiter': TEXTS,
+        },
+    ),
+)
+def test_rows_are_listed_while_they_wait(
+    server, filtered, merged, waiting, params
+):
+    container = f'waits-{next(CLOCK)}'
+    send(server, 'PUT', container)
+    broker = server._get_container_broker('sdb1', '1', ACCOUNT, container)
+    for change in merged:
+        broker.put_object(*change)
+    broker.get_info()
+    for change in waiting:
+        broker.put_object(*change)
+    rows = Path(broker.pending_file)
+    text = waiting and rows.read_bytes()
+    found, figures = report(
+        filtered,
+        [read(container, **params), read(container, 'HEAD')],
+    )
+    assert not waiting or rows.read_bytes() == text != b''
+    query = urlencode({'format': 'json', **params})
+    plain = send(server, 'GET', container, query=query)
+    assert json.loads(found.body) == json.loads(plain.body)
+    assert are_in(found.headers, plain)
+    assert are_in(figures.headers, plain)
+
+
+def pending(server, container):
+    broker = server._get_container_broker('sdb1', '1', ACCOUNT, container)
+    return Path(broker.pending_file)
+
+
+def test_a_read_does_not_wait_for_who_merges_rows(server, filtered):
+    send(server, 'PUT', 'full', 'waits')
+    with lock_parent_directory(str(pending(server, 'full'))):
+        found = report(filtered, [read('full', prefix='waits')])[0]
+    assert [row['name'] for row in json.loads(found.body)] == ['waits']
+    send(server, 'DELETE', 'full', 'waits')
+
+
+@pytest.mark.parametrize(
+    'added',
+    [b':' + b'A' * MOST_BYTES, b':torn', b':' + b64encode(b'cos\nn\n.')],
+)
+def test_many_rows_or_a_strange_one_are_merged_by_swift(
+    server, filtered, added
+):
+    container = f'strange-{len(added)}'
+    send(server, 'PUT', container)
+    send(server, 'PUT', container, 'waits')
+    rows = pending(server, container)
+    with rows.open('ab') as file:
+        file.write(added)
+    found = report(filtered, [read(container)])[0]
+    assert [row['name'] for row in json.loads(found.body)] == ['waits']
+    assert rows.read_bytes() == b''
+
+
 def test_a_read_waits_for_who_merges_rows(server, filtered):
     send(server, 'PUT', 'full', 'waits')
-    broker = server._get_container_broker('sdb1', '1', ACCOUNT, 'full')
+    rows = pending(server, 'full')
 
     def hold() -> None:
-        with lock_parent_directory(broker.pending_file):
+        with lock_parent_directory(str(rows)):
             eventlet.sleep(0.3)
 
     holder = eventlet.spawn(hold)
     eventlet.sleep()
-    (found,) = report(filtered, [read('full', prefix='waits')])
+    (found,) = report(filtered, [read('full', prefix='waits', reverse='on')])
     holder.wait()
     assert [row['name'] for row in json.loads(found.body)] == ['waits']
     send(server, 'DELETE', 'full', 'waits')
