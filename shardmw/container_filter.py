@@ -5,8 +5,8 @@ A listing of a sharded container reads a few rows of each shard. Most of what
 such a read costs is the HTTP request around it, and the opening of the
 database. With this filter, a proxy asks a server for several shards at once,
 their databases stay open for a moment, and a few rows that wait to be merged
-are listed while they wait. And rows that are merged into a
-container, as for a change of layout, take half the time::
+are listed while they wait. And rows that are merged into a container, as for a
+change of layout, take half the time::
 
     [pipeline:main]
     pipeline = healthcheck recon shardmw-container container-server
@@ -100,7 +100,7 @@ class ContainerFilter:
             response = Response(request=req, app_iter=self._answer(reads, req))
         return response(env, start_response)
 
-    def _reading_broker(self, *where: str) -> ContainerBroker:
+    def _reading_broker(self, *where: str) -> ReadingBroker:
         # The server's own method chooses the database's path.
         broker = self.app._get_container_broker(  # noqa: SLF001
             *where, pending_timeout=PENDING_SECONDS, stale_reads_ok=True

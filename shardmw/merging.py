@@ -10,7 +10,7 @@ are left to Swift.
 
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from eventlet import tpool
 from swift.container.backend import (
@@ -18,8 +18,6 @@ from swift.container.backend import (
     UNSHARDED,
     ContainerBroker,
 )
-
-from shardmw.listing.database import marks
 
 #: The columns of a row, which are the names of its fields.
 _COLUMNS = (
@@ -185,6 +183,11 @@ def _parts(items: list, values: int) -> Iterator[list]:
     size = SQLITE_ARG_LIMIT // values
     for start in range(0, len(items), size):
         yield items[start : start + size]
+
+
+def marks(values: Sequence) -> str:
+    """Return the place in a statement for some values."""
+    return ', '.join('?' * len(values))
 
 
 def _time(created_at: str) -> tuple[str, int] | None:

@@ -16,18 +16,19 @@ all else that reads or writes the container: the replicator for example.
 import io
 import pickle
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 
 from swift.container.backend import (
     ContainerBroker,
     update_new_item_from_existing,
 )
 
-from shardmw.listing.database import Waiting, marks
+from shardmw.merging import marks
 
 #: The largest size of a ``.pending`` file, in bytes, that is read without
-#: merging its rows, about 60 of them. Then to take them apart for each listing
+#: merging its rows, 40 to 50 of them. Then to take them apart for each listing
 #: still takes less time than a transaction.
 MOST_BYTES = 8192
 
@@ -44,11 +45,12 @@ class ReadingBroker(ContainerBroker):
 
     :ivar may_merge: True to merge them, as Swift's broker does
     :ivar waiting: after the figures have been read, the rows that a listing
-                   has to add to those of the database
+                   has to add to those of the database, as of
+                   :func:`shardmw.listing.database.listed_rows`
     """
 
     may_merge = False
-    waiting: Waiting | None = None
+    waiting: Mapping[str, tuple | None] = MappingProxyType({})
     _rows: Sequence[dict] = ()
 
     def _commit_puts_stale_ok(self) -> None:
@@ -60,7 +62,7 @@ class ReadingBroker(ContainerBroker):
         super()._commit_puts_stale_ok()
 
     def _get_info(self) -> dict:
-        self.waiting = None
+        self.waiting = {}
         self._commit_puts_stale_ok()
         with self.get() as connection:
             # The rows may just be merged; the figures have to be those of the
@@ -76,22 +78,22 @@ class ReadingBroker(ContainerBroker):
             if not rows:
                 return info
             names = list({row['name'] for row in rows})
-            found = connection.execute(
-                _FORMER.format(marks(names)), [policy, *names]
-            )
-            former = {row['name']: dict(row) for row in found}
-        new = _newer_rows(rows, former)
-        for name, row in new.items():
-            _count(info, row, 1)
-            if name in former:
-                _count(info, former[name], -1)
-        if new:
-            shown = [
-                tuple(row[column] for column in _LISTED)
-                for row in new.values()
-                if not row['deleted']
+            former = [
+                dict(row)
+                for row in connection.execute(
+                    _FORMER.format(marks(names)), [policy, *names]
+                )
             ]
-            self.waiting = Waiting(list(new), shown)
+        new = _newer_rows(rows, {row['name']: row for row in former})
+        for row in new.values():
+            _count(info, row, 1)
+            is_shown = not row['deleted']
+            self.waiting[row['name']] = (
+                tuple(row[column] for column in _LISTED) if is_shown else None
+            )
+        for row in former:
+            if row['name'] in new:
+                _count(info, row, -1)
         return info
 
 
@@ -120,7 +122,7 @@ def _count(info: dict, row: dict, sign: int) -> None:
     As the triggers of Swift's tables do.
     """
     info['object_count'] += sign * (1 - row['deleted'])
-    info['bytes_used'] += sign * int(row['size'])
+    info['bytes_used'] += sign * row['size']
 
 
 def _waiting_rows(broker: ContainerBroker) -> list[dict]:

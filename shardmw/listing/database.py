@@ -8,35 +8,25 @@ these queries are most of what such a listing costs. And it makes several
 objects of each row's timestamp, which takes most of the time for a large page.
 """
 
+import heapq
 import sqlite3
 import time
-from collections.abc import Sequence
-from typing import NamedTuple
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from swift.common.utils import decode_timestamps
 
-_COLUMNS = 'name, created_at, size, content_type, etag'
 _SELECT = (
-    f'SELECT {_COLUMNS} FROM object '
-    'WHERE deleted = 0 AND storage_policy_index = ? AND '
+    'SELECT name, created_at, size, content_type, etag FROM object '
+    'WHERE deleted = 0 AND storage_policy_index = ? AND name >= ?{} '
+    'ORDER BY name'
 )
-_WAITING = f'WITH waiting ({_COLUMNS}) AS (VALUES {{}}) '
+_BEFORE = ' AND name < ?'
 
 #: The length of a row's timestamp that is a single time, without offset, and
 #: of its seconds.
 _ONE_TIME, _SECONDS = len('1234567890.12345'), len('1234567890')
-
-
-class Waiting(NamedTuple):
-    """Rows that are not in the database yet, and newer than what it has.
-
-    :param names: of all, also of tombstones
-    :param rows: what a listing shows of them, like the rows of
-                 :func:`listed_rows`
-    """
-
-    names: list[str]
-    rows: list[tuple]
 
 
 def listed_rows(
@@ -47,7 +37,7 @@ def listed_rows(
     prefix: str = '',
     marker: str = '',
     end_marker: str = '',
-    waiting: Waiting | None = None,
+    waiting: Mapping[str, tuple | None] = MappingProxyType({}),
 ) -> list[tuple]:
     """Return the objects and pseudo-directories below a prefix.
 
@@ -56,7 +46,9 @@ def listed_rows(
     :param limit: how many rows to return at most
     :param delimiter: what separates directories; empty for all objects below
                       the prefix
-    :param waiting: rows to list as if they were in the database
+    :param waiting: rows that are not in the database yet, and newer than what
+                    it has, by name, with the columns that are returned, or
+                    None for a tombstone
     :returns: for an object its name, the time of its last change, size,
               content type and ETag; a pseudo-directory has no content type
     :raises ValueError: if Unicode has no character after the last one of the
@@ -64,24 +56,31 @@ def listed_rows(
     """
     rows: list[tuple] = []
     ends = [end for end in (end_marker, prefix and _after(prefix)) if end]
-    is_after = bool(marker) and marker >= prefix
-    start = marker if is_after else prefix
     before = [min(ends)] if ends else []
-    after, since = (
-        _query(f'name {comparison} ?' + ' AND name < ?' * len(before), waiting)
-        for comparison in ('>', '>=')
+    query = _SELECT.format(_BEFORE if ends else '')
+    new = sorted(
+        row
+        for name, row in waiting.items()
+        if row and all(name < end for end in before)
     )
+
+    def found_since(cursor: sqlite3.Cursor, start: str) -> Iterator[tuple]:
+        found = cursor.execute(query, [policy, start, *before])
+        found.row_factory = None
+        if not waiting:
+            return found
+        kept = (row for row in found if row[0] not in waiting)
+        return heapq.merge(kept, new[bisect_left(new, (start,)) :])
+
     # Only the first query of a transaction may have to wait for a lock. A
     # cursor of Swift prepares to wait before each query.
     plain = connection.cursor(sqlite3.Cursor)
-    plain.row_factory = None
     plain.execute('BEGIN')
-    found = connection.execute(
-        after if is_after else since,
-        _values(policy, [start, *before], waiting),
+    is_after = bool(marker) and marker >= prefix
+    found = found_since(
+        connection.cursor(), marker + '\0' if is_after else prefix
     )
-    found.row_factory = None
-    while len(rows) < limit and (row := found.fetchone()):
+    while len(rows) < limit and (row := next(found, None)):
         name = row[0]
         end = name.find(delimiter, len(prefix)) if delimiter else -1
         if end < 0:
@@ -93,43 +92,9 @@ def listed_rows(
         directory = name[: end + len(delimiter)]
         if directory != marker:
             rows.append((directory, '0', 0, None, ''))
-        found = plain.execute(
-            since, _values(policy, [_after(directory), *before], waiting)
-        )
+        found = found_since(plain, _after(directory))
     connection.rollback()
     return rows
-
-
-def _query(condition: str, waiting: Waiting | None) -> str:
-    """Return the query for the rows whose names meet a condition."""
-    query = _SELECT + condition
-    if waiting:
-        query += f' AND name NOT IN ({marks(waiting.names)})'
-    if waiting and waiting.rows:
-        # SQLite merges the two sorted parts row by row.
-        values = ', '.join([f'({marks(waiting.rows[0])})'] * len(waiting.rows))
-        query = (
-            _WAITING.format(values)
-            + query
-            + f' UNION ALL SELECT * FROM waiting WHERE {condition}'
-        )
-    return query + ' ORDER BY name'
-
-
-def _values(
-    policy: int, bounds: list[str], waiting: Waiting | None
-) -> list[str | int]:
-    """Return the values for a query of :func:`_query`."""
-    if not waiting:
-        return [policy, *bounds]
-    rows = [value for row in waiting.rows for value in row]
-    again = bounds if rows else []
-    return [*rows, policy, *bounds, *waiting.names, *again]
-
-
-def marks(values: Sequence) -> str:
-    """Return the place in a statement for some values."""
-    return ', '.join('?' * len(values))
 
 
 def simple_record(row: tuple) -> dict | None:

@@ -3,6 +3,7 @@
 
 import itertools
 import json
+import pickle
 from base64 import b64encode
 from pathlib import Path
 from urllib.parse import urlencode
@@ -21,7 +22,7 @@ from swift.common.utils import (
 from swift.container.backend import ContainerBroker
 from swift.container.server import ContainerController
 
-from shardmw import container_filter
+from shardmw import container_filter, waiting
 from shardmw.backend.batch import (
     METHOD,
     OFFSET_HEADER,
@@ -31,7 +32,6 @@ from shardmw.backend.batch import (
 )
 from shardmw.config import ConfigError
 from shardmw.container_filter import ContainerFilter, filter_factory
-from shardmw.waiting import MOST_BYTES
 
 ACCOUNT = '.shards_shardmw_AUTH_t'
 NAMES = ['a', 'a/b', 'a/c', 'b/', 'b/\U0001f600', 'c"\n', '\0v\0x', 'é']
@@ -229,7 +229,7 @@ CHANGES = st.lists(
     ),
 )
 def test_rows_are_listed_while_they_wait(
-    server, filtered, merged, waiting, params
+    server, filtered, merged, added, params
 ):
     container = f'waits-{next(CLOCK)}'
     send(server, 'PUT', container)
@@ -237,15 +237,15 @@ def test_rows_are_listed_while_they_wait(
     for change in merged:
         broker.put_object(*change)
     broker.get_info()
-    for change in waiting:
+    for change in added:
         broker.put_object(*change)
     rows = Path(broker.pending_file)
-    text = waiting and rows.read_bytes()
+    text = added and rows.read_bytes()
     found, figures = report(
         filtered,
         [read(container, **params), read(container, 'HEAD')],
     )
-    assert not waiting or rows.read_bytes() == text != b''
+    assert not added or rows.read_bytes() == text != b''
     query = urlencode({'format': 'json', **params})
     plain = send(server, 'GET', container, query=query)
     assert json.loads(found.body) == json.loads(plain.body)
@@ -267,21 +267,94 @@ def test_a_read_does_not_wait_for_who_merges_rows(server, filtered):
 
 
 @pytest.mark.parametrize(
-    'added',
-    [b':' + b'A' * MOST_BYTES, b':torn', b':' + b64encode(b'cos\nn\n.')],
+    'during', [(waiting, '_newer_rows'), (container_filter, 'listed_rows')]
 )
-def test_many_rows_or_a_strange_one_are_merged_by_swift(
-    server, filtered, added
+@pytest.mark.parametrize('name', ['a', 'd'])
+def test_rows_that_others_merge_meanwhile_are_listed_once(
+    server, filtered, monkeypatch, during, name
 ):
-    container = f'strange-{len(added)}'
+    container = f'merged-{next(CLOCK)}'
     send(server, 'PUT', container)
-    send(server, 'PUT', container, 'waits')
-    rows = pending(server, container)
-    with rows.open('ab') as file:
-        file.write(added)
+    for each in 'abc':
+        send(server, 'PUT', container, each, {'X-Size': '2'})
+    send(server, 'GET', container)
+    send(server, 'PUT', container, name, {'X-Size': '5'})
+    send(server, 'DELETE', container, 'b')
+    method = getattr(*during)
+
+    def merge_first(*args):
+        send(server, 'GET', container)
+        assert not pending(server, container).read_bytes()
+        return method(*args)
+
+    monkeypatch.setattr(*during, merge_first)
     found = report(filtered, [read(container)])[0]
+    plain = send(server, 'GET', container, query='format=json')
+    assert json.loads(found.body) == json.loads(plain.body)
+    assert are_in(found.headers, plain)
+
+
+@pytest.mark.parametrize('when', ['before', 'after'])
+def test_the_file_is_read_before_the_database(
+    server, filtered, monkeypatch, when
+):
+    container = f'read-{when}'
+    send(server, 'PUT', container)
+    send(server, 'PUT', container, 'a')
+    rows_of = waiting._waiting_rows
+
+    def merge_and_read(broker):
+        if when == 'before':
+            send(server, 'GET', container)
+        rows = rows_of(broker)
+        if when == 'after':
+            send(server, 'GET', container)
+        return rows
+
+    monkeypatch.setattr(waiting, '_waiting_rows', merge_and_read)
+    found = report(filtered, [read(container)])[0]
+    assert [row['name'] for row in json.loads(found.body)] == ['a']
+    assert found.headers['X-Container-Object-Count'] == '1'
+
+
+def test_many_rows_are_merged(server, filtered):
+    send(server, 'PUT', 'many')
+    rows = pending(server, 'many')
+    names = []
+    while not names or rows.stat().st_size <= waiting.MOST_BYTES:
+        assert len(names) == len(
+            json.loads(report(filtered, [read('many')])[0].body)
+        )
+        names.append(f'{len(names):03}')
+        send(server, 'PUT', 'many', names[-1])
+    found = report(filtered, [read('many')])[0]
+    assert [row['name'] for row in json.loads(found.body)] == names
+    assert rows.read_bytes() == b''
+
+
+def test_what_is_no_row_is_left_to_swift(server, filtered):
+    send(server, 'PUT', 'torn')
+    send(server, 'PUT', 'torn', 'waits')
+    rows = pending(server, 'torn')
+    with rows.open('ab') as file:
+        file.write(b':torn')
+    found = report(filtered, [read('torn')])[0]
     assert [row['name'] for row in json.loads(found.body)] == ['waits']
     assert rows.read_bytes() == b''
+
+
+def test_no_code_in_a_row_is_run(server, filtered, monkeypatch, tmp_path):
+    class Row:
+        def __reduce__(self):
+            return Path.mkdir, (tmp_path / 'made',)
+
+    send(server, 'PUT', 'code')
+    pending(server, 'code').write_bytes(b':' + b64encode(pickle.dumps(Row())))
+    # Swift runs it before 2.38.
+    monkeypatch.setattr(ContainerBroker, '_commit_puts', lambda broker: None)
+    found = report(filtered, [read('code')])[0]
+    assert found.body == b'[]'
+    assert not (tmp_path / 'made').exists()
 
 
 def test_a_read_waits_for_who_merges_rows(server, filtered):
