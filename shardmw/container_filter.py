@@ -59,7 +59,7 @@ PENDING_SECONDS = 1
 SEND_SECONDS = 0.1
 
 #: After this time, other requests to the process have their turn.
-TURN_SECONDS = 0.001
+TURN_SECONDS = 0.01
 
 #: How eventlet is told not to wait for more to send.
 SEND_AT_ONCE_ENV = 'eventlet.minimum_write_chunk_size'

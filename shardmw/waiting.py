@@ -7,7 +7,7 @@ container is read. It then waits for who else writes into the database, and for
 the disk, and uploads wait for it, because it holds the file's lock. A listing
 of a sharded container reads all shards, and as a rule finds some rows in each.
 
-So a reader here takes a few rows from the file, and reads the database as it
+So a reader here takes the rows from the file, and reads the database as it
 will be when they have been merged. It takes no lock. If there are many, or a
 row cannot be understood, it merges them as Swift does. They are also merged by
 all else that reads or writes the container: the replicator for example.
@@ -15,6 +15,7 @@ all else that reads or writes the container: the replicator for example.
 
 import io
 import pickle
+import sqlite3
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -28,9 +29,8 @@ from swift.container.backend import (
 from shardmw.merging import marks
 
 #: The largest size of a ``.pending`` file, in bytes, that is read without
-#: merging its rows, 40 to 50 of them. Then to take them apart for each listing
-#: still takes less time than a transaction.
-MOST_BYTES = 8192
+#: merging its rows, 80 to 100 of them.
+MOST_BYTES = 16384
 
 _LISTED = ('name', 'created_at', 'size', 'content_type', 'etag')
 
@@ -43,6 +43,9 @@ _FORMER = (
 class ReadingBroker(ContainerBroker):
     """A broker whose figures include the rows that wait.
 
+    It may be used again and again. Then it takes apart only those rows that
+    are new in the file, as long as the database stays the same.
+
     :ivar may_merge: True to merge them, as Swift's broker does
     :ivar waiting: after the figures have been read, the rows that a listing
                    has to add to those of the database, as of
@@ -51,18 +54,42 @@ class ReadingBroker(ContainerBroker):
 
     may_merge = False
     waiting: Mapping[str, tuple | None] = MappingProxyType({})
+    _text = b''
     _rows: Sequence[dict] = ()
+    _version: tuple | None = None
+    _changes: '_Changes'
 
     def _commit_puts_stale_ok(self) -> None:
-        self._rows = ()
         if not self.may_merge:
             with suppress(ValueError):
-                self._rows = _waiting_rows(self)
+                self._read_file()
                 return
+        self._forget()
         super()._commit_puts_stale_ok()
 
+    def _forget(self) -> None:
+        self._text, self._rows, self._version = b'', (), None
+
+    def _read_file(self) -> None:
+        """Read the rows in the ``.pending`` file.
+
+        :raises ValueError: if it has more than a few, or others than uploads
+                            and deletions
+        """
+        text = b''
+        with (
+            suppress(FileNotFoundError),
+            open(self.pending_file, 'rb', buffering=0) as file,
+        ):
+            text = file.read(MOST_BYTES + 1)
+        if len(text) > MOST_BYTES:
+            raise ValueError('too many rows wait')
+        if not text.startswith(self._text):
+            self._forget()
+        new = _rows(self, text[len(self._text) :])
+        self._text, self._rows = text, [*self._rows, *new]
+
     def _get_info(self) -> dict:
-        self.waiting = {}
         self._commit_puts_stale_ok()
         with self.get() as connection:
             # The rows may just be merged; the figures have to be those of the
@@ -70,75 +97,88 @@ class ReadingBroker(ContainerBroker):
             connection.execute('BEGIN')
             info = self._do_get_info_query(connection)
             policy = info['storage_policy_index']
-            rows = [
-                row
-                for row in self._rows
-                if row['storage_policy_index'] == policy
-            ]
-            if not rows:
-                return info
-            names = list({row['name'] for row in rows})
-            former = [
-                dict(row)
-                for row in connection.execute(
-                    _FORMER.format(marks(names)), [policy, *names]
-                )
-            ]
-        new = _newer_rows(rows, {row['name']: row for row in former})
-        for row in new.values():
-            _count(info, row, 1)
-            is_shown = not row['deleted']
-            self.waiting[row['name']] = (
-                tuple(row[column] for column in _LISTED) if is_shown else None
-            )
-        for row in former:
-            if row['name'] in new:
-                _count(info, row, -1)
+            # The number is another one when others have committed.
+            ((number,),) = connection.execute('PRAGMA data_version')
+            version = connection, number, policy
+            if self._version != version:
+                self._version, self._changes = version, _Changes(policy)
+            self._changes.add(self._rows, connection)
+        self.waiting = self._changes.listed
+        info['object_count'] += self._changes.objects
+        info['bytes_used'] += self._changes.bytes
         return info
 
 
-def _newer_rows(rows: list[dict], former: dict[str, dict]) -> dict[str, dict]:
-    """Return the rows, by name, that will replace those of a database.
+class _Changes:
+    """What rows will change in a database when they are merged.
 
-    As Swift's broker merges them (``ContainerBroker.merge_items``).
-
-    :param rows: with times as of the ``.pending`` file, which get those that
-                 the database will have
-    :param former: the rows that the database has, by name
+    :param policy: the index of the storage policy whose rows are meant
+    :ivar listed: the rows that will be new, as of
+                  :func:`shardmw.listing.database.listed_rows`
+    :ivar objects: by how much the number of objects will change
+    :ivar bytes: the same for the sum of their sizes
     """
-    newer: dict[str, dict] = {}
-    for row in rows:
-        name = row['name']
-        if update_new_item_from_existing(row, former.get(name)):
-            if name in newer:
-                update_new_item_from_existing(row, newer[name])
-            newer[name] = row
-    return newer
+
+    def __init__(self, policy: int) -> None:
+        self.listed: dict[str, tuple | None] = {}
+        self.objects = self.bytes = 0
+        self._policy = policy
+        self._taken = 0
+        # By name; None for one that the database does not have.
+        self._former: dict[str, dict | None] = {}
+        self._newer: dict[str, dict] = {}
+
+    def add(
+        self, rows: Sequence[dict], connection: sqlite3.Connection
+    ) -> None:
+        """Add rows, as Swift's broker merges them.
+
+        See ``ContainerBroker.merge_items``.
+
+        :param rows: those that were added before, and more
+        :param connection: that of the database
+        """
+        new = [
+            # Its times become those that the database will have.
+            dict(row)
+            for row in rows[self._taken :]
+            if row['storage_policy_index'] == self._policy
+        ]
+        self._taken = len(rows)
+        names = list({row['name'] for row in new} - self._former.keys())
+        if names:
+            self._former |= dict.fromkeys(names)
+            query = _FORMER.format(marks(names))
+            for found in connection.execute(query, [self._policy, *names]):
+                self._former[found['name']] = dict(found)
+        for row in new:
+            name = row['name']
+            former, newer = self._former[name], self._newer.get(name)
+            if not update_new_item_from_existing(row, former):
+                continue
+            if newer:
+                update_new_item_from_existing(row, newer)
+            self._newer[name] = row
+            self._count(row, 1)
+            if replaced := newer or former:
+                self._count(replaced, -1)
+            is_shown = not row['deleted']
+            self.listed[name] = (
+                tuple(row[column] for column in _LISTED) if is_shown else None
+            )
+
+    def _count(self, row: dict, sign: int) -> None:
+        # As the triggers of Swift's tables do.
+        self.objects += sign * (1 - row['deleted'])
+        self.bytes += sign * row['size']
 
 
-def _count(info: dict, row: dict, sign: int) -> None:
-    """Add a row to the figures of a container, or take it away from them.
+def _rows(broker: ContainerBroker, text: bytes) -> list[dict]:
+    """Return the rows in a part of a broker's ``.pending`` file.
 
-    As the triggers of Swift's tables do.
-    """
-    info['object_count'] += sign * (1 - row['deleted'])
-    info['bytes_used'] += sign * row['size']
-
-
-def _waiting_rows(broker: ContainerBroker) -> list[dict]:
-    """Return the rows in a broker's ``.pending`` file.
-
-    :raises ValueError: if it has more than a few, or others than uploads and
-                        deletions
+    :raises ValueError: if there are others than uploads and deletions
     """
     rows: list[dict] = []
-    try:
-        with open(broker.pending_file, 'rb', buffering=0) as file:
-            text = file.read(MOST_BYTES + 1)
-    except FileNotFoundError:
-        return rows
-    if len(text) > MOST_BYTES:
-        raise ValueError('too many rows wait')
     for entry in filter(None, text.split(b':')):
         # Another process may just be adding the last one.
         try:
