@@ -154,9 +154,9 @@ def _merge(
                 replaced.append(rowid)
             row['created_at'] = _text(*time)
             added.append([row[column] for column in _COLUMNS])
-        for some in _parts(replaced, 1):
+        for some in parts(replaced, 1):
             cursor.execute(_DELETE.format(marks(some)), some)
-        for some in _parts(added, len(_COLUMNS)):
+        for some in parts(added, len(_COLUMNS)):
             row_marks = f'({marks(_COLUMNS)})'
             cursor.execute(
                 _INSERT.format(', '.join([row_marks] * len(some))),
@@ -171,11 +171,11 @@ def _merge(
 
 def _existing(cursor: sqlite3.Cursor, rows: list[dict]) -> Iterator[tuple]:
     """Return the rows that the database has of the same names."""
-    for some in _parts([row['name'] for row in rows], 1):
+    for some in parts([row['name'] for row in rows], 1):
         yield from cursor.execute(_SELECT.format(marks(some)), some)
 
 
-def _parts(items: list, values: int) -> Iterator[list]:
+def parts(items: list, values: int) -> Iterator[list]:
     """Cut a list into parts that a statement has room for.
 
     :param values: how many values each item has

@@ -26,7 +26,7 @@ from swift.container.backend import (
     update_new_item_from_existing,
 )
 
-from shardmw.merging import marks
+from shardmw.merging import marks, parts
 
 #: The largest size of a ``.pending`` file, in bytes, that is read without
 #: merging its rows, 80 to 100 of them.
@@ -35,8 +35,8 @@ MOST_BYTES = 16384
 _LISTED = ('name', 'created_at', 'size', 'content_type', 'etag')
 
 _FORMER = (
-    f'SELECT {", ".join(_LISTED)}, deleted FROM object '
-    'WHERE deleted IN (0, 1) AND storage_policy_index = ? AND name IN ({})'
+    f'SELECT {", ".join(_LISTED)}, deleted, storage_policy_index FROM object '
+    'WHERE deleted IN (0, 1) AND name IN ({})'
 )
 
 
@@ -62,18 +62,23 @@ class ReadingBroker(ContainerBroker):
     def _commit_puts_stale_ok(self) -> None:
         if not self.may_merge:
             with suppress(ValueError):
-                self._read_file()
+                self._read_file(MOST_BYTES)
                 return
         self._forget()
         super()._commit_puts_stale_ok()
+        if not self.may_merge:
+            # Others may hold the lock. What was listed before stays listed.
+            with suppress(ValueError):
+                self._read_file(None)
 
     def _forget(self) -> None:
         self._text, self._rows, self._version = b'', (), None
 
-    def _read_file(self) -> None:
+    def _read_file(self, most: int | None) -> None:
         """Read the rows in the ``.pending`` file.
 
-        :raises ValueError: if it has more than a few, or others than uploads
+        :param most: its largest size, in bytes; None for any size
+        :raises ValueError: if it is larger, or has other rows than uploads
                             and deletions
         """
         text = b''
@@ -81,8 +86,8 @@ class ReadingBroker(ContainerBroker):
             suppress(FileNotFoundError),
             open(self.pending_file, 'rb', buffering=0) as file,
         ):
-            text = file.read(MOST_BYTES + 1)
-        if len(text) > MOST_BYTES:
+            text = file.read(-1 if most is None else most + 1)
+        if most is not None and len(text) > most:
             raise ValueError('too many rows wait')
         if not text.startswith(self._text):
             self._forget()
@@ -124,8 +129,8 @@ class _Changes:
         self.objects = self.bytes = 0
         self._policy = policy
         self._taken = 0
-        # By name; None for one that the database does not have.
-        self._former: dict[str, dict | None] = {}
+        # What the database has of each name, one row as a rule.
+        self._former: dict[str, list[dict]] = {}
         self._newer: dict[str, dict] = {}
 
     def add(
@@ -146,21 +151,24 @@ class _Changes:
         ]
         self._taken = len(rows)
         names = list({row['name'] for row in new} - self._former.keys())
-        if names:
-            self._former |= dict.fromkeys(names)
-            query = _FORMER.format(marks(names))
-            for found in connection.execute(query, [self._policy, *names]):
-                self._former[found['name']] = dict(found)
+        self._former |= {name: [] for name in names}
+        for some in parts(names, 1):
+            query = _FORMER.format(marks(some))
+            for found in connection.execute(query, some):
+                if found['storage_policy_index'] == self._policy:
+                    self._former[found['name']].append(dict(found))
         for row in new:
             name = row['name']
             former, newer = self._former[name], self._newer.get(name)
-            if not update_new_item_from_existing(row, former):
+            if not update_new_item_from_existing(
+                row, former[-1] if former else None
+            ):
                 continue
             if newer:
                 update_new_item_from_existing(row, newer)
             self._newer[name] = row
             self._count(row, 1)
-            if replaced := newer or former:
+            for replaced in [newer] if newer else former:
                 self._count(replaced, -1)
             is_shown = not row['deleted']
             self.listed[name] = (

@@ -307,10 +307,10 @@ def test_the_file_is_read_before_the_database(
     send(server, 'PUT', container, 'a')
     read_file = waiting.ReadingBroker._read_file
 
-    def merge_and_read(broker):
+    def merge_and_read(broker, most):
         if when == 'before':
             send(server, 'GET', container)
-        read_file(broker)
+        read_file(broker, most)
         if when == 'after':
             send(server, 'GET', container)
 
@@ -333,6 +333,59 @@ def test_many_rows_are_merged(server, filtered):
     found = report(filtered, [read('many')])[0]
     assert [row['name'] for row in json.loads(found.body)] == names
     assert rows.read_bytes() == b''
+
+
+def test_many_rows_are_listed_while_others_keep_them_from_being_merged(
+    server, filtered, monkeypatch
+):
+    monkeypatch.setattr(container_filter, 'PENDING_SECONDS', 0.05)
+    send(server, 'PUT', 'locked')
+    rows = pending(server, 'locked')
+    names = [f'{number:04}' for number in range(1000)]
+    broker = server._get_container_broker('sdb1', '1', ACCOUNT, 'locked')
+    for name in names:
+        broker.put_object(
+            name, Timestamp(next(CLOCK)).internal, 0, 'a/b', 'etag', 0, 0
+        )
+    with lock_parent_directory(str(rows)):
+        found = report(filtered, [read('locked', 'HEAD'), read('locked')])
+    assert rows.stat().st_size > waiting.MOST_BYTES
+    assert found[0].headers['X-Container-Object-Count'] == str(len(names))
+    assert [row['name'] for row in json.loads(found[1].body)] == names
+
+
+def test_a_name_that_a_database_has_twice_counts_as_once_merged(
+    server, filtered
+):
+    send(server, 'PUT', 'twice')
+    broker = server._get_container_broker('sdb1', '1', ACCOUNT, 'twice')
+    with broker.get() as connection:
+        for etag in 'ab':
+            connection.execute(
+                'INSERT INTO object (name, created_at, size, content_type, '
+                "etag, deleted) VALUES ('a', '0000000001.00000', 3, 'a/b', "
+                '?, 0)',
+                [etag],
+            )
+        connection.commit()
+    for size in '57':
+        send(server, 'PUT', 'twice', 'a', {'X-Size': size})
+        found = report(filtered, [read('twice')])[0]
+        assert found.headers['X-Container-Object-Count'] == '1'
+        assert found.headers['X-Container-Bytes-Used'] == size
+    plain = send(server, 'GET', 'twice', query='format=json')
+    assert json.loads(found.body) == json.loads(plain.body)
+    assert are_in(found.headers, plain)
+
+
+def test_rows_that_a_read_has_merged_count_once(server, filtered):
+    container = 'reversed'
+    send(server, 'PUT', container)
+    send(server, 'PUT', container, 'a')
+    for params in ({}, {'reverse': 'on'}, {}):
+        (found,) = report(filtered, [read(container, **params)])
+        assert [row['name'] for row in json.loads(found.body)] == ['a']
+        assert found.headers['X-Container-Object-Count'] == '1'
 
 
 def test_what_is_no_row_is_left_to_swift(server, filtered):
