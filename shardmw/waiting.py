@@ -65,6 +65,11 @@ class ReadingBroker(ContainerBroker):
                 self._read_file(MOST_BYTES)
                 return
         self._forget()
+        if self.conn:
+            # Another database may take the place of this one until the lock
+            # is free. It has to get the rows.
+            self.conn.close()
+            self.conn = None
         super()._commit_puts_stale_ok()
         if not self.may_merge:
             # Others may hold the lock. What was listed before stays listed.

@@ -4,6 +4,7 @@
 import itertools
 import json
 import pickle
+import shutil
 from base64 import b64encode
 from pathlib import Path
 from urllib.parse import urlencode
@@ -376,6 +377,32 @@ def test_a_name_that_a_database_has_twice_counts_as_once_merged(
     plain = send(server, 'GET', 'twice', query='format=json')
     assert json.loads(found.body) == json.loads(plain.body)
     assert are_in(found.headers, plain)
+
+
+@pytest.mark.parametrize('params', [{'reverse': 'on'}, {'limit': 9}])
+def test_rows_are_merged_into_the_database_that_is_in_its_place_then(
+    server, filtered, monkeypatch, params
+):
+    container = f'replaced-{next(CLOCK)}'
+    send(server, 'PUT', container)
+    report(filtered, [read(container)])
+    send(server, 'PUT', container, 'a')
+    broker = server._get_container_broker('sdb1', '1', ACCOUNT, container)
+    copied = Path(broker.db_dir, 'copied')
+    shutil.copy(broker.db_file, copied)
+    commit = ContainerBroker._commit_puts
+
+    def replace_and_commit(broker, *args):
+        # As Swift's replicator does, which does not wait for the lock.
+        copied.exists() and copied.rename(broker.db_file)
+        commit(broker, *args)
+
+    monkeypatch.setattr(waiting, 'MOST_BYTES', 1)
+    monkeypatch.setattr(ContainerBroker, '_commit_puts', replace_and_commit)
+    report(filtered, [read(container, **params)])
+    assert pending(server, container).read_bytes() == b''
+    plain = send(server, 'GET', container, query='format=json')
+    assert [row['name'] for row in json.loads(plain.body)] == ['a']
 
 
 def test_rows_that_a_read_has_merged_count_once(server, filtered):
