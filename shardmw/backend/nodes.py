@@ -171,6 +171,7 @@ def ask_primaries(
     body: bytes | Callable[[dict, int], bytes] = b'',
     needs_all: bool = True,
     query: str = '',
+    row: str = '',
 ) -> list[Answer]:
     """Send a request to all primary servers of a container at once.
 
@@ -182,6 +183,8 @@ def ask_primaries(
     :param needs_all: False to skip servers that have made many errors
                       recently, and not to wait for a slow minority
     :param query: the quoted query string
+    :param row: the name of the row that the request is about, if it is about
+                one, a native string
     :returns: an answer for each primary; 503 for one that gave none
     """
     if container is None:
@@ -189,7 +192,7 @@ def ask_primaries(
         path = f'/{account}'
     else:
         server_type, ring = CONTAINER_SERVER, app.container_ring
-        path = f'/{account}/{container}'
+        path = f'/{account}/{container}' + (row and f'/{row}')
     part, nodes = ring.get_nodes(account, container)
     all_headers = {**request_headers(app, env), **(headers or {})}
     log_locals = app.logger.thread_locals

@@ -34,7 +34,6 @@ def merge_rows(
     place: str,
     policy_index: int,
     rows: list[dict],
-    needs_all: bool = True,
 ) -> bool:
     """Merge rows into a container's database.
 
@@ -44,14 +43,50 @@ def merge_rows(
     would list nothing else.
 
     :param place: the container, ``account/container``
-    :param needs_all: False not to wait for a slow minority of replicas
     :param rows: as :func:`moved_row` and :func:`tombstone` return them
     :returns: True if every replica has taken them, or has no database that
               tombstones could remove rows from
     :raises BackendError: if fewer than a majority have
     """
-    answers = _merged(backend, env, place, policy_index, rows, needs_all)
+    answers = _merged(backend, env, place, policy_index, rows)
     return all(_has_taken(answer, rows) for answer in answers)
+
+
+def remove_row(
+    backend: Backend,
+    env: dict,
+    place: str,
+    policy_index: int,
+    name: str,
+    timestamp: str,
+) -> None:
+    """Leave a tombstone in a container's database, as object servers do.
+
+    It waits to be merged there, like the rows of uploads. Replicas that lack
+    the database need none. A slow minority is not waited for.
+
+    :param place: the container, ``account/container``
+    :param timestamp: the X-Timestamp of the DELETE
+    :raises BackendError: if fewer than a majority have taken it
+    """
+    account, container = place.split('/', 1)
+    headers = {
+        'X-Timestamp': timestamp,
+        'X-Backend-Storage-Policy-Index': str(policy_index),
+        'X-Backend-Auto-Create': 'False',
+    }
+    answers = ask_primaries(
+        backend.proxy_app,
+        env,
+        account,
+        container,
+        'DELETE',
+        headers,
+        needs_all=False,
+        row=name,
+    )
+    taken = sum(answer.is_success or answer.is_missing for answer in answers)
+    _check_quorum(taken, answers)
 
 
 def return_rows(
@@ -87,7 +122,6 @@ def _merged(
     place: str,
     policy_index: int,
     rows: list[dict],
-    needs_all: bool = True,
     headers: Mapping[str, str] | None = None,
 ) -> list[Answer]:
     """Merge rows into a container's database and return all answers."""
@@ -109,7 +143,6 @@ def _merged(
             'UPDATE',
             all_headers,
             body,
-            needs_all,
         )
 
     answers = send(creates=False)
@@ -118,11 +151,15 @@ def _merged(
     if not (_only_remove(rows) or has_it) and 2 * missing > len(answers):
         answers = send(creates=True)
     taken = sum(_has_taken(answer, rows) for answer in answers)
+    _check_quorum(taken, answers)
+    return answers
+
+
+def _check_quorum(taken: int, answers: list[Answer]) -> None:
     if taken < quorum_size(len(answers)):
         raise BackendError(
-            None, 503, f'{taken} of {len(answers)} replicas took moved rows'
+            None, 503, f'{taken} of {len(answers)} replicas took rows'
         )
-    return answers
 
 
 def _has_taken(answer: Answer, rows: list[dict]) -> bool:

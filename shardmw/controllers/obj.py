@@ -23,7 +23,7 @@ from shardmw.backend.containers import (
 )
 from shardmw.backend.infocache import INFOCACHE_ENV, decided, redirected
 from shardmw.backend.requests import Backend, to_environ
-from shardmw.backend.rows import deletion, merge_rows
+from shardmw.backend.rows import remove_row
 from shardmw.backend.write_marks import WriteMarks
 from shardmw.layout.lookup import CONFIRMED_SECONDS, DOUBT_SECONDS, Layouts
 from shardmw.layout.row_targets import RowTargets
@@ -201,19 +201,17 @@ class ObjectController:
         resp = req.get_response(delete)
         is_missing = resp.status_int == HTTP_NOT_FOUND
         if resp.is_success or (is_missing and not is_conditional):
-            policy_index = target.policy_index
-            row = deletion(path.name, timestamp, policy_index)
             try:
                 for place in sorted(places):
-                    merge_rows(
+                    remove_row(
                         self.backend,
                         req.environ,
                         self.row_targets.database(
                             req.environ, place, path.name
                         ),
-                        policy_index,
-                        [row],
-                        needs_all=False,
+                        target.policy_index,
+                        path.name,
+                        timestamp,
                     )
             except BackendError as err:
                 return unavailable(req, path, self.backend, err)

@@ -14,7 +14,7 @@ from swift.container.server import ContainerController
 
 from shardmw.backend.containers import BackendError
 from shardmw.backend.requests import Backend
-from shardmw.backend.rows import merge_rows, moved_row, tombstone
+from shardmw.backend.rows import merge_rows, moved_row, remove_row, tombstone
 from shardmw.record import MICROSECONDS
 from test.unit.fakeswift import HIDDEN, Logger, folder_in_memory
 
@@ -329,6 +329,46 @@ class TestMergeRows:
         assert merge_rows(backend, {}, PLACE, 1, many)
         info = replicated.broker(HIDDEN, 'backing').get_info()
         assert info['object_count'] == count
+
+
+class TestRemoveRow:
+    @pytest.fixture
+    def backend(self, replicated) -> Backend:
+        return Backend(replicated, Logger(), 4)
+
+    @pytest.fixture
+    def rows(self, backend, old) -> list[dict]:
+        (row,) = [moved_row(row, 1, FIRST_MOVE) for row in old.listing()]
+        rows = [{**row, 'name': name} for name in ('o', 'é/\0 %41☃')]
+        merge_rows(backend, {}, PLACE, 1, rows)
+        return rows
+
+    def remove(self, backend, name, timestamp) -> None:
+        remove_row(backend, {}, PLACE, 1, name, timestamp)
+
+    def test_removes_it_from_every_replica(self, replicated, backend, rows):
+        for row in rows:
+            self.remove(backend, row['name'], Timestamp.now().internal)
+        for i in range(3):
+            assert replicated.rows(HIDDEN, 'backing', i) == {}
+
+    def test_leaves_a_row_that_is_newer(self, replicated, backend, rows):
+        self.remove(backend, 'o', Timestamp(1).internal)
+        assert 'o' in replicated.rows(HIDDEN, 'backing')
+
+    def test_fails_if_less_than_a_majority_takes_it(
+        self, replicated, backend, rows
+    ):
+        replicated.servers.away = {'d1'}
+        self.remove(backend, 'o', Timestamp.now().internal)
+        replicated.servers.away = {'d1', 'd2'}
+        with pytest.raises(BackendError, match='1 of 3 replicas took'):
+            self.remove(backend, 'o', Timestamp.now().internal)
+
+    def test_creates_no_database(self, replicated, backend, rows):
+        replicated.lose(HIDDEN, 'backing', 1)
+        self.remove(backend, 'o', Timestamp.now().internal)
+        assert not replicated.exists(HIDDEN, 'backing', 1)
 
 
 def test_every_offset_fits_a_timestamp():
