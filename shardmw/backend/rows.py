@@ -73,7 +73,6 @@ def remove_row(
     headers = {
         'X-Timestamp': timestamp,
         'X-Backend-Storage-Policy-Index': str(policy_index),
-        'X-Backend-Auto-Create': 'False',
     }
     answers = ask_primaries(
         backend.proxy_app,

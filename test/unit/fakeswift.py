@@ -310,9 +310,10 @@ class Servers:
         """Return what a server answers to a request."""
         _, device, _, rest = unquote(path).partition('?')[0].split('/', 3)
         self.asked.append((device, method, f'/{rest}'))
-        if f'/{rest}' in self._events:
-            self._events.pop(f'/{rest}')()
-        if f'/{rest}' in self.broken:
+        place = '/' + '/'.join(rest.split('/', 2)[:2])
+        if place in self._events:
+            self._events.pop(place)()
+        if place in self.broken:
             return ServerResponse('500 Internal Error', [], b'')
         req = Request.blank(path, method=method, body=body)
         req.headers.update(headers)

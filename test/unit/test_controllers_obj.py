@@ -409,10 +409,10 @@ class TestDeleteWithStrays:
         swift.memcached.values.clear()
         return filter_app
 
-    def updates(self, swift) -> list[str]:
-        """Return the containers that rows were written to."""
+    def tombstones(self, swift) -> list[str]:
+        """Return the rows that tombstones were written for."""
         return [
-            path for _, how, path in swift.servers.asked if how == 'UPDATE'
+            path for _, how, path in swift.servers.asked if how == 'DELETE'
         ]
 
     @pytest.mark.parametrize('status', [204, 404])
@@ -420,6 +420,7 @@ class TestDeleteWithStrays:
         swift.register('DELETE', OBJECT, status)
         assert swift.send(filter_app, 'DELETE', OBJECT).status_int == status
         assert swift.rows(ACCOUNT, 'c') == {'p': 1}
+        assert set(self.tombstones(swift)) == {f'/{ACCOUNT}/c/o'}
 
     def test_sends_the_other_tombstone_to_the_shard(self, swift, filter_app):
         swift.send(filter_app, 'DELETE', OBJECT)
@@ -464,13 +465,13 @@ class TestDeleteWithStrays:
     @pytest.mark.parametrize('method', ['PUT', 'POST'])
     def test_is_the_only_write_that_does(self, swift, filter_app, method):
         swift.send(filter_app, method, OBJECT)
-        assert self.updates(swift) == []
+        assert self.tombstones(swift) == []
 
     def test_writes_no_row_to_a_root_without_strays(self, swift):
         filter_app = filtered(swift)
         create(swift, filter_app, 2, 'd')
         swift.send(filter_app, 'DELETE', f'/v1/{ACCOUNT}/d/o')
-        assert self.updates(swift) == []
+        assert self.tombstones(swift) == []
 
     def test_does_not_take_the_sums_for_strays(self, swift):
         filter_app = filtered(swift)
@@ -483,7 +484,7 @@ class TestDeleteWithStrays:
         info = swift.memcached.get(get_cache_key(ACCOUNT, 'd'))
         assert int(info['object_count']) == 1
         swift.send(filter_app, 'DELETE', f'{path}/o')
-        assert self.updates(swift) == []
+        assert self.tombstones(swift) == []
 
     def test_sees_strays_of_a_container_with_a_quota(self, swift, filter_app):
         quota = {'X-Container-Meta-Quota-Count': '9'}
