@@ -9,8 +9,8 @@ of a sharded container reads all shards, and as a rule finds some rows in each.
 
 So a reader here takes the rows from the file, and reads the database as it
 will be when they have been merged. It takes no lock. If there are many, or a
-row cannot be understood, it merges them as Swift does. They are also merged by
-all else that reads or writes the container: the replicator for example.
+row cannot be understood, it merges them as Swift does. All else that reads the
+container, the replicator for example, merges them as before.
 """
 
 import io
@@ -29,7 +29,7 @@ from swift.container.backend import (
 from shardmw.merging import marks, parts
 
 #: The largest size of a ``.pending`` file, in bytes, that is read without
-#: merging its rows, 80 to 100 of them.
+#: merging its rows, about 100 of short names.
 MOST_BYTES = 16384
 
 _LISTED = ('name', 'created_at', 'size', 'content_type', 'etag')
