@@ -65,14 +65,10 @@ class ReadingBroker(ContainerBroker):
                 self._read_file(MOST_BYTES)
                 return
         self._forget()
-        if self.conn:
-            # Another database may take the place of this one until the lock
-            # is free. It has to get the rows.
-            self.conn.close()
-            self.conn = None
         super()._commit_puts_stale_ok()
         if not self.may_merge:
-            # Others may hold the lock. What was listed before stays listed.
+            # If another process holds the lock, what earlier reads listed
+            # has to stay listed.
             with suppress(ValueError):
                 self._read_file(None)
 
@@ -102,12 +98,12 @@ class ReadingBroker(ContainerBroker):
     def _get_info(self) -> dict:
         self._commit_puts_stale_ok()
         with self.get() as connection:
-            # The rows may just be merged; the figures have to be those of the
-            # same moment.
+            # Another process may be merging the rows; the figures have to be
+            # those of the same moment.
             connection.execute('BEGIN')
             info = self._do_get_info_query(connection)
             policy = info['storage_policy_index']
-            # The number is another one when others have committed.
+            # The number differs after another connection has committed.
             ((number,),) = connection.execute('PRAGMA data_version')
             version = connection, number, policy
             if self._version != version:
@@ -120,7 +116,7 @@ class ReadingBroker(ContainerBroker):
 
 
 class _Changes:
-    """What rows will change in a database when they are merged.
+    """Computes what rows will change in a database when they are merged.
 
     :param policy: the index of the storage policy whose rows are meant
     :ivar listed: the rows that will be new, as of
