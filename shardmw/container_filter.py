@@ -44,7 +44,7 @@ from shardmw.backend.batch import (
 from shardmw.backend.concurrency import Timeout, sleep
 from shardmw.config import ConfigError, check_option_names
 from shardmw.garbage import leave_out_lasting_objects
-from shardmw.listing.database import listed_rows, simple_record
+from shardmw.listing.database import listed_rows, simple_text
 from shardmw.merging import MergingBroker
 from shardmw.open_brokers import OpenBrokers
 from shardmw.waiting import ReadingBroker
@@ -186,11 +186,11 @@ class ContainerFilter:
             if read.method == 'HEAD':
                 return Found(headers, b'')
             rows = _rows(broker, params, info['storage_policy_index'])
-        listing = [
-            simple_record(row) or self.app.update_object_record(row)
+        texts = [
+            simple_text(row) or json.dumps(self.app.update_object_record(row))
             for row in rows
         ]
-        return Found(headers, json.dumps(listing).encode('ascii'))
+        return Found(headers, f'[{", ".join(texts)}]'.encode('ascii'))
 
 
 @lru_cache

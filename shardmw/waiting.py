@@ -99,16 +99,18 @@ class ReadingBroker(ContainerBroker):
         self._commit_puts_stale_ok()
         with self.get() as connection:
             # Another process may be merging the rows; the figures have to be
-            # those of the same moment.
-            connection.execute('BEGIN')
+            # those of the same moment. Only the first query may have to wait
+            # for a lock. A cursor of Swift prepares to wait before each.
+            cursor = connection.cursor(sqlite3.Cursor)
+            cursor.execute('BEGIN')
             info = self._do_get_info_query(connection)
             policy = info['storage_policy_index']
             # The number differs after another connection has committed.
-            ((number,),) = connection.execute('PRAGMA data_version')
+            ((number,),) = cursor.execute('PRAGMA data_version')
             version = connection, number, policy
             if self._version != version:
                 self._version, self._changes = version, _Changes(policy)
-            self._changes.add(self._rows, connection)
+            self._changes.add(self._rows, cursor)
         self.waiting = self._changes.listed
         info['object_count'] += self._changes.objects
         info['bytes_used'] += self._changes.bytes
@@ -134,15 +136,13 @@ class _Changes:
         self._former: dict[str, list[dict]] = {}
         self._newer: dict[str, dict] = {}
 
-    def add(
-        self, rows: Sequence[dict], connection: sqlite3.Connection
-    ) -> None:
+    def add(self, rows: Sequence[dict], cursor: sqlite3.Cursor) -> None:
         """Add rows, as Swift's broker merges them.
 
         See ``ContainerBroker.merge_items``.
 
         :param rows: those that were added before, and more
-        :param connection: that of the database
+        :param cursor: of the database
         """
         new = [
             # Its times become those that the database will have.
@@ -155,7 +155,7 @@ class _Changes:
         self._former |= {name: [] for name in names}
         for some in parts(names, 1):
             query = _FORMER.format(marks(some))
-            for found in connection.execute(query, some):
+            for found in cursor.execute(query, some):
                 if found['storage_policy_index'] == self._policy:
                     self._former[found['name']].append(dict(found))
         for row in new:

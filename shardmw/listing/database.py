@@ -13,6 +13,8 @@ import sqlite3
 import time
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from json.encoder import encode_basestring_ascii as _quoted
 from types import MappingProxyType
 
 from swift.common.utils import decode_timestamps
@@ -27,6 +29,9 @@ _BEFORE = ' AND name < ?'
 #: The length of a row's timestamp that is a single time, without offset, and
 #: of its seconds.
 _ONE_TIME, _SECONDS = len('1234567890.12345'), len('1234567890')
+
+#: How many times, in whole seconds, to keep the text of.
+_CACHED_SECONDS = 32_768
 
 
 def listed_rows(
@@ -97,8 +102,8 @@ def listed_rows(
     return rows
 
 
-def simple_record(row: tuple) -> dict | None:
-    """Return what Swift shows of a row of a listing.
+def simple_text(row: tuple) -> str | None:
+    """Return what Swift shows of a row of a listing, in JSON.
 
     :param row: one of :func:`listed_rows`
     :returns: None if the row needs Swift's own method: its timestamp has an
@@ -106,26 +111,30 @@ def simple_record(row: tuple) -> dict | None:
     """
     name, changed, size, content_type, etag = row[:5]
     if content_type is None:
-        return {'subdir': name}
+        return f'{{"subdir": {_quoted(name)}}}'
     seconds, _point, fraction = changed.partition('.')
     is_simple = (
         len(changed) == _ONE_TIME
         and len(seconds) == _SECONDS
         and (seconds + fraction).isdecimal()
         and ';' not in content_type
+        and isinstance(size, int)
+        and isinstance(etag, str)
     )
     if not is_simple:
         return None
+    # An encoder takes twice as long.
+    return (
+        f'{{"bytes": {size}, "hash": {_quoted(etag)}, '
+        f'"name": {_quoted(name)}, "content_type": {_quoted(content_type)}, '
+        f'"last_modified": "{_second(seconds)}.{fraction}0"}}'
+    )
+
+
+@lru_cache(maxsize=_CACHED_SECONDS)
+def _second(seconds: str) -> str:
     second = time.gmtime(int(seconds))
-    return {
-        'bytes': size,
-        'hash': etag,
-        'name': name,
-        'content_type': content_type,
-        'last_modified': (
-            f'{time.strftime("%Y-%m-%dT%H:%M:%S", second)}.{fraction}0'
-        ),
-    }
+    return time.strftime('%Y-%m-%dT%H:%M:%S', second)
 
 
 def _after(text: str) -> str:

@@ -11,7 +11,7 @@ from swift.common.utils import Timestamp
 from swift.container.backend import ContainerBroker
 from swift.container.server import ContainerController
 
-from shardmw.listing.database import listed_rows, simple_record
+from shardmw.listing.database import listed_rows, simple_text
 
 TEXTS = st.text(alphabet='ab/é\U0001f600-', max_size=6)
 NAMES = st.lists(TEXTS.filter(bool), max_size=25, unique=True)
@@ -101,24 +101,29 @@ def test_same_rows_as_swifts_broker(broker, data):
         ]
     ),
     st.sampled_from(['', '_00000000000000001', '+1']),
+    st.text(),
+    st.sampled_from([0, 7, 2**62, None]),
 )
 def test_records_are_those_of_swifts_server(
-    server, hundred_thousandths, content_type, offset
+    server, hundred_thousandths, content_type, offset, text, size
 ):
     changed = Timestamp(hundred_thousandths / 10**5).normal + offset
-    row = ('name', changed, 7, content_type, 'etag')
-    record = simple_record(row)
-    if offset or ';' in content_type:
+    row = (text, changed, size, content_type, text)
+    record = simple_text(row)
+    if offset or ';' in content_type or size is None:
         assert record is None
     else:
-        assert json.dumps(record) == json.dumps(
-            server.update_object_record(row)
-        )
+        assert record == json.dumps(server.update_object_record(row))
 
 
-def test_record_of_a_pseudo_directory(server):
-    row = ('a/', '0', 0, None, '')
-    assert simple_record(row) == server.update_object_record(row)
+@given(st.text())
+def test_record_of_a_pseudo_directory(server, text):
+    row = (text, '0', 0, None, '')
+    assert simple_text(row) == json.dumps(server.update_object_record(row))
+
+
+def test_record_of_a_row_without_an_etag_is_left_to_swift():
+    assert simple_text(('a', Timestamp(1).normal, 7, 'x', None)) is None
 
 
 def test_rows_of_other_policies_are_left_out(broker):
