@@ -41,7 +41,7 @@ from shardmw.backend.batch import (
     decode_reads,
     encode_found,
 )
-from shardmw.backend.concurrency import Timeout, sleep
+from shardmw.backend.concurrency import Timeout, Turn
 from shardmw.config import ConfigError, check_option_names
 from shardmw.garbage import leave_out_lasting_objects
 from shardmw.listing.database import listed_rows, simple_text
@@ -57,9 +57,6 @@ PENDING_SECONDS = 1
 #: After this time, what has been found is sent before the next read. A proxy
 #: waits ``node_timeout`` for the first of it, and again for the rest.
 SEND_SECONDS = 0.1
-
-#: After this time, other requests to the process have their turn.
-TURN_SECONDS = 0.01
 
 #: How eventlet is told not to wait for more to send.
 SEND_AT_ONCE_ENV = 'eventlet.minimum_write_chunk_size'
@@ -131,7 +128,8 @@ class ContainerFilter:
         return app(env, start)
 
     def _answer(self, reads: list[Read], req: Request) -> Iterator[bytes]:
-        started = sent = began = time.monotonic()
+        started = sent = time.monotonic()
+        turn = Turn()
         found = []
         for read in reads:
             found.append(encode_found(self._found(read)))
@@ -139,9 +137,7 @@ class ContainerFilter:
             if now - sent > SEND_SECONDS:
                 yield b''.join(found)
                 found, sent = [], now
-            if now - began > TURN_SECONDS:
-                sleep()  # other requests have their turn
-                began = time.monotonic()
+            turn.end_in_time()
         yield b''.join(found)
         if self.app.log_requests:
             self.logger.info(
