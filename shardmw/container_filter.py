@@ -21,6 +21,7 @@ for that container alone. It stands next to ``container-server``.
 
 import copy
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -47,7 +48,7 @@ from shardmw.garbage import leave_out_lasting_objects
 from shardmw.listing.database import listed_rows, simple_text
 from shardmw.merging import MergingBroker
 from shardmw.open_brokers import OpenBrokers
-from shardmw.waiting import ReadingBroker
+from shardmw.waiting import ReadingBroker, Snapshot
 
 #: How long to wait for the lock of a database's rows, if they are to be
 #: merged. It is then read without them. Swift waits a tenth of this, twice for
@@ -169,11 +170,17 @@ class ContainerFilter:
         with self._brokers.broker(
             read.device, str(read.part), read.account, read.container
         ) as broker:
+            if not os.path.exists(broker.db_file):
+                return None
             params = _params(read.query)
             broker.may_merge = _needs_swift(params)
-            info, is_deleted = broker.get_info_is_deleted()
-            if is_deleted or info['db_state'] in (SHARDING, SHARDED):
-                return None
+            with broker.snapshot() as snapshot:
+                info = snapshot.info
+                is_split = broker.get_db_state() in (SHARDING, SHARDED)
+                if is_split or snapshot.is_deleted:
+                    return None
+                if read.method == 'GET' and not broker.may_merge:
+                    rows = _rows(snapshot, params)
             headers = {
                 'X-Container-Object-Count': str(info['object_count']),
                 'X-Container-Bytes-Used': str(info['bytes_used']),
@@ -181,7 +188,8 @@ class ContainerFilter:
             }
             if read.method == 'HEAD':
                 return Found(headers, b'')
-            rows = _rows(broker, params, info['storage_policy_index'])
+            if broker.may_merge:
+                rows = _rows_of_swift(broker, params, info)
         texts = [
             simple_text(row) or json.dumps(self.app.update_object_record(row))
             for row in rows
@@ -200,24 +208,31 @@ def _needs_swift(params: dict) -> bool:
     return 'path' in params or config_true_value(params.get('reverse'))
 
 
-def _rows(broker: ReadingBroker, params: dict, policy: int) -> list[tuple]:
-    """Return the rows of a listing, as a broker does whose figures were read.
+def _rows(snapshot: Snapshot, params: dict) -> list[tuple]:
+    """Return the rows of a listing.
 
     :param params: the parameters of the request
-    :param policy: the index of the container's storage policy
     """
-    if not broker.may_merge:
-        with broker.get() as connection:
-            return listed_rows(
-                connection,
-                policy,
-                params['limit'],
-                params.get('delimiter', ''),
-                params.get('prefix', ''),
-                params.get('marker', ''),
-                params.get('end_marker', ''),
-                broker.waiting,
-            )
+    return listed_rows(
+        snapshot.connection,
+        snapshot.info['storage_policy_index'],
+        params['limit'],
+        params.get('delimiter', ''),
+        params.get('prefix', ''),
+        params.get('marker', ''),
+        params.get('end_marker', ''),
+        snapshot.waiting,
+    )
+
+
+def _rows_of_swift(
+    broker: ContainerBroker, params: dict, info: dict
+) -> list[tuple]:
+    """Return the rows of a listing that only Swift's broker makes.
+
+    :param params: the parameters of the request
+    :param info: the figures of the container
+    """
     return broker.list_objects_iter(
         params['limit'],
         params.get('marker', ''),
@@ -225,7 +240,7 @@ def _rows(broker: ReadingBroker, params: dict, policy: int) -> list[tuple]:
         params.get('prefix'),
         params.get('delimiter'),
         params.get('path'),
-        storage_policy_index=policy,
+        storage_policy_index=info['storage_policy_index'],
         reverse=config_true_value(params.get('reverse')),
         allow_reserved=True,
     )

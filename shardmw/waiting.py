@@ -17,9 +17,9 @@ import io
 import pickle
 import sqlite3
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from types import MappingProxyType
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
 
 from swift.container.backend import (
     ContainerBroker,
@@ -40,23 +40,38 @@ _FORMER = (
 )
 
 
+class Snapshot(NamedTuple):
+    """A container as it will be when the rows that wait have been merged.
+
+    :param connection: to its database, in a transaction
+    :param info: its figures, as of ``get_info``, but for ``db_state``
+    :param is_deleted: True if a client has deleted it
+    :param waiting: the rows that a listing has to add to those of the
+                    database, as of
+                    :func:`shardmw.listing.database.listed_rows`
+    """
+
+    connection: sqlite3.Connection
+    info: dict
+    is_deleted: bool
+    waiting: Mapping[str, tuple | None]
+
+
 class ReadingBroker(ContainerBroker):
     """A broker whose figures include the rows that wait.
 
-    It may be used again and again. Then it takes apart only those rows that
-    are new in the file, as long as the database stays the same.
+    It may be used again and again. Then it reads the database's own figures,
+    and takes rows apart, only when they are new.
 
     :ivar may_merge: True to merge them, as Swift's broker does
-    :ivar waiting: after the figures have been read, the rows that a listing
-                   has to add to those of the database, as of
-                   :func:`shardmw.listing.database.listed_rows`
     """
 
     may_merge = False
-    waiting: Mapping[str, tuple | None] = MappingProxyType({})
     _text = b''
     _rows: Sequence[dict] = ()
+    # Of the database, when its figures were read.
     _version: tuple | None = None
+    _figures: dict
     _changes: '_Changes'
 
     def _commit_puts_stale_ok(self) -> None:
@@ -96,25 +111,31 @@ class ReadingBroker(ContainerBroker):
         self._text, self._rows = text, [*self._rows, *new]
 
     def _get_info(self) -> dict:
+        with self.snapshot() as snapshot:
+            return snapshot.info
+
+    @contextmanager
+    def snapshot(self) -> Iterator['Snapshot']:
+        """Have the container as it will be, of one moment, during a block."""
         self._commit_puts_stale_ok()
         with self.get() as connection:
-            # Another process may be merging the rows; the figures have to be
-            # those of the same moment. Only the first query may have to wait
-            # for a lock. A cursor of Swift prepares to wait before each.
             cursor = connection.cursor(sqlite3.Cursor)
             cursor.execute('BEGIN')
-            info = self._do_get_info_query(connection)
-            policy = info['storage_policy_index']
-            # The number differs after another connection has committed.
-            ((number,),) = cursor.execute('PRAGMA data_version')
-            version = connection, number, policy
+            # The number differs after another connection has committed. This
+            # is the only query that may have to wait for a lock, for which
+            # Swift's cursors prepare.
+            ((number,),) = connection.execute('PRAGMA data_version')
+            version = connection, number
             if self._version != version:
-                self._version, self._changes = version, _Changes(policy)
+                self._figures = self._do_get_info_query(connection)
+                self._changes = _Changes(self._figures['storage_policy_index'])
+                self._version = version
             self._changes.add(self._rows, cursor)
-        self.waiting = self._changes.listed
-        info['object_count'] += self._changes.objects
-        info['bytes_used'] += self._changes.bytes
-        return info
+            info = dict(self._figures)
+            info['object_count'] += self._changes.objects
+            info['bytes_used'] += self._changes.bytes
+            is_deleted = self._is_deleted_info(**info)
+            yield Snapshot(connection, info, is_deleted, self._changes.listed)
 
 
 class _Changes:

@@ -46,7 +46,8 @@ def listed_rows(
 ) -> list[tuple]:
     """Return the objects and pseudo-directories below a prefix.
 
-    :param connection: that of a container's database
+    :param connection: that of a container's database, in a transaction that
+                       has read from it, so that no query waits for a lock
     :param policy: the index of the container's storage policy
     :param limit: how many rows to return at most
     :param delimiter: what separates directories; empty for all objects below
@@ -63,28 +64,27 @@ def listed_rows(
     ends = [end for end in (end_marker, prefix and _after(prefix)) if end]
     before = [min(ends)] if ends else []
     query = _SELECT.format(_BEFORE if ends else '')
+    is_after = bool(marker) and marker >= prefix
+    first = marker + '\0' if is_after else prefix
     new = sorted(
         row
         for name, row in waiting.items()
-        if row and all(name < end for end in before)
+        if row and name >= first and not (before and name >= before[0])
     )
+    # A cursor of Swift prepares to wait for a lock.
+    cursor = connection.cursor(sqlite3.Cursor)
+    cursor.row_factory = None
 
-    def found_since(cursor: sqlite3.Cursor, start: str) -> Iterator[tuple]:
+    def found_since(start: str) -> Iterator[tuple]:
         found = cursor.execute(query, [policy, start, *before])
-        found.row_factory = None
         if not waiting:
             return found
         kept = (row for row in found if row[0] not in waiting)
+        if not new:
+            return kept
         return heapq.merge(kept, new[bisect_left(new, (start,)) :])
 
-    # Only the first query of a transaction may have to wait for a lock. A
-    # cursor of Swift prepares to wait before each query.
-    plain = connection.cursor(sqlite3.Cursor)
-    plain.execute('BEGIN')
-    is_after = bool(marker) and marker >= prefix
-    found = found_since(
-        connection.cursor(), marker + '\0' if is_after else prefix
-    )
+    found = found_since(first)
     while len(rows) < limit and (row := next(found, None)):
         name = row[0]
         end = name.find(delimiter, len(prefix)) if delimiter else -1
@@ -97,8 +97,7 @@ def listed_rows(
         directory = name[: end + len(delimiter)]
         if directory != marker:
             rows.append((directory, '0', 0, None, ''))
-        found = found_since(plain, _after(directory))
-    connection.rollback()
+        found = found_since(_after(directory))
     return rows
 
 

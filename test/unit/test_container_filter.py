@@ -5,7 +5,9 @@ import itertools
 import json
 import pickle
 import shutil
+import sqlite3
 from base64 import b64encode
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -33,6 +35,7 @@ from shardmw.backend.batch import (
 )
 from shardmw.config import ConfigError
 from shardmw.container_filter import ContainerFilter, filter_factory
+from shardmw.listing.database import listed_rows
 
 ACCOUNT = '.shards_shardmw_AUTH_t'
 NAMES = ['a', 'a/b', 'a/c', 'b/', 'b/\U0001f600', 'c"\n', '\0v\0x', 'é']
@@ -267,16 +270,9 @@ def test_a_read_does_not_wait_for_who_merges_rows(server, filtered):
     send(server, 'DELETE', 'full', 'waits')
 
 
-@pytest.mark.parametrize(
-    'during',
-    [
-        (waiting.ReadingBroker, '_do_get_info_query'),
-        (container_filter, 'listed_rows'),
-    ],
-)
 @pytest.mark.parametrize('name', ['a', 'd'])
 def test_rows_that_others_merge_meanwhile_are_listed_once(
-    server, filtered, monkeypatch, during, name
+    server, filtered, monkeypatch, name
 ):
     container = f'merged-{next(CLOCK)}'
     send(server, 'PUT', container)
@@ -285,18 +281,34 @@ def test_rows_that_others_merge_meanwhile_are_listed_once(
     send(server, 'GET', container)
     send(server, 'PUT', container, name, {'X-Size': '5'})
     send(server, 'DELETE', container, 'b')
-    method = getattr(*during)
+    read_file = waiting.ReadingBroker._read_file
 
-    def merge_first(*args):
+    def merge_later(self, most):
+        read_file(self, most)
         send(server, 'GET', container)
         assert not pending(server, container).read_bytes()
-        return method(*args)
 
-    monkeypatch.setattr(*during, merge_first)
+    monkeypatch.setattr(waiting.ReadingBroker, '_read_file', merge_later)
     found = report(filtered, [read(container)])[0]
     plain = send(server, 'GET', container, query='format=json')
     assert json.loads(found.body) == json.loads(plain.body)
     assert are_in(found.headers, plain)
+
+
+def test_figures_and_rows_are_of_one_moment(server, filtered, monkeypatch):
+    database = pending(server, 'full').with_suffix('')
+    attempts = []
+
+    def others_cannot_commit(*args):
+        other = sqlite3.connect(database, timeout=0)
+        with closing(other), pytest.raises(sqlite3.OperationalError):
+            attempts.append(other.execute('DELETE FROM container_info'))
+            other.commit()
+        return listed_rows(*args)
+
+    monkeypatch.setattr(container_filter, 'listed_rows', others_cannot_commit)
+    assert report(filtered, [read('full')])[0].body != b'[]'
+    assert attempts
 
 
 @pytest.mark.parametrize('when', ['before', 'after'])
