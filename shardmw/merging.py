@@ -18,11 +18,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 
 from eventlet import tpool
-from swift.container.backend import (
-    SQLITE_ARG_LIMIT,
-    UNSHARDED,
-    ContainerBroker,
-)
+from swift.container.backend import UNSHARDED, ContainerBroker
 
 from shardmw.backend.concurrency import Turn
 
@@ -37,6 +33,10 @@ _COLUMNS = (
     'storage_policy_index',
 )
 _FIELDS = frozenset(_COLUMNS)
+
+#: How many rows a statement has at most. While it reads them from a disk, the
+#: process does nothing else. SQLite takes as few as 999 values.
+ROWS_A_STATEMENT = 100
 
 # One statement for many rows takes two thirds of the time of as many
 # statements.
@@ -137,7 +137,7 @@ def _merge(
     cursor.row_factory = None
     turn = Turn()
     try:
-        found = list(_existing(cursor, rows))
+        found = list(_existing(cursor, rows, turn))
         existing = {(name, policy): others for name, policy, *others in found}
         if len(existing) < len(found):
             # A name has two rows; Swift removes both.
@@ -162,10 +162,10 @@ def _merge(
                 replaced.append(rowid)
             row['created_at'] = _text(*time)
             added.append([row[column] for column in _COLUMNS])
-        for some in parts(replaced, 1):
+        for some in parts(replaced):
             turn.end_in_time()
             cursor.execute(_DELETE.format(marks(some)), some)
-        for some in parts(added, len(_COLUMNS)):
+        for some in parts(added):
             turn.end_in_time()
             row_marks = f'({marks(_COLUMNS)})'
             cursor.execute(
@@ -179,20 +179,19 @@ def _merge(
     return left
 
 
-def _existing(cursor: sqlite3.Cursor, rows: list[dict]) -> Iterator[tuple]:
+def _existing(
+    cursor: sqlite3.Cursor, rows: list[dict], turn: Turn
+) -> Iterator[tuple]:
     """Return the rows that the database has of the same names."""
-    for some in parts([row['name'] for row in rows], 1):
+    for some in parts([row['name'] for row in rows]):
+        turn.end_in_time()
         yield from cursor.execute(_SELECT.format(marks(some)), some)
 
 
-def parts(items: list, values: int) -> Iterator[list]:
-    """Cut a list into parts that a statement has room for.
-
-    :param values: how many values each item has
-    """
-    size = SQLITE_ARG_LIMIT // values
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
+def parts(items: list) -> Iterator[list]:
+    """Cut a list into parts that a statement has room for."""
+    for start in range(0, len(items), ROWS_A_STATEMENT):
+        yield items[start : start + ROWS_A_STATEMENT]
 
 
 def marks(values: Sequence) -> str:

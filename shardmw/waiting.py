@@ -174,7 +174,7 @@ class _Changes:
         self._taken = len(rows)
         names = list({row['name'] for row in new} - self._former.keys())
         self._former |= {name: [] for name in names}
-        for some in parts(names, 1):
+        for some in parts(names):
             query = _FORMER.format(marks(some))
             for found in cursor.execute(query, some):
                 if found['storage_policy_index'] == self._policy:

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows that are merged, by shardmw and by Swift's container broker."""
 
+import itertools
 import sqlite3
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from swift.common.utils import Timestamp
-from swift.container.backend import SQLITE_ARG_LIMIT, ContainerBroker
+from swift.container.backend import ContainerBroker
 
-from shardmw.merging import MergingBroker, merge_rows
+from shardmw.backend import concurrency
+from shardmw.backend.concurrency import Timeout
+from shardmw.merging import ROWS_A_STATEMENT, MergingBroker, merge_rows
 
 SECONDS = ['1790000000.00000', '1790000000.00001', '1790000001.00000']
 OFFSETS = ['_0', '_1', '_000000000000000f', '_0000000000000010', '_ff']
@@ -74,6 +77,7 @@ def brokers(tmp_path_factory):
 
 
 def broker_in(folder):
+    folder.mkdir(exist_ok=True)
     broker = ContainerBroker(str(folder / 'c.db'), account='a', container='c')
     broker.initialize(Timestamp(1).internal, 0)
     return broker
@@ -191,12 +195,50 @@ def row(name, second=1, deleted=0, **fields):
 
 def test_more_names_than_a_statement_takes(tmp_path):
     broker = broker_in(tmp_path)
-    names = [f'{number:05}' for number in range(2 * SQLITE_ARG_LIMIT + 2)]
+    names = [f'{number:05}' for number in range(2 * ROWS_A_STATEMENT + 2)]
     merge_rows(broker, [row(name) for name in names])
     assert broker.get_info()['object_count'] == len(names)
     merge_rows(broker, [row(name, 2, deleted=1) for name in names[:-1]])
     listed = broker.list_objects_iter(10, '', None, None, None)
     assert [each[0] for each in listed] == names[-1:]
+
+
+@pytest.fixture
+def short_turns(monkeypatch):
+    monkeypatch.setattr(concurrency, 'TURN_SECONDS', 0)
+
+
+MANY = [f'{number:05}' for number in range(10 * ROWS_A_STATEMENT)]
+
+
+@pytest.mark.usefixtures('short_turns')
+def test_others_have_turns_while_rows_are_merged(tmp_path, monkeypatch):
+    broker = broker_in(tmp_path)
+    turns = itertools.count()
+    monkeypatch.setattr(concurrency, 'sleep', lambda: next(turns))
+    merge_rows(broker, [row(name) for name in MANY])
+    # before each statement that finds rows, and each that inserts them
+    assert next(turns) == 2 * len(MANY) / ROWS_A_STATEMENT
+
+
+@pytest.mark.usefixtures('short_turns')
+def test_a_merge_that_is_cut_off_leaves_nothing(tmp_path, monkeypatch):
+    broker = broker_in(tmp_path)
+    merge_rows(broker, [row(name) for name in MANY[::2]])
+    before = content(broker)
+    turns = itertools.count(1)
+
+    def cut_off():
+        # Rows have been found, removed and inserted.
+        if next(turns) == 20:
+            raise Timeout
+
+    monkeypatch.setattr(concurrency, 'sleep', cut_off)
+    with pytest.raises(Timeout):
+        merge_rows(broker, [row(name, 2, deleted=1) for name in MANY])
+    assert content(broker) == before
+    merge_rows(broker, [row(name, 2, deleted=1) for name in MANY])
+    assert broker.get_info()['object_count'] == 0
 
 
 def test_simple_rows_are_not_left_to_swift(tmp_path, monkeypatch):
