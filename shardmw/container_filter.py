@@ -176,11 +176,14 @@ class ContainerFilter:
             broker.may_merge = _needs_swift(params)
             with broker.snapshot() as snapshot:
                 info = snapshot.info
-                is_split = broker.get_db_state() in (SHARDING, SHARDED)
-                if is_split or snapshot.is_deleted:
+                if snapshot.is_deleted:
                     return None
                 if read.method == 'GET' and not broker.may_merge:
                     rows = _rows(snapshot, params)
+            # It may open the database once more: not in a transaction, which
+            # another process may wait for.
+            if broker.get_db_state() in (SHARDING, SHARDED):
+                return None
             headers = {
                 'X-Container-Object-Count': str(info['object_count']),
                 'X-Container-Bytes-Used': str(info['bytes_used']),

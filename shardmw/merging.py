@@ -10,17 +10,19 @@ deletion at one time are left to Swift.
 For each row, SQLite calls a function in Python. In a native thread it has to
 wait for Python's lock each time, up to 5 ms while another thread works, and
 the database stays locked. So the statements run in the main thread, and green
-threads take turns between them.
+threads take turns between them. Only the commit, which waits for the disk, has
+a native thread.
 """
 
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
+from functools import partial
 
-from eventlet import tpool
+from swift.common.db import _db_timeout
 from swift.container.backend import UNSHARDED, ContainerBroker
 
-from shardmw.backend.concurrency import Turn
+from shardmw.backend.concurrency import Semaphore, Turn, run_in_thread
 
 #: The columns of a row, which are the names of its fields.
 _COLUMNS = (
@@ -37,6 +39,10 @@ _FIELDS = frozenset(_COLUMNS)
 #: How many rows a statement has at most. While it reads them from a disk, the
 #: process does nothing else. SQLite takes as few as 999 values.
 ROWS_A_STATEMENT = 100
+
+#: How many transactions are open at a time in a process. They take turns, so
+#: with more of them each would lock its database for longer.
+_free = Semaphore(4)
 
 # One statement for many rows takes two thirds of the time of as many
 # statements.
@@ -103,7 +109,7 @@ def _merge_simple(
     broker: ContainerBroker, rows: list[dict], offset: int
 ) -> list[dict]:
     """Merge rows of different names; return those that are left to Swift."""
-    with broker.get() as connection:
+    with _free, broker.get() as connection:
         if broker.get_db_version(connection) < 1:
             return rows
         try:
@@ -130,6 +136,9 @@ def _merge(
     connection: sqlite3.Connection, rows: list[dict], offset: int
 ) -> list[dict]:
     """Merge rows in one transaction; return those that are left to Swift."""
+    # Nothing is written, which waits for the disk, and readers are not kept
+    # out, before the commit.
+    connection.execute('PRAGMA cache_spill = OFF')
     # Only the first statement may have to wait for a lock. A cursor of Swift
     # prepares to wait before each.
     connection.execute('BEGIN IMMEDIATE')
@@ -172,7 +181,13 @@ def _merge(
                 _INSERT.format(', '.join([row_marks] * len(some))),
                 [value for values in some for value in values],
             )
-        tpool.execute(connection.commit)  # it waits for the disk
+        commit = partial(sqlite3.Connection.commit, connection)
+        # It waits for readers in this thread, as each commit of Swift does.
+        _db_timeout(
+            connection.timeout,
+            connection.db_file,
+            lambda: run_in_thread(commit),
+        )
     except BaseException:
         connection.rollback()
         raise

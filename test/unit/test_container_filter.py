@@ -181,6 +181,22 @@ def test_a_container_that_swift_has_split_is_left_to_the_server(
     assert report(filtered, reads) == [None] * 2
 
 
+def test_the_state_is_not_read_while_the_database_is_locked(
+    server, filtered, monkeypatch
+):
+    broker = server._get_container_broker('sdb1', '1', ACCOUNT, 'split')
+    state = type(broker).get_db_state
+
+    # The server may open a second connection for it.
+    def written(self):
+        with closing(sqlite3.connect(broker.db_file, timeout=0)) as other:
+            other.execute('BEGIN EXCLUSIVE')
+        return state(self)
+
+    monkeypatch.setattr(type(broker), 'get_db_state', written)
+    assert None not in report(filtered, [read('split'), read('split', 'HEAD')])
+
+
 def test_writes_and_reads_take_turns(server, filtered):
     names = ['later', 'latest']
     asked = read('full', prefix='late')

@@ -3,6 +3,7 @@
 
 import itertools
 import sqlite3
+from contextlib import closing
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from swift.common.utils import Timestamp
 from swift.container.backend import ContainerBroker
 
 from shardmw.backend import concurrency
-from shardmw.backend.concurrency import Timeout
+from shardmw.backend.concurrency import Timeout, sleep, spawn
 from shardmw.merging import ROWS_A_STATEMENT, MergingBroker, merge_rows
 
 SECONDS = ['1790000000.00000', '1790000000.00001', '1790000001.00000']
@@ -239,6 +240,80 @@ def test_a_merge_that_is_cut_off_leaves_nothing(tmp_path, monkeypatch):
     assert content(broker) == before
     merge_rows(broker, [row(name, 2, deleted=1) for name in MANY])
     assert broker.get_info()['object_count'] == 0
+
+
+@pytest.mark.usefixtures('short_turns')
+def test_merges_of_swift_that_wait_do_not_keep_the_lock_from_being_given_back(
+    tmp_path,
+):
+    broker_in(tmp_path)
+    path = str(tmp_path / 'c.db')
+
+    def merge(broker_class, rows):
+        broker_class(path, timeout=5).merge_items(rows)
+
+    # As many as eventlet has native threads.
+    merges = [spawn(merge, MergingBroker, [row(name) for name in MANY])] + [
+        spawn(merge, ContainerBroker, [row(f'other {number}')])
+        for number in range(20)
+    ]
+    for each in merges:
+        each.wait()
+    info = ContainerBroker(path, account='a', container='c').get_info()
+    assert info['object_count'] == len(MANY) + 20
+
+
+@pytest.mark.usefixtures('short_turns')
+def test_a_container_can_be_read_while_rows_are_merged(tmp_path, monkeypatch):
+    broker = broker_in(tmp_path)
+    counts = []
+
+    def count():
+        with closing(sqlite3.connect(tmp_path / 'c.db', timeout=0)) as conn:
+            counts.extend(conn.execute('SELECT count(*) FROM object'))
+
+    monkeypatch.setattr(concurrency, 'sleep', count)
+    # more than SQLite's cache has room for
+    merge_rows(broker, [row(name + 4000 * 'x') for name in MANY])
+    assert set(counts) == {(0,)}
+
+
+def test_a_merge_waits_for_readers_before_it_is_committed(tmp_path):
+    broker = broker_in(tmp_path)
+    with closing(sqlite3.connect(tmp_path / 'c.db')) as reader:
+        rows = reader.execute('SELECT hash FROM container_info')
+        merging = spawn(merge_rows, broker, [row('a')])
+        sleep(0.1)
+        assert len(rows.fetchall()) == 1
+    assert merging.wait()
+    assert broker.get_info()['object_count'] == 1
+
+
+@pytest.mark.usefixtures('short_turns')
+def test_few_databases_are_locked_at_a_time(tmp_path, monkeypatch):
+    paths = [tmp_path / str(number) for number in range(10)]
+    brokers = [broker_in(path) for path in paths]
+    locked = []
+
+    def is_locked(path):
+        with closing(sqlite3.connect(path / 'c.db', timeout=0)) as conn:
+            try:
+                conn.execute('BEGIN IMMEDIATE')
+            except sqlite3.OperationalError:
+                return True
+        return False
+
+    def let_others_work():
+        locked.append(sum(map(is_locked, paths)))
+        sleep()
+
+    monkeypatch.setattr(concurrency, 'sleep', let_others_work)
+    rows = [row(name) for name in MANY]
+    for each in [spawn(merge_rows, broker, rows) for broker in brokers]:
+        each.wait()
+    assert 1 < max(locked) <= 4
+    for broker in brokers:
+        assert broker.get_info()['object_count'] == len(MANY)
 
 
 def test_simple_rows_are_not_left_to_swift(tmp_path, monkeypatch):
