@@ -199,7 +199,7 @@ class RowPass:
         """Move all rows out of groups of shards that belong elsewhere.
 
         While the rows of a step are copied, those of the step before it are
-        made visible, those that have been visible for STAY_SECONDS are
+        made visible, those of one that has been visible for STAY_SECONDS are
         removed, and the next step is read.
 
         :param groups: the indices of shards to read side by side, None for
@@ -219,16 +219,17 @@ class RowPass:
                 following = next(steps, None)
                 return True
 
-            if step or copied.moving:
-                stayed = list(_stayed(shown))
-            else:
-                sleep(max(0, shown[0][0] + STAY_SECONDS - time.monotonic()))
-                stayed = [shown.popleft()[1]]
+            is_due = shown and shown[0][0] <= time.monotonic()
+            if not (step or copied.moving):
+                sleep(max(0, shown[0][0] - time.monotonic()))
+                is_due = True
+            # Only one, so that the rows of the next step are copied soon.
+            stayed = shown.popleft()[1] if is_due else _NOTHING
             step = step or _NOTHING
             found += step.found
             self._move_rows(stayed, copied, step, read_on)
             if copied.moving:
-                shown.append((time.monotonic(), copied))
+                shown.append((time.monotonic() + STAY_SECONDS, copied))
             copied, step = step, following
         return found
 
@@ -273,7 +274,7 @@ class RowPass:
 
     def _move_rows(
         self,
-        stayed: list[_Step],
+        stayed: _Step,
         copied: _Step,
         found: _Step,
         read_on: Callable[[], bool],
@@ -288,14 +289,13 @@ class RowPass:
         """
 
         def remove() -> bool:
-            for step in stayed:
-                for place, rows in step.moving.items():
-                    if not self._write(partial(self._remove, place), rows):
-                        return False
-                    self._report(len(rows))
+            for place, rows in stayed.moving.items():
+                if not self._write(partial(self._remove, place), rows):
+                    return False
+                self._report(len(rows))
             return True
 
-        if stayed or copied.moving or found.moving:
+        if stayed.moving or copied.moving or found.moving:
             self._check()
         # Rows of several places move to a single one, which takes longer than
         # to remove them from one place after the other.
@@ -588,16 +588,6 @@ class RowPass:
             merge_rows(self.backend, self.env, place, policy_index, tombstones)
             self._report(0)
         return existing
-
-
-def _stayed(shown: deque[tuple[float, _Step]]) -> Iterator[_Step]:
-    """Yield the steps that were shown long enough ago, and drop them.
-
-    :param shown: when each was shown by the monotonic clock, in this order
-    """
-    now = time.monotonic()
-    while shown and shown[0][0] + STAY_SECONDS <= now:
-        yield shown.popleft()[1]
 
 
 def _after(marker: str, rows: list[dict]) -> list[dict]:

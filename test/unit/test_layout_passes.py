@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Test how fast rows move, and what is read of the places they leave."""
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -264,6 +265,24 @@ def test_rows_that_stayed_are_removed_while_others_are_copied(
     made.run([0])
     assert left[:4] == [10 * PAGE] * 4
     assert left[-1] < 7 * PAGE
+
+
+def test_rows_are_copied_between_those_that_are_removed(monkeypatch, clock):
+    places = Places(names(10 * PAGE))
+    monkeypatch.setattr(passes, 'STAY_SECONDS', 3)
+    left, page = [], places.page
+
+    def slow(*args):
+        # When the last of them is read, all that were copied have stayed.
+        clock.now += 3 * (len(left) == 5)
+        left.append(len(places.rows['shard 0']))
+        return page(*args)
+
+    made = row_pass(places, monkeypatch)
+    monkeypatch.setattr(made, '_page', slow)
+    made.run([0])
+    removed = {before - after for before, after in pairwise(left)}
+    assert removed == {0, PAGE}
 
 
 def test_rows_are_looked_for_only_where_servers_may_hide_them(monkeypatch):
