@@ -6,7 +6,7 @@ such a read costs is the HTTP request around it, and the opening of the
 database. With this filter, a proxy asks a server for several shards at once,
 their databases stay open for a moment, and a few rows that wait to be merged
 are listed while they wait. And rows that are merged into a container, as for a
-change of layout, take half the time::
+change of layout, take less time::
 
     [pipeline:main]
     pipeline = healthcheck recon shardmw-container container-server

@@ -2,7 +2,7 @@
 """Merge rows into a container's database.
 
 Swift's container server does the same, but for the offset of rows that return,
-in three times the time. Most of it goes into taking timestamps apart, finding
+in more time. Most of it goes into taking timestamps apart, finding
 again the rows that it replaces, and changing threads. A change of layout
 merges each row of a container twice. Rows that are more than an upload or a
 deletion at one time are left to Swift.
