@@ -219,12 +219,12 @@ class RowPass:
                 following = next(steps, None)
                 return True
 
-            is_due = shown and shown[0][0] <= time.monotonic()
             if not (step or copied.moving):
                 sleep(max(0, shown[0][0] - time.monotonic()))
-                is_due = True
             # Only one, so that the rows of the next step are copied soon.
-            stayed = shown.popleft()[1] if is_due else _NOTHING
+            stayed = _NOTHING
+            if shown and shown[0][0] <= time.monotonic():
+                stayed = shown.popleft()[1]
             step = step or _NOTHING
             found += step.found
             self._move_rows(stayed, copied, step, read_on)

@@ -173,14 +173,8 @@ MUTATIONS = {
         (
             (
                 'layout/passes.py',
-                'while shown and shown[0][0] + STAY_SECONDS <= now:',
-                'while shown:',
-            ),
-            (
-                'layout/passes.py',
-                'sleep(max(0, shown[0][0] + STAY_SECONDS - '
-                'time.monotonic()))\n',
-                'pass\n',
+                'shown.append((time.monotonic() + STAY_SECONDS, copied))',
+                'shown.append((0, copied))',
             ),
             (
                 'listing/request.py',
