@@ -49,6 +49,7 @@ def run_in_thread(call: Callable[[], None]) -> None:
     Other green threads have turns meanwhile. The threads of ``eventlet.tpool``
     are few: all of them may wait for a lock that the caller holds.
 
+    :raises RuntimeError: if the system starts no more threads
     :raises BaseException: what the function raises
     """
     failures = []
@@ -64,7 +65,11 @@ def run_in_thread(call: Callable[[], None]) -> None:
 
     os.set_blocking(is_done, False)
     try:
-        _Thread(target=run, daemon=True).start()
+        try:
+            _Thread(target=run, daemon=True).start()
+        except RuntimeError:
+            os.close(done)
+            raise
         green_os.read(is_done, 1)
     finally:
         os.close(is_done)
