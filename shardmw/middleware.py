@@ -105,7 +105,7 @@ from swift.common.swob import HTTPNotFound, Request, wsgi_to_str
 from swift.common.utils import get_logger
 
 from shardmw.backend.crypto import move_keys
-from shardmw.backend.requests import Backend
+from shardmw.backend.requests import Backend, pass_timestamps_on
 from shardmw.backend.turns import Turns
 from shardmw.backend.write_marks import WriteMarks
 from shardmw.config import Options, check_option_names, parse_options
@@ -152,6 +152,7 @@ class ShardMiddleware:
         logger,
         metrics: Metrics = SILENT,
     ) -> None:
+        pass_timestamps_on()
         backend = Backend(
             app,
             logger,

@@ -420,6 +420,17 @@ class Backend:
         return ShardReads(self, base, target, headers, TURN_ENV in env)
 
 
+def pass_timestamps_on() -> None:
+    """Have the proxy pass on the X-Timestamp of a container's PUT or POST.
+
+    Swift does so from 2.37 on. That of a client does not come here: Swift's
+    gatekeeper takes it away.
+    """
+    headers = ContainerController.pass_through_headers
+    if 'x-timestamp' not in headers:
+        headers.append('x-timestamp')
+
+
 def newest_header(env: dict) -> dict[str, str]:
     """Return the client's X-Newest, for requests to shards on its behalf.
 
