@@ -674,6 +674,8 @@ def moved(two_proxies, owner) -> dict[str, str]:
     for container in moved.values():
         assert owner.listing(container).names() == []
     two_proxies.daemon('container-replicator')
+    # The queue of an earlier hour is found by the account's listing only.
+    two_proxies.daemon('container-updater')
     two_proxies.daemon('container-reconciler')
     return moved
 
