@@ -18,11 +18,14 @@ import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain
+from operator import itemgetter
 
 from swift.common.db import _db_timeout
 from swift.container.backend import UNSHARDED, ContainerBroker
 
 from shardmw.backend.concurrency import Semaphore, Turn, run_in_thread
+from shardmw.figures import Figures, LeftToSwift
 
 #: The columns of a row, which are the names of its fields.
 _COLUMNS = (
@@ -35,6 +38,7 @@ _COLUMNS = (
     'storage_policy_index',
 )
 _FIELDS = frozenset(_COLUMNS)
+_VALUES = itemgetter(*_COLUMNS)
 
 #: How many rows a statement has at most. While it reads them from a disk, the
 #: process does nothing else. SQLite takes as few as 999 values.
@@ -47,7 +51,7 @@ _free = Semaphore(4)
 # One statement for many rows takes two thirds of the time of as many
 # statements.
 _SELECT = (
-    'SELECT name, storage_policy_index, ROWID, created_at, deleted '
+    'SELECT name, storage_policy_index, ROWID, created_at, size, deleted '
     'FROM object '
     'WHERE deleted IN (0, 1) AND name IN ({})'
 )
@@ -55,7 +59,8 @@ _DELETE = 'DELETE FROM object WHERE ROWID IN ({})'
 _INSERT = f'INSERT INTO object ({", ".join(_COLUMNS)}) VALUES {{}}'
 
 #: A timestamp that is a single time, in seconds, and an offset.
-_ONE_TIME = re.compile(r'([0-9]{10}\.[0-9]{5})(?:_([0-9a-f]{0,16}))?')
+_SECONDS_LENGTH = len('0000000000.00000')
+_ONE_TIME = re.compile(r'[0-9]{10}\.[0-9]{5}(_[0-9a-f]{0,16})?')
 
 
 class MergingBroker(ContainerBroker):
@@ -114,10 +119,8 @@ def _merge_simple(
             return rows
         try:
             return _merge(connection, rows, offset)
-        except sqlite3.OperationalError as err:
-            if 'no such column' not in str(err):
-                raise
-            return rows  # Swift brings the table up to date
+        except LeftToSwift:
+            return rows
 
 
 def _is_simple(row: dict) -> bool:
@@ -126,9 +129,12 @@ def _is_simple(row: dict) -> bool:
         row.keys() == _FIELDS
         and isinstance(row['name'], str)
         and isinstance(row['created_at'], str)
+        and isinstance(row['size'], int)
         and isinstance(row['content_type'], str)
         and ';' not in row['content_type']
-        and _time(row['created_at']) is not None
+        and row['deleted'] in (0, 1)
+        and isinstance(row['storage_policy_index'], int)
+        and _ONE_TIME.fullmatch(row['created_at'])
     )
 
 
@@ -142,45 +148,14 @@ def _merge(
     # Only the first statement may have to wait for a lock. A cursor of Swift
     # prepares to wait before each.
     connection.execute('BEGIN IMMEDIATE')
-    cursor = connection.cursor(sqlite3.Cursor)
-    cursor.row_factory = None
+    figures = Figures()
     turn = Turn()
+    left = []
     try:
-        found = list(_existing(cursor, rows, turn))
-        existing = {(name, policy): others for name, policy, *others in found}
-        if len(existing) < len(found):
-            # A name has two rows; Swift removes both.
-            connection.rollback()
-            return rows
-        replaced, added, left = [], [], []
-        for row in rows:
-            time = _time(row['created_at'])
-            former_row = existing.get(
-                (row['name'], row['storage_policy_index'])
-            )
-            if former_row:
-                rowid, created_at, is_removed = former_row
-                former = _time(created_at)
-                if former is None:
-                    left.append(row)
-                    continue
-                if is_removed and not row['deleted'] and former[0] == time[0]:
-                    time = max(time, (time[0], offset))
-                if former >= time:
-                    continue
-                replaced.append(rowid)
-            row['created_at'] = _text(*time)
-            added.append([row[column] for column in _COLUMNS])
-        for some in parts(replaced):
-            turn.end_in_time()
-            cursor.execute(_DELETE.format(marks(some)), some)
-        for some in parts(added):
-            turn.end_in_time()
-            row_marks = f'({marks(_COLUMNS)})'
-            cursor.execute(
-                _INSERT.format(', '.join([row_marks] * len(some))),
-                [value for values in some for value in values],
-            )
+        with figures.replace_triggers(connection):
+            for some in parts(rows):
+                turn.end_in_time()
+                left += _merge_some(connection, figures, some, offset)
         commit = partial(sqlite3.Connection.commit, connection)
         # It waits for readers in this thread, as each commit of Swift does.
         _db_timeout(
@@ -194,13 +169,57 @@ def _merge(
     return left
 
 
-def _existing(
-    cursor: sqlite3.Cursor, rows: list[dict], turn: Turn
-) -> Iterator[tuple]:
-    """Return the rows that the database has of the same names."""
-    for some in parts([row['name'] for row in rows]):
-        turn.end_in_time()
-        yield from cursor.execute(_SELECT.format(marks(some)), some)
+def _merge_some(
+    connection: sqlite3.Connection,
+    figures: Figures,
+    rows: list[dict],
+    offset: int,
+) -> list[dict]:
+    """Merge as many rows as a statement takes.
+
+    :raises LeftToSwift: if a name has two rows; Swift removes both
+    """
+    cursor = connection.cursor(sqlite3.Cursor)
+    existing = {}
+    names = [row['name'] for row in rows]
+    for former in cursor.execute(_SELECT.format(marks(names)), names):
+        key = former['name'], former['storage_policy_index']
+        if existing.setdefault(key, former) is not former:
+            raise LeftToSwift
+    replaced, added, left = [], [], []
+    for row in rows:
+        former = existing.get((row['name'], row['storage_policy_index']))
+        created_at = row['created_at']
+        if former:
+            former_time = _time(former['created_at'])
+            if not (former_time and isinstance(former['size'], int)):
+                left.append(row)
+                continue
+            time = _time(created_at)
+            if (
+                former['deleted']
+                and not row['deleted']
+                and former_time[0] == time[0]
+            ):
+                time = max(time, (time[0], offset))
+            if former_time >= time:
+                continue
+            replaced.append(former)
+            row['created_at'] = _text(*time)
+        elif len(created_at) > _SECONDS_LENGTH:
+            row['created_at'] = _text(*_time(created_at))
+        added.append(row)
+    if replaced:
+        figures.delete(replaced)
+        cursor.execute(
+            _DELETE.format(marks(replaced)), [row['ROWID'] for row in replaced]
+        )
+    if added:
+        figures.insert(added)
+        rows_marks = ', '.join([f'({marks(_COLUMNS)})'] * len(added))
+        values = chain.from_iterable(map(_VALUES, added))
+        cursor.execute(_INSERT.format(rows_marks), list(values))
+    return left
 
 
 def parts(items: list) -> Iterator[list]:
@@ -219,8 +238,10 @@ def _time(created_at: str) -> tuple[str, int] | None:
 
     :returns: None if it is more than a single time
     """
-    found = _ONE_TIME.fullmatch(created_at)
-    return found and (found[1], int(found[2] or '0', 16))
+    if not _ONE_TIME.fullmatch(created_at):
+        return None
+    seconds, _, offset = created_at.partition('_')
+    return seconds, int(offset or '0', 16)
 
 
 def _text(seconds: str, offset: int) -> str:
