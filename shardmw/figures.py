@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figures of a container's database, written once for many rows.
 
-Swift's database has triggers that keep the number of objects, the sum of their
-sizes and a checksum. For each row that is inserted or deleted they write all
-three and call a function in Python, which takes two thirds of the time of a
-merge. Here they are kept from writing, and what the rows change is written at
-the end of the transaction.
+Swift's database has triggers that keep the policy stats, which are the number
+of objects and the sum of their sizes, and a hash of all rows. For each row
+that is inserted or deleted, the triggers write both and call a function in
+Python, which takes half of the time of a merge. Here the triggers are
+kept from writing, and what the rows change is written at the end of the
+transaction.
 
 An authorizer does it, a function that SQLite asks about each part of a
-statement while it compiles it. What is to be ignored is left out:
+statement while it compiles the statement. What is to be ignored is left out:
 https://www.sqlite.org/c3ref/set_authorizer.html
 """
 
@@ -23,6 +24,10 @@ _IGNORED = frozenset(
     (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_READ)
 )
 
+#: The largest size of an object that is summed up here, so that the sum of
+#: some thousand sizes is a number that SQLite knows.
+MOST_BYTES = 2**50
+
 _TRIGGERS = (
     "SELECT sql FROM sqlite_master WHERE type = 'trigger' "
     "AND tbl_name = 'object' ORDER BY name"
@@ -34,30 +39,33 @@ KNOWN_TRIGGERS = (
     '5c747e271350868d71c670bfdeb0cc1e4cec9d47c75e02d71decb16b20bd47ed'
 )
 
-_CHECKSUM = 'SELECT hash FROM container_info'
-_SET_CHECKSUM = 'UPDATE container_info SET hash = ?'
-_SUMS = 'SELECT * FROM policy_stat ORDER BY storage_policy_index'
-_ADD = (
+_SELECT_HASH = 'SELECT hash FROM container_info'
+_UPDATE_HASH = 'UPDATE container_info SET hash = ?'
+_SELECT_STATS = (
+    'SELECT storage_policy_index, object_count, bytes_used FROM policy_stat '
+    'ORDER BY storage_policy_index'
+)
+_UPDATE_STATS = (
     'UPDATE policy_stat SET object_count = object_count + ?, '
     'bytes_used = bytes_used + ? WHERE storage_policy_index = ?'
 )
-_NEW = (
+_INSERT_STATS = (
     'INSERT INTO policy_stat '
     '(object_count, bytes_used, storage_policy_index) VALUES (?, ?, ?)'
 )
 
 
-class LeftToSwift(Exception):  # noqa: N818
-    """Rows are to be merged by Swift's broker."""
+class FiguresError(Exception):
+    """A database's figures cannot be written once for many rows."""
 
 
 class Figures:
-    """Sums up what rows change in a container's figures."""
+    """Sums up what rows change in the figures of a container's database."""
 
     def __init__(self) -> None:
         self._objects: Counter[int] = Counter()
         self._bytes: Counter[int] = Counter()
-        self._checksum = 0
+        self._hash = 0
 
     def insert(self, rows: Iterable[Mapping]) -> None:
         """Count rows that are inserted."""
@@ -68,67 +76,74 @@ class Figures:
         self._count(rows, -1)
 
     def _count(self, rows: Iterable[Mapping], sign: int) -> None:
-        checksum = self._checksum
+        hash_ = self._hash
         for row in rows:
             policy = row['storage_policy_index']
             if not row['deleted']:
                 self._objects[policy] += sign
             self._bytes[policy] += sign * row['size']
-            # As Swift's ``chexor`` does.
+            # Swift's function ``chexor`` does the same.
             text = f'{row["name"]}-{row["created_at"]}'
             digest = md5(text.encode(), usedforsecurity=False).digest()
-            checksum ^= int.from_bytes(digest, 'big')
-        self._checksum = checksum
+            hash_ ^= int.from_bytes(digest, 'big')
+        self._hash = hash_
 
     @contextmanager
-    def replace_triggers(
-        self, connection: sqlite3.Connection
-    ) -> Iterator[None]:
-        """Write the figures after a block, in which no trigger writes.
+    def written_once(self, connection: sqlite3.Connection) -> Iterator[None]:
+        """Insert and delete rows in a block, and write the figures after it.
+
+        If a database has other triggers than those that are known, they do
+        their work in the block.
 
         :param connection: to a container's database, in a transaction
-        :raises LeftToSwift: if it has other triggers than those that are
-                               known, or they have written. The transaction is
-                               to be rolled back
+        :raises FiguresError: if the figures are not as Swift leaves them. Then
+                              the transaction is to be rolled back
         """
         cursor = connection.cursor(sqlite3.Cursor)
         cursor.row_factory = None
-        sql = ' '.join(text for (text,) in cursor.execute(_TRIGGERS))
-        if _digest(sql) != KNOWN_TRIGGERS:
-            raise LeftToSwift
-        before = _written(cursor)
-        connection.set_authorizer(_ignore_writes_of_triggers)
+        if not _has_known_triggers(cursor):
+            yield
+            return
+        before = _figures(cursor)
+        connection.set_authorizer(_ignore_triggers)
         try:
             yield
         finally:
-            # Before Python 3.11, there is no way to have none again.
+            # With None, cached statements would not be compiled again.
             connection.set_authorizer(_allow)
-        if _written(cursor) != before:
-            raise LeftToSwift
-        self._write(cursor)
+        if _figures(cursor) != before:
+            raise FiguresError('a trigger has written')
+        self._write(cursor, *before)
 
-    def _write(self, cursor: sqlite3.Cursor) -> None:
+    def _write(
+        self, cursor: sqlite3.Cursor, hashes: list[tuple], stats: list[tuple]
+    ) -> None:
         if not self._bytes:
             return
+        policies = {policy for policy, *_ in stats}
         for policy, size in self._bytes.items():
-            values = self._objects[policy], size, policy
-            if not cursor.execute(_ADD, values).rowcount:
-                cursor.execute(_NEW, values)
-        ((checksum,),) = cursor.execute(_CHECKSUM)
-        checksum = int(checksum, 16) ^ self._checksum
-        cursor.execute(_SET_CHECKSUM, [f'{checksum:032x}'])
+            query = _UPDATE_STATS if policy in policies else _INSERT_STATS
+            cursor.execute(query, [self._objects[policy], size, policy])
+        try:
+            ((text,),) = hashes
+            value = int(text, 16) ^ self._hash
+        except (TypeError, ValueError) as err:
+            raise FiguresError('no hash') from err
+        cursor.execute(_UPDATE_HASH, [f'{value:032x}'])
 
 
-def _digest(sql: str) -> str:
-    return sha256(' '.join(sql.split()).encode()).hexdigest()
+def _has_known_triggers(cursor: sqlite3.Cursor) -> bool:
+    words = ' '.join(text for (text,) in cursor.execute(_TRIGGERS)).split()
+    return sha256(' '.join(words).encode()).hexdigest() == KNOWN_TRIGGERS
 
 
-def _written(cursor: sqlite3.Cursor) -> list[list[tuple]]:
-    """Return all that the triggers write."""
-    return [list(cursor.execute(query)) for query in (_CHECKSUM, _SUMS)]
+def _figures(cursor: sqlite3.Cursor) -> tuple[list[tuple], list[tuple]]:
+    """Return all hashes, of which there is one, and the policy stats."""
+    hashes = cursor.execute(_SELECT_HASH).fetchall()
+    return hashes, cursor.execute(_SELECT_STATS).fetchall()
 
 
-def _ignore_writes_of_triggers(
+def _ignore_triggers(
     action: int, _what: str, _column: str, _database: str, trigger: str | None
 ) -> int:
     if trigger and action in _IGNORED:

@@ -2,16 +2,15 @@
 """Merge rows into a container's database.
 
 Swift's container server does the same, but for the offset of rows that return,
-in more time. Most of it goes into taking timestamps apart, finding
+in more time. Most of it goes into triggers, taking timestamps apart, finding
 again the rows that it replaces, and changing threads. A change of layout
 merges each row of a container twice. Rows that are more than an upload or a
 deletion at one time are left to Swift.
 
-For each row, SQLite calls a function in Python. In a native thread it has to
-wait for Python's lock each time, up to 5 ms while another thread works, and
-the database stays locked. So the statements run in the main thread, and green
-threads take turns between them. Only the commit, which waits for the disk, has
-a native thread.
+A native thread would have to wait for Python's lock after each statement, up
+to 5 ms while another thread works, and the database stays locked. So the
+statements run in the main thread, and green threads take turns between them.
+Only the commit, which waits for the disk, has a native thread.
 """
 
 import re
@@ -25,7 +24,7 @@ from swift.common.db import _db_timeout
 from swift.container.backend import UNSHARDED, ContainerBroker
 
 from shardmw.backend.concurrency import Semaphore, Turn, run_in_thread
-from shardmw.figures import Figures, LeftToSwift
+from shardmw.figures import MOST_BYTES, Figures, FiguresError
 
 #: The columns of a row, which are the names of its fields.
 _COLUMNS = (
@@ -58,9 +57,14 @@ _SELECT = (
 _DELETE = 'DELETE FROM object WHERE ROWID IN ({})'
 _INSERT = f'INSERT INTO object ({", ".join(_COLUMNS)}) VALUES {{}}'
 
-#: A timestamp that is a single time, in seconds, and an offset.
+#: The length of a timestamp without an offset.
 _SECONDS_LENGTH = len('0000000000.00000')
+#: A timestamp that is a single time, in seconds, and an offset.
 _ONE_TIME = re.compile(r'[0-9]{10}\.[0-9]{5}(_[0-9a-f]{0,16})?')
+
+
+class TwoRowsError(Exception):
+    """A database has two rows of a name. Swift removes both."""
 
 
 class MergingBroker(ContainerBroker):
@@ -119,7 +123,7 @@ def _merge_simple(
             return rows
         try:
             return _merge(connection, rows, offset)
-        except LeftToSwift:
+        except (TwoRowsError, FiguresError):
             return rows
 
 
@@ -129,7 +133,7 @@ def _is_simple(row: dict) -> bool:
         row.keys() == _FIELDS
         and isinstance(row['name'], str)
         and isinstance(row['created_at'], str)
-        and isinstance(row['size'], int)
+        and _is_size(row['size'])
         and isinstance(row['content_type'], str)
         and ';' not in row['content_type']
         and row['deleted'] in (0, 1)
@@ -152,7 +156,7 @@ def _merge(
     turn = Turn()
     left = []
     try:
-        with figures.replace_triggers(connection):
+        with figures.written_once(connection):
             for some in parts(rows):
                 turn.end_in_time()
                 left += _merge_some(connection, figures, some, offset)
@@ -177,7 +181,8 @@ def _merge_some(
 ) -> list[dict]:
     """Merge as many rows as a statement takes.
 
-    :raises LeftToSwift: if a name has two rows; Swift removes both
+    :returns: those that are left to Swift
+    :raises TwoRowsError: if a name has two rows
     """
     cursor = connection.cursor(sqlite3.Cursor)
     existing = {}
@@ -185,41 +190,57 @@ def _merge_some(
     for former in cursor.execute(_SELECT.format(marks(names)), names):
         key = former['name'], former['storage_policy_index']
         if existing.setdefault(key, former) is not former:
-            raise LeftToSwift
+            raise TwoRowsError
     replaced, added, left = [], [], []
     for row in rows:
         former = existing.get((row['name'], row['storage_policy_index']))
-        created_at = row['created_at']
+        if former and not (
+            _time(former['created_at']) and _is_size(former['size'])
+        ):
+            left.append(row)
+            continue
+        created_at = _created_at(row, former, offset)
+        if not created_at:
+            continue
         if former:
-            former_time = _time(former['created_at'])
-            if not (former_time and isinstance(former['size'], int)):
-                left.append(row)
-                continue
-            time = _time(created_at)
-            if (
-                former['deleted']
-                and not row['deleted']
-                and former_time[0] == time[0]
-            ):
-                time = max(time, (time[0], offset))
-            if former_time >= time:
-                continue
             replaced.append(former)
-            row['created_at'] = _text(*time)
-        elif len(created_at) > _SECONDS_LENGTH:
-            row['created_at'] = _text(*_time(created_at))
+        if created_at != row['created_at']:
+            row = {**row, 'created_at': created_at}
         added.append(row)
     if replaced:
         figures.delete(replaced)
-        cursor.execute(
-            _DELETE.format(marks(replaced)), [row['ROWID'] for row in replaced]
-        )
+        ids = [former['ROWID'] for former in replaced]
+        cursor.execute(_DELETE.format(marks(ids)), ids)
     if added:
         figures.insert(added)
         rows_marks = ', '.join([f'({marks(_COLUMNS)})'] * len(added))
         values = chain.from_iterable(map(_VALUES, added))
         cursor.execute(_INSERT.format(rows_marks), list(values))
     return left
+
+
+def _created_at(
+    row: dict, former: sqlite3.Row | None, offset: int
+) -> str | None:
+    """Return the timestamp with which a row is merged.
+
+    :param former: the row that the database has of the same name
+    :returns: None if the database keeps that row
+    """
+    created_at = row['created_at']
+    if not former and len(created_at) == _SECONDS_LENGTH:
+        return created_at
+    time = _time(created_at)
+    if former:
+        former_time = _time(former['created_at'])
+        is_returning = former['deleted'] and not row['deleted']
+        if is_returning and former_time[0] == time[0]:
+            time = max(time, (time[0], offset))
+        if former_time >= time:
+            return None
+    seconds, its_offset = time
+    # As Swift writes it.
+    return f'{seconds}_{its_offset:x}' if its_offset else seconds
 
 
 def parts(items: list) -> Iterator[list]:
@@ -244,6 +265,5 @@ def _time(created_at: str) -> tuple[str, int] | None:
     return seconds, int(offset or '0', 16)
 
 
-def _text(seconds: str, offset: int) -> str:
-    """Return a timestamp as Swift writes it into a database."""
-    return f'{seconds}_{offset:x}' if offset else seconds
+def _is_size(value: object) -> bool:
+    return isinstance(value, int) and 0 <= value <= MOST_BYTES

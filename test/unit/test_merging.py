@@ -3,7 +3,7 @@
 
 import itertools
 import sqlite3
-from contextlib import closing
+from contextlib import closing, nullcontext
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from swift.common.utils import Timestamp
 from swift.container.backend import ContainerBroker
 
-from shardmw import figures
+from shardmw import figures, merging
 from shardmw.backend import concurrency
 from shardmw.backend.concurrency import Timeout, sleep, spawn
 from shardmw.merging import ROWS_A_STATEMENT, MergingBroker, merge_rows
@@ -93,18 +93,23 @@ def clear(broker):
         conn.commit()
 
 
+#: What two databases of the same container differ in.
+OWN = {'id', 'created_at'}
+
+
 def content(broker):
-    """Return all rows, the figures and the checksum of a database."""
+    """Return all rows, the figures and the other facts of a database."""
     queries = (
         'SELECT name, created_at, size, content_type, etag, deleted, '
         'storage_policy_index FROM object ORDER BY name, 7, 2',
         'SELECT * FROM policy_stat ORDER BY storage_policy_index',
-        'SELECT hash FROM container_info',
     )
     with broker.get() as conn:
-        return [
+        rows, stats = (
             [tuple(row) for row in conn.execute(query)] for query in queries
-        ]
+        )
+        (info,) = conn.execute('SELECT * FROM container_info')
+    return rows, stats, {key: info[key] for key in {*info.keys()} - OWN}
 
 
 @settings(max_examples=300)
@@ -347,35 +352,95 @@ def test_triggers_that_are_not_known_do_their_work(tmp_path):
             'CREATE TRIGGER note_name AFTER INSERT ON object BEGIN '
             'INSERT INTO names VALUES (new.name); END;'
         )
-    assert not merge_rows(broker, [row('a'), row('b')])
+    assert merge_rows(broker, [row('a'), row('b')])
     with broker.get() as conn:
         names = [tuple(each) for each in conn.execute('SELECT * FROM names')]
-    assert sorted(names) == [('a',), ('b',)]
+    assert names == [('a',), ('b',)]
     assert broker.get_info()['object_count'] == 2
+
+
+def test_swifts_triggers_are_known(tmp_path):
+    broker = broker_in(tmp_path)
+    with broker.get() as conn:
+        # Only triggers call it.
+        conn.create_function('chexor', 3, pytest.fail)
+        merging._merge(conn, [row('a')], 0)  # noqa: SLF001
+    assert broker.get_info()['object_count'] == 1
 
 
 def test_nothing_is_counted_twice_if_triggers_write(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        figures, '_ignore_writes_of_triggers', lambda *_: sqlite3.SQLITE_OK
+        figures, '_ignore_triggers', lambda *_: sqlite3.SQLITE_OK
     )
-    broker, swifts = (
-        broker_in(tmp_path / 'ours'),
-        broker_in(tmp_path / 'swift'),
-    )
+    broker, swifts = (broker_in(tmp_path / name) for name in ('a', 'b'))
     for rows in [[row('a'), row('b')], [row('a', 2, deleted=1)]]:
         assert not merge_rows(broker, [dict(each) for each in rows])
         swifts.merge_items(rows)
     assert content(broker) == content(swifts)
 
 
-def test_triggers_write_again_after_a_merge(tmp_path):
+def test_triggers_count_the_same_statement_after_a_merge(tmp_path):
+    statement = (
+        "INSERT INTO object (name, created_at, size) VALUES ('a', 1, 2)"
+    )
     broker = broker_in(tmp_path)
-    merge_rows(broker, [row('a')])
-    connection = broker.conn
-    ContainerBroker.merge_items(broker, [row('b', size=2)])
-    assert broker.conn is connection
-    info = broker.get_info()
-    assert (info['object_count'], info['bytes_used']) == (2, 3)
+    with broker.get() as conn:
+        for is_merge in (True, False, True):
+            conn.execute('BEGIN IMMEDIATE')
+            once = figures.Figures().written_once(conn)
+            with once if is_merge else nullcontext():
+                conn.execute(statement)
+            conn.commit()
+    assert broker.get_info()['object_count'] == 1
+
+
+def test_rows_that_are_left_to_swift_are_unchanged(tmp_path, monkeypatch):
+    broker = broker_in(tmp_path)
+    names = [f'{number:03}' for number in range(ROWS_A_STATEMENT + 1)]
+    removed = Timestamp(1, offset=1).internal
+    merge_rows(
+        broker, [row(name, deleted=1, created_at=removed) for name in names]
+    )
+    with broker.get() as conn:
+        conn.execute(
+            'INSERT INTO object (name, created_at, size, deleted) '
+            'VALUES (?, ?, 0, 1)',
+            (names[-1], Timestamp(1).internal),
+        )
+        conn.commit()
+    left = []
+    monkeypatch.setattr(
+        ContainerBroker, 'merge_items', lambda _broker, rows: left.extend(rows)
+    )
+    assert not merge_rows(broker, [row(name) for name in names], offset=2)
+    assert left == [row(name) for name in names]
+
+
+@pytest.mark.parametrize('size', [-1, 2**62, '5', None, 1.5])
+def test_uncommon_sizes_are_left_to_swift(tmp_path, size):
+    ours, swifts = (broker_in(tmp_path / name) for name in ('a', 'b'))
+    for broker, merge in (
+        (ours, merge_rows),
+        (swifts, ContainerBroker.merge_items),
+    ):
+        merge(broker, [row('a', size=size), row('b'), row('c', size=size)])
+        merge(broker, [row('a', 2), row('b', 2, size=size)])
+    assert content(ours) == content(swifts)
+
+
+@pytest.mark.parametrize('count', [0, 2])
+def test_a_database_without_a_single_hash_is_left_to_swift(tmp_path, count):
+    broker = broker_in(tmp_path)
+    with broker.get() as conn:
+        query = 'DELETE FROM container_info'
+        if count:
+            query = 'INSERT INTO container_info SELECT * FROM container_info'
+        conn.execute(query)
+        conn.commit()
+    assert not merge_rows(broker, [row('a')])
+    with broker.get() as conn:
+        ((found,),) = conn.execute('SELECT object_count FROM policy_stat')
+    assert found == 1
 
 
 def test_a_table_without_policies_is_left_to_swift(tmp_path, monkeypatch):
