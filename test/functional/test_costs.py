@@ -29,7 +29,7 @@ from test.functional.conftest import (
     make_sharded,
     unique,
 )
-from test.functional.costs import StorageRequests, cost, table
+from test.functional.costs import ATTEMPTS, StorageRequests, cost, table
 from test.functional.memcached import flush
 from test.functional.realclients import s3_client
 from test.functional.test_access import Temp, signed
@@ -362,26 +362,41 @@ class TestPage:
         assert found == said
 
 
+@pytest.fixture
+def logged_in_again(scene):
+    yield
+    scene.log_in()
+
+
+@pytest.mark.usefixtures('logged_in_again')
 @pytest.mark.parametrize('request_text', DENIED)
 def test_a_denied_request_costs_the_same_with_empty_caches(
     scene, request_text
 ):
+    # Two deletions of a bulk delete may ask for the same at the same time.
+    for _ in range(ATTEMPTS):
+        found = with_empty_caches(scene, DENIED[request_text])
+        if all(plain == sharded for plain, sharded in found):
+            break
+    for plain, sharded in found:
+        assert plain == sharded > 0
+
+
+def with_empty_caches(scene: Scene, asked: list) -> list[list[int]]:
+    """Return what requests to a plain and a sharded container cost."""
     counts = (0, 4)
-    asked = [
-        (ask, [scene.with_new(count) for count in counts])
-        for ask in DENIED[request_text]
-    ]
+    scene.log_in()
+    new = [[scene.with_new(count) for count in counts] for _ in asked]
     # The new proxy knows none of the containers.
     scene.cluster.stop('proxy-1')
     scene.cluster.start('proxy-1')
-    for ask, scenes in asked:
-        found = []
+    found = []
+    for ask, scenes in zip(asked, new, strict=True):
+        found.append([])
         for count, each in zip(counts, scenes, strict=True):
             flush(scene.cluster)
             each.log_in()
-            found.append(
+            found[-1].append(
                 scene.requests.behind(functools.partial(ask, each, count))
             )
-        plain, sharded = found
-        assert plain == sharded > 0
-    scene.log_in()
+    return found
