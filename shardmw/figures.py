@@ -15,7 +15,7 @@ https://www.sqlite.org/c3ref/set_authorizer.html
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import md5, sha256
 
@@ -67,24 +67,27 @@ class Figures:
         self._bytes: Counter[int] = Counter()
         self._hash = 0
 
-    def insert(self, rows: Iterable[Mapping]) -> None:
-        """Count rows that are inserted."""
+    def insert(self, rows: Iterable[Sequence]) -> None:
+        """Count rows that are inserted.
+
+        :param rows: of each its name, timestamp, size, 1 for a tombstone or 0,
+                     the index of its storage policy, and whatever else
+        """
         self._count(rows, 1)
 
-    def delete(self, rows: Iterable[Mapping]) -> None:
-        """Count rows that are deleted."""
+    def delete(self, rows: Iterable[Sequence]) -> None:
+        """Count rows that are deleted, as of :meth:`insert`."""
         self._count(rows, -1)
 
-    def _count(self, rows: Iterable[Mapping], sign: int) -> None:
+    def _count(self, rows: Iterable[Sequence], sign: int) -> None:
         hash_ = self._hash
-        for row in rows:
-            policy = row['storage_policy_index']
-            if not row['deleted']:
+        for name, created_at, size, deleted, policy, *_ in rows:
+            if not deleted:
                 self._objects[policy] += sign
-            self._bytes[policy] += sign * row['size']
+            self._bytes[policy] += sign * size
             # Swift's function ``chexor`` does the same.
-            text = f'{row["name"]}-{row["created_at"]}'
-            digest = md5(text.encode(), usedforsecurity=False).digest()
+            text = f'{name}-{created_at}'.encode()
+            digest = md5(text, usedforsecurity=False).digest()
             hash_ ^= int.from_bytes(digest, 'big')
         self._hash = hash_
 

@@ -26,18 +26,12 @@ from swift.container.backend import UNSHARDED, ContainerBroker
 from shardmw.backend.concurrency import Semaphore, Turn, run_in_thread
 from shardmw.figures import MOST_BYTES, Figures, FiguresError
 
+#: The columns that are counted.
+_COUNTED = ('name', 'created_at', 'size', 'deleted', 'storage_policy_index')
 #: The columns of a row, which are the names of its fields.
-_COLUMNS = (
-    'name',
-    'created_at',
-    'size',
-    'content_type',
-    'etag',
-    'deleted',
-    'storage_policy_index',
-)
+_COLUMNS = (*_COUNTED, 'content_type', 'etag')
 _FIELDS = frozenset(_COLUMNS)
-_VALUES = itemgetter(*_COLUMNS)
+_values = itemgetter(*_COLUMNS)
 
 #: How many rows a statement has at most. While it reads them from a disk, the
 #: process does nothing else. SQLite takes as few as 999 values.
@@ -50,17 +44,16 @@ _free = Semaphore(4)
 # One statement for many rows takes two thirds of the time of as many
 # statements.
 _SELECT = (
-    'SELECT name, storage_policy_index, ROWID, created_at, size, deleted '
-    'FROM object '
+    f'SELECT {", ".join(_COUNTED)}, ROWID FROM object '
     'WHERE deleted IN (0, 1) AND name IN ({})'
 )
 _DELETE = 'DELETE FROM object WHERE ROWID IN ({})'
 _INSERT = f'INSERT INTO object ({", ".join(_COLUMNS)}) VALUES {{}}'
 
-#: The length of a timestamp without an offset.
-_SECONDS_LENGTH = len('0000000000.00000')
 #: A timestamp that is a single time, in seconds, and an offset.
 _ONE_TIME = re.compile(r'[0-9]{10}\.[0-9]{5}(_[0-9a-f]{0,16})?')
+_SECONDS = len('0000000000.00000')
+_OFFSET = 16
 
 
 class TwoRowsError(Exception):
@@ -185,62 +178,41 @@ def _merge_some(
     :raises TwoRowsError: if a name has two rows
     """
     cursor = connection.cursor(sqlite3.Cursor)
+    cursor.row_factory = None
     existing = {}
     names = [row['name'] for row in rows]
     for former in cursor.execute(_SELECT.format(marks(names)), names):
-        key = former['name'], former['storage_policy_index']
-        if existing.setdefault(key, former) is not former:
+        name, _, _, _, policy, _ = former
+        if existing.setdefault((name, policy), former) is not former:
             raise TwoRowsError
     replaced, added, left = [], [], []
     for row in rows:
-        former = existing.get((row['name'], row['storage_policy_index']))
-        if former and not (
-            _time(former['created_at']) and _is_size(former['size'])
-        ):
-            left.append(row)
-            continue
-        created_at = _created_at(row, former, offset)
-        if not created_at:
-            continue
+        name, created_at, size, deleted, policy, *others = _values(row)
+        former = existing.get((name, policy))
+        time = _time(created_at)
         if former:
+            _, former_at, former_size, was_deleted, _, _ = former
+            if not (_is_one_time(former_at) and _is_size(former_size)):
+                left.append(row)
+                continue
+            former_time = _time(former_at)
+            is_returning = was_deleted and not deleted
+            if is_returning and former_time[:_SECONDS] == time[:_SECONDS]:
+                time = max(time, _time(f'{time[:_SECONDS]}_{offset:x}'))
+            if former_time >= time:
+                continue
             replaced.append(former)
-        if created_at != row['created_at']:
-            row = {**row, 'created_at': created_at}
-        added.append(row)
+        added.append((name, _text(time), size, deleted, policy, *others))
     if replaced:
         figures.delete(replaced)
-        ids = [former['ROWID'] for former in replaced]
+        ids = [former[-1] for former in replaced]
         cursor.execute(_DELETE.format(marks(ids)), ids)
     if added:
         figures.insert(added)
         rows_marks = ', '.join([f'({marks(_COLUMNS)})'] * len(added))
-        values = chain.from_iterable(map(_VALUES, added))
-        cursor.execute(_INSERT.format(rows_marks), list(values))
+        values = list(chain.from_iterable(added))
+        cursor.execute(_INSERT.format(rows_marks), values)
     return left
-
-
-def _created_at(
-    row: dict, former: sqlite3.Row | None, offset: int
-) -> str | None:
-    """Return the timestamp with which a row is merged.
-
-    :param former: the row that the database has of the same name
-    :returns: None if the database keeps that row
-    """
-    created_at = row['created_at']
-    if not former and len(created_at) == _SECONDS_LENGTH:
-        return created_at
-    time = _time(created_at)
-    if former:
-        former_time = _time(former['created_at'])
-        is_returning = former['deleted'] and not row['deleted']
-        if is_returning and former_time[0] == time[0]:
-            time = max(time, (time[0], offset))
-        if former_time >= time:
-            return None
-    seconds, its_offset = time
-    # As Swift writes it.
-    return f'{seconds}_{its_offset:x}' if its_offset else seconds
 
 
 def parts(items: list) -> Iterator[list]:
@@ -254,15 +226,26 @@ def marks(values: Sequence) -> str:
     return ', '.join('?' * len(values))
 
 
-def _time(created_at: str) -> tuple[str, int] | None:
-    """Return the seconds of a timestamp, ten digits and five, and its offset.
+def _is_one_time(created_at: str) -> bool:
+    """Return True if a timestamp is a single time, with or without offset."""
+    return len(created_at) == _SECONDS or bool(_ONE_TIME.fullmatch(created_at))
 
-    :returns: None if it is more than a single time
-    """
-    if not _ONE_TIME.fullmatch(created_at):
-        return None
+
+def _time(created_at: str) -> str:
+    """Return a text that sorts as a timestamp of a single time does."""
+    if len(created_at) == _SECONDS:
+        return created_at
     seconds, _, offset = created_at.partition('_')
-    return seconds, int(offset or '0', 16)
+    offset = offset.strip('0') and offset.zfill(_OFFSET)
+    return f'{seconds}_{offset}' if offset else seconds
+
+
+def _text(time: str) -> str:
+    """Return a time of :func:`_time` as Swift writes it into a database."""
+    if len(time) == _SECONDS:
+        return time
+    seconds, _, offset = time.partition('_')
+    return f'{seconds}_{offset.lstrip("0")}'
 
 
 def _is_size(value: object) -> bool:

@@ -15,6 +15,7 @@ once.
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 from urllib.parse import quote
@@ -24,7 +25,7 @@ from swift.common.constraints import CONTAINER_LISTING_LIMIT
 
 from shardmw.backend.answers import Answer, require_success
 from shardmw.backend.batch import METHOD, Read, decode_found, encode_reads
-from shardmw.backend.concurrency import sleep
+from shardmw.backend.concurrency import Event, sleep
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import Backend
@@ -50,9 +51,9 @@ SOURCES_AT_A_TIME = 4
 #: the last row of the first place.
 LEAST_ROWS = 50
 
-#: The most rows to write with one request. It keeps a container server's
-#: process busy for about 50 ms.
-ROWS_AT_A_TIME = 2000
+#: The most rows to write with one request, which locks a database for about
+#: 50 ms.
+ROWS_AT_A_TIME = 4000
 
 #: With a limit on rows a second: the rows of how many seconds to read at once,
 #: and to write with one request. Each request is a transaction that waits for
@@ -65,6 +66,9 @@ COLLECT_SECONDS = 5
 
 #: How many seconds of unused rate the mover may use later.
 CATCH_UP_SECONDS = 0.2
+
+#: How many steps may wait to be removed before no more rows are copied.
+MOST_DUE = 2
 
 #: How often a row that moves is written: where it belongs, and as a tombstone.
 WRITES_A_ROW = 2
@@ -136,6 +140,66 @@ class _Step(NamedTuple):
 _NOTHING = _Step('', None, {}, {}, 0, {})
 
 
+class _Shown:
+    """Steps whose rows are listed where they belong, and not yet removed.
+
+    :ivar has_failed: True if one of the blocks of :meth:`failing` has
+    """
+
+    def __init__(self) -> None:
+        self.has_failed = False
+        self._steps: deque[tuple[float, _Step]] = deque()
+        self._is_complete = False
+        self._change = Event()
+
+    @contextmanager
+    def failing(self) -> Iterator[None]:
+        """Note if a block fails. Then no step is due any more."""
+        try:
+            yield
+        except BaseException:
+            self.has_failed = True
+            self._tell()
+            raise
+
+    def add(self, step: _Step) -> None:
+        """Add a step that is due STAY_SECONDS from now."""
+        self._steps.append((time.monotonic() + STAY_SECONDS, step))
+        self._tell()
+
+    def complete(self) -> None:
+        """Say that no more steps will be added."""
+        self._is_complete = True
+        self._tell()
+
+    def wait_for_room(self) -> None:
+        """Wait until at most MOST_DUE steps are due."""
+        while (
+            not self.has_failed
+            and len(self._steps) > MOST_DUE
+            and self._steps[MOST_DUE][0] <= time.monotonic()
+        ):
+            self._change.wait()
+
+    def due(self) -> Iterator[_Step]:
+        """Return all steps, each when it is due."""
+        while not (self.has_failed or (self._is_complete and not self._steps)):
+            if not self._steps:
+                self._change.wait()
+                continue
+            due, step = self._steps[0]
+            sleep(max(0, due - time.monotonic()))
+            if not self.has_failed:
+                self._steps.popleft()
+                self._tell()
+                yield step
+
+    def _tell(self) -> None:
+        """Wake up the loop that waits for a change."""
+        change, self._change = self._change, Event()
+        change.send()
+
+
 def _bounded(rows: float, most: int) -> int:
     """Return a number of rows from 1 to the most; for 0, the most."""
     return max(1, min(int(rows), most)) if rows else most
@@ -198,40 +262,66 @@ class RowPass:
     def _move_out_of(self, groups: list[tuple[int | None, ...]]) -> int:
         """Move all rows out of groups of shards that belong elsewhere.
 
-        While the rows of a step are copied, those of the step before it are
-        made visible, those of one that has been visible for STAY_SECONDS are
-        removed, and the next step is read.
-
         :param groups: the indices of shards to read side by side, None for
                        the root; one group after the other
         :returns: how many it has found
         """
+        shown = _Shown()
+        calls = [
+            partial(self._copy_out_of, groups, shown),
+            partial(self._remove_when_due, shown),
+        ]
+        found, _ = self._for_each(lambda call: call(), calls, len(calls))
+        return found
+
+    def _copy_out_of(
+        self, groups: list[tuple[int | None, ...]], shown: _Shown
+    ) -> int:
+        """Copy all rows of groups of shards that belong elsewhere.
+
+        While the rows of a step are copied, those of the step before it are
+        made visible, and the next step is read.
+
+        :param shown: where to add what is to be removed
+        :returns: how many it has found
+        """
         found = 0
-        shown: deque[tuple[float, _Step]] = deque()
         copied = _NOTHING
         steps = self._steps(groups)
-        step = next(steps, None)
-        while step or copied.moving or shown:
-            following = None
+        with shown.failing():
+            step = next(steps, None)
+            while step or copied.moving:
+                following = None
 
-            def read_on() -> bool:
-                nonlocal following
-                following = next(steps, None)
-                return True
+                def read_on() -> bool:
+                    nonlocal following
+                    following = next(steps, None)
+                    return True
 
-            if not (step or copied.moving):
-                sleep(max(0, shown[0][0] - time.monotonic()))
-            # Only one, so that the rows of the next step are copied soon.
-            stayed = _NOTHING
-            if shown and shown[0][0] <= time.monotonic():
-                stayed = shown.popleft()[1]
-            step = step or _NOTHING
-            found += step.found
-            self._move_rows(stayed, copied, step, read_on)
-            if copied.moving:
-                shown.append((time.monotonic() + STAY_SECONDS, copied))
-            copied, step = step, following
+                shown.wait_for_room()
+                if shown.has_failed:
+                    break
+                step = step or _NOTHING
+                found += step.found
+                self._copy_rows(copied, step, read_on)
+                if copied.moving:
+                    shown.add(copied)
+                copied, step = step, following
+            shown.complete()
         return found
+
+    def _remove_when_due(self, shown: _Shown) -> None:
+        """Remove rows from where they were.
+
+        :raises BackendError: if a replica does not remove them
+        """
+        with shown.failing():
+            for step in shown.due():
+                for place, rows in step.moving.items():
+                    _require_whole(
+                        self._write(partial(self._remove, place), rows)
+                    )
+                    self._report(len(rows))
 
     def _steps(self, groups: list[tuple[int | None, ...]]) -> Iterator[_Step]:
         """Read all rows of groups of shards, some at a time."""
@@ -272,36 +362,20 @@ class RowPass:
         hidden = defaultdict(list)
         return _Step(start, end, moving, misplaced, found, hidden)
 
-    def _move_rows(
-        self,
-        stayed: _Step,
-        copied: _Step,
-        found: _Step,
-        read_on: Callable[[], bool],
+    def _copy_rows(
+        self, copied: _Step, found: _Step, read_on: Callable[[], bool]
     ) -> None:
         """Take the rows of some pages a step further, and read the next page.
 
-        :param stayed: the rows to remove from where they were
         :param copied: the rows to make visible where they belong
         :param found: the rows to copy to where they belong
         :param read_on: reads the next page
         :raises BackendError: if a replica does not take them
         """
-
-        def remove() -> bool:
-            for place, rows in stayed.moving.items():
-                if not self._write(partial(self._remove, place), rows):
-                    return False
-                self._report(len(rows))
-            return True
-
-        if stayed.moving or copied.moving or found.moving:
+        if copied.moving or found.moving:
             self._check()
-        # Rows of several places move to a single one, which takes longer than
-        # to remove them from one place after the other.
         calls = [
             read_on,
-            remove,
             *(
                 partial(self._show, rows, place, copied.start)
                 for place, rows in copied.hidden.items()
@@ -315,10 +389,7 @@ class RowPass:
             ),
         ]
         are_whole = self._for_each(lambda call: call(), calls, AT_A_TIME)
-        if not all(are_whole):
-            raise BackendError(
-                None, 503, 'a replica does not take the rows that move'
-            )
+        _require_whole(all(are_whole))
 
     def _write(
         self, write: Callable[[list[dict]], bool], rows: list[dict]
@@ -588,6 +659,14 @@ class RowPass:
             merge_rows(self.backend, self.env, place, policy_index, tombstones)
             self._report(0)
         return existing
+
+
+def _require_whole(is_whole: bool) -> None:
+    """Raise an error unless every replica has taken rows."""
+    if not is_whole:
+        raise BackendError(
+            None, 503, 'a replica does not take the rows that move'
+        )
 
 
 def _after(marker: str, rows: list[dict]) -> list[dict]:

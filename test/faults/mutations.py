@@ -173,8 +173,8 @@ MUTATIONS = {
         (
             (
                 'layout/passes.py',
-                'shown.append((time.monotonic() + STAY_SECONDS, copied))',
-                'shown.append((0, copied))',
+                'self._steps.append((time.monotonic() + STAY_SECONDS, step))',
+                'self._steps.append((0, step))',
             ),
             (
                 'listing/request.py',

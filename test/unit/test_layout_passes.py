@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Test how fast rows move, and what is read of the places they leave."""
 
-from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +11,7 @@ from swift.common.swob import Request
 from swift.common.utils import Timestamp
 from swift.container.server import ContainerController
 
+from shardmw.backend import concurrency
 from shardmw.backend.answers import Answer
 from shardmw.backend.batch import METHOD
 from shardmw.backend.containers import BackendError
@@ -19,7 +19,9 @@ from shardmw.container_filter import ContainerFilter
 from shardmw.layout import passes
 from shardmw.layout.passes import (
     CATCH_UP_SECONDS,
+    MOST_DUE,
     ROWS_AT_A_TIME,
+    STAY_SECONDS,
     Pace,
     RowPass,
 )
@@ -28,11 +30,14 @@ from test.unit.clocks import Clock
 
 @pytest.fixture
 def clock(monkeypatch) -> Clock:
-    """A clock that sleeping sets."""
+    """A clock that goes on while something sleeps."""
     clock = Clock()
 
     def sleep(seconds: float) -> None:
-        clock.now += seconds
+        end = clock.now + seconds
+        while clock.now < end:
+            clock.now = min(clock.now + 0.1, end)
+            concurrency.sleep()
 
     monkeypatch.setattr(passes, 'time', clock)
     monkeypatch.setattr(passes, 'sleep', sleep)
@@ -162,8 +167,8 @@ class Places:
         return rows, [], names[-1] if len(names) == limit else None
 
     def fan_out(self, send, calls, _concurrency) -> None:
-        for call in calls:
-            send(*call)
+        for each in [concurrency.spawn(send, *call) for call in calls]:
+            each.wait()
 
 
 def row_pass(places: Places, monkeypatch) -> RowPass:
@@ -220,11 +225,13 @@ def test_rows_that_were_removed_are_reported_if_the_next_page_fails(
     monkeypatch,
 ):
     places = Places(names(50))
+    monkeypatch.setattr(passes, 'STAY_SECONDS', 0)
     made = row_pass(places, monkeypatch)
     page = places.page
 
     def failing(place, marker, limit):
         if place != 'root' and marker >= names(50)[29]:
+            concurrency.sleep(0.1)
             raise BackendError(None, 503, 'a replica is away')
         return page(place, marker, limit)
 
@@ -237,15 +244,18 @@ def test_rows_that_were_removed_are_reported_if_the_next_page_fails(
 def test_rows_stay_in_both_places_for_a_while(monkeypatch, clock):
     places = Places(names(3))
     monkeypatch.setattr(passes, 'STAY_SECONDS', 3)
-    seen = []
+    stayed, remove = [], places.remove
 
-    def sleep(seconds: float) -> None:
-        seen.append((seconds, places.rows['shard 0'][:], places.rows['root']))
-        clock.now += seconds
+    def note(*args) -> bool:
+        assert places.rows['root'] == names(3)
+        stayed.append(clock.now - start)
+        return remove(*args)
 
-    monkeypatch.setattr(passes, 'sleep', sleep)
+    monkeypatch.setattr(places, 'remove', note)
+    start = clock.now
     row_pass(places, monkeypatch).run([0])
-    assert seen == [(3, names(3), names(3))]
+    (seconds,) = stayed
+    assert 3 <= seconds < 4
     assert places.rows['shard 0'] == []
 
 
@@ -268,22 +278,49 @@ def test_rows_that_stayed_are_removed_while_others_are_copied(
     assert left[-1] < 7 * PAGE
 
 
-def test_rows_are_copied_between_those_that_are_removed(monkeypatch, clock):
-    places = Places(names(10 * PAGE))
-    monkeypatch.setattr(passes, 'STAY_SECONDS', 3)
-    left, page = [], places.page
+def test_few_rows_are_copied_ahead_of_those_that_are_removed(
+    monkeypatch, clock
+):
+    places = Places(names(20 * PAGE))
+    both, remove = [], places.remove
 
-    def slow(*args):
-        # When the last of them is read, all that were copied have stayed.
-        clock.now += 3 * (len(left) == 5)
-        left.append(len(places.rows['shard 0']))
-        return page(*args)
+    def slow(*args) -> bool:
+        for _ in range(100):
+            passes.sleep(STAY_SECONDS)
+        shown = set(places.rows['root']) & set(places.rows['shard 0'])
+        both.append(len(shown))
+        return remove(*args)
 
-    made = row_pass(places, monkeypatch)
-    monkeypatch.setattr(made, '_page', slow)
-    made.run([0])
-    removed = {before - after for before, after in pairwise(left)}
-    assert removed == {0, PAGE}
+    monkeypatch.setattr(places, 'remove', slow)
+    row_pass(places, monkeypatch).run([0])
+    # what is removed, what may be due, and what is copied meanwhile
+    assert max(both) == (1 + MOST_DUE + 2) * PAGE
+
+
+@pytest.mark.parametrize('failing', ['remove', 'copy'])
+def test_nothing_is_written_after_a_failure(monkeypatch, clock, failing):
+    places = Places(names(20 * PAGE))
+    places.shows = False
+    written = []
+
+    def note(name: str):
+        call = getattr(places, name)
+
+        def noting(*args, **kwargs):
+            written.append(name)
+            if written.count(failing) == 3:
+                raise BackendError(None, 503, 'a replica is away')
+            return call(*args, **kwargs)
+
+        monkeypatch.setattr(places, name, noting)
+
+    for name in ('give_back', 'copy', 'remove'):
+        note(name)
+    with pytest.raises(BackendError):
+        row_pass(places, monkeypatch).run([0])
+    count = len(written)
+    passes.sleep(100 * STAY_SECONDS)
+    assert len(written) == count < 60
 
 
 def test_rows_are_looked_for_only_where_servers_may_hide_them(monkeypatch):
