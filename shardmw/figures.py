@@ -4,8 +4,8 @@
 Swift's database has triggers that keep the policy stats, which are the number
 of objects and the sum of their sizes, and a hash of all rows. For each row
 that is inserted or deleted, the triggers write both and call a function in
-Python, which takes half of the time of a merge. Here the triggers are
-kept from writing, and what the rows change is written at the end of the
+Python, which takes half of the time of a merge. Here the triggers are kept
+from writing, and what the rows change is written at the end of the
 transaction.
 
 An authorizer does it, a function that SQLite asks about each part of a

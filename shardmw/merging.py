@@ -192,7 +192,7 @@ def _merge_some(
         time = _time(created_at)
         if former:
             _, former_at, former_size, was_deleted, _, _ = former
-            if not (_is_one_time(former_at) and _is_size(former_size)):
+            if not (_ONE_TIME.fullmatch(former_at) and _is_size(former_size)):
                 left.append(row)
                 continue
             former_time = _time(former_at)
@@ -224,11 +224,6 @@ def parts(items: list) -> Iterator[list]:
 def marks(values: Sequence) -> str:
     """Return the place in a statement for some values."""
     return ', '.join('?' * len(values))
-
-
-def _is_one_time(created_at: str) -> bool:
-    """Return True if a timestamp is a single time, with or without offset."""
-    return len(created_at) == _SECONDS or bool(_ONE_TIME.fullmatch(created_at))
 
 
 def _time(created_at: str) -> str:

@@ -52,7 +52,7 @@ SOURCES_AT_A_TIME = 4
 LEAST_ROWS = 50
 
 #: The most rows to write with one request, which locks a database for about
-#: 50 ms.
+#: 0.1 s.
 ROWS_AT_A_TIME = 4000
 
 #: With a limit on rows a second: the rows of how many seconds to read at once,
@@ -66,9 +66,6 @@ COLLECT_SECONDS = 5
 
 #: How many seconds of unused rate the mover may use later.
 CATCH_UP_SECONDS = 0.2
-
-#: How many steps may wait to be removed before no more rows are copied.
-MOST_DUE = 2
 
 #: How often a row that moves is written: where it belongs, and as a tombstone.
 WRITES_A_ROW = 2
@@ -173,11 +170,11 @@ class _Shown:
         self._tell()
 
     def wait_for_room(self) -> None:
-        """Wait until at most MOST_DUE steps are due."""
+        """Wait until no step is due, so that few rows are in both places."""
         while (
             not self.has_failed
-            and len(self._steps) > MOST_DUE
-            and self._steps[MOST_DUE][0] <= time.monotonic()
+            and self._steps
+            and self._steps[0][0] <= time.monotonic()
         ):
             self._change.wait()
 
