@@ -118,6 +118,10 @@ def _merge_simple(
             return _merge(connection, rows, offset)
         except (TwoRowsError, FiguresError):
             return rows
+        except sqlite3.OperationalError as err:
+            if 'no such column' not in str(err):
+                raise
+            return rows  # Swift brings the table up to date
 
 
 def _is_simple(row: dict) -> bool:

@@ -452,6 +452,9 @@ def test_a_table_without_policies_is_left_to_swift(tmp_path, monkeypatch):
             'created_at TEXT, size INTEGER, content_type TEXT, etag TEXT, '
             'deleted INTEGER DEFAULT 0)'
         )
+        conn.execute(
+            'CREATE INDEX ix_object_deleted_name ON object (deleted, name)'
+        )
         conn.commit()
     left = []
     monkeypatch.setattr(
