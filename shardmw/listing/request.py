@@ -16,9 +16,10 @@ many components as the depth.
 If a shard cannot be read, the listing fails. There is never a partial listing.
 """
 
+import math
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from urllib.parse import quote
 
@@ -80,9 +81,9 @@ class ListingRequest:
         #: For how many pages rows are read from the shards.
         self.ahead = 1
         self._requests: Counter[int] = Counter()
-        # The green threads that read the shards at the same time as the root,
-        # when they began by the monotonic clock, and how long the root took.
-        self._shard_readers: list = []
+        # The green thread that reads the shards at the same time as the root,
+        # when it began by the monotonic clock, and how long the root took.
+        self._shard_reader = None
         self._began = self._root_seconds = 0.0
         self._query_room = self._room_for_query()
 
@@ -134,11 +135,8 @@ class ListingRequest:
             self.ahead = ahead
         self._began = time.monotonic()
         pages = replace(params, limit=params.limit * self.ahead)
-        reads = self._reads()
-        self._shard_readers = [
-            spawn(self._read_shards, stage, pages, reads)
-            for stage in self.target.read_stages(params.names())
-        ]
+        stages = self.target.read_stages(params.names())
+        self._shard_reader = spawn(self._read_shards, stages, pages)
         try:
             root = self.read_root()
         except BaseException:
@@ -160,9 +158,9 @@ class ListingRequest:
 
     def stop(self) -> None:
         """End the requests to shards that are under way."""
-        for reader in self._shard_readers:
-            reader.kill()
-        self._shard_readers = []
+        if self._shard_reader is not None:
+            self._shard_reader.kill()
+            self._shard_reader = None
 
     def rows(self, params: ListingParams) -> Rows:
         """Return the page of an ordered listing.
@@ -172,7 +170,7 @@ class ListingRequest:
         :raises BackendError: if the root or a shard cannot be read
         """
         root = self._answer_of_root()
-        if self._shard_readers:
+        if self._shard_reader is not None:  # one that has ended is false
             return self._rows_read_at_once(params)
         self.answers = {ROOT: root}
         self.ahead = 1
@@ -181,22 +179,24 @@ class ListingRequest:
         reads = self._reads()
         for stage in self.target.read_stages(params.names()):
             page.open(stage)
-            self._fill(page, params, reads)
+            self._fill([page], params, reads)
         if self.target.moves_to_root:
             page.merge(self._read_root_again(params))
         return page.rows()
 
     def _read_shards(
-        self, shards: range, params: ListingParams, reads: ShardReads
-    ) -> tuple[Rows | BackendError, float]:
+        self, stages: list[range], params: ListingParams
+    ) -> tuple[list[Rows] | BackendError, float]:
         """Read the rows that shards have for a page.
 
-        :returns: the rows, or the failure; and how long ago the listing began
+        :param stages: the shards. Those of a stage have about as many rows
+        :returns: the rows of each stage, or the failure; and how long ago the
+                  listing began
         """
-        page = Page(shards, params.limit, params.reverse)
+        pages = [Page(stage, params.limit, params.reverse) for stage in stages]
         try:
-            self._fill(page, params, reads)
-            found = page.rows()
+            self._fill(pages, params, self._reads())
+            found = [page.rows() for page in pages]
         except BackendError as err:
             found = err
         return found, time.monotonic() - self._began
@@ -206,16 +206,17 @@ class ListingRequest:
 
         :raises BackendError: if a shard cannot be read
         """
-        pages, seconds = [_rows_in(self.answers[ROOT])], [self._root_seconds]
-        for reader in self._shard_readers:
-            found, took = reader.wait()
-            if isinstance(found, BackendError):
-                raise found
-            pages.append(found)
-            seconds.append(took)
+        found, shards_seconds = self._shard_reader.wait()
+        if isinstance(found, BackendError):
+            raise found
+        pages = [_rows_in(self.answers[ROOT]), *found]
         # What rows move into is last among the shards, or is the root.
-        former = seconds[1:] if self.target.moves_to_root else seconds[:-1]
-        if max(former) >= STAY_SECONDS:
+        former_seconds = [self._root_seconds]
+        if self.target.moves_to_root:
+            former_seconds = [shards_seconds]
+        elif len(found) > 1:
+            former_seconds.append(shards_seconds)
+        if max(former_seconds) >= STAY_SECONDS:
             pages.append(self._read_new_places_again(params))
         if len(pages) == 2 and not pages[0].names:
             return pages[1]
@@ -232,10 +233,10 @@ class ListingRequest:
         shards = self.target.read_stages(params.names())[-1]
         for shard in shards:
             self.answers.pop(shard, None)
-        rows, _ = self._read_shards(shards, params, self._reads())
-        if isinstance(rows, BackendError):
-            raise rows
-        return rows
+        found, _ = self._read_shards([shards], params)
+        if isinstance(found, BackendError):
+            raise found
+        return found[0]
 
     def is_unordered(self, params: ListingParams) -> bool:
         """Return True if the page may have any order.
@@ -262,7 +263,7 @@ class ListingRequest:
             self._read_strays(params, strays)
         shards = self.target.layout.shards
         page = UnorderedPage(shards, expected, strays)
-        self._fill(page, params, self._reads())
+        self._fill([page], params, self._reads())
         return page.rows()
 
     def _answer_of_root(self) -> Answer:
@@ -334,30 +335,37 @@ class ListingRequest:
 
     def _fill(
         self,
-        page: Page | UnorderedPage,
+        pages: Sequence[Page | UnorderedPage],
         params: ListingParams,
         reads: ShardReads,
     ) -> None:
-        """Send the queries that a page asks for, until one fails.
+        """Send the queries that pages ask for, until one fails.
 
         Container servers fail at some delimiters, and the proxy leaves out
         those that fail often: so such a listing asks for one shard at a time.
         Queries that are too long are for one shard, too, and are cut there.
+
+        :param pages: those of different shards
         """
         is_risky = params.has_unskippable_delimiter()
-        while asks := page.asks():
-            by_shard = {ask.source: ask for ask in asks}
-            markers = {ask.marker for ask in asks}
-            queries = (params.query(each, page.limit) for each in markers)
+        while by_shard := {
+            ask.source: (page, ask) for page in pages for ask in page.asks()
+        }:
+            asks = by_shard.values()
+            queries = (
+                params.query(marker, limit)
+                for marker, limit in {
+                    (ask.marker, page.limit) for page, ask in asks
+                }
+            )
             if is_risky or not all(map(self._fits, queries)):
                 batches = [[Place(shard)] for shard in by_shard]
             else:
                 batches = reads.batches(by_shard, _cost(asks, params))
             calls = []
             for batch in batches:
-                shards = [place.shard for place in batch]
-                of_batch = [by_shard[shard] for shard in shards]
-                calls.append((shards[0], batch, of_batch, page, params, reads))
+                of_batch = [by_shard[place.shard] for place in batch]
+                calls.append((batch[0].shard, batch, of_batch, params, reads))
             answers = self.backend.fan_out(
                 self._read,
                 calls,
@@ -370,31 +378,32 @@ class ListingRequest:
         self,
         _shard: int,
         batch: list[Place],
-        asks: list[Ask],
-        page: Page | UnorderedPage,
+        asks: list[tuple[Page | UnorderedPage, Ask]],
         params: ListingParams,
         reads: ShardReads,
     ) -> Answer:
-        """Send queries to the shards of a batch and put the rows into a page.
+        """Send queries to the shards of a batch and put the rows into pages.
 
         The rows are parsed while other shards are still at work.
 
+        :param asks: the page and the query of each shard
         :returns: the first answer that is no success, else the last one
         """
         most = CONTAINER_LISTING_LIMIT // len(batch)
         asks = [
-            self._sendable_of_at_most(most, ask, page, params) for ask in asks
+            (page, self._sendable_of_at_most(most, ask, page, params))
+            for page, ask in asks
         ]
-        queries = [params.query(a.marker, a.limit, a.end) for a in asks]
-        is_small = all(ask.limit <= most for ask in asks)
+        queries = [params.query(a.marker, a.limit, a.end) for _, a in asks]
+        is_small = all(ask.limit <= most for _, ask in asks)
         if is_small and all(map(self._fits, queries)):
             answers = self._read_batch(batch, queries, reads)
         else:
             answers = (
                 self._read_alone(ask, query, params, reads)
-                for ask, query in zip(asks, queries, strict=True)
+                for (_, ask), query in zip(asks, queries, strict=True)
             )
-        for ask, (answer, rows) in zip(asks, answers, strict=True):
+        for (page, ask), (answer, rows) in zip(asks, answers, strict=True):
             if not answer.is_success:
                 return answer
             page.add(ask, rows)
@@ -484,13 +493,17 @@ class ListingRequest:
         return reads.read(shard, 'GET', query)
 
 
-def _cost(asks: list[Ask], params: ListingParams) -> int | None:
+def _cost(
+    asks: Collection[tuple[Page | UnorderedPage, Ask]], params: ListingParams
+) -> int | None:
     """Return about how many rows to read of each shard, None if unknown.
 
     With a delimiter, shards have the same pseudo-directories, so each finds
     far fewer than it is asked for.
     """
-    return None if params.has_levels() else max(ask.limit for ask in asks)
+    if params.has_levels():
+        return None
+    return math.ceil(sum(ask.limit for _, ask in asks) / len(asks))
 
 
 def _rows_in(answer: Answer) -> Rows:

@@ -340,6 +340,65 @@ class TestShardsTogetherWithTheRoot:
         assert [each for each, _ in twins.sharded.requests] == [PLAIN]
 
 
+class TestBothLayouts:
+    """The shards before and after a change are read together."""
+
+    FORMER_ID = '65a1b2c3d4e5e'
+    GROWING = replace(
+        TARGET,
+        layout=replace(LAYOUT, former=3, former_id=FORMER_ID, phase=MOVING),
+    )
+
+    @pytest.fixture(autouse=True)
+    def half_moved(self, twins, databases) -> None:
+        twins.fill(NAMES[:60])
+        for i in range(3):
+            backing = f'.shards_shardmw_a/c.{self.FORMER_ID}.{i}'
+            twins.sharded.containers[backing] = databases(backing)
+            twins.sharded.containers[backing].fill(
+                name for name in NAMES[40:] if shard_of(name, 3) == i
+            )
+
+    @pytest.mark.parametrize('limit', [1, 10, 99, 100, 10_000])
+    @pytest.mark.parametrize('marker', ['', '030', '070'])
+    def test_all_rows_are_listed_once(self, twins, limit, marker):
+        params = ListingParams(limit, marker=marker)
+        rows = twins.listing(params, self.GROWING).rows(params)
+        expected = [name for name in NAMES if name > marker]
+        assert rows.names == expected[:limit]
+
+    @pytest.mark.parametrize('batches', [True], indirect=True)
+    def test_one_request_reads_those_of_a_server(self, twins, monkeypatch):
+        params, asked = ListingParams(10), []
+        read_batch = ShardReads.read_batch
+
+        def noting(self, batch, *args, **kwargs):
+            asked.append([place.shard for place in batch])
+            return read_batch(self, batch, *args, **kwargs)
+
+        monkeypatch.setattr(ShardReads, 'read_batch', noting)
+        listing = twins.listing(params, self.GROWING)
+        assert listing.rows(params).names == NAMES[:10]
+        # those that rows move out of come first
+        assert asked == [[2, 3, 4, 0, 1]]
+        assert listing.has_all_figures
+
+    def test_new_ones_are_read_again_if_that_took_too_long(
+        self, twins, monkeypatch
+    ):
+        monkeypatch.setattr(request, 'STAY_SECONDS', 0.5)
+        twins.sharded.before = lambda container: (
+            sleep(0.6) if self.FORMER_ID in container else None
+        )
+        params = ListingParams(10_000)
+        listing = twins.listing(params, self.GROWING)
+        assert listing.rows(params).names == NAMES
+        asked = [container for container, _ in twins.sharded.requests]
+        counts = [asked.count(each) for each in twins.sharded.containers]
+        assert counts == [1, 2, 2, 1, 1, 1]
+        assert listing.has_all_figures
+
+
 @pytest.mark.parametrize('batches', [False], ids=['alone'], indirect=True)
 class TestCosts:
     def test_each_shard_is_asked_once_for_all_rows(self, twins):
