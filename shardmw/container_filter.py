@@ -23,8 +23,10 @@ import copy
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections import deque
+from collections.abc import Callable
+from functools import lru_cache, partial
+from itertools import chain
 
 from swift.common.constraints import check_drive
 from swift.common.exceptions import LockTimeout
@@ -95,7 +97,7 @@ class ContainerFilter:
         except ValueError as err:
             response = HTTPBadRequest(request=req, body=str(err))
         else:
-            response = Response(request=req, app_iter=self._answer(reads, req))
+            response = self._answer(reads, req)
         return response(env, start_response)
 
     def _reading_broker(self, *where: str) -> ReadingBroker:
@@ -128,25 +130,51 @@ class ContainerFilter:
         app._get_container_broker = merging_broker  # noqa: SLF001
         return app(env, start)
 
-    def _answer(self, reads: list[Read], req: Request) -> Iterator[bytes]:
-        started = sent = time.monotonic()
+    def _answer(self, reads: list[Read], req: Request) -> Response:
+        """Return what has been found: at once, or as it is found."""
+        devices = {read.device for read in reads}
+        usable = {device for device in devices if self._is_usable(device)}
+        rest = deque(reads)
+        first = self._next_found(rest, usable, req.path)
+        if not rest:
+            return Response(request=req, body=first)
+        more = iter(partial(self._next_found, rest, usable, req.path), b'')
+        return Response(request=req, app_iter=chain([first], more))
+
+    def _next_found(
+        self, rest: deque[Read], usable: set[str], path: str
+    ) -> bytes:
+        """Read containers for about SEND_SECONDS.
+
+        :param rest: what is left to read
+        :param usable: the devices that are there
+        :param path: of the request, for the log
+        :returns: what was found; nothing if nothing was left
+        """
+        began = time.monotonic()
         turn = Turn()
         found = []
-        for read in reads:
-            found.append(encode_found(self._found(read)))
-            now = time.monotonic()
-            if now - sent > SEND_SECONDS:
-                yield b''.join(found)
-                found, sent = [], now
+        while rest and not (found and time.monotonic() - began > SEND_SECONDS):
+            read = rest.popleft()
+            of_read = self._found(read) if read.device in usable else None
+            found.append(encode_found(of_read))
             turn.end_in_time()
-        yield b''.join(found)
-        if self.app.log_requests:
+        if found and self.app.log_requests:
             self.logger.info(
                 'shardmw-container: %d containers read in %.4f s, such as %s',
-                len(reads),
-                time.monotonic() - started,
-                req.path,
+                len(found),
+                time.monotonic() - began,
+                path,
             )
+        return b''.join(found)
+
+    def _is_usable(self, device: str) -> bool:
+        """Return True if a device is there, and mounted if it has to be."""
+        try:
+            check_drive(self.app.root, device, self.app.mount_check)
+        except ValueError:
+            return False
+        return True
 
     def _found(self, read: Read) -> Found | None:
         """Return what a container server would answer.
@@ -154,7 +182,6 @@ class ContainerFilter:
         :returns: None if that is more than figures and rows
         """
         try:
-            check_drive(self.app.root, read.device, self.app.mount_check)
             return self._read(read)
         except (ValueError, HTTPException):
             return None
@@ -187,7 +214,7 @@ class ContainerFilter:
             headers = {
                 'X-Container-Object-Count': str(info['object_count']),
                 'X-Container-Bytes-Used': str(info['bytes_used']),
-                'X-PUT-Timestamp': Timestamp(info['put_timestamp']).normal,
+                'X-PUT-Timestamp': _normal(info['put_timestamp']),
             }
             if read.method == 'HEAD':
                 return Found(headers, b'')
@@ -198,6 +225,11 @@ class ContainerFilter:
             for row in rows
         ]
         return Found(headers, f'[{", ".join(texts)}]'.encode('ascii'))
+
+
+@lru_cache(maxsize=1024)
+def _normal(timestamp: str) -> str:
+    return Timestamp(timestamp).normal
 
 
 @lru_cache

@@ -122,9 +122,13 @@ class ReadingBroker(ContainerBroker):
             cursor = connection.cursor(sqlite3.Cursor)
             cursor.execute('BEGIN')
             # The number differs after another connection has committed. This
-            # is the only query that may have to wait for a lock, for which
-            # Swift's cursors prepare.
-            ((number,),) = connection.execute('PRAGMA data_version')
+            # is the only query that may have to wait for a lock. Swift's
+            # cursors prepare for it, which takes longer than the query.
+            query = 'PRAGMA data_version'
+            try:
+                ((number,),) = cursor.execute(query)
+            except sqlite3.OperationalError:
+                ((number,),) = connection.execute(query)
             version = connection, number
             if self._version != version:
                 self._figures = self._do_get_info_query(connection)

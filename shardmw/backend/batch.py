@@ -8,7 +8,6 @@ as Swift writes it, empty for a HEAD. The headers are ``null`` if the server
 leaves the read to a request of its own.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
@@ -151,7 +150,7 @@ def encode_found(found: Found | None) -> bytes:
     """Return the part of an answer for one read."""
     if found is None:
         return b'null\n\n'
-    return json.dumps(found.headers).encode() + b'\n' + found.body + b'\n'
+    return orjson.dumps(found.headers) + b'\n' + found.body + b'\n'
 
 
 def decode_found(body: bytes, count: int) -> list[Found | None]:

@@ -80,10 +80,15 @@ def ask_node(
         http.putrequest(method, url)
         for name, value in headers.items():
             http.putheader(name, value)
-        http.endheaders()
+        # It would send the headers alone, and the body after them.
+        sent = []
+        http.send = sent.append
+        http.endheaders(body or None)
+        del http.send
+        http.send(b''.join(sent))
 
-    used = connections and _use_again(app, connections, address, send, body)
-    connection, response = used or _use_new(app, node, address, send, body)
+    used = connections and _use_again(app, connections, address, send)
+    connection, response = used or _use_new(app, node, address, send)
     response.swift_conn = connection.http
     answer_body = None
     try:
@@ -107,7 +112,6 @@ def _use_again(
     connections: Connections,
     address: tuple[str, int],
     send: Callable[[BufferedHTTPConnection], None],
-    body: bytes,
 ) -> tuple[Connection, BufferedHTTPResponse] | None:
     """Send a request on an open connection.
 
@@ -125,8 +129,6 @@ def _use_again(
         )
         with Timeout(app.node_timeout):
             send(connection.http)
-            if body:
-                connection.http.send(body)
             return connection, connection.http.getresponse()
     except BaseException as err:
         connection.http.close()
@@ -142,7 +144,6 @@ def _use_new(
     node: dict,
     address: tuple[str, int],
     send: Callable[[BufferedHTTPConnection], None],
-    body: bytes,
 ) -> tuple[Connection, BufferedHTTPResponse]:
     """Send a request on a new connection."""
     ip, port = address
@@ -150,11 +151,10 @@ def _use_new(
     http = bufferedhttp.BufferedHTTPConnection(f'{ip}:{port}')
     try:
         with ConnectionTimeout(app.conn_timeout):
-            send(http)
+            http.connect()
         app.set_node_timing(node, time.time() - started)
         with Timeout(app.node_timeout):
-            if body:
-                http.send(body)
+            send(http)
             return Connection(http), http.getresponse()
     except BaseException:
         http.close()

@@ -223,10 +223,15 @@ class Connection:
     def putheader(self, name, value):
         self._headers.append((name, value))
 
-    def endheaders(self) -> None:
+    def connect(self) -> None:
+        pass
+
+    def endheaders(self, body: bytes | None = None) -> None:
         device = self._path.split('/')[1]
         if device in self._servers.away:
             raise ConnectionRefusedError(device)
+        if body:
+            self.send(body)
 
     def send(self, data: bytes) -> None:
         self._body += data

@@ -5,6 +5,7 @@ import socket
 from contextlib import ExitStack, contextmanager
 
 import pytest
+from swift.common.bufferedhttp import BufferedHTTPConnection
 from swift.common.middleware.proxy_logging import ProxyLoggingMiddleware
 from swift.common.storage_policy import POLICIES
 from swift.common.swob import Request, Response
@@ -362,6 +363,21 @@ class TestBatch:
             assert bodies(reads) == [b'["0"]', b'["1"]', b'["2"]', b'["3"]']
         (head,) = server.heads
         assert head.startswith(b'REPORT /d0/7/.shards_shardmw_a/c.')
+
+    def test_is_sent_at_once(self, monkeypatch):
+        sent, send = [], BufferedHTTPConnection.send
+
+        def noting(self, data: bytes) -> None:
+            sent.append(data)
+            send(self, data)
+
+        monkeypatch.setattr(BufferedHTTPConnection, 'send', noting)
+        kept = ALL_FOUND.replace(b'Connection: close\r\n', b'')
+        with batch_servers(kept) as (_app, reads, (server,)):
+            for _ in range(2):
+                assert len(bodies(reads)) == SHARDS
+        assert server.accepted == 1
+        assert [data.count(b'.shards_shardmw_a') for data in sent] == [5, 5]
 
     def test_of_heads_is_one_request(self):
         with batch_servers(found(*[b''] * SHARDS)) as (_, reads, (server,)):

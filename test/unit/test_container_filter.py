@@ -485,19 +485,48 @@ def test_a_read_waits_for_who_merges_rows(server, filtered):
     send(server, 'DELETE', 'full', 'waits')
 
 
-def test_what_takes_long_is_sent_in_parts(filtered, monkeypatch):
-    monkeypatch.setattr(container_filter, 'SEND_SECONDS', 0)
-    reads = [read('full'), read('missing'), read('empty')]
+def test_a_device_that_is_not_mounted_is_left_to_the_server(
+    filtered, monkeypatch
+):
+    monkeypatch.setattr(filtered.app, 'mount_check', True)
+    assert report(filtered, [read('full')]) == [None]
+
+
+def test_a_read_waits_for_a_database_that_is_locked(server, filtered):
+    report(filtered, [read('full')])  # it stays open
+    broker = server._get_container_broker('sdb1', '1', ACCOUNT, 'full')
+    with closing(sqlite3.connect(broker.db_file)) as other:
+        other.execute('BEGIN EXCLUSIVE')
+        reading = eventlet.spawn(report, filtered, [read('full')])
+        eventlet.sleep(0.1)
+        assert not reading.dead
+        other.rollback()
+        (found,) = reading.wait()
+    assert found
+
+
+@pytest.mark.parametrize('seconds', [-1, 60])
+def test_what_takes_long_is_sent_in_parts(filtered, monkeypatch, seconds):
+    monkeypatch.setattr(container_filter, 'SEND_SECONDS', seconds)
+    reads = [
+        read('full'),
+        read('missing'),
+        read('full', device='none'),
+        read('empty'),
+    ]
     request = Request.blank(
         '/sdb1/1/a/c',
         environ={'REQUEST_METHOD': METHOD},
         body=encode_reads(reads),
     )
-    _status, _headers, parts = request.call_application(filtered)
+    _status, headers, parts = request.call_application(filtered)
     parts = list(filter(None, parts))
-    assert len(parts) == len(reads)
+    is_long = seconds < 0
+    assert len(parts) == (len(reads) if is_long else 1)
+    assert ('Content-Length' in dict(headers)) is not is_long
     found = decode_found(b''.join(parts), len(reads))
-    assert [each is not None for each in found] == [True, False, True]
+    are_found = [each is not None for each in found]
+    assert are_found == [True, False, False, True]
 
 
 @pytest.mark.parametrize('body', [b'', b'{', b'[]', b'[[1]]'])
