@@ -77,12 +77,14 @@ class Pace:
     :param rate: rows a second; 0 for no limit
     :ivar part: how many rows to write with one request
     :ivar page: how many rows to read at once
+    :ivar is_slow: True if requests have fewer rows than without a limit
     """
 
     def __init__(self, rate: int) -> None:
         self._rate = rate
         self._paid_until = 0.0
         self.part = _bounded(rate * PAGE_SECONDS, ROWS_AT_A_TIME)
+        self.is_slow = self.part < ROWS_AT_A_TIME
         self.page = _bounded(rate * PAGE_SECONDS, CONTAINER_LISTING_LIMIT)
 
     def pages(self, places: int) -> int:
@@ -247,12 +249,20 @@ class RowPass:
         :raises BackendError: if a place does not answer, or not all replicas
                               take their rows
         """
-        # The root keeps the rows of all shards in the order of their names, so
-        # all are read side by side.
-        groups = [(shard,) for shard in sources]
+        size, count = 1, SOURCES_AT_A_TIME
         if self.target.layout.shards == 0:
-            groups = [tuple(sources)]
-        count = min(SOURCES_AT_A_TIME, len(groups))
+            # The root keeps the rows of all shards in the order of their
+            # names, so all are read side by side.
+            size = len(sources)
+        elif self.pace.is_slow:
+            # Steps of several chains at once would be many rows that are read
+            # in a short time, and are in both places for a long one.
+            size, count = SOURCES_AT_A_TIME, 1
+        groups = [
+            tuple(sources[start : start + size])
+            for start in range(0, len(sources), max(1, size))
+        ]
+        count = min(count, len(groups))
         chains = [groups[i::count] for i in range(count)]
         return sum(self._for_each(self._move_out_of, chains, len(chains)))
 

@@ -54,6 +54,10 @@ from shardmw.record import (
 #: How many backing containers to write to at once.
 AT_A_TIME = 32
 
+#: The same when the layout changes: clients write meanwhile, and nobody waits
+#: for it.
+DIRECTED_AT_A_TIME = 4
+
 TIMESTAMP_HEADER = 'X-Timestamp'
 
 (_POLICY_ENV,) = to_environ({'X-Backend-Storage-Policy-Index': ''})
@@ -266,7 +270,7 @@ def direct_sync(
         status = '200 OK' if is_taken else '503 Replica Away'
         return Answer(shard, status, {}, [])
 
-    require_success(backend.fan_out(post, calls, AT_A_TIME))
+    require_success(backend.fan_out(post, calls, DIRECTED_AT_A_TIME))
     backend.forget_info(env, target.path)
     return settings.are_set
 

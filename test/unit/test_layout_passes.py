@@ -11,6 +11,7 @@ from swift.common.swob import Request
 from swift.common.utils import Timestamp
 from swift.container.server import ContainerController
 
+from shardmw import container_filter
 from shardmw.backend import concurrency
 from shardmw.backend.answers import Answer
 from shardmw.backend.batch import METHOD
@@ -20,6 +21,7 @@ from shardmw.layout import passes
 from shardmw.layout.passes import (
     CATCH_UP_SECONDS,
     ROWS_AT_A_TIME,
+    SOURCES_AT_A_TIME,
     STAY_SECONDS,
     Pace,
     RowPass,
@@ -56,6 +58,7 @@ def clock(monkeypatch) -> Clock:
 def test_rows_of_half_a_second_are_read_and_written_at_once(rate, page, part):
     pace = Pace(rate)
     assert (pace.page, pace.part) == (page, part)
+    assert pace.is_slow is (part < ROWS_AT_A_TIME)
 
 
 @pytest.mark.parametrize(
@@ -179,6 +182,7 @@ def row_pass(places: Places, monkeypatch) -> RowPass:
     pace = SimpleNamespace(
         page=PAGE,
         part=PAGE,
+        is_slow=False,
         pages=lambda _places: 1,
         rest=lambda: None,
         pay=lambda _rows: None,
@@ -294,6 +298,30 @@ def test_few_rows_are_copied_ahead_of_those_that_are_removed(
     row_pass(places, monkeypatch).run([0])
     # a step that is removed, one that is listed and one that was copied
     assert max(both) == 3 * PAGE
+
+
+def test_a_slow_pass_has_few_rows_of_many_shards_in_both_places(
+    monkeypatch, clock
+):
+    shards = range(5)
+    places = Places(*(names(20 * PAGE, 5, first) for first in shards))
+    places.layout = SimpleNamespace(**vars(places.layout) | {'shards': 1})
+    both, remove = [], places.remove
+
+    def slow(*args) -> bool:
+        for _ in range(100):
+            passes.sleep(STAY_SECONDS)
+        old = {name for i in shards for name in places.rows[f'shard {i}']}
+        both.append(len(old.intersection(places.rows['root'])))
+        return remove(*args)
+
+    monkeypatch.setattr(places, 'remove', slow)
+    made = row_pass(places, monkeypatch)
+    made.pace.is_slow = True
+    made.pace.page = SOURCES_AT_A_TIME * PAGE
+    made.run(list(shards))
+    assert max(both) == 3 * made.pace.page
+    assert len(places.rows['root']) == 5 * 20 * PAGE
 
 
 @pytest.mark.parametrize('failing', ['remove', 'copy'])
@@ -413,7 +441,8 @@ def test_servers_without_it_are_asked_for_a_listing_from_then_on(answered):
 
 
 def test_an_answer_that_is_no_report_is_not_believed(answered, monkeypatch):
-    monkeypatch.setattr(ContainerFilter, '_answer', lambda *_: [b'{}'])
+    monkeypatch.setattr(ContainerFilter, '_found', lambda *_: None)
+    monkeypatch.setattr(container_filter, 'encode_found', lambda _: b'{}')
     assert page(answered, 1) == (['b'], 'b')
     assert answered.methods == [METHOD, 'GET']
 
