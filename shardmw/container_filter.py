@@ -25,7 +25,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import chain
 
 from swift.common.constraints import check_drive
@@ -131,24 +131,35 @@ class ContainerFilter:
         return app(env, start)
 
     def _answer(self, reads: list[Read], req: Request) -> Response:
-        """Return what has been found: at once, or as it is found."""
+        """Return what reads find: at once, or in parts if it takes long."""
+        began = time.monotonic()
         devices = {read.device for read in reads}
         usable = {device for device in devices if self._is_usable(device)}
         rest = deque(reads)
-        first = self._next_found(rest, usable, req.path)
+
+        def next_found() -> bytes:
+            found = self._next_found(rest, usable)
+            if found and not rest and self.app.log_requests:
+                self.logger.info(
+                    'shardmw-container: %d containers read in %.4f s, '
+                    'such as %s',
+                    len(reads),
+                    time.monotonic() - began,
+                    req.path,
+                )
+            return found
+
+        first = next_found()
         if not rest:
             return Response(request=req, body=first)
-        more = iter(partial(self._next_found, rest, usable, req.path), b'')
+        more = iter(next_found, b'')
         return Response(request=req, app_iter=chain([first], more))
 
-    def _next_found(
-        self, rest: deque[Read], usable: set[str], path: str
-    ) -> bytes:
+    def _next_found(self, rest: deque[Read], usable: set[str]) -> bytes:
         """Read containers for about SEND_SECONDS.
 
         :param rest: what is left to read
         :param usable: the devices that are there
-        :param path: of the request, for the log
         :returns: what was found; nothing if nothing was left
         """
         began = time.monotonic()
@@ -159,13 +170,6 @@ class ContainerFilter:
             of_read = self._found(read) if read.device in usable else None
             found.append(encode_found(of_read))
             turn.end_in_time()
-        if found and self.app.log_requests:
-            self.logger.info(
-                'shardmw-container: %d containers read in %.4f s, such as %s',
-                len(found),
-                time.monotonic() - began,
-                path,
-            )
         return b''.join(found)
 
     def _is_usable(self, device: str) -> bool:

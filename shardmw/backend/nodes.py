@@ -80,7 +80,7 @@ def ask_node(
         http.putrequest(method, url)
         for name, value in headers.items():
             http.putheader(name, value)
-        # It would send the headers alone, and the body after them.
+        # endheaders() would send the headers alone, and the body after them.
         sent = []
         http.send = sent.append
         http.endheaders(body or None)

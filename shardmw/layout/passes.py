@@ -43,7 +43,7 @@ from shardmw.layout.moving import (
 )
 from shardmw.record import RETURNING
 
-#: How many places to read at once.
+#: How many places to read at once, at most.
 SOURCES_AT_A_TIME = 4
 
 #: The least rows to read from each of many places that are read side by side,
@@ -77,14 +77,12 @@ class Pace:
     :param rate: rows a second; 0 for no limit
     :ivar part: how many rows to write with one request
     :ivar page: how many rows to read at once
-    :ivar is_slow: True if requests have fewer rows than without a limit
     """
 
     def __init__(self, rate: int) -> None:
         self._rate = rate
         self._paid_until = 0.0
         self.part = _bounded(rate * PAGE_SECONDS, ROWS_AT_A_TIME)
-        self.is_slow = self.part < ROWS_AT_A_TIME
         self.page = _bounded(rate * PAGE_SECONDS, CONTAINER_LISTING_LIMIT)
 
     def pages(self, places: int) -> int:
@@ -96,6 +94,19 @@ class Pace:
             return 1
         most = min(self._rate * COLLECT_SECONDS, CONTAINER_LISTING_LIMIT)
         return max(1, int(min(places * self.part, most) / self.page))
+
+    def sources(self, places: int) -> int:
+        """Return how many places to move rows out of at a time.
+
+        The rows of all of them are collected at the same time.
+
+        :param places: how many places the rows move to
+        """
+        if not self._rate:
+            return SOURCES_AT_A_TIME
+        of_each = self.pages(places) * self.page
+        count = int(self._rate * COLLECT_SECONDS / of_each)
+        return max(1, min(count, SOURCES_AT_A_TIME))
 
     def rest(self) -> None:
         """Wait before a further page of the same rows is read.
@@ -231,7 +242,8 @@ class RowPass:
         self.base = backend.owner_env(env)
         self.target = target
         self.pace = pace
-        self._pages_a_step = pace.pages(target.layout.shards or 1)
+        self._places = target.layout.shards or 1
+        self._pages_a_step = pace.pages(self._places)
         self._asks_for_objects = asks_for_objects
         self._check = check
         self._report = report
@@ -249,20 +261,12 @@ class RowPass:
         :raises BackendError: if a place does not answer, or not all replicas
                               take their rows
         """
-        size, count = 1, SOURCES_AT_A_TIME
+        # The root keeps the rows of all shards in the order of their names, so
+        # all are read side by side.
+        groups = [(shard,) for shard in sources]
         if self.target.layout.shards == 0:
-            # The root keeps the rows of all shards in the order of their
-            # names, so all are read side by side.
-            size = len(sources)
-        elif self.pace.is_slow:
-            # Steps of several chains at once would be many rows that are read
-            # in a short time, and are in both places for a long one.
-            size, count = SOURCES_AT_A_TIME, 1
-        groups = [
-            tuple(sources[start : start + size])
-            for start in range(0, len(sources), max(1, size))
-        ]
-        count = min(count, len(groups))
+            groups = [tuple(sources)]
+        count = min(self.pace.sources(self._places), len(groups))
         chains = [groups[i::count] for i in range(count)]
         return sum(self._for_each(self._move_out_of, chains, len(chains)))
 

@@ -54,8 +54,7 @@ from shardmw.record import (
 #: How many backing containers to write to at once.
 AT_A_TIME = 32
 
-#: The same when the layout changes: clients write meanwhile, and nobody waits
-#: for it.
+#: The same if no client waits for it: clients have other requests meanwhile.
 DIRECTED_AT_A_TIME = 4
 
 TIMESTAMP_HEADER = 'X-Timestamp'
@@ -270,7 +269,9 @@ def direct_sync(
         status = '200 OK' if is_taken else '503 Replica Away'
         return Answer(shard, status, {}, [])
 
-    require_success(backend.fan_out(post, calls, DIRECTED_AT_A_TIME))
+    require_success(
+        backend.fan_out(post, calls, DIRECTED_AT_A_TIME, ends_at_failure=True)
+    )
     backend.forget_info(env, target.path)
     return settings.are_set
 

@@ -16,10 +16,9 @@ many components as the depth.
 If a shard cannot be read, the listing fails. There is never a partial listing.
 """
 
-import math
 import time
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from urllib.parse import quote
 
@@ -35,7 +34,7 @@ from shardmw.backend.concurrency import spawn
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.requests import HOST, Backend, newest_header
 from shardmw.backend.rows import STAY_SECONDS
-from shardmw.backend.shard_reads import ShardReads
+from shardmw.backend.shard_reads import MOST_ROWS, ShardReads
 from shardmw.listing.merge import Ask, Page
 from shardmw.listing.params import ListingParams
 from shardmw.listing.rows import Rows, parse_rows
@@ -82,9 +81,11 @@ class ListingRequest:
         self.ahead = 1
         self._requests: Counter[int] = Counter()
         # The green thread that reads the shards at the same time as the root,
-        # when it began by the monotonic clock, and how long the root took.
+        # when it began, and when each source answered last, by the monotonic
+        # clock.
         self._shard_reader = None
-        self._began = self._root_seconds = 0.0
+        self._began = 0.0
+        self._answered: dict[int, float] = {}
         self._query_room = self._room_for_query()
 
     @property
@@ -136,13 +137,15 @@ class ListingRequest:
         self._began = time.monotonic()
         pages = replace(params, limit=params.limit * self.ahead)
         stages = self.target.read_stages(params.names())
-        self._shard_reader = spawn(self._read_shards, stages, pages)
+        # Here, because its log lines are those of this green thread.
+        reads = self._reads()
+        self._shard_reader = spawn(self._read_shards, stages, pages, reads)
         try:
             root = self.read_root()
         except BaseException:
             self.stop()
             raise
-        self._root_seconds = time.monotonic() - self._began
+        self._answered[ROOT] = time.monotonic()
         if not root.is_success:
             self.stop()
         return root
@@ -185,38 +188,37 @@ class ListingRequest:
         return page.rows()
 
     def _read_shards(
-        self, stages: list[range], params: ListingParams
-    ) -> tuple[list[Rows] | BackendError, float]:
+        self, stages: list[range], params: ListingParams, reads: ShardReads
+    ) -> list[Rows] | BackendError:
         """Read the rows that shards have for a page.
 
-        :param stages: the shards. Those of a stage have about as many rows
-        :returns: the rows of each stage, or the failure; and how long ago the
-                  listing began
+        :param stages: the shards. Those of a stage have rows in equal parts
+        :returns: the rows of each stage, or the failure
         """
         pages = [Page(stage, params.limit, params.reverse) for stage in stages]
         try:
-            self._fill(pages, params, self._reads())
-            found = [page.rows() for page in pages]
+            self._fill(pages, params, reads)
         except BackendError as err:
-            found = err
-        return found, time.monotonic() - self._began
+            return err
+        return [page.rows() for page in pages]
 
     def _rows_read_at_once(self, params: ListingParams) -> Rows:
         """Return the page from what was read at the same time as the root.
 
         :raises BackendError: if a shard cannot be read
         """
-        found, shards_seconds = self._shard_reader.wait()
+        found = self._shard_reader.wait()
         if isinstance(found, BackendError):
             raise found
         pages = [_rows_in(self.answers[ROOT]), *found]
+        stages = self.target.read_stages(params.names())
         # What rows move into is last among the shards, or is the root.
-        former_seconds = [self._root_seconds]
+        former = [shard for stage in stages[:-1] for shard in stage]
+        former.append(ROOT)
         if self.target.moves_to_root:
-            former_seconds = [shards_seconds]
-        elif len(found) > 1:
-            former_seconds.append(shards_seconds)
-        if max(former_seconds) >= STAY_SECONDS:
+            former = [shard for stage in stages for shard in stage]
+        answered = max(self._answered[source] for source in former)
+        if answered - self._began >= STAY_SECONDS:
             pages.append(self._read_new_places_again(params))
         if len(pages) == 2 and not pages[0].names:
             return pages[1]
@@ -233,7 +235,7 @@ class ListingRequest:
         shards = self.target.read_stages(params.names())[-1]
         for shard in shards:
             self.answers.pop(shard, None)
-        found, _ = self._read_shards([shards], params)
+        found = self._read_shards([shards], params, self._reads())
         if isinstance(found, BackendError):
             raise found
         return found[0]
@@ -348,28 +350,28 @@ class ListingRequest:
         :param pages: those of different shards
         """
         is_risky = params.has_unskippable_delimiter()
+        at_once = 1 if is_risky else self.backend.concurrency
         while by_shard := {
             ask.source: (page, ask) for page in pages for ask in page.asks()
         }:
-            asks = by_shard.values()
             queries = (
                 params.query(marker, limit)
                 for marker, limit in {
-                    (ask.marker, page.limit) for page, ask in asks
+                    (ask.marker, page.limit) for page, ask in by_shard.values()
                 }
             )
             if is_risky or not all(map(self._fits, queries)):
                 batches = [[Place(shard)] for shard in by_shard]
             else:
-                batches = reads.batches(by_shard, _cost(asks, params))
+                batches = _batches(list(by_shard.values()), params, reads)
             calls = []
             for batch in batches:
-                of_batch = [by_shard[place.shard] for place in batch]
-                calls.append((batch[0].shard, batch, of_batch, params, reads))
+                asks = [by_shard[place.shard] for place in batch]
+                calls.append((batch[0].shard, batch, asks, params, reads))
             answers = self.backend.fan_out(
                 self._read,
                 calls,
-                concurrency=1 if is_risky else None,
+                concurrency=at_once * len(pages),
                 ends_at_failure=True,
             )
             require_success(answers)
@@ -407,6 +409,7 @@ class ListingRequest:
             if not answer.is_success:
                 return answer
             page.add(ask, rows)
+            self._answered[ask.source] = time.monotonic()
             answer = answer._replace(body=[])
             self.answers.setdefault(ask.source, answer)
         return answer
@@ -493,17 +496,33 @@ class ListingRequest:
         return reads.read(shard, 'GET', query)
 
 
-def _cost(
-    asks: Collection[tuple[Page | UnorderedPage, Ask]], params: ListingParams
-) -> int | None:
-    """Return about how many rows to read of each shard, None if unknown.
+def _batches(
+    asks: list[tuple[Page | UnorderedPage, Ask]],
+    params: ListingParams,
+    reads: ShardReads,
+) -> list[list[Place]]:
+    """Say which shards to read together.
 
     With a delimiter, shards have the same pseudo-directories, so each finds
-    far fewer than it is asked for.
+    far fewer than it is asked for. Shards of different pages are read together
+    if they have few rows, because they have very different numbers of them.
+
+    :param asks: a page and a query for each shard
     """
-    if params.has_levels():
-        return None
-    return math.ceil(sum(ask.limit for _, ask in asks) / len(asks))
+    rows = sum(ask.limit for _, ask in asks)
+    if rows <= MOST_ROWS and not params.has_levels():
+        shards = [ask.source for _, ask in asks]
+        return reads.batches(shards, rows // len(shards))
+    limits: dict[int, dict[int, int]] = defaultdict(dict)
+    for page, ask in asks:
+        limits[id(page)][ask.source] = ask.limit
+    return [
+        batch
+        for of_page in limits.values()
+        for batch in reads.batches(
+            of_page, None if params.has_levels() else max(of_page.values())
+        )
+    ]
 
 
 def _rows_in(answer: Answer) -> Rows:

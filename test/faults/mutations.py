@@ -178,7 +178,7 @@ MUTATIONS = {
             ),
             (
                 'listing/request.py',
-                'if max(former_seconds) >= STAY_SECONDS:',
+                'if answered - self._began >= STAY_SECONDS:',
                 'if False:',
             ),
         ),

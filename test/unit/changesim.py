@@ -118,10 +118,12 @@ class SimulatedConnection(Connection):
         super().__init__(world.swift.servers, address)
         self._world = world
 
-    def endheaders(self) -> None:
+    def endheaders(self, body: bytes | None = None) -> None:
         device = self._path.split('/')[1]
         if self._world.is_cut(self._port // 10, device):
             raise ConnectionRefusedError(device)
+        if body:
+            self.send(body)
 
     def getresponse(self) -> ServerResponse:
         return self._world.answer(

@@ -58,22 +58,24 @@ def clock(monkeypatch) -> Clock:
 def test_rows_of_half_a_second_are_read_and_written_at_once(rate, page, part):
     pace = Pace(rate)
     assert (pace.page, pace.part) == (page, part)
-    assert pace.is_slow is (part < ROWS_AT_A_TIME)
 
 
 @pytest.mark.parametrize(
-    ('rate', 'places', 'pages'),
+    ('rate', 'places', 'pages', 'sources'),
     [
-        (0, 1024, 1),
-        (2000, 1, 1),
-        (2000, 4, 4),
-        (2000, 32, 10),
-        (2000, 1024, 10),
-        (10**6, 1024, 1),
+        (0, 1024, 1, 4),
+        (1, 32, 5, 1),
+        (2000, 1, 1, 4),
+        (2000, 4, 4, 2),
+        (2000, 32, 10, 1),
+        (2000, 1024, 10, 1),
+        (8000, 32, 2, 4),
+        (10**6, 1024, 1, 4),
     ],
 )
-def test_rows_are_collected_for_many_places(rate, places, pages):
-    assert Pace(rate).pages(places) == pages
+def test_rows_are_collected_for_many_places(rate, places, pages, sources):
+    pace = Pace(rate)
+    assert (pace.pages(places), pace.sources(places)) == (pages, sources)
 
 
 @given(st.integers(0, 10**7), st.integers(1, 1024))
@@ -182,8 +184,8 @@ def row_pass(places: Places, monkeypatch) -> RowPass:
     pace = SimpleNamespace(
         page=PAGE,
         part=PAGE,
-        is_slow=False,
         pages=lambda _places: 1,
+        sources=lambda _places: SOURCES_AT_A_TIME,
         rest=lambda: None,
         pay=lambda _rows: None,
     )
@@ -300,28 +302,26 @@ def test_few_rows_are_copied_ahead_of_those_that_are_removed(
     assert max(both) == 3 * PAGE
 
 
-def test_a_slow_pass_has_few_rows_of_many_shards_in_both_places(
-    monkeypatch, clock
-):
-    shards = range(5)
-    places = Places(*(names(20 * PAGE, 5, first) for first in shards))
+@pytest.mark.parametrize('count', [1, 4])
+def test_rows_move_out_of_as_many_places_as_the_pace_says(monkeypatch, count):
+    shards = range(6)
+    places = Places(*(names(20 * PAGE, 6, first) for first in shards))
     places.layout = SimpleNamespace(**vars(places.layout) | {'shards': 1})
-    both, remove = [], places.remove
+    most, remove = [], places.remove
 
-    def slow(*args) -> bool:
-        for _ in range(100):
-            passes.sleep(STAY_SECONDS)
-        old = {name for i in shards for name in places.rows[f'shard {i}']}
-        both.append(len(old.intersection(places.rows['root'])))
+    def noting(*args) -> bool:
+        copied = set(places.rows['root'])
+        shown = [copied.intersection(places.rows[p]) for p in places.rows]
+        most.append(sum(map(bool, shown)) - 1)  # the root itself
         return remove(*args)
 
-    monkeypatch.setattr(places, 'remove', slow)
+    monkeypatch.setattr(places, 'remove', noting)
+    monkeypatch.setattr(passes, 'STAY_SECONDS', 0)
     made = row_pass(places, monkeypatch)
-    made.pace.is_slow = True
-    made.pace.page = SOURCES_AT_A_TIME * PAGE
+    made.pace.sources = lambda _places: count
     made.run(list(shards))
-    assert max(both) == 3 * made.pace.page
-    assert len(places.rows['root']) == 5 * 20 * PAGE
+    assert max(most) == count
+    assert len(places.rows['root']) == 6 * 20 * PAGE
 
 
 @pytest.mark.parametrize('failing', ['remove', 'copy'])

@@ -368,8 +368,19 @@ class TestBothLayouts:
         assert rows.names == expected[:limit]
 
     @pytest.mark.parametrize('batches', [True], indirect=True)
-    def test_one_request_reads_those_of_a_server(self, twins, monkeypatch):
-        params, asked = ListingParams(10), []
+    @pytest.mark.parametrize(
+        ('params', 'batched'),
+        [
+            # those that rows move out of come first
+            (ListingParams(10), [[2, 3, 4, 0, 1]]),
+            (ListingParams(10_000), [[2, 3, 4], [0, 1]]),
+            (ListingParams(10, delimiter='/'), [[2, 3, 4], [0, 1]]),
+        ],
+    )
+    def test_few_rows_are_read_with_one_request_to_a_server(
+        self, twins, monkeypatch, params, batched
+    ):
+        asked = []
         read_batch = ShardReads.read_batch
 
         def noting(self, batch, *args, **kwargs):
@@ -378,24 +389,25 @@ class TestBothLayouts:
 
         monkeypatch.setattr(ShardReads, 'read_batch', noting)
         listing = twins.listing(params, self.GROWING)
-        assert listing.rows(params).names == NAMES[:10]
-        # those that rows move out of come first
-        assert asked == [[2, 3, 4, 0, 1]]
+        assert listing.rows(params).names == NAMES[: params.limit]
+        assert asked == batched
         assert listing.has_all_figures
 
-    def test_new_ones_are_read_again_if_that_took_too_long(
-        self, twins, monkeypatch
+    @pytest.mark.parametrize('slow', [FORMER_ID, LAYOUT.id])
+    def test_new_ones_are_read_again_if_former_ones_took_too_long(
+        self, twins, monkeypatch, slow
     ):
-        monkeypatch.setattr(request, 'STAY_SECONDS', 0.5)
+        monkeypatch.setattr(request, 'STAY_SECONDS', 0.3)
         twins.sharded.before = lambda container: (
-            sleep(0.6) if self.FORMER_ID in container else None
+            sleep(0.4) if slow in container else None
         )
         params = ListingParams(10_000)
         listing = twins.listing(params, self.GROWING)
         assert listing.rows(params).names == NAMES
         asked = [container for container, _ in twins.sharded.requests]
         counts = [asked.count(each) for each in twins.sharded.containers]
-        assert counts == [1, 2, 2, 1, 1, 1]
+        times = 2 if slow == self.FORMER_ID else 1
+        assert counts == [1, times, times, 1, 1, 1]
         assert listing.has_all_figures
 
 
