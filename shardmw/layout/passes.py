@@ -43,7 +43,7 @@ from shardmw.layout.moving import (
 )
 from shardmw.record import RETURNING
 
-#: How many places to read at once, at most.
+#: How many places, or groups of places, to move rows out of at once, at most.
 SOURCES_AT_A_TIME = 4
 
 #: The least rows to read from each of many places that are read side by side,
@@ -60,8 +60,9 @@ ROWS_AT_A_TIME = 4000
 #: the disk two or three times, for which clients wait, too.
 PAGE_SECONDS = 0.5
 
-#: The rows of how many seconds to collect, at most, before they are copied to
-#: many places, so that each place gets as many as a request has room for.
+#: The rows of how many seconds to collect, at most, from all places together,
+#: before they are copied to many places, so that each place gets as many as a
+#: request has room for.
 COLLECT_SECONDS = 5
 
 #: How many seconds of unused rate the mover may use later.
@@ -106,7 +107,7 @@ class Pace:
             return SOURCES_AT_A_TIME
         of_each = self.pages(places) * self.page
         count = int(self._rate * COLLECT_SECONDS / of_each)
-        return max(1, min(count, SOURCES_AT_A_TIME))
+        return min(count, SOURCES_AT_A_TIME)
 
     def rest(self) -> None:
         """Wait before a further page of the same rows is read.

@@ -54,7 +54,8 @@ from shardmw.record import (
 #: How many backing containers to write to at once.
 AT_A_TIME = 32
 
-#: The same if no client waits for it: clients have other requests meanwhile.
+#: How many to write to at once if no client waits for it. It slows down the
+#: requests of clients less.
 DIRECTED_AT_A_TIME = 4
 
 TIMESTAMP_HEADER = 'X-Timestamp'
@@ -269,9 +270,7 @@ def direct_sync(
         status = '200 OK' if is_taken else '503 Replica Away'
         return Answer(shard, status, {}, [])
 
-    require_success(
-        backend.fan_out(post, calls, DIRECTED_AT_A_TIME, ends_at_failure=True)
-    )
+    require_success(backend.fan_out(post, calls, DIRECTED_AT_A_TIME))
     backend.forget_info(env, target.path)
     return settings.are_set
 

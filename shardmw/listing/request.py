@@ -137,7 +137,7 @@ class ListingRequest:
         self._began = time.monotonic()
         pages = replace(params, limit=params.limit * self.ahead)
         stages = self.target.read_stages(params.names())
-        # Here, because its log lines are those of this green thread.
+        # It keeps the transaction id that log lines of this green thread have.
         reads = self._reads()
         self._shard_reader = spawn(self._read_shards, stages, pages, reads)
         try:
@@ -173,7 +173,8 @@ class ListingRequest:
         :raises BackendError: if the root or a shard cannot be read
         """
         root = self._answer_of_root()
-        if self._shard_reader is not None:  # one that has ended is false
+        # A green thread that has ended is false.
+        if self._shard_reader is not None:
             return self._rows_read_at_once(params)
         self.answers = {ROOT: root}
         self.ahead = 1
@@ -350,7 +351,7 @@ class ListingRequest:
         :param pages: those of different shards
         """
         is_risky = params.has_unskippable_delimiter()
-        at_once = 1 if is_risky else self.backend.concurrency
+        at_once = self.backend.concurrency * len(pages)
         while by_shard := {
             ask.source: (page, ask) for page in pages for ask in page.asks()
         }:
@@ -371,7 +372,7 @@ class ListingRequest:
             answers = self.backend.fan_out(
                 self._read,
                 calls,
-                concurrency=at_once * len(pages),
+                concurrency=1 if is_risky else at_once,
                 ends_at_failure=True,
             )
             require_success(answers)
@@ -504,15 +505,15 @@ def _batches(
     """Say which shards to read together.
 
     With a delimiter, shards have the same pseudo-directories, so each finds
-    far fewer than it is asked for. Shards of different pages are read together
-    if they have few rows, because they have very different numbers of them.
+    far fewer than it is asked for. Shards of different pages have very
+    different numbers of rows, so they are read together only if all queries
+    ask for few.
 
     :param asks: a page and a query for each shard
     """
     rows = sum(ask.limit for _, ask in asks)
     if rows <= MOST_ROWS and not params.has_levels():
-        shards = [ask.source for _, ask in asks]
-        return reads.batches(shards, rows // len(shards))
+        return reads.batches(ask.source for _, ask in asks)
     limits: dict[int, dict[int, int]] = defaultdict(dict)
     for page, ask in asks:
         limits[id(page)][ask.source] = ask.limit

@@ -135,7 +135,7 @@ def batches(request, monkeypatch):
     monkeypatch.setattr(
         ShardReads,
         'batches',
-        lambda _self, shards, _rows: [[*map(Place, shards)]],
+        lambda _self, shards, _rows=0: [[*map(Place, shards)]],
     )
     monkeypatch.setattr(ShardReads, '_ask_for', ask_for)
 
