@@ -17,7 +17,7 @@ If a shard cannot be read, the listing fails. There is never a partial listing.
 """
 
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from urllib.parse import quote
@@ -352,9 +352,12 @@ class ListingRequest:
         """
         is_risky = params.has_unskippable_delimiter()
         at_once = self.backend.concurrency * len(pages)
-        while by_shard := {
-            ask.source: (page, ask) for page in pages for ask in page.asks()
-        }:
+        while any(asked := [page.asks() for page in pages]):
+            by_shard = {
+                ask.source: (page, ask)
+                for page, asks in zip(pages, asked, strict=True)
+                for ask in asks
+            }
             queries = (
                 params.query(marker, limit)
                 for marker, limit in {
@@ -364,7 +367,7 @@ class ListingRequest:
             if is_risky or not all(map(self._fits, queries)):
                 batches = [[Place(shard)] for shard in by_shard]
             else:
-                batches = _batches(list(by_shard.values()), params, reads)
+                batches = _batches(asked, params, reads)
             calls = []
             for batch in batches:
                 asks = [by_shard[place.shard] for place in batch]
@@ -498,9 +501,7 @@ class ListingRequest:
 
 
 def _batches(
-    asks: list[tuple[Page | UnorderedPage, Ask]],
-    params: ListingParams,
-    reads: ShardReads,
+    asked: list[list[Ask]], params: ListingParams, reads: ShardReads
 ) -> list[list[Place]]:
     """Say which shards to read together.
 
@@ -509,21 +510,18 @@ def _batches(
     different numbers of rows, so they are read together only if all queries
     ask for few.
 
-    :param asks: a page and a query for each shard
+    :param asked: the queries of each page
     """
-    rows = sum(ask.limit for _, ask in asks)
+    everything = [ask for asks in asked for ask in asks]
+    rows = sum(ask.limit for ask in everything)
     if rows <= MOST_ROWS and not params.has_levels():
-        return reads.batches(ask.source for _, ask in asks)
-    limits: dict[int, dict[int, int]] = defaultdict(dict)
-    for page, ask in asks:
-        limits[id(page)][ask.source] = ask.limit
-    return [
-        batch
-        for of_page in limits.values()
-        for batch in reads.batches(
-            of_page, None if params.has_levels() else max(of_page.values())
-        )
-    ]
+        return reads.batches(ask.source for ask in everything)
+    batches = []
+    for asks in filter(None, asked):
+        most = max(ask.limit for ask in asks)
+        shards = [ask.source for ask in asks]
+        batches += reads.batches(shards, None if params.has_levels() else most)
+    return batches
 
 
 def _rows_in(answer: Answer) -> Rows:

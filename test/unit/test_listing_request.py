@@ -397,9 +397,9 @@ class TestBothLayouts:
     def test_new_ones_are_read_again_if_former_ones_took_too_long(
         self, twins, monkeypatch, slow
     ):
-        monkeypatch.setattr(request, 'STAY_SECONDS', 0.3)
+        monkeypatch.setattr(request, 'STAY_SECONDS', 0.6)
         twins.sharded.before = lambda container: (
-            sleep(0.4) if slow in container else None
+            sleep(0.7) if slow in container else None
         )
         params = ListingParams(10_000)
         listing = twins.listing(params, self.GROWING)
