@@ -20,14 +20,17 @@ for that container alone. It stands next to ``container-server``.
 """
 
 import copy
+import io
 import json
 import os
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
 
+import orjson
 from swift.common.constraints import check_drive
 from swift.common.exceptions import LockTimeout
 from swift.common.request_helpers import validate_container_params
@@ -112,11 +115,13 @@ class ContainerFilter:
         """Answer an UPDATE as the server does, but for how rows are merged."""
         offset = env.get(_OFFSET_ENV, '')
         brokers = []
+        rows = _take_rows(env)
 
         def merging_broker(*args, **kwargs) -> ContainerBroker:
             broker = self.app._get_container_broker(*args, **kwargs)  # noqa: SLF001
             broker.__class__ = MergingBroker
             broker.offset = int(offset or '0', 16)
+            broker.rows = rows
             brokers.append(broker)
             return broker
 
@@ -229,6 +234,23 @@ class ContainerFilter:
             for row in rows
         ]
         return Found(headers, f'[{", ".join(texts)}]'.encode('ascii'))
+
+
+def _take_rows(env: dict) -> list:
+    """Leave an empty list in the place of the list in a request's body.
+
+    Swift's parser takes three times as long for it.
+
+    :returns: the list; an empty one if the body is left as it is
+    """
+    body = env['wsgi.input'].read()
+    with suppress(ValueError):
+        rows = orjson.loads(body)
+        if isinstance(rows, list):
+            env['wsgi.input'] = io.BytesIO(b'[]')
+            return rows
+    env['wsgi.input'] = io.BytesIO(body)
+    return []
 
 
 @lru_cache(maxsize=1024)

@@ -15,7 +15,7 @@ https://www.sqlite.org/c3ref/set_authorizer.html
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import md5, sha256
 
@@ -30,7 +30,7 @@ MOST_BYTES = 2**50
 
 _TRIGGERS = (
     "SELECT sql FROM sqlite_master WHERE type = 'trigger' "
-    "AND tbl_name = 'object' ORDER BY name"
+    "AND tbl_name IN ('container_info', 'object') ORDER BY name"
 )
 
 #: The SHA-256 of the triggers whose work is done here, with single spaces.
@@ -39,6 +39,9 @@ KNOWN_TRIGGERS = (
     '5c747e271350868d71c670bfdeb0cc1e4cec9d47c75e02d71decb16b20bd47ed'
 )
 
+_SELECT_INFO = 'SELECT * FROM container_info'
+_DELETE_INFO = 'DELETE FROM container_info'
+_INSERT_INFO = 'INSERT INTO container_info VALUES ({})'
 _SELECT_HASH = 'SELECT hash FROM container_info'
 _UPDATE_HASH = 'UPDATE container_info SET hash = ?'
 _SELECT_STATS = (
@@ -67,7 +70,7 @@ class Figures:
         self._bytes: Counter[int] = Counter()
         self._hash = 0
 
-    def insert(self, rows: Iterable[Sequence]) -> None:
+    def insert(self, rows: Sequence[Sequence]) -> None:
         """Count rows that are inserted.
 
         :param rows: of each its name, timestamp, size, 1 for a tombstone or 0,
@@ -75,18 +78,19 @@ class Figures:
         """
         self._count(rows, 1)
 
-    def delete(self, rows: Iterable[Sequence]) -> None:
+    def delete(self, rows: Sequence[Sequence]) -> None:
         """Count rows that are deleted, as of :meth:`insert`."""
         self._count(rows, -1)
 
-    def _count(self, rows: Iterable[Sequence], sign: int) -> None:
+    def _count(self, rows: Sequence[Sequence], sign: int) -> None:
+        for policy in {row[4] for row in rows}:
+            same = [row for row in rows if row[4] == policy]
+            self._objects[policy] += sign * sum(not row[3] for row in same)
+            self._bytes[policy] += sign * sum(row[2] for row in same)
         hash_ = self._hash
-        for name, created_at, size, deleted, policy, *_ in rows:
-            if not deleted:
-                self._objects[policy] += sign
-            self._bytes[policy] += sign * size
+        for row in rows:
             # Swift's function ``chexor`` does the same.
-            text = f'{name}-{created_at}'.encode()
+            text = f'{row[0]}-{row[1]}'.encode()
             digest = md5(text, usedforsecurity=False).digest()
             hash_ ^= int.from_bytes(digest, 'big')
         self._hash = hash_
@@ -100,35 +104,43 @@ class Figures:
 
         :param connection: to a container's database, in a transaction
         :raises FiguresError: if the figures are not as Swift leaves them. Then
-                              the transaction is to be rolled back
+                              the transaction is to be rolled back, and so if
+                              the block fails
         """
         cursor = connection.cursor(sqlite3.Cursor)
         cursor.row_factory = None
         if not _has_known_triggers(cursor):
             yield
             return
-        before = _figures(cursor)
+        stats = cursor.execute(_SELECT_STATS).fetchall()
+        info = cursor.execute(_SELECT_INFO).fetchall()
+        # Otherwise each trigger writes this row again, unchanged.
+        cursor.execute(_DELETE_INFO)
         connection.set_authorizer(_ignore_triggers)
         try:
             yield
         finally:
             # With None, cached statements would not be compiled again.
             connection.set_authorizer(_allow)
-        if _figures(cursor) != before:
+        if cursor.execute(_SELECT_STATS).fetchall() != stats:
             raise FiguresError('a trigger has written')
-        self._write(cursor, *before)
+        for row in info:
+            marks = ', '.join('?' * len(row))
+            cursor.execute(_INSERT_INFO.format(marks), row)
+        self._write(cursor, {policy for policy, *_ in stats})
 
-    def _write(
-        self, cursor: sqlite3.Cursor, hashes: list[tuple], stats: list[tuple]
-    ) -> None:
+    def _write(self, cursor: sqlite3.Cursor, policies: set[int]) -> None:
+        """Write what has changed.
+
+        :param policies: those that the database has figures of
+        """
         if not self._bytes:
             return
-        policies = {policy for policy, *_ in stats}
         for policy, size in self._bytes.items():
             query = _UPDATE_STATS if policy in policies else _INSERT_STATS
             cursor.execute(query, [self._objects[policy], size, policy])
         try:
-            ((text,),) = hashes
+            ((text,),) = cursor.execute(_SELECT_HASH)
             value = int(text, 16) ^ self._hash
         except (TypeError, ValueError) as err:
             raise FiguresError('no hash') from err
@@ -138,12 +150,6 @@ class Figures:
 def _has_known_triggers(cursor: sqlite3.Cursor) -> bool:
     words = ' '.join(text for (text,) in cursor.execute(_TRIGGERS)).split()
     return sha256(' '.join(words).encode()).hexdigest() == KNOWN_TRIGGERS
-
-
-def _figures(cursor: sqlite3.Cursor) -> tuple[list[tuple], list[tuple]]:
-    """Return all hashes, of which there is one, and the policy stats."""
-    hashes = cursor.execute(_SELECT_HASH).fetchall()
-    return hashes, cursor.execute(_SELECT_STATS).fetchall()
 
 
 def _ignore_triggers(

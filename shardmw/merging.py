@@ -16,7 +16,7 @@ Only the commit, which waits for the disk, has a native thread.
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 from operator import itemgetter
 
@@ -30,7 +30,6 @@ from shardmw.figures import MOST_BYTES, Figures, FiguresError
 _COUNTED = ('name', 'created_at', 'size', 'deleted', 'storage_policy_index')
 #: The columns of a row, which are the names of its fields.
 _COLUMNS = (*_COUNTED, 'content_type', 'etag')
-_FIELDS = frozenset(_COLUMNS)
 _values = itemgetter(*_COLUMNS)
 
 #: How many rows a statement has at most. While it reads them from a disk, the
@@ -51,9 +50,8 @@ _DELETE = 'DELETE FROM object WHERE ROWID IN ({})'
 _INSERT = f'INSERT INTO object ({", ".join(_COLUMNS)}) VALUES {{}}'
 
 #: A timestamp that is a single time, in seconds, and an offset.
-_ONE_TIME = re.compile(r'[0-9]{10}\.[0-9]{5}(_[0-9a-f]{0,16})?')
+_ONE_TIME = re.compile(r'[0-9]{10}\.[0-9]{5}(?:_[0-9a-f]{0,16})?')
 _SECONDS = len('0000000000.00000')
-_OFFSET = 16
 
 
 class TwoRowsError(Exception):
@@ -64,11 +62,13 @@ class MergingBroker(ContainerBroker):
     """A broker that merges rows as this module does.
 
     :ivar offset: as of :func:`merge_rows`
+    :ivar rows: what to merge if no rows are given
     :ivar is_complete: True if all rows have been merged with this offset, into
                        the only database of the container
     """
 
     offset = 0
+    rows: Sequence[dict] = ()
     is_complete = False
 
     def merge_items(self, item_list: list[dict], source=None) -> None:
@@ -76,7 +76,8 @@ class MergingBroker(ContainerBroker):
         if source:
             super().merge_items(item_list, source)
         else:
-            is_merged = merge_rows(self, item_list, self.offset)
+            rows = item_list or self.rows
+            is_merged = merge_rows(self, rows, self.offset)
             # While Swift's sharder splits the container, the tombstones of
             # its rows are in another database.
             is_whole = self.get_db_state() == UNSHARDED
@@ -99,50 +100,68 @@ def merge_rows(
     if len({row['name'] for row in rows}) == len(rows):
         simple, others = [], []
         for row in rows:
-            (simple if _is_simple(row) else others).append(row)
+            values = _simple_values(row)
+            if values:
+                simple.append(values)
+            else:
+                others.append(row)
         if simple:
-            others += _merge_simple(broker, simple, offset)
+            left = _merge_simple(broker, simple, offset)
+            others += [row for row in rows if row['name'] in left]
     if others or not rows:
         ContainerBroker.merge_items(broker, others)
     return not others
 
 
 def _merge_simple(
-    broker: ContainerBroker, rows: list[dict], offset: int
-) -> list[dict]:
-    """Merge rows of different names; return those that are left to Swift."""
+    broker: ContainerBroker, rows: list[tuple], offset: int
+) -> set[str]:
+    """Merge rows of different names; return the names left to Swift.
+
+    :param rows: the values of each, as of :func:`_simple_values`
+    """
+    names = {name for name, *_ in rows}
     with _free, broker.get() as connection:
         if broker.get_db_version(connection) < 1:
-            return rows
+            return names
         try:
             return _merge(connection, rows, offset)
         except (TwoRowsError, FiguresError):
-            return rows
+            return names
         except sqlite3.OperationalError as err:
             if 'no such column' not in str(err):
                 raise
-            return rows  # Swift brings the table up to date
+            return names  # Swift brings the table up to date
 
 
-def _is_simple(row: dict) -> bool:
-    """Return True if a row is an upload or a deletion at one time."""
-    return (
-        row.keys() == _FIELDS
-        and isinstance(row['name'], str)
-        and isinstance(row['created_at'], str)
-        and _is_size(row['size'])
-        and isinstance(row['content_type'], str)
-        and ';' not in row['content_type']
-        and row['deleted'] in (0, 1)
-        and isinstance(row['storage_policy_index'], int)
-        and _ONE_TIME.fullmatch(row['created_at'])
+def _simple_values(row: dict) -> tuple | None:
+    """Return the values of an upload or a deletion at one time.
+
+    :returns: one for each column; None for another row
+    """
+    try:
+        values = _values(row)
+    except KeyError:
+        return None
+    name, created_at, size, deleted, policy, content_type, _ = values
+    is_simple = (
+        len(row) == len(values)
+        and isinstance(name, str)
+        and isinstance(created_at, str)
+        and _is_size(size)
+        and isinstance(content_type, str)
+        and ';' not in content_type
+        and deleted in (0, 1)
+        and isinstance(policy, int)
+        and _ONE_TIME.fullmatch(created_at)
     )
+    return values if is_simple else None
 
 
 def _merge(
-    connection: sqlite3.Connection, rows: list[dict], offset: int
-) -> list[dict]:
-    """Merge rows in one transaction; return those that are left to Swift."""
+    connection: sqlite3.Connection, rows: list[tuple], offset: int
+) -> set[str]:
+    """Merge rows in one transaction; return the names left to Swift."""
     # Nothing is written, which waits for the disk, and readers are not kept
     # out, before the commit.
     connection.execute('PRAGMA cache_spill = OFF')
@@ -151,12 +170,12 @@ def _merge(
     connection.execute('BEGIN IMMEDIATE')
     figures = Figures()
     turn = Turn()
-    left = []
+    left = set()
     try:
         with figures.written_once(connection):
             for some in parts(rows):
                 turn.end_in_time()
-                left += _merge_some(connection, figures, some, offset)
+                left |= _merge_some(connection, figures, some, offset)
         commit = partial(sqlite3.Connection.commit, connection)
         # It waits for readers in this thread, as each commit of Swift does.
         _db_timeout(
@@ -173,40 +192,44 @@ def _merge(
 def _merge_some(
     connection: sqlite3.Connection,
     figures: Figures,
-    rows: list[dict],
+    rows: list[tuple],
     offset: int,
-) -> list[dict]:
+) -> set[str]:
     """Merge as many rows as a statement takes.
 
-    :returns: those that are left to Swift
+    :returns: the names left to Swift
     :raises TwoRowsError: if a name has two rows
     """
     cursor = connection.cursor(sqlite3.Cursor)
     cursor.row_factory = None
     existing = {}
-    names = [row['name'] for row in rows]
+    names = [name for name, *_ in rows]
     for former in cursor.execute(_SELECT.format(marks(names)), names):
         name, _, _, _, policy, _ = former
         if existing.setdefault((name, policy), former) is not former:
             raise TwoRowsError
-    replaced, added, left = [], [], []
-    for row in rows:
-        name, created_at, size, deleted, policy, *others = _values(row)
+    replaced, added, left = [], [], set()
+    for name, created_at, size, deleted, policy, content_type, etag in rows:
+        seconds = created_at[:_SECONDS]
+        row_offset = _offset(created_at[_SECONDS:])
         former = existing.get((name, policy))
-        time = _time(created_at)
         if former:
             _, former_at, former_size, was_deleted, _, _ = former
             if not (_ONE_TIME.fullmatch(former_at) and _is_size(former_size)):
-                left.append(row)
+                left.add(name)
                 continue
-            former_time = _time(former_at)
-            is_returning = was_deleted and not deleted
-            if is_returning and former_time[:_SECONDS] == time[:_SECONDS]:
-                time = max(time, _time(f'{time[:_SECONDS]}_{offset:x}'))
-            if former_time >= time:
+            former_seconds = former_at[:_SECONDS]
+            if former_seconds > seconds:
                 continue
+            if former_seconds == seconds:
+                if was_deleted and not deleted:
+                    row_offset = max(row_offset, offset)
+                if _offset(former_at[_SECONDS:]) >= row_offset:
+                    continue
             replaced.append(former)
-        added.append((name, _text(time), size, deleted, policy, *others))
+        # As Swift writes it into a database.
+        time = f'{seconds}_{row_offset:x}' if row_offset else seconds
+        added.append((name, time, size, deleted, policy, content_type, etag))
     if replaced:
         figures.delete(replaced)
         ids = [former[-1] for former in replaced]
@@ -230,21 +253,10 @@ def marks(values: Sequence) -> str:
     return ', '.join('?' * len(values))
 
 
-def _time(created_at: str) -> str:
-    """Return a text that sorts as a timestamp of a single time does."""
-    if len(created_at) == _SECONDS:
-        return created_at
-    seconds, _, offset = created_at.partition('_')
-    offset = offset.strip('0') and offset.zfill(_OFFSET)
-    return f'{seconds}_{offset}' if offset else seconds
-
-
-def _text(time: str) -> str:
-    """Return a time of :func:`_time` as Swift writes it into a database."""
-    if len(time) == _SECONDS:
-        return time
-    seconds, _, offset = time.partition('_')
-    return f'{seconds}_{offset.lstrip("0")}'
+@lru_cache
+def _offset(text: str) -> int:
+    """Return the offset in what a timestamp has behind its seconds."""
+    return int(text[1:] or '0', 16)
 
 
 def _is_size(value: object) -> bool:

@@ -344,18 +344,27 @@ def test_nothing_is_merged_if_a_row_cannot_be(tmp_path):
     assert len(content(broker)[0]) == 2
 
 
-def test_triggers_that_are_not_known_do_their_work(tmp_path):
+@pytest.mark.parametrize(
+    ('event', 'column', 'noted'),
+    [
+        ('INSERT ON object', 'name', ['a', 'b']),
+        ('INSERT ON container_info', 'container', []),
+    ],
+)
+def test_triggers_that_are_not_known_do_their_work(
+    tmp_path, event, column, noted
+):
     broker = broker_in(tmp_path)
     with broker.get() as conn:
         conn.executescript(
             'CREATE TABLE names (name TEXT);'
-            'CREATE TRIGGER note_name AFTER INSERT ON object BEGIN '
-            'INSERT INTO names VALUES (new.name); END;'
+            f'CREATE TRIGGER note_name AFTER {event} BEGIN '
+            f'INSERT INTO names VALUES (new.{column}); END;'
         )
     assert merge_rows(broker, [row('a'), row('b')])
     with broker.get() as conn:
-        names = [tuple(each) for each in conn.execute('SELECT * FROM names')]
-    assert names == [('a',), ('b',)]
+        names = [name for (name,) in conn.execute('SELECT * FROM names')]
+    assert names == noted
     assert broker.get_info()['object_count'] == 2
 
 
@@ -364,7 +373,8 @@ def test_swifts_triggers_are_known(tmp_path):
     with broker.get() as conn:
         # Only triggers call it.
         conn.create_function('chexor', 3, pytest.fail)
-        merging._merge(conn, [row('a')], 0)  # noqa: SLF001
+        values = merging._simple_values(row('a'))  # noqa: SLF001
+        merging._merge(conn, [values], 0)  # noqa: SLF001
     assert broker.get_info()['object_count'] == 1
 
 
