@@ -30,7 +30,8 @@ MOST_BYTES = 2**50
 
 _TRIGGERS = (
     "SELECT sql FROM sqlite_master WHERE type = 'trigger' "
-    "AND tbl_name IN ('container_info', 'object') ORDER BY name"
+    "AND tbl_name COLLATE NOCASE IN ('container_info', 'object') "
+    'ORDER BY name'
 )
 
 #: The SHA-256 of the triggers whose work is done here, with single spaces.
@@ -69,6 +70,11 @@ class Figures:
         self._objects: Counter[int] = Counter()
         self._bytes: Counter[int] = Counter()
         self._hash = 0
+
+    @property
+    def has_rows(self) -> bool:
+        """True if rows were counted."""
+        return bool(self._bytes)
 
     def insert(self, rows: Sequence[Sequence]) -> None:
         """Count rows that are inserted.
@@ -113,20 +119,15 @@ class Figures:
             yield
             return
         stats = cursor.execute(_SELECT_STATS).fetchall()
-        info = cursor.execute(_SELECT_INFO).fetchall()
-        # Otherwise each trigger writes this row again, unchanged.
-        cursor.execute(_DELETE_INFO)
-        connection.set_authorizer(_ignore_triggers)
-        try:
-            yield
-        finally:
-            # With None, cached statements would not be compiled again.
-            connection.set_authorizer(_allow)
-        if cursor.execute(_SELECT_STATS).fetchall() != stats:
-            raise FiguresError('a trigger has written')
-        for row in info:
-            marks = ', '.join('?' * len(row))
-            cursor.execute(_INSERT_INFO.format(marks), row)
+        with _without_info(cursor):
+            connection.set_authorizer(_ignore_triggers)
+            try:
+                yield
+            finally:
+                # With None, cached statements would not be compiled again.
+                connection.set_authorizer(_allow)
+            if cursor.execute(_SELECT_STATS).fetchall() != stats:
+                raise FiguresError('a trigger has written')
         self._write(cursor, {policy for policy, *_ in stats})
 
     def _write(self, cursor: sqlite3.Cursor, policies: set[int]) -> None:
@@ -150,6 +151,28 @@ class Figures:
 def _has_known_triggers(cursor: sqlite3.Cursor) -> bool:
     words = ' '.join(text for (text,) in cursor.execute(_TRIGGERS)).split()
     return sha256(' '.join(words).encode()).hexdigest() == KNOWN_TRIGGERS
+
+
+@contextmanager
+def _without_info(cursor: sqlite3.Cursor) -> Iterator[None]:
+    """Have no row of container info during a block.
+
+    There is one, and each trigger would write it again, unchanged.
+
+    :raises FiguresError: if it cannot be read or written back
+    """
+    try:
+        rows = cursor.execute(_SELECT_INFO).fetchall()
+    except sqlite3.Error as err:
+        raise FiguresError(str(err)) from err
+    cursor.execute(_DELETE_INFO)
+    yield
+    try:
+        for row in rows:
+            marks = ', '.join('?' * len(row))
+            cursor.execute(_INSERT_INFO.format(marks), row)
+    except sqlite3.Error as err:
+        raise FiguresError(str(err)) from err
 
 
 def _ignore_triggers(

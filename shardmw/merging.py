@@ -19,7 +19,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import chain
 from operator import itemgetter
+from typing import BinaryIO
 
+import orjson
 from swift.common.db import _db_timeout
 from swift.container.backend import UNSHARDED, ContainerBroker
 
@@ -58,17 +60,44 @@ class TwoRowsError(Exception):
     """A database has two rows of a name. Swift removes both."""
 
 
+class RowsBody:
+    """The body of an UPDATE, whose rows a broker takes from here.
+
+    A container server reads an empty list in their place. Its own parser takes
+    three times as long.
+
+    :param file: the body
+    :ivar rows: those that have been read, and that no broker has taken
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.rows: list = []
+        self._file = file
+
+    def read(self) -> bytes:
+        """Return an empty list for a list, and any other body as it is."""
+        body = self._file.read()
+        try:
+            rows = orjson.loads(body)
+        except ValueError:
+            return body
+        if not isinstance(rows, list):
+            return body
+        self.rows = rows
+        return b'[]'
+
+
 class MergingBroker(ContainerBroker):
     """A broker that merges rows as this module does.
 
     :ivar offset: as of :func:`merge_rows`
-    :ivar rows: what to merge if no rows are given
+    :ivar body: what has the rows to merge in the place of an empty list
     :ivar is_complete: True if all rows have been merged with this offset, into
                        the only database of the container
     """
 
     offset = 0
-    rows: Sequence[dict] = ()
+    body: RowsBody | None = None
     is_complete = False
 
     def merge_items(self, item_list: list[dict], source=None) -> None:
@@ -76,7 +105,9 @@ class MergingBroker(ContainerBroker):
         if source:
             super().merge_items(item_list, source)
         else:
-            rows = item_list or self.rows
+            rows = item_list
+            if self.body and rows == []:
+                rows, self.body.rows = self.body.rows, []
             is_merged = merge_rows(self, rows, self.offset)
             # While Swift's sharder splits the container, the tombstones of
             # its rows are in another database.
@@ -176,6 +207,9 @@ def _merge(
             for some in parts(rows):
                 turn.end_in_time()
                 left |= _merge_some(connection, figures, some, offset)
+        if not figures.has_rows:
+            connection.rollback()  # the disk need not be waited for
+            return left
         commit = partial(sqlite3.Connection.commit, connection)
         # It waits for readers in this thread, as each commit of Swift does.
         _db_timeout(

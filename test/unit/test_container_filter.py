@@ -36,6 +36,7 @@ from shardmw.backend.batch import (
 from shardmw.config import ConfigError
 from shardmw.container_filter import ContainerFilter, filter_factory
 from shardmw.listing.database import listed_rows
+from shardmw.merging import MergingBroker
 
 ACCOUNT = '.shards_shardmw_AUTH_t'
 NAMES = ['a', 'a/b', 'a/c', 'b/', 'b/\U0001f600', 'c"\n', '\0v\0x', 'é']
@@ -579,7 +580,9 @@ def test_rows_are_merged_as_the_server_merges_them(
     for app, container in ((server, 'theirs'), (filtered, 'ours')):
         assert update(app, container, body) == 404
         assert update(app, container, b'no list', 'true') == 400
-        assert update(app, container, b'7', 'true') == 500
+        assert update(app, container, b'[7]', 'true') == 500
+        for body_of_no_rows in (b'7', b'null', b'false'):
+            assert update(app, container, body_of_no_rows, 'true') == 500
         assert update(app, container, b'[]', 'true') == 202
         if app is filtered:
             monkeypatch.delattr(ContainerBroker, 'merge_items')
@@ -593,6 +596,15 @@ def test_rows_are_merged_as_the_server_merges_them(
     assert len(json.loads(ours.body)) == len(NAMES)
     assert theirs.headers['X-Container-Bytes-Used'] == str(3 * len(NAMES))
     assert ours.headers['X-Container-Bytes-Used'] == str(3 * len(NAMES))
+
+
+def test_rows_that_the_server_does_not_merge_are_an_error(
+    filtered, monkeypatch
+):
+    monkeypatch.setattr(MergingBroker, 'merge_items', lambda *_: None)
+    assert update(filtered, 'full', b'[]') == 202
+    with pytest.raises(RuntimeError, match='merged'):
+        update(filtered, 'full', b'[{}]')
 
 
 def test_a_server_says_whether_it_shows_rows_that_return(server, filtered):

@@ -348,7 +348,7 @@ def test_nothing_is_merged_if_a_row_cannot_be(tmp_path):
     ('event', 'column', 'noted'),
     [
         ('INSERT ON object', 'name', ['a', 'b']),
-        ('INSERT ON container_info', 'container', []),
+        ('INSERT ON Container_Info', 'container', []),
     ],
 )
 def test_triggers_that_are_not_known_do_their_work(
@@ -436,6 +436,39 @@ def test_uncommon_sizes_are_left_to_swift(tmp_path, size):
         merge(broker, [row('a', size=size), row('b'), row('c', size=size)])
         merge(broker, [row('a', 2), row('b', 2, size=size)])
     assert content(ours) == content(swifts)
+
+
+@pytest.mark.parametrize(
+    'statement',
+    [
+        "UPDATE container_info SET metadata = CAST(x'ff' AS TEXT)",
+        'ALTER TABLE container_info ADD COLUMN more AS (hash)',
+    ],
+    ids=['no UTF-8', 'a computed column'],
+)
+def test_info_that_cannot_be_written_back_is_left_to_swift(
+    tmp_path, statement
+):
+    broker = broker_in(tmp_path)
+    with broker.get() as conn:
+        conn.execute(statement)
+        conn.commit()
+    assert not merge_rows(broker, [row('a')])
+    with broker.get() as conn:
+        ((found,),) = conn.execute('SELECT object_count FROM policy_stat')
+    assert found == 1
+
+
+def test_nothing_is_written_if_no_row_is_new(tmp_path):
+    broker = broker_in(tmp_path)
+    merge_rows(broker, [row('a', 2)])
+    with closing(sqlite3.connect(broker.db_file)) as reader:
+        query = 'PRAGMA data_version'
+        before = reader.execute(query).fetchall()
+        assert merge_rows(broker, [row('a')])
+        assert reader.execute(query).fetchall() == before
+        merge_rows(broker, [row('b')])
+        assert reader.execute(query).fetchall() != before
 
 
 @pytest.mark.parametrize('count', [0, 2])
