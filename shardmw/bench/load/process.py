@@ -135,8 +135,7 @@ class _Share:
     async def _be_client(self, connection: Connection, ready: float) -> None:
         """Send one request after the other, the first one at a time."""
         load = self._load
-        while await self._can_send_at(ready):
-            start = time.monotonic()
+        while (start := await self._start_at(ready)) is not None:
             request = next(self._source, None)
             self._left = 0 if request is None else self._left - 1
             if request is None:
@@ -153,13 +152,15 @@ class _Share:
                 sample.start + load.pace_seconds,
             )
 
-    async def _can_send_at(self, moment: float) -> bool:
-        """Wait until then; return False if no more requests are sent."""
+    async def _start_at(self, moment: float) -> float | None:
+        """Wait until then; return the time, or None if the load is over."""
         pause = moment - time.monotonic()
         if pause > 0 and not self._over.done():
             await asyncio.wait([self._over], timeout=pause)
-        is_late = time.monotonic() >= _control.end.value
-        return self._left > 0 and not (self._over.done() or is_late)
+        now = time.monotonic()
+        is_late = now >= _control.end.value
+        is_over = self._over.done() or is_late or self._left <= 0
+        return None if is_over else now
 
     def _pause_after(self, sample: Sample) -> float:
         load = self._load
