@@ -135,7 +135,7 @@ class Figures:
 
         :param policies: those that the database has figures of
         """
-        if not self._bytes:
+        if not self.has_rows:
             return
         for policy, size in self._bytes.items():
             query = _UPDATE_STATS if policy in policies else _INSERT_STATS

@@ -151,18 +151,17 @@ def _merge_simple(
 
     :param rows: the values of each, as of :func:`_simple_values`
     """
-    names = {name for name, *_ in rows}
     with _free, broker.get() as connection:
-        if broker.get_db_version(connection) < 1:
-            return names
-        try:
-            return _merge(connection, rows, offset)
-        except (TwoRowsError, FiguresError):
-            return names
-        except sqlite3.OperationalError as err:
-            if 'no such column' not in str(err):
-                raise
-            return names  # Swift brings the table up to date
+        if broker.get_db_version(connection) >= 1:
+            try:
+                return _merge(connection, rows, offset)
+            except (TwoRowsError, FiguresError):
+                pass
+            except sqlite3.OperationalError as err:
+                # Swift brings an old table up to date.
+                if 'no such column' not in str(err):
+                    raise
+    return {name for name, *_ in rows}
 
 
 def _simple_values(row: dict) -> tuple | None:
