@@ -35,10 +35,10 @@ from shardmw.backend.containers import (
     BackendError,
     LogicalContainer,
 )
-from shardmw.backend.nodes import ask_primaries, is_majority
+from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import STAY_SECONDS
-from shardmw.layout.adoption import listed_backing
+from shardmw.layout.backing import delete_if_empty, listed_backing
 from shardmw.layout.lookup import LEAST_SECONDS, UNCONFIRMED_SECONDS
 from shardmw.layout.passes import Pace, RowPass
 from shardmw.layout.register import Register
@@ -337,13 +337,17 @@ class Resharding:
         self._wait_until_known(root.record)
         for backing in self._dropped(root.record):
             self._check_record_of_late(root.record)
-            self.backend.send(self.base, 'DELETE', backing.to_wsgi())
+            delete_if_empty(self.backend, self.env, backing)
 
     def _step(self) -> bool:
         """Take one step of the change; return True if that was the last."""
         now = time.time()
-        root = read_root(self.backend, self.env, self.path)
+        root = read_root(self.backend, self.env, self.path, waits=True)
         layout = root.record
+        if root.is_absent:
+            raise BackendError(
+                None, 503, 'no replica of the root has a database'
+            )
         if layout is None:
             return True
         if not layout.is_changing:
@@ -496,12 +500,13 @@ class Resharding:
             self.backend,
             self.env,
             target,
+            target.policy_index,
             self.pace,
             self.options.asks_for_objects,
             lambda: self._check_before_rows_move(target.layout),
             self._note_moved,
         )
-        found = row_pass.run(sources)
+        found = row_pass.run([target.place_in(each) for each in sources])
         if found:
             self._quiet_since = time.monotonic()
         self._note(problem='')
@@ -540,7 +545,7 @@ class Resharding:
                     **headers,
                 },
             )
-            if not is_majority(answers, len(answers)):
+            if 2 * sum(a.is_success for a in answers) <= len(answers):
                 raise BackendError(shard, 503)
             return
         headers['X-Storage-Policy'] = policy.name
@@ -555,9 +560,8 @@ class Resharding:
     def _dropped(self, layout: Layout) -> Iterator[Path]:
         """List the backing containers of earlier layouts.
 
-        One that has got a row meanwhile cannot be deleted, and its rows are
-        adopted. One with a later id belongs to a change that is about to
-        begin.
+        One that has got a row meanwhile is not deleted: the row is a late row.
+        One with a later id belongs to a change that is about to begin.
         """
         for each in listed_backing(self.backend, self.base, self.path):
             if each.name.layout_id < layout.serial and not layout.has(
