@@ -56,7 +56,7 @@ from shardmw.layout.resharding import (
     Progress,
     Resharding,
 )
-from shardmw.layout.roots import read_root
+from shardmw.layout.roots import read_root, unproved
 from shardmw.metrics import (
     CHANGES,
     FULLEST,
@@ -370,13 +370,13 @@ class Resharder(Daemon):
             lambda progress: self._take_turn(key, progress),
         )
         try:
-            root = read_root(self.cluster.backend, self.cluster.env, path)
+            root = read_root(
+                self.cluster.backend, self.cluster.env, path, waits=True
+            )
             self._looking.discard(key)
             layout = root.record
-            if root.is_absent:
-                raise BackendError(
-                    None, 503, 'no replica of the root has a database'
-                )
+            if not root.is_proved:
+                raise BackendError(None, 503, unproved(root))
             if layout is None or self._is_over(layout):
                 self._drop(path)
                 return

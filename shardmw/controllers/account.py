@@ -5,7 +5,7 @@ The account's database has the counts of the roots of sharded containers. The
 counts of their backing containers come from the hidden account.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import orjson
@@ -16,10 +16,15 @@ from shardmw.backend.answers import Answer, Verbatim, unavailable
 from shardmw.backend.containers import BackendError, authorize
 from shardmw.backend.requests import Backend
 from shardmw.evidence import Contents
-from shardmw.layout.roots import contents_of, unproven
+from shardmw.layout.roots import contents_of, unproved_empty
 from shardmw.metrics import ACCOUNT_REQUESTS
 from shardmw.paths import Path
-from shardmw.placement import can_be_sharded, hidden_account, owner_of
+from shardmw.placement import (
+    REGISTER,
+    can_be_sharded,
+    hidden_account,
+    owner_of,
+)
 from shardmw.quotas.info_app import read_and_share
 from shardmw.stats.accounts import (
     OBJECT_COUNT_HEADER,
@@ -96,7 +101,17 @@ class AccountController:
         hidden = Path(path.version, hidden_account(path.account))
         if authorize(req) or self._is_refused(req):
             return self.app
-        if self._holds_objects(req.environ, hidden):
+        try:
+            counts = counts_of_replicas(
+                self.backend, req.environ, hidden.account
+            )
+        except BackendError:
+            if self._is_registered(req.environ, path):
+                raise
+            counts = None
+        if counts is None:
+            return self.app
+        if self._holds_objects(req.environ, hidden, counts):
             return HTTPConflict(
                 request=req,
                 content_type='text/plain',
@@ -110,21 +125,28 @@ class AccountController:
             )
         return Verbatim(answer)
 
+    def _is_registered(self, env: dict, path: Path) -> bool:
+        """Return False if the account has never had a sharded container."""
+        registered = Path(path.version, REGISTER, path.account).to_wsgi()
+        base = self.backend.owner_env(env)
+        return not self.backend.send(base, 'HEAD', registered).is_missing
+
     def _is_refused(self, req: Request) -> bool:
         """Return True if Swift refuses to delete any account like this."""
         is_allowed = self.backend.proxy_app.allow_account_management
         return bool(req.query_string) or not is_allowed
 
-    def _holds_objects(self, env: dict, hidden: Path) -> bool:
+    def _holds_objects(
+        self, env: dict, hidden: Path, counts: Mapping[str, int]
+    ) -> bool:
         """Return True if a backing container holds an object.
 
-        The counts that the hidden account lists may be stale, so they only
-        say which containers to ask first.
-
-        :raises BackendError: if the replicas of the hidden account or of a
-                              backing container do not prove it
+        :param counts: the object counts that the hidden account lists. They
+                       may be stale, so they only say which containers to ask
+                       first
+        :raises BackendError: if the replicas of a backing container do not
+                              prove it
         """
-        counts = counts_of_replicas(self.backend, env, hidden.account)
         paths = [
             hidden.of_container(name)
             for name in sorted(counts, key=counts.__getitem__, reverse=True)
@@ -140,5 +162,5 @@ class AccountController:
                     return True
                 if Contents.UNKNOWN in found:
                     unknown = paths[start + found.index(Contents.UNKNOWN)]
-                    raise BackendError(None, 503, unproven(unknown))
+                    raise BackendError(None, 503, unproved_empty(unknown))
         return False

@@ -52,7 +52,12 @@ from shardmw.config import Options
 from shardmw.evidence import Contents
 from shardmw.layout.backing import listed_backing
 from shardmw.layout.lookup import Layouts
-from shardmw.layout.roots import RootState, contents_of, read_root, unproven
+from shardmw.layout.roots import (
+    RootState,
+    contents_of,
+    read_root,
+    unproved_empty,
+)
 from shardmw.layout.syncing import (
     TIMESTAMP_HEADER,
     SyncChange,
@@ -652,7 +657,7 @@ class Lifecycle:
                 return False
             for path, each in zip(stage, found, strict=True):
                 if each is not Contents.EMPTY:
-                    raise BackendError(None, 503, unproven(path))
+                    raise BackendError(None, 503, unproved_empty(path))
         return True
 
     def _delete_shards(self, req: Request, target: LogicalContainer) -> None:

@@ -46,7 +46,7 @@ from shardmw.layout.backing import (
     listed_backing,
 )
 from shardmw.layout.passes import Pace, RowPass
-from shardmw.layout.roots import RootState, read_root
+from shardmw.layout.roots import RootState, read_root, unproved
 from shardmw.layout.row_targets import RowTargets
 from shardmw.metrics import ADOPTED, LATE, LEFTOVERS, STRAY
 from shardmw.paths import Path
@@ -106,15 +106,10 @@ def settle(
     if root.record and root.record.is_changing:
         return NOTHING
     left = list(abandoned(listed, root.record))
-    if root.is_absent:
-        if not left:
-            return NOTHING
-        raise BackendError(
-            None,
-            503,
-            f'no replica of the root has a database; {len(left)} backing '
-            'containers stay',
-        )
+    if not (left or root.exists):
+        return NOTHING
+    if not root.is_proved:
+        raise BackendError(None, 503, unproved(root))
     return _Settling(backend, env, path, root, rows_per_second).settle(left)
 
 
@@ -224,7 +219,7 @@ class _Settling:
             return
         root = read_root(self.backend, self.env, self.path)
         was_put = self.root.is_deleted and root.exists and not root.is_revived
-        if root.record != self.root.record or root.is_absent or was_put:
+        if root.record != self.root.record or was_put or not root.is_proved:
             raise BackendError(
                 None, 503, 'the container has changed meanwhile'
             )

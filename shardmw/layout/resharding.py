@@ -42,7 +42,7 @@ from shardmw.layout.backing import delete_if_empty, listed_backing
 from shardmw.layout.lookup import LEAST_SECONDS, UNCONFIRMED_SECONDS
 from shardmw.layout.passes import Pace, RowPass
 from shardmw.layout.register import Register
-from shardmw.layout.roots import RootState, read_root
+from shardmw.layout.roots import RootState, read_root, unproved
 from shardmw.layout.syncing import (
     agreed_settings,
     direct_sync,
@@ -344,10 +344,8 @@ class Resharding:
         now = time.time()
         root = read_root(self.backend, self.env, self.path, waits=True)
         layout = root.record
-        if root.is_absent:
-            raise BackendError(
-                None, 503, 'no replica of the root has a database'
-            )
+        if not root.is_proved:
+            raise BackendError(None, 503, unproved(root))
         if layout is None:
             return True
         if not layout.is_changing:

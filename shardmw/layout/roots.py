@@ -45,6 +45,7 @@ class RootState:
     :param holders: how many replicas have the layout's record
     :param replicas: how many replicas there are
     :param answered: how many of them have answered
+    :param knowing: how many of them have a database
     """
 
     answer: Answer | None
@@ -55,6 +56,7 @@ class RootState:
     holders: int = 0
     replicas: int = 0
     answered: int = 0
+    knowing: int = 0
 
     @property
     def exists(self) -> bool:
@@ -65,6 +67,15 @@ class RootState:
     def is_absent(self) -> bool:
         """Return True if no replica has a database, which is no proof."""
         return not (self.exists or self.is_deleted)
+
+    @property
+    def is_proved(self) -> bool:
+        """Return True if a majority of replicas has a database.
+
+        Others may speak for all, but nothing is moved or deleted for them: a
+        replica that has missed a creation may be the only one that is left.
+        """
+        return 2 * self.knowing > self.replicas
 
     @property
     def layout(self) -> Layout | None:
@@ -124,14 +135,11 @@ def state_of(answers: list[Answer]) -> RootState:
         'deleted': deleted,
         'replicas': len(answers),
         'answered': answered,
+        'knowing': sum(each.knows for each in replicas),
     }
     if found is Verdict.UNKNOWN:
-        known = sum(each.knows for each in replicas)
         raise BackendError(
-            None,
-            503,
-            f'{known} of {len(answers)} replicas of the root know its state, '
-            f'{answered} have answered',
+            None, 503, unproved(RootState(None, None, **numbers))
         )
     if found is not Verdict.ALIVE:
         is_deleted = found is Verdict.DELETED
@@ -178,7 +186,15 @@ def contents_of(backend: Backend, env: dict, path: Path) -> Contents:
     return contents([replica_of(answer) for answer in answers])
 
 
-def unproven(path: Path) -> str:
+def unproved(root: RootState) -> str:
+    """Return the text for a root whose replicas do not prove its state."""
+    return (
+        f'{root.knowing} of {root.replicas} replicas of the root have a '
+        f'database, {root.answered} have answered'
+    )
+
+
+def unproved_empty(path: Path) -> str:
     """Return the text for a container of unknown contents."""
     return (
         f'the replicas of {path.account}/{path.container} do not prove that '

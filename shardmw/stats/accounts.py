@@ -178,14 +178,14 @@ def account_rows(
 
 def counts_of_replicas(
     backend: Backend, env: dict, account: str
-) -> dict[str, int]:
+) -> dict[str, int] | None:
     """Return the containers that any replica of an account lists.
 
     One replica may lack most of them: an account server that has no database
     of a hidden account creates one for the report of any container.
 
-    :returns: the largest object count that a replica has, by name; none if
-              no replica has the account
+    :returns: the largest object count that a replica has, by name; None if
+              all have answered, and none has the account
     :raises BackendError: if the replicas that have the account do not speak
                           for all (:mod:`shardmw.evidence`)
     """
@@ -203,8 +203,9 @@ def counts_of_replicas(
         )
         knowing = sum(answer.is_success for answer in answers)
         silent = sum(answer.status not in GONE for answer in answers) - knowing
-        is_absent = knowing == silent == 0
-        if not (is_absent or is_decided(knowing, silent, len(answers))):
+        if knowing == silent == 0:
+            return None
+        if not is_decided(knowing, silent, len(answers)):
             raise _failure(account, 503)
         pages = [answer.rows() for answer in answers if answer.is_success]
         for row in itertools.chain(*pages):
