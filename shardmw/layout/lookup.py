@@ -179,7 +179,8 @@ class Layouts:
         # Info that a long request cached at its beginning may be stale.
         fresh = {**env, INFOCACHE_ENV: {}}
         if layout is None and not self.backend.account_exists(fresh, hidden):
-            self._keep(path, None, None, self.seconds, time.monotonic())
+            seconds = min(UNCONFIRMED_SECONDS, self.seconds)
+            self._keep(path, None, None, seconds, time.monotonic())
             return None
         return self._ask(env, path, layout, is_known=known is not None)
 

@@ -295,7 +295,7 @@ class Resharding:
         if root.layout is None:
             return 0
         shards = [] if is_synced else target.shards()
-        return self._look_through(target, [*shards, None])
+        return self._look_through(target, [*shards, None], may_be_hidden=True)
 
     def complete(self) -> None:
         """Finish a change whose last record is written, unless that is done.
@@ -487,11 +487,16 @@ class Resharding:
         return sum(answer.object_count for answer in answers)
 
     def _look_through(
-        self, target: LogicalContainer, sources: list[int | None]
+        self,
+        target: LogicalContainer,
+        sources: list[int | None],
+        may_be_hidden: bool = False,
     ) -> int:
         """Move the rows that are in a wrong place.
 
         :param sources: the shards to look through, None for the root
+        :param may_be_hidden: True if rows may have been moved out of the
+                              places that they belong to
         :returns: how many rows it has found
         """
         row_pass = RowPass(
@@ -503,6 +508,7 @@ class Resharding:
             self.options.asks_for_objects,
             lambda: self._check_before_rows_move(target.layout),
             self._note_moved,
+            may_be_hidden=may_be_hidden,
         )
         found = row_pass.run([target.place_in(each) for each in sources])
         if found:
