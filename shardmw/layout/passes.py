@@ -22,9 +22,16 @@ from urllib.parse import quote
 
 import orjson
 from swift.common.constraints import CONTAINER_LISTING_LIMIT
+from swift.common.http import is_client_error
 
 from shardmw.backend.answers import require_success
-from shardmw.backend.batch import METHOD, Read, decode_found, encode_reads
+from shardmw.backend.batch import (
+    METHOD,
+    TOMBSTONES,
+    Read,
+    decode_found,
+    encode_reads,
+)
 from shardmw.backend.concurrency import Event, sleep
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.nodes import ask_primaries, replica_of
@@ -39,6 +46,7 @@ from shardmw.evidence import Said, Verdict, verdict
 from shardmw.layout.moving import (
     AT_A_TIME,
     RowMover,
+    by_place,
     deleted_at,
     heads_of_objects,
 )
@@ -283,6 +291,59 @@ class RowPass:
         chains = [groups[i::count] for i in range(count)]
         return sum(
             self.backend.for_each(self._move_out_of, chains, len(chains))
+        )
+
+    def forward_tombstones(self, sources: list[str]) -> None:
+        """Copy the tombstones of clients to where rows have moved.
+
+        A deletion that an object server has put off may reach a place when its
+        row has moved. Only servers with the filter shardmw-container can list
+        tombstones; those of others stay where they are.
+
+        :param sources: the places that rows have moved out of
+        :raises BackendError: if a replica does not answer, or take them
+        """
+        for source in sources:
+            marker = ''
+            while marker is not None:
+                deletions, marker = self._deletions(source, marker)
+                places = by_place(deletions, self.place_of)
+                for place, rows in places.items():
+                    if place != source:
+                        _require_whole(self._write(self._merge(place), rows))
+
+    def _deletions(
+        self, place: str, marker: str
+    ) -> tuple[list[dict], str | None]:
+        """Return the next deletions by clients that a place has.
+
+        :returns: tombstones, the newest of each name; the next page's marker,
+                  None after the last one
+        :raises BackendError: if a replica does not answer
+        """
+        limit = CONTAINER_LISTING_LIMIT
+        query = f'limit={limit}&marker={quote(marker)}'
+        bodies = self._read_together(place, query, TOMBSTONES)
+        if bodies is None:
+            return [], None
+        newest: dict[str, str] = {}
+        ends = []
+        for page in map(orjson.loads, bodies):
+            if len(page) == limit:
+                ends.append(page[-1][0])
+            for name, timestamp in page:
+                if '_' not in timestamp:  # none of a move
+                    newest[name] = max(timestamp, newest.get(name, ''))
+        rows = [
+            deletion(name, timestamp, self.policy_index)
+            for name, timestamp in newest.items()
+        ]
+        return rows, min(ends, default=None)
+
+    def _merge(self, place: str) -> Callable[[list[dict]], bool]:
+        """Return the function that merges rows into a place."""
+        return partial(
+            merge_rows, self.backend, self.env, place, self.policy_index
         )
 
     def _move_out_of(self, groups: list[tuple[str, ...]]) -> int:
@@ -581,18 +642,23 @@ class RowPass:
             return pages[0], [], end
         return (*_compared(pages, end), end)
 
-    def _read_together(self, place: str, query: str) -> list[bytes] | None:
+    def _read_together(
+        self, place: str, query: str, method: str = 'GET'
+    ) -> list[bytes] | None:
         """List a place as container servers with shardmw-container do it.
 
         :returns: the listing of each replica; None if the servers are to be
                   asked otherwise
+        :raises BackendError: if a replica does not answer
         """
         if not self._reads_together:
             return None
         account, container = place.split('/', 1)
 
         def body(node: dict, part: int) -> bytes:
-            read = Read(node['device'], part, account, container, 'GET', query)
+            read = Read(
+                node['device'], part, account, container, method, query
+            )
             return encode_reads([read])
 
         answers = ask_primaries(
@@ -603,9 +669,11 @@ class RowPass:
             METHOD,
             body=body,
         )
-        if not all(answer.is_success for answer in answers):
+        if any(is_client_error(answer.status) for answer in answers):
             self._reads_together = False
             return None
+        if not all(answer.is_success for answer in answers):
+            raise BackendError(None, 503, f'a replica of {place} is away')
         try:
             found = [decode_found(b''.join(a.body), 1)[0] for a in answers]
         except ValueError:

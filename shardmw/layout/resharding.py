@@ -457,6 +457,8 @@ class Resharding:
             )
             if late := self._look_through(target, sources):
                 self.backend.metrics.note(ADOPTED, late, kind=LATE)
+        row_pass = self._row_pass(target)
+        row_pass.forward_tombstones([target.place_in(s) for s in sources])
 
     def _sleep(self, seconds: float, layout: Layout) -> None:
         """Wait, and check now and then that the record is the same.
@@ -499,7 +501,17 @@ class Resharding:
                               places that they belong to
         :returns: how many rows it has found
         """
-        row_pass = RowPass(
+        row_pass = self._row_pass(target, may_be_hidden)
+        found = row_pass.run([target.place_in(each) for each in sources])
+        if found:
+            self._quiet_since = time.monotonic()
+        self._note(problem='')
+        return found
+
+    def _row_pass(
+        self, target: LogicalContainer, may_be_hidden: bool = False
+    ) -> RowPass:
+        return RowPass(
             self.backend,
             self.env,
             target,
@@ -510,11 +522,6 @@ class Resharding:
             self._note_moved,
             may_be_hidden=may_be_hidden,
         )
-        found = row_pass.run([target.place_in(each) for each in sources])
-        if found:
-            self._quiet_since = time.monotonic()
-        self._note(problem='')
-        return found
 
     def _note_moved(self, rows: int) -> None:
         # A pass that fails after this must not count as an empty one.
