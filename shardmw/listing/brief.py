@@ -10,6 +10,7 @@ and those behind the end are dropped here.
 """
 
 from itertools import takewhile
+from os.path import commonprefix
 
 from swift.common.constraints import (
     DEFAULT_CONSTRAINTS,
@@ -36,8 +37,8 @@ def brief_query(params: ListingParams, marker: str | None, limit: int) -> str:
     prefix = params.names_prefix()
     if len(prefix) > NAME_LENGTH:
         return ListingParams(0).query(None, 0)
-    marker = _cut(params.marker if marker is None else marker)
-    end = _cut(params.end_marker)
+    marker = _cut(params.marker if marker is None else marker, prefix)
+    end = _cut(params.end_marker, prefix)
     if _has_levels(params):
         return params.query(marker, limit, end)
     if marker.startswith(prefix):
@@ -70,6 +71,11 @@ def _has_levels(params: ListingParams) -> bool:
     return bool(params.delimiter) and len(longest) <= NAME_LENGTH
 
 
-def _cut(marker: str) -> str:
-    """Return a marker to which all names compare as to a longer one."""
-    return marker[: NAME_LENGTH + 1]
+def _cut(bound: str, prefix: str) -> str:
+    """Return a marker to which names with a prefix compare as to a longer one.
+
+    Of a marker that does not have the prefix, the first character counts that
+    is another one.
+    """
+    same = len(commonprefix((bound, prefix)))
+    return bound[: 1 + (NAME_LENGTH if same == len(prefix) else same)]

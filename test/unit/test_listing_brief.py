@@ -94,6 +94,11 @@ def test_a_prefix_is_sent_that_is_behind_the_marker():
     assert query_for(prefix='b', marker='a')['prefix'] == 'b'
 
 
+def test_of_a_marker_that_lacks_the_prefix_the_first_other_character_is_sent():
+    query = query_for(prefix='aab', marker='aaaaa', end_marker='bbbb')
+    assert query['marker'] == 'aaa'
+
+
 def test_pseudo_directories_need_all_bounds():
     params = {'prefix': 'a', 'marker': 'ab', 'end_marker': 'ac'}
     assert params.items() <= query_for(**params, delimiter='/').items()
