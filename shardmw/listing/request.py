@@ -26,7 +26,7 @@ from swift.common.constraints import (
     CONTAINER_LISTING_LIMIT,
     MAX_HEADER_SIZE,
 )
-from swift.common.http import HTTP_REQUEST_URI_TOO_LONG
+from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import Request
 
 from shardmw.backend.answers import Answer, require_success
@@ -54,7 +54,7 @@ MAX_LINE = min(8192, MAX_HEADER_SIZE)
 #: How many bytes of a line to leave for all but the filter's URL, the account,
 #: the container and the query: the method, the device, the partition and the
 #: protocol.
-LINE_MARGIN = 128
+LINE_MARGIN = 64
 
 
 class ListingRequest:
@@ -396,11 +396,13 @@ class ListingRequest:
             (page, self._sendable(most, ask, page, params))
             for page, ask in asks
         ]
+        if batch[0].node is None:
+            asks = [self._sendable_alone(*asks[0], params)]
         queries = [self._query(ask, params) for _, ask in asks]
+        if batch[0].node is None and not self._fits(queries[0]):
+            return _without_room(batch[0].shard)
         self._requests.update(place.shard for place in batch)
         answers = reads.read_batch(batch, 'GET', queries, ends_at_failure=True)
-        if _is_too_long(answers) and params.has_levels():
-            asks, answers = self._read_whole_page(*asks[0], params, reads)
         for (page, ask), answer in zip(asks, answers, strict=True):
             if not answer.is_success:
                 return answer
@@ -409,22 +411,6 @@ class ListingRequest:
             answer = answer._replace(body=[])
             self.answers.setdefault(ask.source, answer)
         return answer
-
-    def _read_whole_page(
-        self,
-        page: Page | UnorderedPage,
-        ask: Ask,
-        params: ListingParams,
-        reads: ShardReads,
-    ) -> tuple[list[tuple[Page | UnorderedPage, Ask]], list[Answer]]:
-        """Read a shard after the client's marker, if an ask's is too long.
-
-        :returns: the page with its ask, and the answer
-        """
-        ask = Ask(ask.source, None, page.limit)
-        self._requests[ask.source] += 1
-        query = self._query(ask, params)
-        return [(page, ask)], [reads.read(ask.source, 'GET', query)]
 
     def _is_brief(self, ask: Ask, params: ListingParams) -> bool:
         """Return True if the whole query of an ask may be too long."""
@@ -464,6 +450,22 @@ class ListingRequest:
             shorter = ask
         return shorter._replace(limit=min(shorter.limit, most))
 
+    def _sendable_alone(
+        self,
+        page: Page | UnorderedPage,
+        ask: Ask,
+        params: ListingParams,
+    ) -> tuple[Page | UnorderedPage, Ask]:
+        """Return the ask to send without a batch, in whose body queries go.
+
+        The client's marker may have room beside the prefix where the last name
+        of a shard has none. Then the shard is asked for the whole page.
+        """
+        has_room = self._fits(self._query(ask, params))
+        if has_room or not params.has_levels():
+            return page, ask
+        return page, Ask(ask.source, None, page.limit)
+
 
 def _batches(
     asked: list[list[Ask]], params: ListingParams, reads: ShardReads
@@ -489,9 +491,10 @@ def _batches(
     return batches
 
 
-def _is_too_long(answers: list[Answer]) -> bool:
-    """Return True if a server has no room for the query of one shard."""
-    return [each.status for each in answers] == [HTTP_REQUEST_URI_TOO_LONG]
+def _without_room(shard: int) -> Answer:
+    """Return the answer to a query that has no room in a request line."""
+    status = '414 Request-URI Too Long'
+    return Answer(shard, status, HeaderKeyDict(), [])
 
 
 def _rows_in(answer: Answer) -> Rows:

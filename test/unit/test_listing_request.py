@@ -46,6 +46,9 @@ BACKING = [f'.shards_shardmw_a/c.{LAYOUT.id}.{i}' for i in range(SHARDS)]
 
 NAMES = [f'{i:03}' for i in range(100)]
 
+#: A server that takes batches.
+NODE = {'device': 'd1'}
+
 
 class Twins:
     """A plain container and a sharded one, on servers of their own.
@@ -141,7 +144,7 @@ def batches(request, monkeypatch):
     monkeypatch.setattr(
         ShardReads,
         'batches',
-        lambda _self, shards, _rows=0: [[*map(Place, shards)]],
+        lambda _self, shards, _rows=0: [[Place(s, NODE) for s in shards]],
     )
     monkeypatch.setattr(ShardReads, '_can_ask', lambda _self, _node: True)
     monkeypatch.setattr(ShardReads, '_ask_for', ask_for)
@@ -603,8 +606,7 @@ class TestLongQueries:
         twins.fill(IN_FIRST)
         params = ListingParams(30, prefix=PREFIX, delimiter='9')
         assert len(twins.listing(params).rows(params).names) == 30
-        refused, whole_page = twins.sharded.asked(BACKING[0])[-2:]
-        assert refused['marker'] > PREFIX
+        whole_page = twins.sharded.asked(BACKING[0])[-1]
         assert whole_page['limit'] == '30'
         assert 'marker' not in whole_page
 
@@ -623,6 +625,16 @@ class TestLongQueries:
         twins.fill(LONG_NAMES[:40], LONG_NAMES[40:])
         params = ListingParams(1000, prefix=PREFIX)
         assert sorted(twins.unordered(params)) == LONG_NAMES
+
+    @ALONE
+    def test_no_shard_is_asked_too_long_a_line(self, twins):
+        twins.fill(IN_FIRST)
+        twins.of_sharded(ListingParams(30, prefix=PREFIX))
+        twins.of_sharded(ListingParams(30, prefix=PREFIX, delimiter='9'))
+        longest = max(
+            len(request_line(*asked)) for asked in twins.sharded.requests
+        )
+        assert longest < MAX_REQUEST_LINE
 
     @pytest.mark.parametrize('name', COSTLY)
     def test_shards_return_no_more_rows_than_the_page_needs(self, twins, name):
@@ -643,7 +655,7 @@ class TestLongQueries:
     @pytest.mark.parametrize(
         'batches', [True], ids=['together'], indirect=True
     )
-    @pytest.mark.parametrize('bytes_left', [1, 30])
+    @pytest.mark.parametrize('bytes_left', [1, 30, 60])
     @pytest.mark.parametrize('name', LIMIT_LISTINGS)
     def test_a_query_that_barely_fits_lists_what_a_plain_container_lists(
         self, twins, name, bytes_left
@@ -652,7 +664,7 @@ class TestLongQueries:
         twins.fill(names_around(params))
         assert_alike(twins, params)
 
-    @pytest.mark.parametrize('bytes_left', [60, 100, 130, 160])
+    @pytest.mark.parametrize('bytes_left', [90, 110, 130, 160])
     @pytest.mark.parametrize('name', LIMIT_LISTINGS)
     def test_a_query_with_room_for_a_shards_path_lists_what_a_plain_one_lists(
         self, twins, name, bytes_left
@@ -668,6 +680,8 @@ class TestLongQueries:
         params = padded(LIMIT_LISTINGS['prefix'], 1)
         with pytest.raises(BackendError, match='answered 414'):
             twins.of_sharded(params)
+        asked = {container for container, _ in twins.sharded.requests}
+        assert asked == {PLAIN}
 
 
 def names_around(params: ListingParams) -> set[str]:
