@@ -27,7 +27,7 @@ from shardmw.backend.requests import Backend
 from shardmw.metrics import ACCOUNT_REQUESTS
 from shardmw.paths import Path
 from shardmw.placement import can_be_sharded, hidden_account, owner_of
-from shardmw.quotas.info_app import read_and_share
+from shardmw.quotas.info_app import read_and_share, share_with_sums
 from shardmw.stats.accounts import (
     OBJECT_COUNT_HEADER,
     AccountStats,
@@ -70,6 +70,7 @@ class AccountController:
         answer = answer._replace(headers=HeaderKeyDict(answer.headers))
         totals = self.stats.totals(req.environ, path.account)
         add_counts(answer.headers, totals)
+        share_with_sums(req.environ, path, answer.headers)
         if req.method == 'GET':
             answer = self._with_sums(req, path, answer)
         return Verbatim(answer)

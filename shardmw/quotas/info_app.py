@@ -10,9 +10,14 @@ own filters enforce the quotas, with their own answers.
 
 The counts of shards are read only if there is a quota, and for the containers
 of old versions, whose bytes Swift counts against the quota of their owners.
+
+They are a part of Swift's cached info: they are read when the info is read,
+and dropped with it. As a client's GET or HEAD renews the info of a plain
+container, so it renews that of a sharded one, with the counts that the client
+is shown.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.http import HTTP_OK, is_success
@@ -28,15 +33,21 @@ from shardmw.backend.containers import (
     ROOT_OBJECTS_KEY,
     STORED_SYNC_TO_NAME,
     BackendError,
+    LogicalContainer,
     described_by,
 )
-from shardmw.backend.infocache import INFOCACHE_ENV, without_sharing_info
+from shardmw.backend.infocache import (
+    INFOCACHE_ENV,
+    RequestState,
+    Unshared,
+    without_sharing_info,
+)
 from shardmw.backend.memcached import SharedCache
 from shardmw.paths import Path, parse_path
 from shardmw.placement import is_hidden_account, versions_owner
 from shardmw.record import LayoutError
 from shardmw.stats.accounts import AccountStats, add_counts
-from shardmw.stats.sums import SummedStats
+from shardmw.stats.sums import ContainerStats, SummedStats
 
 QUOTA_MARK = '-quota-'
 OBJECT_COUNT_HEADER = 'X-Container-Object-Count'
@@ -123,11 +134,7 @@ class InfoApp:
         target = described_by(path, answer.info())
         if target is None:
             return {}
-        sums = self.stats.of(env, target)
-        return {
-            OBJECT_COUNT_HEADER: sums.object_count,
-            BYTES_USED_HEADER: sums.bytes_used,
-        }
+        return _by_header(self.stats.anew(env, target))
 
 
 def read_and_share(
@@ -138,7 +145,7 @@ def read_and_share(
     The proxy app would put the info into memcached with the counts of the root
     alone. Here it goes there at once, like that of a plain container: later,
     it could replace the info of a POST that was acknowledged meanwhile. Info
-    that needs sums is not shared: :class:`InfoApp` alone puts it there.
+    that needs sums waits for :func:`share_with_sums`.
 
     :param path: the path of the container or account
     :param read: sends the request in `env`, or in a copy of it
@@ -148,10 +155,48 @@ def read_and_share(
     if not answer.is_success:
         return answer
     if _needs_sums(path, answer.headers):
-        _forget_in_request(env, path)
+        key = get_cache_key(path.account, path.container)
+        RequestState.of(env).unshared[key] = Unshared(
+            _forget_in_request(env, path),
+            answer.headers,
+            SharedCache(env).get(key),
+        )
     else:
         _set_info(env, path, answer.headers)
     return answer
+
+
+def share_with_sums(env: dict, path: Path, sums: Mapping) -> None:
+    """Share the info of a client's GET or HEAD that has waited for the sums.
+
+    If memcached has no info, or other info than when the root had answered, a
+    POST may have come meanwhile, and the info of this request may be stale.
+    Then memcached gets none, and the next request reads it.
+
+    :param sums: the counts of the whole container or account, by header
+    """
+    key = get_cache_key(path.account, path.container)
+    unshared = RequestState.of(env).unshared.pop(key, None)
+    if unshared is None:
+        return
+    cache = SharedCache(env)
+    kept = cache.get(key)
+    if unshared.info and kept and kept == unshared.kept:
+        env[INFOCACHE_ENV][key] = unshared.info
+        _add_figures(env, path, sums)
+        _set_info(env, path, unshared.headers)
+    else:
+        cache.delete(key)
+
+
+def share_stats(
+    env: dict, target: LogicalContainer, stats: ContainerStats
+) -> None:
+    """Share the info of a client's GET or HEAD of a sharded container.
+
+    :param stats: the sums over the root and the shards
+    """
+    share_with_sums(env, target.path, _by_header(stats))
 
 
 def install(pipeline: list, info_app: InfoApp) -> None:
@@ -160,7 +205,14 @@ def install(pipeline: list, info_app: InfoApp) -> None:
         app._pipeline_request_logging_app = info_app
 
 
-def _add_figures(env: dict, path: Path, headers: HeaderKeyDict) -> None:
+def _by_header(stats: ContainerStats) -> dict[str, int]:
+    return {
+        OBJECT_COUNT_HEADER: stats.object_count,
+        BYTES_USED_HEADER: stats.bytes_used,
+    }
+
+
+def _add_figures(env: dict, path: Path, headers: Mapping) -> None:
     """Put the counts of an answer into the request's cached info.
 
     The rest of the info comes from the proxy app: the answer lacks headers
@@ -177,13 +229,16 @@ def _add_figures(env: dict, path: Path, headers: HeaderKeyDict) -> None:
     infocache[key] = info
 
 
-def _forget_in_request(env: dict, path: Path) -> None:
-    """Drop the info that the request has, but not that in memcached."""
+def _forget_in_request(env: dict, path: Path) -> dict | None:
+    """Drop the info that the request has, but not that in memcached.
+
+    :returns: the info
+    """
     infocache = env.get(INFOCACHE_ENV) or {}
-    infocache.pop(get_cache_key(path.account, path.container), None)
+    return infocache.pop(get_cache_key(path.account, path.container), None)
 
 
-def _set_info(env: dict, path: Path, headers: HeaderKeyDict) -> None:
+def _set_info(env: dict, path: Path, headers: Mapping) -> None:
     """Put the info of the request into memcached, for as long as Swift would.
 
     Object versioning must see that a sharded container syncs.
@@ -204,7 +259,7 @@ def _set_info(env: dict, path: Path, headers: HeaderKeyDict) -> None:
         SharedCache(env).set(key, info, seconds)
 
 
-def _figures(path: Path, headers: HeaderKeyDict) -> dict:
+def _figures(path: Path, headers: Mapping) -> dict:
     """Return the counts of an answer, with the names of Swift's info."""
     if path.container:
         return {
