@@ -28,6 +28,7 @@ from swift.proxy.controllers.base import (
 )
 
 from shardmw.backend.answers import Answer
+from shardmw.backend.concurrency import sleep
 from shardmw.backend.containers import (
     RECORD_HEADER,
     ROOT_OBJECTS_KEY,
@@ -48,6 +49,12 @@ from shardmw.placement import is_hidden_account, versions_owner
 from shardmw.record import LayoutError
 from shardmw.stats.accounts import AccountStats, add_counts
 from shardmw.stats.sums import ContainerStats, SummedStats
+
+#: While a request reads the sums, the others wait for the info that it shares.
+#: After LOCK_SECONDS they read the sums, too.
+LOCK_KEY = 'shardmw/counting/{}'
+LOCK_SECONDS = 2
+POLL_SECONDS = 0.05
 
 QUOTA_MARK = '-quota-'
 OBJECT_COUNT_HEADER = 'X-Container-Object-Count'
@@ -91,16 +98,36 @@ class InfoApp:
         if path.name or is_hidden_account(path.account):
             return self.app(env, start_response)
         resp = self._head(env, path)
-        if resp.is_success and _needs_sums(path, resp.headers):
-            sums = self._sums(env, path, resp)
-            # Reading the sums may have taken long. The rest of the info, such
-            # as ACLs, must not be older than that of a plain container.
-            resp = self._head(env, path)
-            if resp.is_success:
-                add_counts(resp.headers, sums)
-                _add_figures(env, path, resp.headers)
-        _set_info(env, path, resp.headers)
+        if not (resp.is_success and _needs_sums(path, resp.headers)):
+            _set_info(env, path, resp.headers)
+            return resp(env, start_response)
+        lock = LOCK_KEY.format(get_cache_key(path.account, path.container))
+        cache = SharedCache(env)
+        is_first = cache.take(lock, LOCK_SECONDS)
+        is_shared = _shared_seconds(path, resp.headers) > 0
+        if is_shared and not is_first and _await_info(env, path):
+            return resp(env, start_response)
+        try:
+            resp = self._share_sums(env, path, resp)
+        finally:
+            cache.delete(lock)
         return resp(env, start_response)
+
+    def _share_sums(self, env: dict, path: Path, resp: Response) -> Response:
+        """Put the info with the sums into memcached.
+
+        :param resp: the answer of the root, or of the account itself
+        :returns: a later one, with the sums
+        """
+        sums = self._sums(env, path, resp)
+        # Reading the sums may have taken long. The rest of the info, such as
+        # ACLs, must not be older than that of a plain container.
+        resp = self._head(env, path)
+        if resp.is_success:
+            add_counts(resp.headers, sums)
+            _add_figures(env, path, resp.headers)
+        _set_info(env, path, resp.headers)
+        return resp
 
     def _head(self, env: dict, path: Path) -> Response:
         """Return the answer of the root, or of the account itself."""
@@ -251,12 +278,35 @@ def _set_info(env: dict, path: Path, headers: Mapping) -> None:
     sync_to = (info or {}).get('sysmeta', {}).get(STORED_SYNC_TO_NAME)
     if sync_to:
         info = infocache[key] = {**info, 'sync_to': sync_to}
-    level = 'Container' if path.container else 'Account'
-    seconds = int(headers.get(f'X-Backend-Recheck-{level}-Existence', 0))
+    seconds = _shared_seconds(path, headers)
     if info and not is_success(info['status']):
         seconds //= 10
     if info:
         SharedCache(env).set(key, info, seconds)
+
+
+def _shared_seconds(path: Path, headers: Mapping) -> int:
+    """Return for how long Swift keeps info in memcached.
+
+    :param headers: of an answer of the proxy app
+    """
+    level = 'Container' if path.container else 'Account'
+    return int(headers.get(f'X-Backend-Recheck-{level}-Existence', 0))
+
+
+def _await_info(env: dict, path: Path) -> bool:
+    """Wait for the info that another request shares.
+
+    :returns: True if the request has the info now
+    """
+    key = get_cache_key(path.account, path.container)
+    for _ in range(int(LOCK_SECONDS / POLL_SECONDS)):
+        sleep(POLL_SECONDS)
+        info = SharedCache(env).get(key)
+        if info:
+            env.setdefault(INFOCACHE_ENV, {})[key] = info
+            return True
+    return False
 
 
 def _figures(path: Path, headers: Mapping) -> dict:

@@ -19,6 +19,7 @@ from shardmw.backend.containers import RECORD_HEADER, SHARD_COUNT_HEADER
 from shardmw.layout import adoption
 from shardmw.middleware import ShardMiddleware
 from shardmw.placement import versions_container
+from shardmw.quotas import info_app
 from shardmw.quotas.info_app import InfoApp
 from shardmw.record import Layout
 from test.unit.containers import (
@@ -371,6 +372,37 @@ class TestInfo:
     def has_info(self, swift) -> bool:
         """Return True if memcached has the info of the container."""
         return bool(swift.memcached.get(get_cache_key(ACCOUNT, 'c')))
+
+    def test_is_read_once_for_the_requests_of_all_workers(
+        self, swift, app, cached
+    ):
+        other = loaded(swift, FILTERS)
+        swift.memcached.values.clear()
+        forget_requests(swift)
+        shard = f'/{HIDDEN}/{backing(swift, 1)}'
+        read = []
+
+        def read_meanwhile():
+            env = self.env(swift, CONTAINER)
+            read.append(spawn(get_container_info, env, other))
+            sleep(0)
+
+        swift.servers.before(shard, read_meanwhile)
+        get_container_info(self.env(swift, CONTAINER), app)
+        assert read[0].wait()['object_count'] == 3
+        places = [path for _, _, path in swift.servers.asked]
+        assert places.count(shard) == 1
+
+    def test_is_read_after_a_while_if_another_worker_does_not_share_it(
+        self, swift, app, cached, monkeypatch
+    ):
+        monkeypatch.setattr(info_app, 'LOCK_SECONDS', 0.1)
+        swift.memcached.values.clear()
+        key = get_cache_key(ACCOUNT, 'c')
+        swift.memcached.incr(info_app.LOCK_KEY.format(key), time=60)
+        info = get_container_info(self.env(swift, CONTAINER), app)
+        assert info['object_count'] == 3
+        assert self.has_info(swift)
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
     def test_has_the_counts_of_a_clients_answer(
