@@ -103,23 +103,28 @@ class InfoApp:
             return resp(env, start_response)
         lock = LOCK_KEY.format(get_cache_key(path.account, path.container))
         cache = SharedCache(env)
-        is_first = cache.take(lock, LOCK_SECONDS)
+        readers = cache.add(lock, 1, LOCK_SECONDS)
         is_shared = _shared_seconds(path, resp.headers) > 0
-        if is_shared and not is_first and _await_info(env, path):
+        if is_shared and (readers or 0) > 1 and _await_info(env, path):
             return resp(env, start_response)
+        # While memcached is away, each upload would read all shards.
+        read = self.stats.of if readers is None else self.stats.anew
         try:
-            resp = self._share_sums(env, path, resp)
+            resp = self._share_sums(env, path, resp, read)
         finally:
             cache.delete(lock)
         return resp(env, start_response)
 
-    def _share_sums(self, env: dict, path: Path, resp: Response) -> Response:
+    def _share_sums(
+        self, env: dict, path: Path, resp: Response, read: Callable
+    ) -> Response:
         """Put the info with the sums into memcached.
 
         :param resp: the answer of the root, or of the account itself
+        :param read: a method of the stats
         :returns: a later one, with the sums
         """
-        sums = self._sums(env, path, resp)
+        sums = self._sums(env, path, resp, read)
         # Reading the sums may have taken long. The rest of the info, such as
         # ACLs, must not be older than that of a plain container.
         resp = self._head(env, path)
@@ -135,7 +140,9 @@ class InfoApp:
         with without_sharing_info(env, path):
             return Request(env).get_response(self.app)
 
-    def _sums(self, env: dict, path: Path, resp: Response) -> dict[str, int]:
+    def _sums(
+        self, env: dict, path: Path, resp: Response, read: Callable
+    ) -> dict[str, int]:
         """Return the counts to add to an answer, by header.
 
         :returns: an empty dictionary if they cannot be read
@@ -143,7 +150,7 @@ class InfoApp:
         try:
             if path.container is None:
                 return self.account_stats.totals(env, path.account)
-            return self._sums_of_shards(env, path, resp)
+            return _sums_of_shards(env, path, resp, read)
         except (BackendError, LayoutError) as err:
             names = filter(None, (path.account, path.container))
             self.logger.warning(
@@ -152,16 +159,6 @@ class InfoApp:
                 err,
             )
             return {}
-
-    def _sums_of_shards(
-        self, env: dict, path: Path, resp: Response
-    ) -> dict[str, int]:
-        headers = HeaderKeyDict(resp.headers.items())
-        answer = Answer(None, resp.status, headers, [])
-        target = described_by(path, answer.info())
-        if target is None:
-            return {}
-        return _by_header(self.stats.anew(env, target))
 
 
 def read_and_share(
@@ -230,6 +227,15 @@ def install(pipeline: list, info_app: InfoApp) -> None:
     """Have the filters of a pipeline ask another app for info."""
     for app in pipeline:
         app._pipeline_request_logging_app = info_app
+
+
+def _sums_of_shards(
+    env: dict, path: Path, resp: Response, read: Callable
+) -> dict[str, int]:
+    headers = HeaderKeyDict(resp.headers.items())
+    answer = Answer(None, resp.status, headers, [])
+    target = described_by(path, answer.info())
+    return _by_header(read(env, target)) if target else {}
 
 
 def _by_header(stats: ContainerStats) -> dict[str, int]:

@@ -112,6 +112,7 @@ class SummedStats:
     def of(self, env: dict, target: LogicalContainer) -> ContainerStats:
         """Return the sums over a container's shards, for rates.
 
+        Quotas use them, too, while memcached is away.
         They are an estimate if a shard does not answer and no sums are known.
         """
         return self._of_request(env, target).stats

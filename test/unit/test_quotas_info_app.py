@@ -404,6 +404,16 @@ class TestInfo:
         assert info['object_count'] == 3
         assert self.has_info(swift)
 
+    def test_has_the_counts_that_a_worker_knows_while_memcached_is_away(
+        self, swift, app, cached
+    ):
+        put_sharded_row(swift, 'd', size=10)
+        forget_requests(swift)
+        info = get_container_info(Request.blank(CONTAINER).environ, app)
+        assert info['object_count'] == 3
+        places = [path for _, _, path in swift.servers.asked]
+        assert not [path for path in places if path.startswith(f'/{HIDDEN}')]
+
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
     def test_has_the_counts_of_a_clients_answer(
         self, swift, app, cached, method
