@@ -40,6 +40,7 @@ from shardmw.admin.advice import (
 from shardmw.admin.changes import RECLAIM_SECONDS, Changes
 from shardmw.admin.cluster import open_cluster
 from shardmw.admin.errors import AdminError
+from shardmw.admin.folder import use_swift_dir
 from shardmw.admin.survey import Survey
 from shardmw.backend.concurrency import Timeout, sleep, spawn
 from shardmw.backend.containers import BackendError
@@ -153,6 +154,7 @@ class Resharder(Daemon):
         sync_seconds = _number(conf, 'sync_seconds', 360)
         metric_containers = _count(conf, 'metric_containers', 20)
         swift_dir = FilePath(conf.get('swift_dir', '/etc/swift'))
+        use_swift_dir(swift_dir)
         self.cluster = open_cluster(FilePath(conf['__file__']), swift_dir)
         if cache_seconds is None:
             cache_seconds = self.cluster.info_cache_seconds

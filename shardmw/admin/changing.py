@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 import click
 from click.core import ParameterSource
 
-from shardmw.admin.arguments import AS_JSON, CONTAINER
+from shardmw.admin.arguments import AS_JSON, CONTAINER, Seconds
 from shardmw.admin.errors import FOUND, AdminError
 from shardmw.admin.printing import print_json, print_table, printable
 from shardmw.record import DEPTH_LIMIT, MOVING, Sharding
@@ -44,14 +44,14 @@ def _move_options(command: Callable) -> Callable:
         ),
         click.option(
             '--info-cache-seconds',
-            type=click.FloatRange(min=0),
+            type=Seconds(),
             help='How long proxies cache container info. Default: the larger '
             'one of recheck_container_existence and '
             'recheck_account_existence in the configuration.',
         ),
         click.option(
             '--settle-seconds',
-            type=click.FloatRange(min=0),
+            type=Seconds(),
             default=86400,
             show_default=True,
             help='How long the places that rows are moved from must stay '
@@ -66,7 +66,7 @@ def _move_options(command: Callable) -> Callable:
         ),
         click.option(
             '--sync-seconds',
-            type=click.FloatRange(min=0),
+            type=Seconds(),
             default=360,
             show_default=True,
             help='How long container-sync may take to visit a container: the '
@@ -268,6 +268,7 @@ def _changes(context: click.Context, options: dict):
                     f'has its own options: leave {flag} or --detach out.'
                 )
     cluster = context.obj()
+    cluster.check_filter()
     from shardmw.admin.changes import Changes
     from shardmw.layout.resharding import MoveOptions
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line of shardmw-admin, on Swift's own databases."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from swift.common import utils
 
 from shardmw.admin import changes, cli
 from shardmw.admin.changes import Changes, Plan
@@ -18,6 +19,8 @@ from shardmw.layout.resharding import MoveOptions, Resharding
 from shardmw.paths import Path as SwiftPath
 from test.unit.containers import backing, create, layout_of
 from test.unit.fakeswift import ACCOUNT, HIDDEN, filtered
+
+COMMAND = 'from shardmw.commands import admin; admin()'
 
 #: The waits of a change.
 AT_ONCE = ('--settle-seconds', '0', '--info-cache-seconds', '0')
@@ -149,6 +152,42 @@ class TestReshard:
         assert layout_of(swift).shards == 4
 
 
+class TestWithoutTheFilter:
+    """The configuration of the command lacks the filter."""
+
+    @pytest.fixture
+    def admin(self, swift, monkeypatch) -> Callable[..., Result]:
+        cluster = SwiftCluster(swift, Path('internal-client.conf'))
+        monkeypatch.setattr(cli, '_open', lambda *_args: cluster)
+        return lambda *arguments: CliRunner().invoke(cli.main, arguments)
+
+    @pytest.mark.parametrize(
+        'command',
+        [
+            'list',
+            'stat a/c',
+            'locate a/c/o',
+            'check',
+            'audit a/c',
+            'reshard a/c 0',
+            'cancel a/c',
+            'status',
+        ],
+    )
+    def test_a_command_is_refused_with_a_line(self, admin, command):
+        ran = admin(*command.split())
+        assert ran.exit_code == 1
+        (line,) = ran.stderr.splitlines()
+        refused = 'internal-client.conf: the pipeline has no filter shardmw: '
+        assert line.startswith(f'Error: {refused}')
+
+    def test_names_are_exported(self, swift, admin):
+        swift.put_container(f'/{ACCOUNT}/c')
+        swift.put_row(f'/{ACCOUNT}/c/o')
+        ran = admin('export', f'{ACCOUNT}/c')
+        assert (ran.exit_code, ran.stdout) == (0, 'o\n')
+
+
 class TestConfiguration:
     @pytest.mark.parametrize(
         'text',
@@ -158,6 +197,8 @@ class TestConfiguration:
             '[pipeline:main]\npipeline = shardmw proxy-server\n'
             '[app:proxy-server]\nuse = egg:swift#proxy\n'
             '[filter:shardmw]\nuse = egg:shardmw#shardmw\nfoo = 1',
+            '[pipeline:main]\npipeline = container-server\n'
+            '[app:container-server]\nuse = egg:swift#container',
         ],
     )
     def test_that_is_wrong_is_told_in_a_line(
@@ -171,19 +212,53 @@ class TestConfiguration:
             assert str(raised.value).startswith(f'{conf}: ')
             assert 'relative' not in str(raised.value)
 
+    @pytest.mark.parametrize('content', [b'garbage', b'', b'\x1f\x8b\x08'])
+    def test_a_damaged_ring_is_told_in_a_line(self, tmp_path, content):
+        ring = tmp_path / 'container.ring.gz'
+        ring.write_bytes(content)
+        conf = tmp_path / 'internal-client.conf'
+        conf.write_text(
+            '[pipeline:main]\npipeline = proxy-server\n'
+            '[app:proxy-server]\nuse = egg:swift#proxy'
+        )
+        with pytest.raises(AdminError, match=f'^{ring}: damaged: ') as raised:
+            open_cluster(conf, tmp_path)
+        assert '\n' not in str(raised.value)
+
+    @pytest.mark.parametrize('value', ['nan', 'inf', '1e400', '-1'])
+    @pytest.mark.parametrize(
+        'option',
+        ['--info-cache-seconds', '--settle-seconds', '--sync-seconds'],
+    )
+    def test_takes_only_times_that_pass(self, admin, option, value):
+        for command in (['reshard', 'a/c', '2'], ['cancel', 'a/c']):
+            ran = admin(*command, option, value)
+            assert ran.exit_code == 2
+            assert f"Invalid value for '{option}': {value}" in ran.stderr
+
     def test_takes_only_names_in_utf8(self, admin):
         for name in ('a/\udcff', 'a/%FF'):
             ran = admin('stat', name)
             assert ran.exit_code == 2
             assert 'not UTF-8' in ran.stderr
 
-    def test_a_wrong_swift_conf_is_told_in_a_line(self, tmp_path, monkeypatch):
-        for name in 'SWIFT_CONF_FILE', 'HASH_PATH_PREFIX', 'HASH_PATH_SUFFIX':
-            monkeypatch.setattr(utils, name, getattr(utils, name))
-        (tmp_path / 'swift.conf').write_text('garbage')
-        ran = CliRunner().invoke(
-            cli.main, ['--swift-dir', str(tmp_path), 'status']
+    @pytest.mark.parametrize(
+        'text',
+        [
+            'garbage',
+            '[swift-hash]\nswift_hash_path_suffix = a\n'
+            '[swift-constraints]\nmax_file_size = many',
+        ],
+    )
+    def test_a_wrong_swift_conf_is_told_in_a_line(self, tmp_path, text):
+        (tmp_path / 'swift.conf').write_text(text)
+        ran = subprocess.run(
+            [sys.executable, '-c', COMMAND]
+            + ['--swift-dir', str(tmp_path), 'status'],
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
-        assert ran.exit_code == 1
+        assert ran.returncode == 1
         assert ran.stderr.startswith(f'Error: {tmp_path}/swift.conf: ')
         assert ran.stderr.count('\n') == 1

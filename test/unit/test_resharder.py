@@ -110,10 +110,17 @@ def test_a_listing_that_breaks_off_is_logged_and_ends(error, line):
             '',
             'Unable to find shardmw-resharder config section in {conf}',
         ),
+        (
+            SECTION,
+            'swift_dir = {folder}',
+            'Error: {folder}/swift.conf: no such file: name its folder with '
+            '--swift-dir, in a file of the daemon with swift_dir',
+        ),
     ],
 )
 def test_the_command_ends_with_one_line(conf, section, line, message):
-    write(conf, line, section)
+    folder = conf.parent
+    write(conf, line.format(folder=folder), section)
     ran = subprocess.run(
         [sys.executable, '-c', COMMAND, str(conf), 'once'],
         capture_output=True,
@@ -121,4 +128,4 @@ def test_the_command_ends_with_one_line(conf, section, line, message):
         timeout=60,
     )
     assert ran.returncode == 1
-    assert ran.stderr == message.format(conf=conf) + '\n'
+    assert ran.stderr == message.format(conf=conf, folder=folder) + '\n'
