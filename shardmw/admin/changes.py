@@ -213,6 +213,14 @@ class Changes:
         for thread in threads:
             thread.wait()
 
+    def deleted(self, paths: list[Path]) -> list[str]:
+        """Return the names of the containers that do not exist any more."""
+        return [
+            f'{path.account}/{path.container}'
+            for path in paths
+            if not self._root(path).exists
+        ]
+
     def differing(self, paths: list[Path], asked: Sharding) -> dict[str, str]:
         """Return the layouts of the containers that are not as requested."""
         shardings = {

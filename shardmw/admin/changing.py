@@ -134,12 +134,12 @@ def reshard(
                 f'then {options["settle_seconds"]:,.0f} s to settle'
             )
         return
-    with _naming(container):
+    with _naming(container), _interruptible(context, container, reporter):
         asked = changes.asked(*container, shards, depth)
         paths = changes.begin(*container, *asked)
-    _finish(changes, paths, reporter, options, DETACHED)
-    if not options['detach']:
-        _check_result(changes, paths, asked)
+        _finish(changes, paths, reporter, options, DETACHED)
+        if not options['detach']:
+            _check_result(changes, paths, asked)
 
 
 @click.command()
@@ -151,9 +151,9 @@ def cancel(
 ) -> None:
     """Cancel the change of A/C that is under way, and move its rows back."""
     changes, reporter = _changes(context, options)
-    with _naming(container):
+    with _naming(container), _interruptible(context, container, reporter):
         paths = changes.cancel(*container)
-    _finish(changes, paths, reporter, options, CANCELLED)
+        _finish(changes, paths, reporter, options, CANCELLED)
 
 
 @click.command()
@@ -199,14 +199,35 @@ def _naming(container: tuple[str, str]) -> Iterator[None]:
         raise AdminError(f'{"/".join(container)}: {err}') from err
 
 
+@contextlib.contextmanager
+def _interruptible(
+    context: click.Context, container: tuple[str, str], reporter: '_Reporter'
+) -> Iterator[None]:
+    """Say how far the changes are if the user interrupts the command."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        name = _shown(*container)
+        state = '; '.join(reporter.states()) or f'{name}: nothing is moved'
+        click.echo(
+            f'Interrupted: {state}. Clients can read, write and list. '
+            '"shardmw-admin status" shows a change that was announced. To go '
+            'on with it, run the command again, or shardmw-resharder. To go '
+            f'back, run "shardmw-admin cancel {name}".',
+            err=True,
+        )
+        context.exit(FOUND)
+
+
 class _Reporter:
     """Prints the progress of changes on stderr, at intervals.
 
     :param as_json: True to print a JSON object a line, False for text
+    :ivar progress: the progress of each container, by name
     """
 
     def __init__(self, as_json: bool) -> None:
-        self.moved: dict[str, int] = {}
+        self.progress: dict[str, object] = {}
         self._as_json = as_json
         self._started: dict[str, float] = {}
         # The last line that was printed for each container, and its time.
@@ -215,7 +236,7 @@ class _Reporter:
         self._seconds = often if as_json or sys.stderr.isatty() else seldom
 
     def __call__(self, name: str, progress) -> None:
-        self.moved[name] = progress.moved
+        self.progress[name] = progress
         now = time.monotonic()
         state = f'{progress.phase} {progress.problem}'
         printed, when = self._printed.get(name, ('', 0.0))
@@ -224,6 +245,18 @@ class _Reporter:
         self._printed[name] = (state, now)
         line = self._json if self._as_json else self._text
         click.echo(line(name, progress, now), err=True)
+
+    def states(self) -> list[str]:
+        """Return how far each container's change is, in words."""
+        return [
+            printable(f'{name}: {each.phase}, {each.moved:,} rows moved')
+            for name, each in self.progress.items()
+        ]
+
+    def rows_moved(self, state) -> int:
+        """Return how many rows of a container have moved here."""
+        progress = self.progress.get(f'{state.account}/{state.container}')
+        return progress.moved if progress else 0
 
     def _json(self, name: str, progress, _now: float) -> str:
         return json.dumps(
@@ -292,31 +325,31 @@ def _finish(
     """Make announced changes, unless they are left to the daemon.
 
     :param detached: what to print of a change that is left to it
+    :raises AdminError: if a client has deleted a container meanwhile
     """
     started = time.monotonic()
     if not options['detach']:
         changes.run(paths)
     seconds = time.monotonic() - started
-    states = [changes.state(path) for path in paths]
+    states = [state for state in map(changes.state, paths) if state]
     if options['as_json']:
         print_json(
             {
                 **state.as_json(),
-                'rows_moved': reporter.moved.get(
-                    f'{state.account}/{state.container}', 0
-                ),
+                'rows_moved': reporter.rows_moved(state),
                 'seconds': seconds,
             }
             for state in states
-            if state
         )
-        return
-    for state in states:
-        if state:
+    else:
+        for state in states:
             name = _shown(state.account, state.container)
             sharding = Sharding(state.shards, state.depth)
             what = detached if options['detach'] else sharding
             click.echo(f'{name}: {what}')
+    if deleted := changes.deleted(paths):
+        names = ', '.join(map(printable, deleted))
+        raise AdminError(f'{names}: a client has deleted it meanwhile')
 
 
 def _check_result(changes, paths, asked: Sharding) -> None:

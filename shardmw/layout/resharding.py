@@ -169,6 +169,16 @@ class Resharding:
         :raises ChangeRefusedError: if it cannot be made
         :raises BackendError: if too few servers answer
         """
+        try:
+            self._announce(shards, depth)
+        except BackendError:
+            # Another process may have announced the same change meanwhile.
+            root = read_root(self.backend, self.env, self.path)
+            if not self.is_under_way(root, shards, depth):
+                raise
+            self.register.note(self.path)
+
+    def _announce(self, shards: int, depth: int) -> None:
         root = read_root(self.backend, self.env, self.path)
         layout = root.record or PLAIN
         if self.is_under_way(root, shards, depth):

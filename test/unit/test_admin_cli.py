@@ -111,6 +111,23 @@ class TestReshard:
             'reshard', f'{ACCOUNT}/c', *arguments, *AT_ONCE
         )
 
+    @pytest.fixture
+    def during_the_move(self, monkeypatch) -> Callable[[Callable], None]:
+        """Has something happen when rows begin to move."""
+        look_through = Resharding._look_through
+
+        def have_happen(event: Callable[[Resharding], None]) -> None:
+            def happen_and_look_through(change, *args):
+                monkeypatch.setattr(Resharding, '_look_through', look_through)
+                event(change)
+                return look_through(change, *args)
+
+            monkeypatch.setattr(
+                Resharding, '_look_through', happen_and_look_through
+            )
+
+        return have_happen
+
     @pytest.mark.parametrize('count', ['0', '2'])
     def test_goes_on_with_a_change_that_was_killed_at_its_end(
         self, swift, reshard, monkeypatch, count
@@ -133,19 +150,54 @@ class TestReshard:
         assert ran.exit_code == 1
         assert f'it has {count} shards already' in ran.stderr
 
-    def test_that_was_cancelled_meanwhile_says_so(
+    @pytest.mark.parametrize('count', ['0', '2'])
+    @pytest.mark.parametrize('options', [(), ('--json',)])
+    def test_of_a_container_that_a_client_deletes_says_so(
+        self, swift, reshard, during_the_move, count, options
+    ):
+        proxy = filtered(swift)
+        during_the_move(
+            lambda _change: swift.send(proxy, 'DELETE', f'/v1/{ACCOUNT}/c')
+        )
+        ran = reshard(count, *options)
+        assert ran.exit_code == 1
+        deleted = f'Error: {ACCOUNT}/c: a client has deleted it meanwhile'
+        assert ran.stderr.splitlines()[-1] == deleted
+        assert not swift.exists(ACCOUNT, 'c')
+
+    def test_that_is_interrupted_says_how_far_it_is(
+        self, swift, reshard, during_the_move
+    ):
+        def interrupt(_change):
+            raise KeyboardInterrupt
+
+        during_the_move(interrupt)
+        ran = reshard('2')
+        assert ran.exit_code == 1
+        told = ran.stderr.splitlines()[-1]
+        assert told.startswith(
+            f'Interrupted: {ACCOUNT}/c: moving, 0 rows moved. '
+        )
+        assert 'run the command again' in told
+        assert f'"shardmw-admin cancel {ACCOUNT}/c"' in told
+        assert layout_of(swift).phase == 'moving'
+
+    def test_that_is_interrupted_before_it_begins_says_so(
         self, swift, reshard, monkeypatch
     ):
-        look_through = Resharding._look_through
+        def interrupt(*_args):
+            raise KeyboardInterrupt
 
-        def cancel_and_look_through(change, *args):
-            monkeypatch.setattr(Resharding, '_look_through', look_through)
-            change.cancel()
-            return look_through(change, *args)
+        monkeypatch.setattr(Resharding, 'begin', interrupt)
+        ran = reshard('2')
+        assert ran.exit_code == 1
+        told = f'Interrupted: {ACCOUNT}/c: nothing is moved. '
+        assert ran.stderr.startswith(told)
 
-        monkeypatch.setattr(
-            Resharding, '_look_through', cancel_and_look_through
-        )
+    def test_that_was_cancelled_meanwhile_says_so(
+        self, swift, reshard, during_the_move
+    ):
+        during_the_move(lambda change: change.cancel())
         ran = reshard('2')
         assert ran.exit_code == 1
         assert f'Error: {ACCOUNT}/c: 4 shards, not 2 shards: ' in ran.stderr
