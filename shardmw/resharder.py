@@ -17,7 +17,8 @@ import configparser
 import fnmatch
 import sys
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
 from optparse import OptionParser
 from pathlib import Path as FilePath
 
@@ -41,6 +42,7 @@ from shardmw.admin.changes import RECLAIM_SECONDS, Changes
 from shardmw.admin.cluster import open_cluster
 from shardmw.admin.errors import AdminError
 from shardmw.admin.folder import use_swift_dir
+from shardmw.admin.progress import ProgressNotes
 from shardmw.admin.survey import Survey
 from shardmw.backend.concurrency import Timeout, sleep, spawn
 from shardmw.backend.containers import BackendError
@@ -131,6 +133,7 @@ class Resharder(Daemon):
         self.late_rows_interval = _number(conf, 'late_rows_interval', 86400)
         self.reclaim_age = _number(conf, 'reclaim_age', RECLAIM_SECONDS)
         self.concurrency = _count(conf, 'concurrency', 4, 1)
+        self.turn_text = f'concurrency = {self.concurrency}: others move rows'
         self.processes = _count(conf, 'processes', 0)
         self.process = _count(conf, 'process', 0)
         if self.processes and self.process >= self.processes:
@@ -266,12 +269,13 @@ class Resharder(Daemon):
         """Go on with a change, or look for late rows after it."""
         name = f'{path.account}/{path.container}'
         key = (path.account, path.container)
+        note = ProgressNotes(self.cluster, path)
         resharding = Resharding(
             self.cluster.backend,
             self.cluster.env,
             path,
             self.options,
-            lambda progress: self._take_turn(key, progress),
+            lambda progress: self._take_turn(key, progress, note),
         )
         try:
             root = read_root(self.cluster.backend, self.cluster.env, path)
@@ -305,24 +309,34 @@ class Resharder(Daemon):
             if progress:
                 self._note_change(key, progress)
 
-    def _take_turn(self, key: tuple[str, str], progress: Progress) -> None:
+    def _take_turn(
+        self, key: tuple[str, str], progress: Progress, note: ProgressNotes
+    ) -> None:
         """Let a change wait for its turn to move, and log its progress.
 
         A change that waits for anything else lets others move.
         """
         if progress.phase == MOVING:
-            self._take_slot(key)
+            waiting = replace(progress, problem=self.turn_text)
+            self._take_slot(key, lambda: note(waiting))
         else:
             self._moving.discard(key)
         self._progress[key] = progress
         self._log(key, progress)
+        note(progress)
 
-    def _take_slot(self, key: tuple[str, str]) -> None:
-        """Wait until fewer than ``concurrency`` others are moving rows."""
+    def _take_slot(
+        self, key: tuple[str, str], wait: Callable[[], None] = lambda: None
+    ) -> None:
+        """Wait until fewer than ``concurrency`` others are moving rows.
+
+        :param wait: called again and again meanwhile
+        """
         while key not in self._moving:
             if len(self._moving) < self.concurrency:
                 self._moving.add(key)
             else:
+                wait()
                 sleep(SLOT_SECONDS)
 
     def _drop(self, path: Path) -> None:

@@ -9,6 +9,7 @@ from swift.common.registry import get_swift_info
 
 from shardmw.admin.cluster import API_VERSION, SwiftCluster
 from shardmw.admin.errors import AdminError
+from shardmw.admin.progress import NotedProgress, ProgressNotes
 from shardmw.backend.concurrency import spawn
 from shardmw.backend.containers import BackendError
 from shardmw.layout.register import Register
@@ -77,6 +78,8 @@ class ChangeState:
     :param since: when that phase began, in seconds since 1970; 0 if the
                   container could not be read
     :param rows_left: about how many rows are still to be moved
+    :param progress: what the process that makes it has noted last; None if no
+                     process has, or if it is done
     """
 
     account: str
@@ -88,6 +91,7 @@ class ChangeState:
     rows_left: int
     depth: int = 0
     former_depth: int = 0
+    progress: NotedProgress | None = None
 
     @property
     def is_known(self) -> bool:
@@ -96,7 +100,8 @@ class ChangeState:
 
     def as_json(self) -> dict:
         """Return the values for ``--json``."""
-        return asdict(self)
+        progress = self.progress.as_json() if self.progress else None
+        return {**asdict(self), 'progress': progress}
 
 
 class Changes:
@@ -239,9 +244,10 @@ class Changes:
         :raises BackendError: if the register cannot be read
         """
         for account in self.register.accounts():
-            for path in self.register.changes(account):
+            for path, text, noted in self.register.notes(account):
+                progress = NotedProgress.from_text(text, noted)
                 try:
-                    state = self.state(path)
+                    state = self.state(path, progress)
                 except (BackendError, LayoutError) as err:
                     yield ChangeState(
                         path.account, path.container, None, 0, str(err), 0, 0
@@ -250,9 +256,12 @@ class Changes:
                 if state:
                     yield state
 
-    def state(self, path: Path) -> ChangeState | None:
+    def state(
+        self, path: Path, progress: NotedProgress | None = None
+    ) -> ChangeState | None:
         """Return the state of a container's change.
 
+        :param progress: the last progress that was noted of the container
         :returns: None if it is over, and no late rows can come any more
         """
         root = self._root(path)
@@ -262,19 +271,26 @@ class Changes:
         since = time_of_id(layout.changed)
         if not layout.is_changing and time.time() - since > RECLAIM_SECONDS:
             return None
+        if progress and progress.layout_id != layout.id:
+            progress = None
+        former, former_depth = layout.former, layout.former_depth
         rows = 0
         if layout.is_changing:
             rows = self._resharding(path).rows_to_move(root)
+        elif progress:
+            # The record of a layout does not tell of the one before.
+            former, former_depth = progress.former
         return ChangeState(
             path.account,
             path.container,
-            layout.former,
+            former,
             layout.shards,
             layout.phase or 'done',
             since,
             rows,
             layout.depth,
-            layout.former_depth,
+            former_depth,
+            progress if layout.is_changing else None,
         )
 
     def _without(
@@ -355,12 +371,14 @@ class Changes:
 
     def _resharding(self, path: Path) -> Resharding:
         name = f'{path.account}/{path.container}'
+        note = ProgressNotes(self.cluster, path)
+
+        def report(progress: Progress) -> None:
+            self.report(name, progress)
+            note(progress)
+
         return Resharding(
-            self.cluster.backend,
-            self.cluster.env,
-            path,
-            self.options,
-            lambda progress: self.report(name, progress),
+            self.cluster.backend, self.cluster.env, path, self.options, report
         )
 
 

@@ -162,6 +162,10 @@ def cancel(
 def status(context: click.Context, as_json: bool) -> None:
     """List the changes that are under way or ended within the last week.
 
+    The process that makes a change notes its progress, at most every 30 s, and
+    at least every 5 min if it does nothing but wait. "progress" is the last
+    note and its age: a much older one means that no process works on it.
+
     The exit code is 1 if the layout of a container cannot be read.
     """
     changes, _ = _changes(context, {})
@@ -170,7 +174,10 @@ def status(context: click.Context, as_json: bool) -> None:
         print_json(state.as_json() for state in states)
     elif states:
         print_table(
-            ('container', 'from', 'to', 'phase', 'since', 'rows left'),
+            (
+                *('container', 'from', 'to', 'phase', 'since', 'rows left'),
+                *('rows/s', 'progress', 'waiting for'),
+            ),
             [
                 (
                     _shown(state.account, state.container),
@@ -181,6 +188,7 @@ def status(context: click.Context, as_json: bool) -> None:
                         int(state.since), timezone.utc
                     ).isoformat(),
                     state.rows_left,
+                    *_progress(state),
                 )
                 for state in states
             ],
@@ -230,19 +238,22 @@ class _Reporter:
         self.progress: dict[str, object] = {}
         self._as_json = as_json
         self._started: dict[str, float] = {}
-        # The last line that was printed for each container, and its time.
-        self._printed: dict[str, tuple[str, float]] = {}
+        # The phase, problem and rows that were last printed for each
+        # container, and when.
+        self._printed: dict[str, tuple[str, str, int, float]] = {}
         often, seldom = REPORT_SECONDS
         self._seconds = often if as_json or sys.stderr.isatty() else seldom
 
     def __call__(self, name: str, progress) -> None:
         self.progress[name] = progress
         now = time.monotonic()
-        state = f'{progress.phase} {progress.problem}'
-        printed, when = self._printed.get(name, ('', 0.0))
-        if state == printed and now - when < self._seconds:
-            return
-        self._printed[name] = (state, now)
+        state = (progress.phase, progress.problem)
+        *printed, moved, when = self._printed.get(name, ('', '', 0, 0.0))
+        if state == tuple(printed):
+            is_still = moved == progress.moved and not progress.problem
+            if is_still or now - when < self._seconds:
+                return
+        self._printed[name] = (*state, progress.moved, now)
         line = self._json if self._as_json else self._text
         click.echo(line(name, progress, now), err=True)
 
@@ -374,6 +385,19 @@ def _former(state) -> str:
     if state.former is None:
         return ''
     return str(Sharding(state.former, state.former_depth))
+
+
+def _progress(state) -> tuple[str, str, str]:
+    """Return the rate of a change, how far it is, and what it waits for."""
+    progress = state.progress
+    if progress is None:
+        is_open = state.is_known and state.phase != 'done'
+        return '', 'none yet' if is_open else '', ''
+    return (
+        '' if progress.rate is None else f'{progress.rate:,.0f}',
+        f'{progress.phase}, {progress.age:,.0f} s ago',
+        printable(progress.problem),
+    )
 
 
 def _shown(account: str, container: str) -> str:

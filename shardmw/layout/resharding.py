@@ -56,6 +56,7 @@ from shardmw.record import (
     PLAIN,
     RETURNING,
     Layout,
+    Sharding,
     time_of_id,
 )
 
@@ -119,12 +120,15 @@ class Progress:
     :ivar total: about how many rows it has to move in all; None if not known
                  yet
     :ivar problem: why it waits, '' if it does not
+    :ivar change: the id of the layout that it changes to, and how rows were
+                  spread before; None if only its last steps are left
     """
 
     phase: str = ''
     moved: int = 0
     total: int | None = None
     problem: str = ''
+    change: tuple[str, Sharding] | None = None
 
 
 class Resharding:
@@ -361,6 +365,7 @@ class Resharding:
             self._clean_up(root, now)
             self._note('done')
             return True
+        self.progress.change = layout.id, layout.former_sharding
         if layout.phase == ANNOUNCED:
             self._note(ANNOUNCED)
             self._put_shards(self._target(root, layout))
@@ -475,6 +480,7 @@ class Resharding:
         while (left := end - time.monotonic()) > 0:
             sleep(min(left, LOOK_SECONDS))
             self._check_record(layout)
+            self._note()
 
     def rows_to_move(
         self, root: RootState, layout: Layout | None = None

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line of shardmw-admin, on Swift's own databases."""
 
+import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from click.testing import CliRunner, Result
@@ -13,7 +16,7 @@ from shardmw.admin import changes, cli
 from shardmw.admin.changes import Changes, Plan
 from shardmw.admin.cluster import SwiftCluster, open_cluster
 from shardmw.admin.errors import AdminError
-from shardmw.backend.containers import RECORD_HEADER
+from shardmw.backend.containers import RECORD_HEADER, BackendError
 from shardmw.layout import resharding
 from shardmw.layout.resharding import MoveOptions, Resharding
 from shardmw.paths import Path as SwiftPath
@@ -202,6 +205,59 @@ class TestReshard:
         assert ran.exit_code == 1
         assert f'Error: {ACCOUNT}/c: 4 shards, not 2 shards: ' in ran.stderr
         assert layout_of(swift).shards == 4
+
+
+class TestStatusOfAChange:
+    """A container of four shards that changes to two."""
+
+    @pytest.fixture
+    def change(self, swift, monkeypatch) -> Resharding:
+        """The change, announced."""
+        info = {'shardmw': {'max_shards': 1024}}
+        monkeypatch.setattr(changes, 'get_swift_info', lambda: info)
+        monkeypatch.setattr(resharding, 'sleep', lambda _seconds: None)
+        create(swift, filtered(swift), 4)
+        cluster = SwiftCluster(swift)
+        (path,) = Changes(cluster, MoveOptions(0, 0)).begin(ACCOUNT, 'c', 2)
+        return Changes(cluster, MoveOptions(0, 0))._resharding(path)
+
+    def cells(self, ran: Result) -> dict[str, str]:
+        """Return the cells of the only line of the table, by their heads."""
+        heads, line = ran.stdout.splitlines()
+        starts = [match.start() for match in re.finditer(r'\S+( \S+)*', heads)]
+        bounds = zip(starts, [*starts[1:], None], strict=True)
+        return {heads[a:b].strip(): line[a:b].strip() for a, b in bounds}
+
+    def test_that_no_process_works_on_says_so(self, admin, change):
+        assert self.cells(admin('status'))['progress'] == 'none yet'
+
+    def test_that_waits_says_for_what_and_how_far_it_is(self, admin, change):
+        def fail(*_args) -> None:
+            change.progress.moved = 7
+            raise BackendError(None, 503, 'a server is down')
+
+        def end(_seconds) -> None:
+            raise KeyboardInterrupt
+
+        with (
+            mock.patch.multiple(resharding, sleep=end, direct_sync=fail),
+            mock.patch.object(change, '_wait_until_known'),
+            pytest.raises(KeyboardInterrupt),
+        ):
+            change.run()
+        cells = self.cells(admin('status'))
+        assert cells['from'] == '4 shards'
+        assert cells['progress'] == 'waiting to move, 0 s ago'
+        assert cells['waiting for'] == 'a server is down'
+        (state,) = json.loads(admin('status', '--json').stdout)
+        assert state['progress']['rows_moved'] == 7
+        assert state['progress']['problem'] == 'a server is down'
+
+    def test_that_is_done_says_what_it_was_before(self, admin, change):
+        change.run()
+        cells = self.cells(admin('status'))
+        assert (cells['from'], cells['to']) == ('4 shards', '2 shards')
+        assert (cells['phase'], cells['progress']) == ('done', '')
 
 
 class TestWithoutTheFilter:
