@@ -38,6 +38,7 @@ from shardmw.admin.advice import (
     Listed,
     suitable_shards,
 )
+from shardmw.admin.backlog import backlog_text
 from shardmw.admin.changes import RECLAIM_SECONDS, Changes
 from shardmw.admin.cluster import open_cluster
 from shardmw.admin.errors import AdminError
@@ -87,6 +88,7 @@ OPTION_NAMES = (
     'auto_shrink',
     'concurrency',
     'containers',
+    'despite_backlog',
     'info_cache_seconds',
     'interval',
     'late_rows_interval',
@@ -143,6 +145,7 @@ class Resharder(Daemon):
             )
         self.auto_reshard = _flag(conf, 'auto_reshard')
         self.auto_shrink = _flag(conf, 'auto_shrink')
+        self.despite_backlog = _flag(conf, 'despite_backlog')
         self.rows_per_shard = _count(conf, 'rows_per_shard', ROWS_PER_SHARD, 1)
         self.accounts = conf.get('accounts', '').replace(',', ' ').split()
         self.containers = conf.get('containers', '*').split()
@@ -396,13 +399,24 @@ class Resharder(Daemon):
         survey = Survey(self.cluster)
         known = self._read('accounts', survey.accounts())
         fullest = Fullest(self.metrics.containers)
+        backlog = '' if self.despite_backlog else None
         for account in sorted({*known, *self.accounts}):
             containers = survey.containers(account, NEAR * self.rows_per_shard)
             listed = self._read(account, containers)
             containers = fullest.among(listed)
             for container in self._unsuitable(account, containers):
-                self._begin_suitable(survey, account, container)
+                if backlog is None:
+                    backlog = self._read_backlog()
+                if not backlog:
+                    self._begin_suitable(survey, account, container)
         self._note_rows(fullest.containers)
+
+    def _read_backlog(self) -> str:
+        """Return why no change begins now, and log it; '' if none is."""
+        backlog = backlog_text(self.cluster.app)
+        if backlog:
+            self.logger.warning('no automatic change: %s', backlog)
+        return backlog
 
     def _note_rows(self, containers: Iterable[Listed]) -> None:
         """Send the metrics of the containers with the fullest databases."""
@@ -463,7 +477,9 @@ class Resharder(Daemon):
             measured = [survey.measured(*path[1:3]) for path in paths]
             suitable = max(map(self._suitable, measured))
             if any(each.shards != suitable for each in measured):
-                self.changes.begin(account, container, suitable)
+                self.changes.begin(
+                    account, container, suitable, despite_backlog=True
+                )
                 self.logger.info(
                     '%s: begins to change from %d to %d shards',
                     name,

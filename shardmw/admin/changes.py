@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 
 from swift.common.registry import get_swift_info
 
+from shardmw.admin.backlog import backlog_text
 from shardmw.admin.cluster import API_VERSION, SwiftCluster
 from shardmw.admin.errors import AdminError
 from shardmw.admin.progress import NotedProgress, ProgressNotes
@@ -169,10 +170,13 @@ class Changes:
         container: str,
         shards: int,
         depth: int | None = None,
+        despite_backlog: bool = False,
     ) -> list[Path]:
         """Announce a change.
 
         :param depth: the depth to change to, None to keep it
+        :param despite_backlog: True to announce it even if object servers
+                                have updates to deliver
         :returns: the containers that change: the container and that of its
                   old versions, without one that has the requested layout
                   already and no change to complete
@@ -180,8 +184,9 @@ class Changes:
         """
         sharding = self.asked(account, container, shards, depth)
         paths = self._without(account, container, sharding)
-        for path in paths:
-            self._check(path, sharding)
+        are_new = [self._check(path, sharding) for path in paths]
+        if any(are_new) and not despite_backlog:
+            self._check_backlog(account, container)
         for path in paths:
             try:
                 self._resharding(path).begin(*sharding)
@@ -315,19 +320,29 @@ class Changes:
     def _layout(self, path: Path) -> Layout:
         return self._root(path).record or PLAIN
 
-    def _check(self, path: Path, sharding: Sharding) -> None:
+    def _check_backlog(self, account: str, container: str) -> None:
+        if text := backlog_text(self.cluster.app):
+            raise AdminError(
+                f'{account}/{container}: {text}. If a deletion is among them, '
+                'the deleted object may stay listed. Wait until there are '
+                'none (swift-recon --async), or use --despite-backlog'
+            )
+
+    def _check(self, path: Path, sharding: Sharding) -> bool:
         """Check that a change can be begun, or goes on.
 
+        :returns: True if it has yet to be announced
         :raises AdminError: if it cannot
         """
         root = self._root(path)
         resharding = self._resharding(path)
         if resharding.is_under_way(root, *sharding):
-            return
+            return False
         try:
             resharding.check(root, *sharding)
         except ChangeRefusedError as err:
             raise _refused(path, err) from err
+        return True
 
     def _root(self, path: Path) -> RootState:
         return read_root(self.cluster.backend, self.cluster.env, path)
@@ -374,8 +389,8 @@ class Changes:
         note = ProgressNotes(self.cluster, path)
 
         def report(progress: Progress) -> None:
-            self.report(name, progress)
             note(progress)
+            self.report(name, progress)
 
         return Resharding(
             self.cluster.backend, self.cluster.env, path, self.options, report

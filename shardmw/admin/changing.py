@@ -99,6 +99,13 @@ def _move_options(command: Callable) -> Callable:
 @click.option(
     '--dry-run', is_flag=True, help='Print what would be done, and exit.'
 )
+@click.option(
+    '--despite-backlog',
+    is_flag=True,
+    help='Begin even if object servers have updates of containers to deliver, '
+    'or do not say whether they have. The rows of objects that were deleted '
+    'before may stay listed.',
+)
 @_move_options
 @click.pass_context
 def reshard(
@@ -107,6 +114,7 @@ def reshard(
     shards: int,
     depth: int | None,
     dry_run: bool,
+    despite_backlog: bool,
     **options,
 ) -> None:
     """Change the number of shards of A/C to N. N = 0 makes it plain.
@@ -114,6 +122,9 @@ def reshard(
     Clients can read and write during the change. The container with the old
     versions of its objects is changed, too. If the command is interrupted,
     run it again: it continues.
+
+    Before it begins, the command asks all object servers how many updates of
+    containers they have yet to deliver, and fails if there are any.
 
     The progress is printed on stderr: as text, or with --json as one JSON
     object per line.
@@ -136,7 +147,7 @@ def reshard(
         return
     with _naming(container), _interruptible(context, container, reporter):
         asked = changes.asked(*container, shards, depth)
-        paths = changes.begin(*container, *asked)
+        paths = changes.begin(*container, *asked, despite_backlog)
         _finish(changes, paths, reporter, options, DETACHED)
         if not options['detach']:
             _check_result(changes, paths, asked)

@@ -105,6 +105,7 @@ class TestReshard:
         info = {'shardmw': {'max_shards': 1024}}
         monkeypatch.setattr(changes, 'get_swift_info', lambda: info)
         monkeypatch.setattr(resharding, 'sleep', lambda _seconds: None)
+        swift.servers.count_updates(0)
         create(swift, filtered(swift), 4)
 
     @pytest.fixture
@@ -197,6 +198,32 @@ class TestReshard:
         told = f'Interrupted: {ACCOUNT}/c: nothing is moved. '
         assert ran.stderr.startswith(told)
 
+    def test_is_refused_while_object_servers_have_updates_to_deliver(
+        self, swift, reshard
+    ):
+        swift.servers.count_updates(1)
+        before = layout_of(swift)
+        ran = reshard('2')
+        assert ran.exit_code == 1
+        (line,) = ran.stderr.splitlines()
+        assert line.startswith(
+            f'Error: {ACCOUNT}/c: object servers may have updates of '
+            'containers to deliver: 127.0.0.1:3 has 1. '
+        )
+        assert line.endswith('or use --despite-backlog')
+        assert layout_of(swift) == before
+        assert reshard('2', '--despite-backlog').exit_code == 0
+        assert layout_of(swift).shards == 2
+
+    def test_goes_on_whatever_object_servers_have_to_deliver(
+        self, swift, admin, reshard
+    ):
+        ran = admin('reshard', f'{ACCOUNT}/c', '2', '--detach')
+        assert ran.exit_code == 0
+        swift.servers.count_updates(1)
+        assert reshard('2').exit_code == 0
+        assert layout_of(swift).shards == 2
+
     def test_that_was_cancelled_meanwhile_says_so(
         self, swift, reshard, during_the_move
     ):
@@ -216,6 +243,7 @@ class TestStatusOfAChange:
         info = {'shardmw': {'max_shards': 1024}}
         monkeypatch.setattr(changes, 'get_swift_info', lambda: info)
         monkeypatch.setattr(resharding, 'sleep', lambda _seconds: None)
+        swift.servers.count_updates(0)
         create(swift, filtered(swift), 4)
         cluster = SwiftCluster(swift)
         (path,) = Changes(cluster, MoveOptions(0, 0)).begin(ACCOUNT, 'c', 2)
