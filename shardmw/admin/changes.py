@@ -249,8 +249,8 @@ class Changes:
         :raises BackendError: if the register cannot be read
         """
         for account in self.register.accounts():
-            for path, text, noted in self.register.notes(account):
-                progress = NotedProgress.from_text(text, noted)
+            for path, text in self.register.notes(account):
+                progress = NotedProgress.from_text(text)
                 try:
                     state = self.state(path, progress)
                 except (BackendError, LayoutError) as err:

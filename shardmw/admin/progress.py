@@ -48,7 +48,7 @@ class NotedProgress:
     total: int | None
     rate: float | None
     problem: str
-    noted: float = 0
+    noted: float
 
     @property
     def age(self) -> float:
@@ -66,11 +66,12 @@ class NotedProgress:
                 'total': self.total,
                 'rate': self.rate,
                 'problem': self.problem,
+                'noted': self.noted,
             }
         )
 
     @classmethod
-    def from_text(cls, text: str, noted: float) -> 'NotedProgress | None':
+    def from_text(cls, text: str) -> 'NotedProgress | None':
         """Return what a text says, None if it is of another kind."""
         try:
             values = json.loads(text)
@@ -82,7 +83,7 @@ class NotedProgress:
                 values['total'],
                 values['rate'],
                 values['problem'],
-                noted,
+                values['noted'],
             )
         except (LookupError, TypeError, ValueError):
             return None
@@ -136,6 +137,7 @@ class ProgressNotes:
             progress.total,
             round(rows / seconds, 1) if rows > 0 and self._noted else None,
             progress.problem,
+            time.time(),
         )
 
     def _is_due(self, noted: NotedProgress, seconds: float) -> bool:

@@ -16,13 +16,12 @@ from swift.common.utils import Timestamp
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import BackendError
 from shardmw.backend.requests import Backend
-from shardmw.backend.rows import deletion, listed_at, merge_rows
+from shardmw.backend.rows import deletion, merge_rows
 from shardmw.paths import Path
 from shardmw.placement import REGISTER
 from shardmw.stats.accounts import account_rows
 
 API_VERSION = 'v1'
-
 
 #: The ETag of rows without one, as of Swift's deletions.
 NO_ETAG = 'noetag'
@@ -32,12 +31,10 @@ class Note(NamedTuple):
     """A container of the register.
 
     :param text: what is said of it, '' for nothing
-    :param noted: when, in seconds since 1970
     """
 
     path: Path
     text: str
-    noted: float
 
 
 class Register:
@@ -74,7 +71,7 @@ class Register:
         while rows := self._list(account, f'marker={quote(marker)}').rows():
             for row in rows:
                 path = Path(API_VERSION, account, row['name'])
-                yield Note(path, _text_of(row), listed_at(row))
+                yield Note(path, _text_of(row))
             marker = rows[-1]['name']
 
     def note(self, path: Path, text: str = '') -> None:

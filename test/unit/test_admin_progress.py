@@ -48,12 +48,12 @@ def clock(monkeypatch) -> Clock:
 class Notes:
     """The register, and what notes the progress of `c` in it."""
 
-    def __init__(self, swift, clock: Clock) -> None:
+    def __init__(self, swift, clock: Clock, path: Path = PATH) -> None:
         self.cluster = SwiftCluster(swift)
         self.register = Register(self.cluster.backend, self.cluster.env)
-        self.register.note(PATH)
+        self.register.note(path)
         self.clock = clock
-        self.note = ProgressNotes(self.cluster, PATH)
+        self.note = ProgressNotes(self.cluster, path)
 
     def after(self, seconds: float, progress: Progress) -> NotedProgress:
         """Return what is noted when there is some progress after a while."""
@@ -63,7 +63,7 @@ class Notes:
 
     def noted(self) -> NotedProgress | None:
         (each,) = self.register.notes(ACCOUNT)
-        return NotedProgress.from_text(each.text, each.noted)
+        return NotedProgress.from_text(each.text)
 
 
 @pytest.fixture
@@ -132,6 +132,13 @@ def test_a_step_of_the_change_leaves_what_was_noted(notes):
     assert notes.noted().moved == 20
 
 
+def test_its_age_is_that_of_the_progress(notes):
+    notes.after(0, moving(20))
+    notes.clock.now += 500
+    notes.register.note(PATH)
+    assert notes.noted().age == 500
+
+
 def test_one_container_does_not_get_the_text_of_another(notes):
     notes.register.note(PATH.of_container('cc'), 'text')
     notes.register.remove(PATH)
@@ -140,6 +147,14 @@ def test_one_container_does_not_get_the_text_of_another(notes):
     assert texts == {'c': '', 'cc': 'text'}
 
 
+def test_it_is_noted_of_old_versions(swift, clock):
+    path = PATH.of_container('\0versions\0c')
+    notes = Notes(swift, clock, path)
+    assert notes.after(0, moving(20)).moved == 20
+    notes.register.note(path)
+    assert notes.noted().moved == 20
+
+
 @pytest.mark.parametrize('text', ['', 'noetag', '{}', '[]', '7', '{"id": 1}'])
 def test_a_text_of_another_kind_says_nothing(text):
-    assert NotedProgress.from_text(text, 0) is None
+    assert NotedProgress.from_text(text) is None
