@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from swift.common.exceptions import ChunkReadTimeout
 
+from shardmw import resharder
 from shardmw.backend.containers import BackendError
 from shardmw.config import ConfigError
+from shardmw.layout.resharding import Progress
 from shardmw.resharder import SECTION, Resharder
 from test.unit.fakeswift import Logger
 
@@ -88,6 +90,24 @@ def test_a_listing_that_breaks_off_is_logged_and_ends(error, line):
     daemon.logger = Logger()
     assert list(daemon._read('AUTH_a', rows())) == ['first']
     assert daemon.logger.lines == [line]
+
+
+def test_a_change_that_waits_for_its_turn_says_so(monkeypatch):
+    daemon = object.__new__(Resharder)
+    daemon.logger = Logger()
+    daemon.logger.info = daemon.logger.warning
+    daemon.concurrency, daemon.turn_text = 1, 'others move rows'
+    daemon._moving = {('AUTH_a', 'other')}
+    daemon._progress, daemon._states = {}, {}
+    monkeypatch.setattr(
+        resharder, 'sleep', lambda _seconds: daemon._moving.clear()
+    )
+    noted = []
+    progress = Progress('moving', 7)
+    daemon._take_turn(('AUTH_a', 'c'), progress, noted.append)
+    waiting = Progress('moving', 7, problem='others move rows')
+    assert noted == [waiting, progress]
+    assert daemon._moving == {('AUTH_a', 'c')}
 
 
 @pytest.mark.parametrize(
