@@ -42,7 +42,7 @@ from shardmw.admin.backlog import backlog_text
 from shardmw.admin.changes import RECLAIM_SECONDS, Changes
 from shardmw.admin.cluster import open_cluster
 from shardmw.admin.errors import AdminError
-from shardmw.admin.folder import use_swift_dir
+from shardmw.admin.folder import in_one_line, use_swift_dir
 from shardmw.admin.progress import ProgressNotes
 from shardmw.admin.survey import Survey
 from shardmw.backend.concurrency import Timeout, sleep, spawn
@@ -557,5 +557,5 @@ def main() -> None:
     conf_file, options = parse_options(parser, once=True)
     try:
         run_daemon(Resharder, conf_file, SECTION, **options)
-    except (AdminError, ConfigError) as err:
-        sys.exit(f'Error: {err}')
+    except (AdminError, ConfigError, configparser.Error) as err:
+        sys.exit(f'Error: {in_one_line(err)}')

@@ -149,3 +149,16 @@ def test_the_command_ends_with_one_line(conf, section, line, message):
     )
     assert ran.returncode == 1
     assert ran.stderr == message.format(conf=conf, folder=folder) + '\n'
+
+
+def test_the_command_tells_of_a_file_without_sections_in_one_line(conf):
+    conf.write_text('garbage')
+    ran = subprocess.run(
+        [sys.executable, '-c', COMMAND, str(conf), 'once'],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ran.returncode == 1
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith('Error: File contains no section headers. ')

@@ -159,6 +159,7 @@ class TestRefusals:
     ):
         names = fill(client, 'c', 3)
         path = path_of(client, 'c')
+        cluster.daemon('object-updater')
         delete_unheard(admin, f'{path}/o001')
         told = refused('reshard', 'c', '4')
         assert told.startswith('object servers may have updates of containers')
@@ -348,12 +349,16 @@ class TestMeanwhile:
     """Something else happens while the command changes a container."""
 
     #: Rows move for some seconds.
-    SLOW = ('--settle-seconds', SETTLE_SECONDS, '--rows-per-second', '2')
+    SLOW = (
+        *('--settle-seconds', SETTLE_SECONDS, '--rows-per-second', '2'),
+        '--despite-backlog',
+    )
 
     def test_the_same_command_runs_and_both_end_well(self, admin, client):
         names = fill(client, 'c', 12)
         path = path_of(client, 'c')
-        both = [admin.start('reshard', path, '4', *self.SLOW) for _ in '12']
+        command = ('reshard', path, '4', *self.SLOW)
+        both = [admin.start(*command) for _ in '12']
         for each in both:
             output, errors = each.communicate(timeout=120)
             assert each.returncode == 0, errors
