@@ -79,30 +79,30 @@ class Register:
 
         :param text: what to say of it; '' to keep what the register says
         """
-        if not text:
-            query = f'prefix={quote(path.container)}&limit=1'
-            rows = self._list(path.account, query).rows()
-            if rows and rows[0]['name'] == path.container:
-                text = _text_of(rows[0])
-        row = deletion(path.container, Timestamp.now().internal, 0)
-        self._merge(
-            path,
-            {
-                **row,
-                'content_type': 'text/plain',
-                'etag': text or row['etag'],
-                'deleted': 0,
-            },
-        )
+        answer = self._find(path)
+        for each in answer.rows():
+            if each['name'] == path.container:
+                text = text or _text_of(each)
+        row = {
+            **deletion(path.container, Timestamp.now().internal, 0),
+            'content_type': 'text/plain',
+            'etag': text or NO_ETAG,
+            'deleted': 0,
+        }
+        self._merge(path, row, answer)
 
     def remove(self, path: Path) -> None:
         """Remove a container."""
         row = deletion(path.container, Timestamp.now().internal, 0)
-        self._merge(path, row)
+        self._merge(path, row, self._find(path))
 
-    def _merge(self, path: Path, row: dict) -> None:
-        answer = self._list(path.account, 'limit=1')
-        index = int(answer.headers.get('X-Backend-Storage-Policy-Index', 0))
+    def _find(self, path: Path) -> Answer:
+        """Return a listing that begins with a container if it is there."""
+        query = f'prefix={quote(path.container)}&limit=1'
+        return self._list(path.account, query)
+
+    def _merge(self, path: Path, row: dict, listing: Answer) -> None:
+        index = int(listing.headers.get('X-Backend-Storage-Policy-Index', 0))
         merge_rows(
             self.backend,
             self.env,
