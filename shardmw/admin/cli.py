@@ -5,7 +5,6 @@ Swift's modules read ``swift.conf`` when they are imported. So modules that use
 them are imported when the folder of that file is known.
 """
 
-import configparser
 import json
 import sys
 from collections.abc import Callable, Iterable
@@ -13,7 +12,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
-from swift.common import utils
 
 from shardmw.admin.advice import (
     NEAR,
@@ -30,6 +28,7 @@ from shardmw.admin.arguments import (
 )
 from shardmw.admin.changing import cancel, reshard, status
 from shardmw.admin.errors import FOUND, AdminError
+from shardmw.admin.folder import use_swift_dir
 from shardmw.admin.printing import (
     print_json,
     print_pairs,
@@ -372,6 +371,7 @@ def audit(
             'Name either a container, A/C, or an account with --account.'
         )
     cluster = context.obj()
+    cluster.check_filter()
     from shardmw.admin.audit import Audit, mended
 
     name = container[0] if container else account[0]
@@ -429,21 +429,7 @@ def _open(swift_dir: Path, conf: Path | None):
 
     :raises AdminError: if the folder has no swift.conf, or it cannot be read
     """
-    swift_conf = swift_dir / 'swift.conf'
-    if not swift_conf.is_file():
-        raise AdminError(
-            f'{swift_conf}: no such file: name its folder with --swift-dir'
-        )
-    try:
-        is_other = utils.set_swift_dir(str(swift_dir.absolute()))
-    except (OSError, configparser.Error) as err:
-        text = ' '.join(str(err).split())
-        raise AdminError(f'{swift_conf}: {text}') from err
-    from swift.common import constraints, storage_policy
-
-    if is_other:
-        constraints.reload_constraints()
-        storage_policy.reload_storage_policies()
+    use_swift_dir(swift_dir)
     from shardmw.admin.cluster import open_cluster
 
     return open_cluster(conf or swift_dir / CONF_NAME, swift_dir)
@@ -451,17 +437,20 @@ def _open(swift_dir: Path, conf: Path | None):
 
 def _text_of(err: Exception) -> str | None:
     """Return the line to print for an error, None for an unexpected one."""
+    if isinstance(err, AdminError):
+        return printable(str(err))
+    # These imports fail if swift.conf is wrong, which is an AdminError.
     from shardmw.backend.containers import BackendError
     from shardmw.record import LayoutError
 
     if isinstance(err, LayoutError):
         return f'layout record: {err}'
-    is_expected = isinstance(err, (AdminError, BackendError))
-    return printable(str(err)) if is_expected else None
+    return printable(str(err)) if isinstance(err, BackendError) else None
 
 
 def _survey(connect: Callable):
     cluster = connect()
+    cluster.check_filter()
     from shardmw.admin.survey import Survey
 
     return Survey(cluster)

@@ -799,6 +799,36 @@ class TestSeveralMovers:
         assert list(swift.rows(ACCOUNT, 'c')) == ['stray']
 
 
+class TestTheSameChangeTwice:
+    """Another process announces a change as this one does."""
+
+    @pytest.fixture
+    def late(self, swift, monkeypatch) -> Resharding:
+        """One that has seen no change when the other announces 4 shards."""
+        fill(swift)
+        put_shards = Resharding._put_shards
+
+        def announce_and_put(self, target):
+            monkeypatch.setattr(Resharding, '_put_shards', put_shards)
+            change(swift).begin(4)
+            put_shards(self, target)
+
+        monkeypatch.setattr(Resharding, '_put_shards', announce_and_put)
+        return change(swift)
+
+    def test_is_joined(self, swift, proxy, late):
+        late.begin(4)
+        late.run()
+        assert layout(swift).sharding == (4, 0)
+        assert listed(swift, proxy) == NAMES
+        assert len(swift.containers(HIDDEN)) == 4
+
+    def test_is_not_joined_if_it_is_another(self, swift, late):
+        with pytest.raises(BackendError, match='another process has changed'):
+            late.begin(8)
+        assert layout(swift).shards == 4
+
+
 class TestCancel:
     @pytest.mark.parametrize(('before', 'after'), [(0, 4), (4, 9), (9, 4)])
     def test_of_an_announced_change_goes_back(

@@ -20,6 +20,7 @@ from test.functional.conftest import (
 from test.functional.history import Clients
 from test.functional.operating import (
     Admin,
+    delete_unheard,
     fill,
     shards_of,
     wait_until,
@@ -28,8 +29,10 @@ from test.functional.test_metrics import Statsd
 
 #: More rows than this in one database are too many, for a test.
 ROWS_PER_SHARD = 5
-AUTO = {'auto_reshard': 'true', 'rows_per_shard': ROWS_PER_SHARD}
-SHRINK = {'auto_shrink': 'true', 'rows_per_shard': ROWS_PER_SHARD}
+#: Updates may wait on object servers that earlier tests have left there.
+CHOSEN = {'rows_per_shard': ROWS_PER_SHARD, 'despite_backlog': 'true'}
+AUTO = {'auto_reshard': 'true', **CHOSEN}
+SHRINK = {'auto_shrink': 'true', **CHOSEN}
 
 MOVING = re.compile(r'AUTH_\S+/(\S+): (moving|settling), ')
 
@@ -204,6 +207,40 @@ class TestAutoShrink:
         fill(client, 'new', 15, headers=sharded(8))
         resharder.once(**self.options(client))
         assert shards_of(client, 'new') == 8
+
+
+class TestBacklog:
+    """A deletion waits on an object server."""
+
+    def options(self, owner: Client) -> dict:
+        chosen = f'{owner.account}/*'
+        return {**AUTO, 'containers': chosen, 'accounts': owner.account}
+
+    def test_lets_no_change_begin_by_itself(
+        self, cluster, client, admin, resharder
+    ):
+        names = fill(client, 'large', 11)
+        cluster.daemon('object-updater')
+        cluster.daemon('container-updater')
+        delete_unheard(admin, f'{client.account}/large/{names.pop()}')
+        options = {**self.options(client), 'despite_backlog': 'false'}
+        told = 'no automatic change: object servers may have updates of '
+        assert resharder.once(**options).count(told) == 1
+        assert shards_of(client, 'large') == 0
+        cluster.daemon('object-updater')
+        assert told not in resharder.once(**options)
+        assert shards_of(client, 'large') == 4
+        assert client.listing('large').names() == names
+
+    def test_is_no_obstacle_if_the_operator_says_so(
+        self, cluster, client, admin, resharder
+    ):
+        fill(client, 'large', 11)
+        cluster.daemon('container-updater')
+        delete_unheard(admin, f'{client.account}/large/o000')
+        resharder.once(**self.options(client))
+        assert shards_of(client, 'large') > 0
+        cluster.daemon('object-updater')
 
 
 class TestSeveralDaemons:
