@@ -37,6 +37,7 @@ from swift.common.utils import quote as quote_path
 from shardmw.backend.answers import Answer
 from shardmw.backend.concurrency import Event, sleep
 from shardmw.backend.containers import BackendError, LogicalContainer
+from shardmw.backend.pages import container_page
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import (
     STAY_SECONDS,
@@ -403,7 +404,7 @@ class _Run:
         while (
             marker != AFTER_ALL and self.left > 0 and self._failures < FAILURES
         ):
-            limit = min(PAGE_ROWS, self.left)
+            limit = container_page(min(PAGE_ROWS, self.left))
             page = self.backend.send(
                 self._uncached,
                 'GET',

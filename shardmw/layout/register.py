@@ -13,6 +13,7 @@ from swift.common.utils import Timestamp
 
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import BackendError
+from shardmw.backend.pages import container_page
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import deletion, merge_rows
 from shardmw.paths import Path
@@ -74,6 +75,7 @@ class Register:
     def _list(
         self, account: str, marker: str = '', limit: int = 1000
     ) -> Answer:
+        limit = container_page(limit)
         answer = self.backend.send(
             self.base,
             'GET',
