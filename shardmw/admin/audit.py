@@ -247,8 +247,8 @@ class Audit:
         """Return what is lost with a missing shard, and how that is known."""
         if self._may_exist(target, shard):
             return 'it may be on a server that does not answer'
-        rows = 'an unknown number of' if count is None else count
-        return f'lost on all servers with {rows} rows, by its last report'
+        rows = 'unknown' if count is None else count
+        return f'lost on all servers; rows in its last report: {rows}'
 
     def _may_exist(self, target: LogicalContainer, shard: int) -> bool:
         """Return True if not all servers say that they lack a shard."""

@@ -136,9 +136,8 @@ class TestLostShard:
     def test_is_found_with_the_rows_of_its_last_report(self, auditor, lost):
         (found,) = auditor.look('c')
         assert found == lost
-        assert found.reason == (
-            'lost on all servers with 1 rows, by its last report'
-        )
+        told = 'lost on all servers; rows in its last report: 1'
+        assert found.reason == told
 
     def test_is_not_created_by_a_repair(self, swift, auditor, lost):
         assert auditor.repair_all([lost]) == []
