@@ -261,12 +261,13 @@ class TestAudit:
         assert NAMES[3] not in client.listing(sharded).names()
 
     @pytest.fixture
-    def lost(self, cluster, client, backing, sharded) -> str:
-        """The name of the one of the shards whose databases are gone."""
+    def lost(self, cluster, client, backing, sharded, tmp_path) -> str:
+        """The name of a shard whose database is only in `tmp_path`."""
         cluster.daemon('container-updater')
         name = backing.shard_name(sharded, shard_of(NAMES[0], 4))
-        for path in databases(cluster, hidden_account(client.account), name):
-            shutil.rmtree(path.parent)
+        hidden = hidden_account(client.account)
+        (path,) = databases(cluster, hidden, name)
+        shutil.move(path.parent, tmp_path / 'copy')
         return name
 
     def test_leaves_a_lost_shard_alone_and_says_what_is_lost(
@@ -278,6 +279,18 @@ class TestAudit:
         assert f'{lost}  {told}' in ran.stdout
         assert 'the objects of lost rows can be read' in ran.stderr
         assert client.listing(sharded).status == 503
+
+    def test_finds_no_fault_when_the_database_is_put_back_where_stat_says(
+        self, admin, client, cluster, sharded, lost, tmp_path
+    ):
+        path = f'{client.account}/{sharded}'
+        state = json.loads(admin('stat', path, '--json').stdout)
+        (shard,) = [e for e in state['shards'] if e['container'] == lost]
+        device = shard['nodes'][0].rpartition('/')[2]
+        place = cluster.devices_path / '1' / device / shard['database']
+        shutil.move(tmp_path / 'copy', place.parent)
+        assert self.audit(admin, client, sharded, '--objects') == (0, [])
+        assert client.listing(sharded).names() == NAMES
 
     def test_creates_a_lost_shard_if_the_loss_is_accepted(
         self, admin, client, sharded, lost
