@@ -35,6 +35,7 @@ from shardmw.backend.batch import (
 from shardmw.backend.concurrency import Event, sleep
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.nodes import ask_primaries, replica_of
+from shardmw.backend.pages import container_page
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import (
     STAY_SECONDS,
@@ -321,7 +322,7 @@ class RowPass:
                   None after the last one
         :raises BackendError: if a replica does not answer
         """
-        limit = CONTAINER_LISTING_LIMIT
+        limit = container_page(CONTAINER_LISTING_LIMIT)
         query = f'limit={limit}&marker={quote(marker)}'
         bodies = self._read_together(place, query, TOMBSTONES)
         if bodies is None:
@@ -560,7 +561,7 @@ class RowPass:
         """
         marker, listed = start, set()
         last = max(row['name'] for row in rows)
-        limit = min(len(rows) + LEAST_ROWS, CONTAINER_LISTING_LIMIT)
+        limit = len(rows) + LEAST_ROWS
         while marker is not None and marker < last:
             agreed, _, marker = self._page(place, marker, limit)
             listed.update(row['name'] for row in agreed)
@@ -629,6 +630,7 @@ class RowPass:
                   after the last one
         :raises BackendError: if a replica does not answer
         """
+        limit = container_page(limit)
         query = f'format=json&limit={limit}&marker={quote(marker)}'
         bodies = self._read_together(place, query)
         if bodies is None:

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
@@ -20,7 +21,8 @@ from shardmw.backend.containers import RECORD_HEADER, BackendError
 from shardmw.layout import resharding
 from shardmw.layout.resharding import MoveOptions, Resharding
 from shardmw.paths import Path as SwiftPath
-from test.unit.containers import backing, create, layout_of
+from shardmw.record import Layout
+from test.unit.containers import OLD_ID, backing, create, layout_of
 from test.unit.fakeswift import ACCOUNT, HIDDEN, filtered
 
 COMMAND = 'from shardmw.commands import admin; admin()'
@@ -33,7 +35,9 @@ AT_ONCE = ('--settle-seconds', '0', '--info-cache-seconds', '0')
 def admin(swift, monkeypatch) -> Callable[..., Result]:
     """Runs the command: ``admin('list')``."""
     monkeypatch.setattr(cli, '_open', lambda *_args: SwiftCluster(swift))
-    return lambda *arguments: CliRunner().invoke(cli.main, arguments)
+    return lambda *arguments, **options: CliRunner().invoke(
+        cli.main, arguments, **options
+    )
 
 
 class TestAudit:
@@ -45,6 +49,40 @@ class TestAudit:
             assert ran.exit_code == 1
             assert f'Error: {ACCOUNT}/damaged: version None' in ran.stderr
             assert 'container that could not be audited' in ran.stdout
+
+    @pytest.fixture
+    def lost(self, swift) -> str:
+        """The name of a lost shard of the container `c`."""
+        create(swift, filtered(swift), 2)
+        name = backing(swift, 1)
+        swift.lose(HIDDEN, name, 0)
+        return name
+
+    def test_does_not_mend_a_lost_shard_and_says_what_to_do(
+        self, swift, admin, lost
+    ):
+        for options in ([], ['--repair']):
+            ran = admin('audit', f'{ACCOUNT}/c', *options)
+            assert ran.exit_code == 1
+            assert ran.stderr.startswith(f'Error: {ACCOUNT}/c: the objects of')
+            assert '--repair --accept-loss' in ran.stderr
+            assert 'lost on all servers' in ran.stdout
+            assert 'mended' not in ran.stdout
+        assert not swift.exists(HIDDEN, lost)
+
+    def test_creates_a_lost_shard_if_the_loss_is_accepted(
+        self, swift, admin, lost
+    ):
+        path = f'{ACCOUNT}/c'
+        ran = admin('audit', path, '--repair', '--accept-loss')
+        assert (ran.exit_code, ran.stderr) == (0, '')
+        assert ran.stdout.rstrip().endswith('mended')
+        assert swift.exists(HIDDEN, lost)
+
+    def test_takes_accept_loss_only_with_repair(self, admin):
+        ran = admin('audit', f'{ACCOUNT}/c', '--accept-loss')
+        assert ran.exit_code == 2
+        assert '--accept-loss is for --repair' in ran.stderr
 
 
 class TestStatus:
@@ -81,6 +119,61 @@ class TestCheck:
         heads, found = map(str.split, ran.stdout.splitlines())
         assert heads[3:] == ['fullest', 'limit', 'advised']
         assert found[3:] == ['9', limit, str(advised)]
+
+    def test_says_what_a_full_container_that_changes_becomes(
+        self, swift, admin
+    ):
+        layout = Layout(OLD_ID, 0).announced(4, time.time())
+        for record in (layout, layout.moving(time.time()).cancelled(0)):
+            headers = {RECORD_HEADER: record.to_record()}
+            swift.direct('POST', f'/{ACCOUNT}/plain', headers)
+            swift.put_container(f'/{HIDDEN}/plain.{layout.id}.0')
+            swift.update_accounts()
+            ran = admin('check', ACCOUNT, '--rows-per-shard', '8')
+            assert ran.exit_code == 1
+            becomes = str(record.sharding)
+            assert ran.stdout.rstrip().endswith(f'wait: it becomes {becomes}')
+
+    @pytest.mark.parametrize('arguments', [[ACCOUNT], ['other', ACCOUNT]])
+    def test_takes_accounts_as_arguments(self, swift, admin, arguments):
+        swift.put_account('other')
+        ran = admin('check', *arguments, '--rows-per-shard', '8')
+        assert (ran.exit_code, ran.stderr) == (1, '')
+        assert f'{ACCOUNT}/plain' in ran.stdout
+
+    def test_takes_accounts_from_a_file(self, admin, tmp_path):
+        file = tmp_path / 'accounts'
+        file.write_text(f'\n{ACCOUNT}\n{ACCOUNT}\n')
+        ran = admin(
+            'check', '--accounts-from', str(file), '--rows-per-shard', '8'
+        )
+        assert ran.exit_code == 1
+        assert ran.stdout.count(f'{ACCOUNT}/plain') == 1
+
+    def test_takes_accounts_from_stdin(self, admin):
+        ran = admin(
+            *('check', '--accounts-from', '-', '--rows-per-shard', '8'),
+            input='AUTH%5Ftest\n',
+        )
+        assert ran.exit_code == 1
+        assert f'{ACCOUNT}/plain' in ran.stdout
+
+    def test_goes_on_after_an_account_that_does_not_exist(self, admin):
+        ran = admin('check', 'none', ACCOUNT, '--rows-per-shard', '8')
+        assert ran.exit_code == 1
+        assert ran.stderr == 'Error: none: no such account\n'
+        assert f'{ACCOUNT}/plain' in ran.stdout
+
+    @pytest.mark.parametrize(
+        ('text', 'message'),
+        [('\n', 'names no account'), ('a/b\n', 'a/b: not a name like')],
+    )
+    def test_refuses_a_file_without_names_of_accounts(
+        self, admin, text, message
+    ):
+        ran = admin('check', '--accounts-from', '-', input=text)
+        assert ran.exit_code == 1
+        assert message in ran.stderr
 
 
 @pytest.mark.parametrize(

@@ -262,7 +262,7 @@ class TestListing:
     def test_reads_the_hidden_account_in_pages(
         self, swift, filter_app, monkeypatch
     ):
-        monkeypatch.setattr(accounts, 'ACCOUNT_LISTING_LIMIT', 1)
+        monkeypatch.setattr(accounts, 'account_page', lambda: 1)
         assert rows_in(get(swift, filter_app))['c'] == (3, 30)
         assert swift.sent('GET').count(('GET', HIDDEN_PATH)) == 3
 
@@ -416,7 +416,7 @@ class TestDeleteWithReplicas:
     def test_of_which_some_lack_rows_is_refused_beyond_the_first_page(
         self, swift, filter_app, monkeypatch
     ):
-        monkeypatch.setattr(accounts, 'ACCOUNT_LISTING_LIMIT', 1)
+        monkeypatch.setattr(accounts, 'account_page', lambda: 1)
         self.only_d(swift, [0])
         resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)
         assert resp.status_int == 409
