@@ -240,7 +240,8 @@ class RowPass:
     :param place_of: returns where the row of a name belongs,
                      ``account/container``; None for where the target has it
     :param may_be_hidden: True if rows may have been moved out of any place
-                          that they belong to; False for none but the root
+                          that they belong to, False if out of none; None if
+                          out of the root alone
     """
 
     def __init__(
@@ -254,7 +255,7 @@ class RowPass:
         check: Callable[[], None],
         report: Callable[[int], None],
         place_of: Callable[[str], str] | None = None,
-        may_be_hidden: bool = False,
+        may_be_hidden: bool | None = None,
     ) -> None:
         self.backend = backend
         self.env = env
@@ -482,10 +483,6 @@ class RowPass:
         )
         _require_whole(all(are_whole))
 
-    def _call_all(self, calls: list[Callable]) -> list:
-        """Call functions side by side and return their results."""
-        return self.backend.for_each(lambda call: call(), calls, AT_A_TIME)
-
     def _write(
         self, write: Callable[[list[dict]], bool], rows: list[dict]
     ) -> bool:
@@ -545,8 +542,10 @@ class RowPass:
 
     def _may_be_hidden_in(self, place: str) -> bool:
         """Return True if tombstones of moves may hide copies in a place."""
-        is_root = place == self.target.place_in(None)
-        return (is_root or self.may_be_hidden) and not self._is_returning
+        may_be = self.may_be_hidden
+        if may_be is None:
+            may_be = place == self.target.place_in(None)
+        return may_be and not self._is_returning
 
     def _show(self, rows: list[dict], place: str, start: str) -> bool:
         """Show copied rows in a place that they may have been removed from.
