@@ -9,7 +9,8 @@ Swift's updaters and ``shardmw-resharder`` have run; until then nothing answers
 import contextlib
 import json
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -17,8 +18,9 @@ from swift.proxy.controllers.base import get_cache_key
 
 from shardmw.controllers.lifecycle import LOCK_SECONDS
 from shardmw.layout.lookup import DOUBT_SECONDS
+from shardmw.placement import parse_backing
 from shardmw.saio import Cluster, ClusterOptions
-from test.functional.backing import RESERVED_NAMES, Backing, memcached_of
+from test.functional.backing import Backing, memcached_of
 from test.functional.client import Client
 from test.functional.conftest import (
     SHARD_COUNT_HEADER,
@@ -226,28 +228,45 @@ class TestUpdateThatWaits:
 
 
 class TestLateRowOfADeletedObject:
-    @pytest.mark.parametrize(
-        ('before', 'after'), [(3, 2), (0, 2), (3, 0), (0, 0)]
-    )
+    @pytest.fixture
+    def ghosts(self, one, client) -> Callable:
+        """Makes a container whose objects were deleted in its second life.
+
+        The tombstones were in a layout that has been deleted, too.
+        """
+
+        def ghosts(before: int, after: int) -> str:
+            container = make(client, before)
+            assert upload(client, container, ['early']) == ['early']
+            with without(one, 'container-1'):
+                assert upload(client, container, NAMES) == NAMES
+            assert client.delete(container, 'early').status == 204
+            assert client.delete(container).status == 204
+            assert put(client, container, after) == 201
+            for name in NAMES:
+                assert client.delete(container, name).status == 204
+            assert client.delete(container).status == 204
+            settle(one)
+            return container
+
+        return ghosts
+
+    @pytest.mark.parametrize(('before', 'after'), [(3, 2), (3, 0), (0, 0)])
     def test_does_not_bring_the_container_back(
-        self, one, client, before, after
+        self, client, ghosts, before, after
     ):
-        """The tombstone was in a layout that has been deleted, too."""
-        container = make(client, before)
-        assert upload(client, container, ['early']) == ['early']
-        with without(one, 'container-1'):
-            assert upload(client, container, NAMES) == NAMES
-        assert client.delete(container, 'early').status == 204
-        assert client.delete(container).status == 204
-        assert put(client, container, after) == 201
-        for name in NAMES:
-            assert client.delete(container, name).status == 204
-        assert client.delete(container).status == 204
-        settle(one)
-        client.get(container)
+        container = ghosts(before, after)
         assert client.get(container).status == 404
         assert put(client, container, 5) == 201
         assert client.listing(container).names() == []
+
+    def test_of_a_plain_container_goes_with_a_repeated_delete(
+        self, client, ghosts
+    ):
+        container = ghosts(0, 2)
+        for name in NAMES:
+            assert client.delete(container, name).status == 404
+        assert client.get(container).status == 404
 
 
 class TestPutAnewAsPlain:
@@ -339,8 +358,9 @@ class TestConcurrentCreates:
         assert answer.status == 204
         assert answer.headers['x-container-shard-count'] == count
         assert client.listing(container).status == 200
-        names = backing.shards(container)
-        assert len(names) == int(count)
+        # The shards of the creation that was refused may stay for an hour.
+        ids = [parse_backing(n).layout_id for n in backing.shards(container)]
+        assert int(count) in Counter(ids).values()
 
     def test_does_not_wait_for_one_that_was_killed(self, one, client):
         """A lock that nobody releases expires; shards of it are no harm."""
@@ -601,21 +621,15 @@ class TestDaemon:
         assert put(client, late, 4) == 202
         assert client.delete(late).status == 409
 
-    def test_removes_the_rows_of_deleted_objects(
-        self, one, client, backing, late
-    ):
+    def test_removes_the_rows_of_deleted_objects(self, one, client, late):
         assert put(client, late, 4) == 201
         for name in NAMES[:4]:
             assert client.delete(late, name).status == 204
         settle(one)
         assert client.listing(late).names() == []
         assert client.delete(late).status == 204
-        shards = [
-            backing.hidden.head(shard, headers=RESERVED_NAMES).headers
-            for shard in backing.shards(late)
-        ]
-        counts = [each['x-container-object-count'] for each in shards]
-        assert set(counts) <= {'0'}
+        settle(one)
+        assert client.get(late).status == 404
 
     def test_keeps_listings_complete_while_it_moves_strays(
         self, one, client, unfiltered, backing
