@@ -210,6 +210,8 @@ class Resharder(Daemon):
         # containers wait.
         self._settled = self._looked_at_all = -math.inf
         self._clean: dict[str, tuple] = {}
+        # What the accounts listed of the containers without other layouts.
+        self._sound: dict[Path, tuple] = {}
         self._unsettled: dict[tuple[str, str], str] = {}
         # The serial of each container's last record, once its last steps have
         # been taken: the process that wrote it may have been interrupted.
@@ -301,6 +303,7 @@ class Resharder(Daemon):
         if now - self._looked_at_all >= LOOK_AT_ALL_SECONDS:
             self._looked_at_all = now
             self._clean.clear()
+            self._sound.clear()
         accounts = self._read('register', self.changes.register.accounts())
         for account in sorted({*accounts, *self.accounts}):
             try:
@@ -321,7 +324,7 @@ class Resharder(Daemon):
         if self._clean.get(account) == figures:
             return
         paths = containers_with_leftovers(
-            self.cluster.backend, self.cluster.env, account
+            self.cluster.backend, self.cluster.env, account, self._sound
         )
         is_clean = True
         for path in paths:
@@ -335,11 +338,11 @@ class Resharder(Daemon):
 
     def _figures_of(self, account: str) -> tuple:
         """Return what changes when leftovers come: an account's figures."""
-        return tuple(
-            self.cluster.backend.account_info(self.cluster.env, name).get(key)
+        infos = [
+            self.cluster.backend.account_info(self.cluster.env, name)
             for name in (account, hidden_account(account))
-            for key in FIGURES
-        )
+        ]
+        return tuple(info.get(key) for info in infos for key in FIGURES)
 
     def _settle(self, path: Path) -> None:
         """Settle the leftovers of a container, or log why they wait."""

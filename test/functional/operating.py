@@ -38,6 +38,9 @@ SETTLE_SECONDS = '1'
 
 PATIENCE_SECONDS = 90
 POLL_SECONDS = 0.1
+
+#: Swift's daemons that deliver what waits for container and account servers.
+UPDATERS = ('object-updater', 'container-updater')
 ROOT = Path(__file__).parents[2]
 
 #: The address of a server that does not answer.
@@ -206,6 +209,18 @@ def delete_unheard(admin: Admin, path: str) -> None:
             'X-Container-Host': NOBODY,
         },
     )
+
+
+def update(cluster: Cluster) -> None:
+    """Deliver the updates that wait for container and account servers."""
+    for daemon in UPDATERS:
+        cluster.daemon(daemon)
+
+
+def settle(cluster: Cluster) -> None:
+    """Deliver waiting updates, and have the daemon settle late rows."""
+    update(cluster)
+    cluster.daemon(SECTION)
 
 
 def shards_of(client: Client, container: str) -> int:
