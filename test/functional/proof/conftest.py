@@ -6,6 +6,7 @@ daemon runs by itself: a database that is missing stays so.
 """
 
 import configparser
+import functools
 from collections.abc import Callable
 
 import pytest
@@ -100,13 +101,9 @@ def cold(client, preferring_proxy) -> Client:
 
 
 @pytest.fixture(scope='class')
-def stores(cluster, client, backing) -> Callable[..., Stored]:
-    """Makes containers whose replicas all list the same objects."""
-
-    def stores(kind: str, names: list[str], **options) -> Stored:
-        return store(cluster, client, backing, kind, names, **options)
-
-    return stores
+def fill(cluster, client, backing) -> Callable[..., Stored]:
+    """Fills containers, and waits until all replicas list all objects."""
+    return functools.partial(store, cluster, client, backing)
 
 
 @pytest.fixture(scope='session')

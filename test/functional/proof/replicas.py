@@ -7,23 +7,29 @@ change of the ring has just made a primary.
 
 import contextlib
 import shutil
+import time
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from swift.container.backend import ContainerBroker
 
-from shardmw.placement import hidden_account
+from shardmw.layout.syncing import LOGICAL_HEADER
+from shardmw.placement import backing_container, hidden_account
+from shardmw.record import Layout, id_of_time
 from shardmw.saio import Cluster
-from test.functional.backing import Backing, databases
+from test.functional.backing import Backing, databases, write_record
 from test.functional.client import Client
-from test.functional.conftest import MAKERS
+from test.functional.conftest import make_plain, make_sharded
 from test.functional.operating import wait_until
 
 NODES = (1, 2, 3)
 
 #: The nodes that lack a database in most tests, and the one that has it.
 EMPTY, HOLDER = (1, 2), 3
+
+#: How long the creation of a container may take.
+CREATION_SECONDS = 3600
 
 #: More rows than a container of these tests has.
 ALL_ROWS = 10_000
@@ -48,16 +54,13 @@ def store(
     cluster: Cluster,
     client: Client,
     backing: Backing,
-    kind: str,
+    container: str,
     names: list[str],
-    **options,
 ) -> Stored:
-    """Make a container whose replicas all list the same objects.
+    """Fill a container, and wait until all of its replicas list all objects.
 
-    :param kind: ``plain`` or ``sharded``
-    :param options: the headers and the number of shards
+    :param container: one that is empty
     """
-    container = MAKERS[kind](client, **options)
     for name in names:
         assert client.put(container, name, BODY).status == 201
     stored = Stored(
@@ -78,6 +81,25 @@ def store(
 
     wait_until(agree)
     return stored
+
+
+def make_aged(
+    cluster: Cluster, client: Client, backing: Backing, shards: int
+) -> str:
+    """Make a sharded container that is too old to be under creation.
+
+    :returns: its name
+    """
+    make_sharded(client)  # from then on, the register lists the account
+    container = make_plain(client)
+    layout = Layout(id_of_time(time.time() - 2 * CREATION_SECONDS), shards)
+    logical = {LOGICAL_HEADER.replace('-', '_'): container}
+    for shard in range(shards):
+        name = backing_container(container, layout.id, shard)
+        backing.put_shard(container, name, **logical)
+    write_record(cluster, client.account, container, layout.to_record())
+    backing.forget(container)
+    return container
 
 
 def shards_of(client: Client, backing: Backing, container: str) -> list[str]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
+from test.functional.conftest import make_plain
 from test.functional.operating import (
     SETTINGS,
     SETTLE_SECONDS,
@@ -49,8 +50,8 @@ class Announced(NamedTuple):
 
 
 @pytest.fixture(scope='class')
-def announced(cluster, client, stores, admin, resharder) -> Announced:
-    stored = stores('plain', NAMES)
+def announced(cluster, client, fill, admin, resharder) -> Announced:
+    stored = fill(make_plain(client), NAMES)
     admin.detach(client, stored.container, SHARDS)
     shown = []
     with (
@@ -78,9 +79,9 @@ class TestAnnouncedChange:
 
 
 def test_the_command_does_not_end_in_the_middle_of_a_change(
-    cluster, client, stores, admin
+    cluster, client, fill, admin
 ):
-    stored = stores('plain', NAMES)
+    stored = fill(make_plain(client), NAMES)
     command = admin.start(
         'reshard',
         stored.root,

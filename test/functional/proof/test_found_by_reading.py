@@ -24,7 +24,7 @@ from test.functional.backing import (
     write_record,
 )
 from test.functional.client import Client
-from test.functional.conftest import SHARD_COUNT_HEADER, unique
+from test.functional.conftest import SHARD_COUNT_HEADER, make_sharded, unique
 from test.functional.proof.conftest import PREFERRED
 from test.functional.proof.replicas import (
     BODY,
@@ -42,14 +42,14 @@ NAMES = ['a', 'b', 'c', 'd']
 VERSIONED = {'X-Versions-Enabled': 'true'}
 
 #: How often two proxies create one container at the same time.
-RACES = 5
+RACES = 3
 
 
 class TestAccount:
     def test_with_objects_that_one_silent_replica_lists_is_not_deleted(
-        self, cluster, client, stores
+        self, cluster, client, fill
     ):
-        stored = stores('sharded', NAMES, shards=1)
+        stored = fill(make_sharded(client, 1), NAMES)
         with missing(cluster, stored.shards, EMPTY), paused(cluster, HOLDER):
             status = client.delete().status
         assert status in (409, 503)
@@ -61,10 +61,10 @@ class TestShardThatOnlyADownServerHas:
     """A late row belongs there."""
 
     def test_is_not_created_for_the_row(
-        self, cluster, client, stores, backing, admin, resharder
+        self, cluster, client, fill, backing, admin, resharder
     ):
         late = name_in_shard(0, 2)
-        stored = stores('sharded', [*NAMES, late], shards=2)
+        stored = fill(make_sharded(client, 2), [*NAMES, late])
         container, shard = stored.container, stored.shards[0]
         make_late(cluster, client, backing, shard, container, late)
         with missing(cluster, [shard], EMPTY):
@@ -103,9 +103,9 @@ def make_late(
 
 class TestDeleteOfAnObjectDuringAChange:
     @pytest.fixture
-    def changing(self, cluster, client, stores, backing) -> Stored:
+    def changing(self, cluster, client, fill, backing) -> Stored:
         """A container whose rows are about to move from 2 shards to 4."""
-        stored = stores('sharded', NAMES, shards=2)
+        stored = fill(make_sharded(client, 2), NAMES)
         layout = self.layout(cluster, stored)
         layout = layout.announced(4, time.time()).moving(time.time())
         for shard in range(layout.shards):
@@ -146,8 +146,8 @@ class TestVersions:
     UPLOADS = 3
 
     @pytest.fixture
-    def versioned(self, cluster, client, unfiltered, stores) -> str:
-        container = stores('sharded', [], shards=2).container
+    def versioned(self, cluster, client, unfiltered) -> str:
+        container = make_sharded(client, 2)
         # The container of versions is plain at first.
         assert unfiltered.post(container, headers=VERSIONED).status == 204
         with stopped(cluster, PREFERRED):
@@ -167,6 +167,8 @@ class TestVersions:
         ] * 2
 
     def test_do_not_stay_listed(self, client, cold, versioned):
+        # The other proxy has just read that the root lists nothing.
+        assert client.listing(versioned, versions='').status == 200
         uploaded = cold.put(versioned, 'o', BODY)
         assert uploaded.status == 201
         version = uploaded.headers['x-object-version-id']

@@ -7,6 +7,7 @@ A server without a database answers 404, like one that knows of a deletion.
 import pytest
 
 from test.functional.client import Client
+from test.functional.conftest import MAKERS
 from test.functional.proof.replicas import EMPTY, missing
 
 NAMES = [f'o{i:02}' for i in range(20)]
@@ -40,9 +41,9 @@ def shown(client: Client, container: str) -> tuple:
     ids=['plain', 'root-and-shards', 'root', 'shards'],
 )
 def test_delete_of_a_container_is_refused_and_changes_nothing(
-    cluster, client, stores, kind, root_is_missing, shards_are_missing
+    cluster, client, fill, kind, root_is_missing, shards_are_missing
 ):
-    stored = stores(kind, NAMES, **HEADERS)
+    stored = fill(MAKERS[kind](client, **HEADERS), NAMES)
     before = shown(client, stored.container)
     assert before[-1] == NAMES
     places = [stored.root] * root_is_missing

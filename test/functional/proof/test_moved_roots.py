@@ -5,12 +5,12 @@ A change of the ring has moved its partition, and replicators have yet to copy
 the database. Clients, the daemon and an operator come by meanwhile.
 """
 
-import time
 from typing import NamedTuple
 
 import pytest
 
 from test.functional.conftest import MAKERS
+from test.functional.operating import wait_until
 from test.functional.proof.replicas import NODES, Stored, missing, readable
 
 NAMES = [f'o{i:02}' for i in range(40)]
@@ -27,8 +27,8 @@ class Moved(NamedTuple):
 
 
 @pytest.fixture(scope='class', params=MAKERS)
-def moved(request, cluster, client, stores, admin, resharder) -> Moved:
-    stored = stores(request.param, NAMES)
+def moved(request, cluster, client, fill, admin, resharder) -> Moved:
+    stored = fill(MAKERS[request.param](client), NAMES)
     container = stored.container
     cluster.daemon('container-updater')
     with missing(cluster, [stored.root], NODES):
@@ -41,7 +41,7 @@ def moved(request, cluster, client, stores, admin, resharder) -> Moved:
         admin('audit', stored.root, '--repair')
         statuses['GET later'] = client.get(container).status
     # Proxies remember a moment longer that there is no container.
-    time.sleep(1)
+    wait_until(lambda: client.head(container).status != 404)
     return Moved(stored, statuses)
 
 

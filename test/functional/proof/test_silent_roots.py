@@ -8,14 +8,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import pytest
+from swift.container.backend import ContainerBroker
 
+from test.functional.backing import databases
 from test.functional.client import Answer
-from test.functional.conftest import MAKERS
+from test.functional.conftest import MAKERS, make_plain
 from test.functional.proof.replicas import (
     BODY,
     EMPTY,
     HOLDER,
     Stored,
+    make_aged,
     missing,
     paused,
     readable,
@@ -31,12 +34,10 @@ class Silent(NamedTuple):
 
     :param answers: to requests that clients sent meanwhile, by a proxy that
                     knew nothing of the container, and by one that did
-    :param after: the answer to a listing when the third replica went on
     """
 
     stored: Stored
     answers: dict[str, Answer]
-    after: Answer
 
     def acknowledged(self) -> list[str]:
         """Return the names of the uploads that were acknowledged."""
@@ -44,9 +45,12 @@ class Silent(NamedTuple):
 
 
 @pytest.fixture(scope='class', params=MAKERS)
-def silent(request, cluster, client, cold, stores, resharder) -> Silent:
-    options = {'shards': SHARDS} if request.param == 'sharded' else {}
-    stored = stores(request.param, NAMES, **options)
+def silent(request, cluster, client, cold, backing, fill, resharder) -> Silent:
+    made = {
+        'plain': lambda: make_plain(client),
+        'sharded': lambda: make_aged(cluster, client, backing, SHARDS),
+    }
+    stored = fill(made[request.param](), NAMES)
     container = stored.container
     cluster.daemon('container-updater')
     reads = {
@@ -60,44 +64,42 @@ def silent(request, cluster, client, cold, stores, resharder) -> Silent:
         for name in UPLOADS
     }
     answers = {}
-    with missing(cluster, [stored.root], EMPTY):
-        with paused(cluster, HOLDER), ThreadPoolExecutor() as pool:
-            passed = pool.submit(resharder.once)
-            for requests in (reads, creates, uploads):
-                sent = {key: pool.submit(requests[key]) for key in requests}
-                answers |= {key: sent[key].result() for key in sent}
-            passed.result()
-        after = client.listing(container)
+    with (
+        missing(cluster, [stored.root], EMPTY),
+        paused(cluster, HOLDER),
+        ThreadPoolExecutor() as pool,
+    ):
+        passed = pool.submit(resharder.once)
+        for requests in (reads, creates, uploads):
+            sent = {key: pool.submit(requests[key]) for key in requests}
+            answers |= {key: sent[key].result() for key in sent}
+        passed.result()
     cluster.daemon('object-updater')
+    cluster.daemon('container-replicator')
     resharder.once()
-    return Silent(stored, answers, after)
+    return Silent(stored, answers)
 
 
 class TestRootThatWasSilent:
-    def test_was_not_listed_as_empty(self, silent):
+    """Swift creates a plain one anew, by the PUT, on the new disks."""
+
+    def test_was_not_listed(self, silent):
         assert silent.answers['GET'].status in (404, 503)
         assert silent.answers['HEAD'].status in (404, 503)
 
+    def test_keeps_its_shards(self, cluster, silent):
+        paths = [
+            path
+            for shard in silent.stored.shards
+            for path in databases(cluster, *shard.split('/', 1))
+        ]
+        deleted = [p for p in paths if ContainerBroker(str(p)).is_deleted()]
+        assert deleted == []
+
     def test_lists_what_can_be_read(self, client, silent):
         container = silent.stored.container
-        listed = client.listing(container).names()
-        assert listed == readable(client, container, [*NAMES, *UPLOADS])
-        assert {'kept', *silent.acknowledged()} <= set(listed)
-
-
-@pytest.mark.parametrize('silent', ['sharded'], indirect=True)
-class TestShardedRootThatWasSilent:
-    """Swift creates a plain container anew on the new disks."""
-
-    def test_keeps_its_shards(self, backing, silent):
-        container, shards = silent.stored.container, silent.stored.shards
-        assert len(backing.shards(container)) == len(shards)
-        statuses = [
-            backing.head_shard(container, shard).status
-            for shard in range(len(shards))
-        ]
-        assert statuses == [204] * len(shards)
-
-    def test_is_listed_as_soon_as_one_replica_answers(self, silent):
-        assert silent.after.status == 200
-        assert 'kept' in silent.after.names()
+        answer = client.listing(container)
+        assert answer.status == 200
+        existing = readable(client, container, [*NAMES, *UPLOADS])
+        assert answer.names() == existing
+        assert {'kept', *silent.acknowledged()} <= set(existing)
