@@ -3,6 +3,9 @@
 
 There are no more devices than replicas, so there are no handoffs, and no
 daemon runs by itself: a database that is missing stays so.
+
+Each module has a cluster of its own. The daemon would go on with a change that
+a failed test of another module has left, while servers are down.
 """
 
 import configparser
@@ -42,14 +45,14 @@ REPLICA_SETTINGS = {
 }
 
 
-@pytest.fixture(scope='session')
+@pytest.fixture(scope='module')
 def cluster(tmp_path_factory):
     options = ClusterOptions(replicas=len(NODES), settings=REPLICA_SETTINGS)
     with Cluster(tmp_path_factory.mktemp('proof'), options) as cluster:
         yield cluster
 
 
-@pytest.fixture(scope='session')
+@pytest.fixture(scope='module')
 def new_account(cluster):
     """Makes somebody the owner of an account that nobody used before."""
     return account_maker(logins(cluster))
@@ -61,7 +64,7 @@ def client(new_account) -> Client:
     return new_account()
 
 
-@pytest.fixture(scope='session')
+@pytest.fixture(scope='module')
 def unfiltered_proxy(cluster):
     """The URL of one more proxy of this cluster, without shardmw."""
     with running_unfiltered_proxy(cluster) as url:
@@ -78,7 +81,7 @@ def backing(unfiltered) -> Backing:
     return Backing(unfiltered)
 
 
-@pytest.fixture(scope='session')
+@pytest.fixture(scope='module')
 def preferring_proxy(cluster):
     """The URL of a proxy that reads the replicas of one node first.
 
@@ -106,11 +109,11 @@ def fill(cluster, client, backing) -> Callable[..., Stored]:
     return functools.partial(store, cluster, client, backing)
 
 
-@pytest.fixture(scope='session')
+@pytest.fixture(scope='module')
 def admin(cluster):
     return Admin(cluster)
 
 
-@pytest.fixture(scope='session')
+@pytest.fixture(scope='module')
 def resharder(cluster):
     return Resharder(cluster)

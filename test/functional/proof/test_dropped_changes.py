@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
+from shardmw.layout.resharding import RETRY_SECONDS
 from test.functional.conftest import make_plain
 from test.functional.operating import (
     SETTINGS,
@@ -38,6 +39,9 @@ WRITE_SECONDS = 2 * sum(
 )
 AWAY_SECONDS = WRITE_SECONDS + 5
 
+#: For how long they are away while the command runs, which looks more often.
+SHORT_SECONDS = RETRY_SECONDS + 5
+
 
 class Announced(NamedTuple):
     """A container whose announced change could not be looked up.
@@ -54,14 +58,12 @@ def announced(cluster, client, fill, admin, resharder) -> Announced:
     stored = fill(make_plain(client), NAMES)
     admin.detach(client, stored.container, SHARDS)
     shown = []
-    with (
-        missing(cluster, [stored.root], EMPTY),
-        stopped(cluster, HOLDER),
-        resharder.running(),
-    ):
-        deadline = time.monotonic() + AWAY_SECONDS
-        while time.monotonic() < deadline:
-            shown.append(stored.container in admin.changes(client))
+    with resharder.running() as daemon:
+        daemon.wait_until_it_logs(f'{stored.root}: announced')
+        with missing(cluster, [stored.root], EMPTY), stopped(cluster, HOLDER):
+            deadline = time.monotonic() + AWAY_SECONDS
+            while time.monotonic() < deadline:
+                shown.append(stored.container in admin.changes(client))
     return Announced(stored, shown)
 
 
@@ -94,7 +96,7 @@ def test_the_command_does_not_end_in_the_middle_of_a_change(
     wait_for_phase(command, ': moving')
     with missing(cluster, [stored.root], EMPTY), stopped(cluster, HOLDER):
         with contextlib.suppress(subprocess.TimeoutExpired):
-            command.wait(AWAY_SECONDS)
+            command.wait(SHORT_SECONDS)
         assert command.poll() is None, command.communicate()
     output, errors = command.communicate(timeout=90)
     assert command.returncode == 0, errors

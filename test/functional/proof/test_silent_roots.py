@@ -52,7 +52,6 @@ def silent(request, cluster, client, cold, backing, fill, resharder) -> Silent:
     }
     stored = fill(made[request.param](), NAMES)
     container = stored.container
-    cluster.daemon('container-updater')
     reads = {
         'GET': lambda: cold.listing(container),
         'HEAD': lambda: cold.head(container),
