@@ -37,7 +37,7 @@ WRITE_SECONDS = 2 * sum(
     int(SETTINGS[f'internal-client.{name}'])
     for name in ('node_timeout', 'conn_timeout')
 )
-AWAY_SECONDS = WRITE_SECONDS + 5
+AWAY_SECONDS = WRITE_SECONDS + RETRY_SECONDS + 5
 
 #: For how long they are away while the command runs, which looks more often.
 SHORT_SECONDS = RETRY_SECONDS + 5
