@@ -71,13 +71,24 @@ class TestShardThatOnlyADownServerHas:
             with stopped(cluster, HOLDER):
                 statuses = [client.listing(container).status]
                 resharder.once()
+                statuses.append(client.listing(container).status)
                 admin('audit', stored.root, '--repair')
                 statuses.append(client.listing(container).status)
-            assert statuses == [503, 503]
+            assert statuses == [503] * 3
             assert set(NAMES) <= set(client.listing(container).names())
         resharder.once()
         admin('audit', stored.root, '--repair')
         assert client.listing(container).names() == stored.names
+
+    def test_is_not_created_for_a_put(self, cluster, client, fill):
+        stored = fill(make_sharded(client, 2), NAMES)
+        container, shard = stored.container, stored.shards[0]
+        with missing(cluster, [shard], EMPTY):
+            with stopped(cluster, HOLDER):
+                headers = {SHARD_COUNT_HEADER: '2'}
+                assert client.put(container, headers=headers).status == 503
+                assert client.listing(container).status == 503
+            assert client.listing(container).names() == NAMES
 
 
 def make_late(

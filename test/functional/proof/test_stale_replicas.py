@@ -73,6 +73,7 @@ class TestColdProxyThatReadsTheStaleReplicaFirst:
         self, cluster, client, cold, backing, sharded
     ):
         assert cold.put(sharded, 'new', BODY).status == 201
+        cluster.daemon('object-updater')
         root = listed_by_replicas(cluster, f'{client.account}/{sharded}')
         assert root == [[], [], []]
         shard = shards_of(client, backing, sharded)[shard_of('new', SHARDS)]
