@@ -118,7 +118,9 @@ def listed_by_replicas(cluster: Cluster, place: str) -> list[list[str]]:
 
 def _listing(path: Path) -> list[tuple]:
     broker = ContainerBroker(str(path))
-    return broker.list_objects_iter(ALL_ROWS, '', '', '', '')
+    return broker.list_objects_iter(
+        ALL_ROWS, '', '', '', '', allow_reserved=True
+    )
 
 
 @contextlib.contextmanager
