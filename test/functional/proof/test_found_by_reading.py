@@ -11,6 +11,7 @@ from shardmw.placement import (
     backing_container,
     hidden_account,
     shard_of,
+    versions_container,
 )
 from shardmw.record import Layout, id_of_time, parse_record
 from shardmw.saio import Cluster
@@ -31,6 +32,7 @@ from test.functional.proof.replicas import (
     EMPTY,
     HOLDER,
     Stored,
+    listed_by_replicas,
     missing,
     paused,
     readable,
@@ -176,6 +178,12 @@ class TestVersions:
         assert [answer.names() for answer in listed] == [
             ['o'] * self.UPLOADS
         ] * 2
+
+    def test_have_their_rows_in_shards(self, cluster, client, cold, versioned):
+        assert cold.put(versioned, 'o', BODY).status == 201
+        cluster.daemon('object-updater')
+        root = f'{client.account}/{versions_container(versioned)}'
+        assert listed_by_replicas(cluster, root) == [[], [], []]
 
     def test_do_not_stay_listed(self, client, cold, versioned):
         # The other proxy has just read that the root lists nothing.

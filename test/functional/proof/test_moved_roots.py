@@ -9,11 +9,18 @@ from typing import NamedTuple
 
 import pytest
 
-from test.functional.conftest import MAKERS
+from test.functional.conftest import MAKERS, SHARD_COUNT_HEADER, SHARDS
 from test.functional.operating import wait_until
-from test.functional.proof.replicas import NODES, Stored, missing, readable
+from test.functional.proof.replicas import (
+    BODY,
+    NODES,
+    Stored,
+    missing,
+    readable,
+)
 
 NAMES = [f'o{i:02}' for i in range(40)]
+UPLOADS = ['p', 'q', 'r']
 
 
 class Moved(NamedTuple):
@@ -63,3 +70,36 @@ class TestRootThatWasAway:
         assert client.delete(container).status == 409
         assert client.listing(container).names() == NAMES
         assert readable(client, container, NAMES) == NAMES
+
+
+class TestPutWhileARootWasAway:
+    """No updater has told the accounts how many objects there are."""
+
+    @pytest.mark.parametrize(
+        ('kind', 'headers'),
+        [
+            ('plain', {}),
+            ('sharded', {}),
+            ('sharded', {SHARD_COUNT_HEADER: str(SHARDS)}),
+        ],
+        ids=['plain', 'sharded', 'sharded-with-its-count'],
+    )
+    def test_loses_nothing(
+        self, cluster, client, fill, resharder, kind, headers
+    ):
+        stored = fill(MAKERS[kind](client), NAMES[:4])
+        container = stored.container
+        with missing(cluster, [stored.root], NODES):
+            client.put(container, headers=headers)
+            uploaded = [
+                name
+                for name in UPLOADS
+                if client.put(container, name, BODY).status == 201
+            ]
+        for updater in ('object-updater', 'container-updater'):
+            cluster.daemon(updater)
+        resharder.once()
+        existing = readable(client, container, [*stored.names, *UPLOADS])
+        assert {*stored.names, *uploaded} <= set(existing)
+        assert client.listing(container).names() == existing
+        assert client.delete(container).status == 409
