@@ -18,7 +18,7 @@ from shardmw.layout.resharding import (
     Progress,
     Resharding,
 )
-from shardmw.layout.roots import RootState, read_root
+from shardmw.layout.roots import RootState, read_root, unproved
 from shardmw.paths import Path
 from shardmw.placement import is_reserved, versions_container, versions_owner
 from shardmw.record import (
@@ -246,8 +246,11 @@ class Changes:
         """Return the state of a container's change.
 
         :returns: None if it is over, and no late rows can come any more
+        :raises BackendError: if no replica of the root has a database
         """
         root = self._root(path)
+        if root.is_absent:
+            raise BackendError(None, 503, unproved(root))
         layout = root.record
         if layout is None or not layout.changed:
             return None
