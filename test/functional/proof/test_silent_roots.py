@@ -11,7 +11,7 @@ import pytest
 from swift.container.backend import ContainerBroker
 
 from test.functional.backing import databases
-from test.functional.client import Answer
+from test.functional.client import Answer, Client
 from test.functional.conftest import MAKERS, make_plain
 from test.functional.proof.replicas import (
     BODY,
@@ -44,14 +44,41 @@ class Silent(NamedTuple):
         return [n for n in UPLOADS if self.answers[n].status == 201]
 
 
-@pytest.fixture(scope='class', params=MAKERS)
-def silent(request, cluster, client, cold, backing, fill, resharder) -> Silent:
-    made = {
-        'plain': lambda: make_plain(client),
-        'sharded': lambda: make_aged(cluster, client, backing, SHARDS),
+@pytest.fixture(scope='class')
+def silent_roots(
+    cluster, client, cold, backing, fill, resharder
+) -> dict[str, Silent]:
+    """Containers whose roots were silent, by their kind."""
+    stored = {
+        'plain': fill(make_plain(client), NAMES),
+        'sharded': fill(make_aged(cluster, client, backing, SHARDS), NAMES),
     }
-    stored = fill(made[request.param](), NAMES)
-    container = stored.container
+    with (
+        missing(cluster, [each.root for each in stored.values()], EMPTY),
+        paused(cluster, HOLDER),
+        ThreadPoolExecutor() as pool,
+    ):
+        passed = pool.submit(resharder.once)
+        sent = {
+            kind: pool.submit(answers_of, client, cold, each.container)
+            for kind, each in stored.items()
+        }
+        answers = {kind: each.result() for kind, each in sent.items()}
+        passed.result()
+    cluster.daemon('object-updater')
+    cluster.daemon('container-replicator')
+    resharder.once()
+    return {kind: Silent(stored[kind], answers[kind]) for kind in stored}
+
+
+def answers_of(
+    client: Client, cold: Client, container: str
+) -> dict[str, Answer]:
+    """Return what requests for a container are answered.
+
+    The reads come at the same time, then a PUT of the container, then the
+    uploads at the same time.
+    """
     reads = {
         'GET': lambda: cold.listing(container),
         'HEAD': lambda: cold.head(container),
@@ -63,20 +90,16 @@ def silent(request, cluster, client, cold, backing, fill, resharder) -> Silent:
         for name in UPLOADS
     }
     answers = {}
-    with (
-        missing(cluster, [stored.root], EMPTY),
-        paused(cluster, HOLDER),
-        ThreadPoolExecutor() as pool,
-    ):
-        passed = pool.submit(resharder.once)
+    with ThreadPoolExecutor() as pool:
         for requests in (reads, creates, uploads):
             sent = {key: pool.submit(requests[key]) for key in requests}
             answers |= {key: sent[key].result() for key in sent}
-        passed.result()
-    cluster.daemon('object-updater')
-    cluster.daemon('container-replicator')
-    resharder.once()
-    return Silent(stored, answers)
+    return answers
+
+
+@pytest.fixture(scope='class', params=MAKERS)
+def silent(request, silent_roots) -> Silent:
+    return silent_roots[request.param]
 
 
 class TestRootThatWasSilent:
