@@ -13,6 +13,7 @@ import pytest
 from shardmw.placement import shard_of
 from test.functional.client import Client
 from test.functional.conftest import MAKERS, SHARD_COUNT_HEADER, make_plain
+from test.functional.operating import wait_until
 from test.functional.proof.conftest import PREFERRED
 from test.functional.proof.replicas import (
     BODY,
@@ -73,13 +74,16 @@ class TestColdProxyThatReadsTheStaleReplicaFirst:
         self, cluster, client, cold, backing, sharded
     ):
         assert cold.put(sharded, 'new', BODY).status == 201
-        cluster.daemon('object-updater')
+        shard = shards_of(client, backing, sharded)[shard_of('new', SHARDS)]
+
+        def is_in_shard() -> bool:
+            cluster.daemon('object-updater')
+            replicas = listed_by_replicas(cluster, shard)
+            return any('new' in names for names in replicas)
+
+        wait_until(is_in_shard)
         root = listed_by_replicas(cluster, f'{client.account}/{sharded}')
         assert root == [[], [], []]
-        shard = shards_of(client, backing, sharded)[shard_of('new', SHARDS)]
-        assert any(
-            'new' in each for each in listed_by_replicas(cluster, shard)
-        )
 
     def test_leaves_no_deleted_object_listed(self, client, cold, container):
         # The other proxy has just read that the root lists nothing.
