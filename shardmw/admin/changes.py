@@ -20,7 +20,7 @@ from shardmw.layout.resharding import (
     Progress,
     Resharding,
 )
-from shardmw.layout.roots import RootState, read_root
+from shardmw.layout.roots import RootState, read_root, unproved
 from shardmw.paths import Path
 from shardmw.placement import is_reserved, versions_container, versions_owner
 from shardmw.record import (
@@ -268,8 +268,11 @@ class Changes:
 
         :param progress: the last progress that was noted of the container
         :returns: None if it is over, and no late rows can come any more
+        :raises BackendError: if no replica of the root has a database
         """
         root = self._root(path)
+        if root.is_absent:
+            raise BackendError(None, 503, unproved(root))
         layout = root.record
         if layout is None or not layout.changed:
             return None
