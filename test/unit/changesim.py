@@ -577,6 +577,9 @@ class World:
             return False
         except ChangeRefusedError as err:
             self.note(f'the change: {err}')
+            # It may be refused because nobody knows of the container.
+            sleep(RESTART_SECONDS)
+            return not self.lacking
         return True
 
     def run(self) -> History:
