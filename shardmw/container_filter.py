@@ -39,6 +39,7 @@ from swift.container.server import ContainerController
 from shardmw.backend.batch import (
     METHOD,
     OFFSET_HEADER,
+    TOMBSTONES,
     Found,
     Read,
     decode_reads,
@@ -208,7 +209,8 @@ class ContainerFilter:
             if not os.path.exists(broker.db_file):
                 return None
             params = _params(read.query)
-            broker.may_merge = _needs_swift(params)
+            has_tombstones = read.method == TOMBSTONES
+            broker.may_merge = has_tombstones or _needs_swift(params)
             with broker.snapshot() as snapshot:
                 info = snapshot.info
                 if snapshot.is_deleted:
@@ -226,6 +228,8 @@ class ContainerFilter:
             }
             if read.method == 'HEAD':
                 return Found(headers, b'')
+            if has_tombstones:
+                return Found(headers, _tombstones(broker, params))
             if broker.may_merge:
                 rows = _rows_of_swift(broker, params, info)
         texts = [
@@ -266,6 +270,15 @@ def _rows(snapshot: Snapshot, params: dict) -> list[tuple]:
         params.get('end_marker', ''),
         snapshot.waiting,
     )
+
+
+def _tombstones(broker: ContainerBroker, params: dict) -> bytes:
+    """Return the tombstones of a page of names, with their timestamps."""
+    rows = broker.get_objects(
+        params['limit'], params.get('marker', ''), include_deleted=True
+    )
+    found = [(row['name'], row['created_at']) for row in rows]
+    return json.dumps(found).encode('ascii')
 
 
 def _rows_of_swift(

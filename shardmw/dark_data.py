@@ -24,7 +24,7 @@ from swift.obj.watchers import dark_data
 from shardmw.backend.answers import SPLIT_STATES
 from shardmw.backend.containers import RECORD_HEADER, LogicalContainer
 from shardmw.backend.rows import row_at
-from shardmw.layout.adoption import backing_among, backing_range
+from shardmw.layout.backing import backing_among, backing_range
 from shardmw.placement import hidden_account
 from shardmw.record import Layout, LayoutError, parse_record
 

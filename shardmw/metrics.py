@@ -91,6 +91,8 @@ FANOUT_REFILLS = Metric('shardmw_fanout_refills', 'fanout.refills', COUNTER)
 LISTINGS_KEPT = Metric('shardmw_listing_kept', 'listing.kept', COUNTER)
 UNAVAILABLE = Metric('shardmw_unavailable', 'unavailable.{cause}', COUNTER)
 ADOPTED = Metric('shardmw_adopted_rows', 'adopted.{kind}', COUNTER)
+LEFTOVERS = Metric('shardmw_leftovers_deleted', 'leftovers.deleted', COUNTER)
+UNSETTLED = Metric('shardmw_unsettled', 'unsettled.{process}', GAUGE)
 DELAYED = Metric('shardmw_ratelimit_sleep', 'ratelimit.sleep.{kind}', TIMER)
 REFUSED = Metric(
     'shardmw_ratelimit_refused', 'ratelimit.refused.{kind}', COUNTER

@@ -79,8 +79,8 @@ hidden account ``.shards_shardmw_A``; ``i`` is
 :func:`shardmw.placement.shard_of` its name, with the count and depth of the
 layout. The proxy app tells the object servers where to send a row: the filter
 makes it believe that Swift's own sharder has split the container
-(:mod:`shardmw.backend.infocache`). Rows in other places are moved
-(:mod:`shardmw.layout.adoption`).
+(:mod:`shardmw.backend.infocache`). Rows in other places wait for
+``shardmw-resharder`` (:mod:`shardmw.layout.late_rows`): the filter moves none.
 
 The container of old versions, and that of the parts of S3 uploads
 (``bucket+segments``), are sharded like the container that they belong to.
@@ -113,7 +113,6 @@ from shardmw.controllers.account import AccountController
 from shardmw.controllers.container import ContainerController
 from shardmw.controllers.lifecycle import Lifecycle
 from shardmw.controllers.obj import WRITES, ObjectController
-from shardmw.layout.adoption import Adoption
 from shardmw.layout.lookup import Layouts
 from shardmw.layout.row_targets import RowTargets
 from shardmw.layout.syncing import logical_path
@@ -177,19 +176,10 @@ class ShardMiddleware:
         accounting = Accounting(backend, stats, limiter)
         layouts = Layouts(backend)
         row_targets = RowTargets(backend)
-        adoption = Adoption(
-            backend,
-            layouts,
-            row_targets,
-            marks,
-            options.stats_cache_seconds,
-            logger,
-        )
         lifecycle = Lifecycle(
             app,
             backend,
             layouts,
-            adoption,
             stats,
             AccountRate(
                 options.account_ratelimit,
@@ -212,7 +202,6 @@ class ShardMiddleware:
             app,
             backend,
             layouts,
-            adoption,
             lifecycle,
             stats,
             head_cache,

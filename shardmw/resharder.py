@@ -2,10 +2,11 @@
 """The daemon ``shardmw-resharder``.
 
 It continues changes of layout that were interrupted, and makes those that were
-announced for it (``shardmw-admin reshard --detach``). Until Swift reclaims
-tombstones, it looks for late rows of containers that have changed, and moves
-them. With ``auto_reshard`` it also gives more shards to containers that have
-too many rows in one database.
+announced for it (``shardmw-admin reshard --detach``). Every few minutes it
+looks at the accounts whose figures have changed, for late rows, strays and
+empty backing containers, and settles them (:mod:`shardmw.layout.late_rows`):
+no other process of an installation does. With ``auto_reshard`` it also gives
+more shards to containers that have too many rows in one database.
 
 Any number of daemons may run, on any machines: the changes under way are
 listed in the register and in the layout records, and two daemons that change
@@ -15,6 +16,7 @@ containers among them.
 
 import configparser
 import fnmatch
+import math
 import sys
 import time
 from collections.abc import Collection, Iterable, Iterator
@@ -44,13 +46,17 @@ from shardmw.admin.survey import Survey
 from shardmw.backend.concurrency import Timeout, sleep, spawn
 from shardmw.backend.containers import BackendError
 from shardmw.config import ConfigError, check_option_names
-from shardmw.layout.adoption import adopt_all
+from shardmw.layout.late_rows import (
+    NOTHING,
+    containers_with_leftovers,
+    settle,
+)
 from shardmw.layout.resharding import (
     MoveOptions,
     Progress,
     Resharding,
 )
-from shardmw.layout.roots import read_root
+from shardmw.layout.roots import read_root, unproved
 from shardmw.metrics import (
     CHANGES,
     FULLEST,
@@ -59,12 +65,17 @@ from shardmw.metrics import (
     SHARDS,
     SKEW,
     TO_MOVE,
+    UNSETTLED,
     WAITING,
     container_labels,
     open_metrics,
 )
 from shardmw.paths import Path
-from shardmw.placement import can_be_sharded, versions_owner
+from shardmw.placement import (
+    can_be_sharded,
+    hidden_account,
+    versions_owner,
+)
 from shardmw.record import MOVING, Layout, LayoutError, time_of_id
 
 SECTION = 'shardmw-resharder'
@@ -104,6 +115,12 @@ SLOT_SECONDS = 0.5
 #: How many layouts of registered containers to read at once.
 LOOKS_AT_A_TIME = 16
 
+#: The figures of an account that change when rows or containers come or go.
+FIGURES = ('status', 'container_count', 'total_object_count', 'bytes')
+
+#: How often to look for late rows in all accounts, whatever their figures say.
+LOOK_AT_ALL_SECONDS = 86400
+
 #: How often to look whether fewer than that are read.
 LOOK_SECONDS = 0.05
 
@@ -127,7 +144,7 @@ class Resharder(Daemon):
             _own_options(conf['__file__']), SECTION, OPTION_NAMES, (), SECTION
         )
         self.interval = _number(conf, 'interval', 300)
-        self.late_rows_interval = _number(conf, 'late_rows_interval', 86400)
+        self.late_rows_interval = _number(conf, 'late_rows_interval', 300)
         self.reclaim_age = _number(conf, 'reclaim_age', RECLAIM_SECONDS)
         self.concurrency = _count(conf, 'concurrency', 4, 1)
         self.processes = _count(conf, 'processes', 0)
@@ -180,7 +197,12 @@ class Resharder(Daemon):
         self._looking: set[tuple[str, str]] = set()
         # The containers whose rows this process moves now.
         self._moving: set[tuple[str, str]] = set()
-        self._swept: dict[tuple[str, str], float] = {}
+        # When the process looked for late rows last, and at all accounts; the
+        # figures of those that had no leftovers then; and why those of some
+        # containers wait.
+        self._settled = self._looked_at_all = -math.inf
+        self._clean: dict[str, tuple] = {}
+        self._unsettled: dict[tuple[str, str], str] = {}
         # The serial of each container's last record, once its last steps have
         # been taken: the process that wrote it may have been interrupted.
         self._completed: dict[tuple[str, str], str] = {}
@@ -192,7 +214,8 @@ class Resharder(Daemon):
         self._progress: dict[tuple[str, str], Progress] = {}
 
     def run_once(self, *args, **kwargs) -> None:
-        """Make all changes that are under way, to their end."""
+        """Settle late rows, and make all changes under way, to their end."""
+        self._settle_all()
         self._begin_changes()
         started: set[tuple[str, str]] = set()
         while True:
@@ -208,6 +231,8 @@ class Resharder(Daemon):
             try:
                 self._begin_changes()
                 self._start_changes()
+                if self._is_due():
+                    self._settle_all()
             except (Exception, Timeout):
                 self.logger.exception('unexpected error')
             sleep(self.interval)
@@ -254,15 +279,88 @@ class Resharder(Daemon):
         digest = int(hash_path(account, container), 16)
         return digest % self.processes == self.process
 
-    def _is_due(self, key: tuple[str, str]) -> bool:
-        """Return True if it is time to look for late rows of a change."""
-        swept = self._swept.get(key)
-        now = time.monotonic()
-        return swept is None or now - swept >= self.late_rows_interval
+    def _is_due(self) -> bool:
+        """Return True if it is time to look for late rows."""
+        return time.monotonic() - self._settled >= self.late_rows_interval
+
+    def _settle_all(self) -> None:
+        """Settle the late rows, strays and leftovers of all accounts.
+
+        An account in which nothing was found is not looked at again before its
+        figures change, or a day has passed.
+        """
+        now = self._settled = time.monotonic()
+        if now - self._looked_at_all >= LOOK_AT_ALL_SECONDS:
+            self._looked_at_all = now
+            self._clean.clear()
+        accounts = self._read('register', self.changes.register.accounts())
+        for account in sorted({*accounts, *self.accounts}):
+            try:
+                self._settle_account(account)
+            except BackendError as err:
+                self.logger.error('%s: cannot be listed: %s', account, err)
+            except (Exception, Timeout):
+                self.logger.exception('%s: unexpected error', account)
+        process = str(self.process)
+        self.metrics.note(UNSETTLED, len(self._unsettled), process=process)
+
+    def _settle_account(self, account: str) -> None:
+        """Settle the leftovers of an account, if it may have any.
+
+        :raises BackendError: if the account cannot be listed
+        """
+        figures = self._figures_of(account)
+        if self._clean.get(account) == figures:
+            return
+        paths = containers_with_leftovers(
+            self.cluster.backend, self.cluster.env, account
+        )
+        is_clean = True
+        for path in paths:
+            is_clean = False
+            if self._is_own(path.account, path.container):
+                self._settle(path)
+        if is_clean:
+            self._clean[account] = figures
+        else:
+            self._clean.pop(account, None)
+
+    def _figures_of(self, account: str) -> tuple:
+        """Return what changes when leftovers come: an account's figures."""
+        return tuple(
+            self.cluster.backend.account_info(self.cluster.env, name).get(key)
+            for name in (account, hidden_account(account))
+            for key in FIGURES
+        )
+
+    def _settle(self, path: Path) -> None:
+        """Settle the leftovers of a container, or log why they wait."""
+        key, name = (path.account, path.container), _name(path)
+        problem = ''
+        try:
+            done = settle(
+                self.cluster.backend,
+                self.cluster.env,
+                path,
+                self.options.rows_per_second,
+            )
+            if done != NOTHING:
+                self.logger.info('%s: %s', name, done)
+        except BackendError as err:
+            problem = str(err)
+        except LayoutError as err:
+            problem = f'layout record: {err}'
+        except (Exception, Timeout):
+            self.logger.exception('%s: unexpected error', name)
+        if not problem:
+            self._unsettled.pop(key, None)
+        elif self._unsettled.get(key) != problem:
+            self._unsettled[key] = problem
+            self.logger.warning('%s: late rows wait: %s', name, problem)
 
     def _work_on(self, path: Path) -> None:
-        """Go on with a change, or look for late rows after it."""
-        name = f'{path.account}/{path.container}'
+        """Go on with a change, or take its last steps."""
+        name = _name(path)
         key = (path.account, path.container)
         resharding = Resharding(
             self.cluster.backend,
@@ -272,9 +370,13 @@ class Resharder(Daemon):
             lambda progress: self._take_turn(key, progress),
         )
         try:
-            root = read_root(self.cluster.backend, self.cluster.env, path)
+            root = read_root(
+                self.cluster.backend, self.cluster.env, path, waits=True
+            )
             self._looking.discard(key)
             layout = root.record
+            if not root.is_proved:
+                raise BackendError(None, 503, unproved(root))
             if layout is None or self._is_over(layout):
                 self._drop(path)
                 return
@@ -282,11 +384,6 @@ class Resharder(Daemon):
                 self._unneeded.pop(key, None)
                 resharding.run()
                 return
-            if self._is_due(key):
-                self._take_slot(key)
-                adopt_all(self.cluster.backend, self.cluster.env, path)
-                self._swept[key] = time.monotonic()
-                self._moving.discard(key)
             if self._completed.get(key) != layout.serial:
                 resharding.complete()
                 self._completed[key] = layout.serial
@@ -460,6 +557,10 @@ class Resharder(Daemon):
             self.logger.warning('%s: %s', name, err)
         except (Exception, Timeout):
             self.logger.exception('%s: unexpected error', name)
+
+
+def _name(path: Path) -> str:
+    return f'{path.account}/{path.container}'
 
 
 def _own_options(conf_file: str) -> dict[str, str]:

@@ -10,12 +10,8 @@ from shardmw.admin.cluster import API_VERSION, SwiftCluster
 from shardmw.admin.export import rows_of
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.rows import deletion, listed_at, merge_rows
-from shardmw.layout.adoption import (
-    Listed,
-    abandoned,
-    adopt_all,
-    listed_backing,
-)
+from shardmw.layout.backing import Listed, listed_backing
+from shardmw.layout.late_rows import abandoned, settle
 from shardmw.layout.moving import deleted_at, heads_of_objects
 from shardmw.layout.resharding import MoveOptions, Resharding
 from shardmw.layout.roots import RootState, read_root
@@ -285,7 +281,7 @@ class Audit:
         if self.looks_for_objects:
             self._remove_without_objects(path, root, places)
         resharding.sweep()
-        adopt_all(cluster.backend, cluster.env, path)
+        settle(cluster.backend, cluster.env, path)
 
     def _remove_without_objects(
         self, path: Path, root: RootState, places: list[Path]

@@ -11,7 +11,7 @@ from swift.common.constraints import CONTAINER_LISTING_LIMIT
 
 from shardmw.admin.cluster import API_VERSION, SwiftCluster
 from shardmw.backend.containers import BackendError
-from shardmw.layout.adoption import listed_backing
+from shardmw.layout.backing import listed_backing
 from shardmw.paths import Path
 from shardmw.placement import hidden_account
 from shardmw.record import PLAIN

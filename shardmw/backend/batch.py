@@ -17,6 +17,10 @@ import orjson
 
 METHOD = 'REPORT'
 
+#: The method of a :class:`Read` of the tombstones in a database. Their listing
+#: has a name and a timestamp for each, in the order of their names.
+TOMBSTONES = 'TOMBSTONES'
+
 #: Not of a batch, but of an UPDATE: the offset for rows that return to where
 #: they were removed from, in hexadecimal. A server with the filter repeats it
 #: in its answer if it has merged all rows with it.
@@ -49,7 +53,7 @@ class Read(NamedTuple):
     :param device: the name of the device
     :param part: the partition
     :param account: a native string, like `container`
-    :param method: GET or HEAD
+    :param method: GET, HEAD or TOMBSTONES
     :param query: the quoted query string
     """
 
@@ -141,7 +145,7 @@ def decode_reads(body: bytes) -> list[Read]:
             raise ValueError(f'no text: {read}')
         if not isinstance(read.part, int) or read.part < 0:
             raise ValueError(f'no partition: {read}')
-        if read.method not in ('GET', 'HEAD'):
+        if read.method not in ('GET', 'HEAD', TOMBSTONES):
             raise ValueError(f'no method: {read}')
     return reads
 

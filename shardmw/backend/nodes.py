@@ -25,10 +25,14 @@ from swift.proxy.server import Application
 from shardmw.backend.answers import Answer
 from shardmw.backend.concurrency import Timeout
 from shardmw.backend.connections import Connection, Connections
+from shardmw.evidence import Replica, Said
 
-#: How long to wait for the slow replicas of a container when a majority has
-#: answered and is enough.
+#: How long to wait for the slow replicas of a container when a majority knows
+#: it and is enough.
 SLOW_SECONDS = 1
+
+PUT_TIMESTAMP = 'X-Backend-Put-Timestamp'
+DELETE_TIMESTAMP = 'X-Backend-Delete-Timestamp'
 
 #: The types of servers, as Swift's log has them.
 ACCOUNT_SERVER = 'Account'
@@ -170,6 +174,7 @@ def ask_primaries(
     headers: Mapping[str, str] | None = None,
     body: bytes | Callable[[dict, int], bytes] = b'',
     needs_all: bool = True,
+    waits: bool = False,
     query: str = '',
     row: str = '',
 ) -> list[Answer]:
@@ -181,7 +186,9 @@ def ask_primaries(
     :param body: the body, or a function that returns it for a server, as the
                  ring describes it, and the partition
     :param needs_all: False to skip servers that have made many errors
-                      recently, and not to wait for a slow minority
+                      recently, and not to wait for the others when a majority
+                      knows the container
+    :param waits: True to wait for these others all the same
     :param query: the quoted query string
     :param row: the name of the row that the request is about, if it is about
                 one, a native string
@@ -222,16 +229,33 @@ def ask_primaries(
     pile = GreenAsyncPile(len(nodes))
     for node in nodes:
         pile.spawn(ask, node)
-    answers = [] if needs_all else pile.waitall(SLOW_SECONDS)
-    if not is_majority(answers, len(nodes)):
+    answers = [] if needs_all or waits else pile.waitall(SLOW_SECONDS)
+    knowing = sum(replica_of(answer).knows for answer in answers)
+    if 2 * knowing <= len(nodes):
         answers += list(pile)
     return answers + [NO_ANSWER] * (len(nodes) - len(answers))
 
 
-def is_majority(answers: list[Answer], replicas: int) -> bool:
-    """Return True if most replicas tell whether they have a database."""
-    told = [a for a in answers if a.is_success or a.is_missing]
-    return 2 * len(told) > replicas
+def replica_of(answer: Answer) -> Replica:
+    """Return what a server's answer says of a container's database.
+
+    :param answer: the answer to a request without a row
+    """
+    deleted = _seconds(answer, DELETE_TIMESTAMP, '0')
+    if answer.is_success:
+        put = _seconds(answer, PUT_TIMESTAMP, '1')
+        return Replica(Said.ALIVE, put, deleted, answer.object_count)
+    if not answer.is_missing:
+        return Replica(Said.SILENT)
+    if not deleted:
+        return Replica(Said.MISSING)
+    return Replica(Said.DELETED, deleted=deleted)
+
+
+def _seconds(answer: Answer, name: str, default: str) -> float:
+    """Return the time in a header, without its offset."""
+    text = answer.headers.get(name) or default
+    return float(text.partition('_')[0])
 
 
 def tells_of_container(node: dict, answer: Answer) -> bool:

@@ -392,6 +392,32 @@ class Backend:
             answers = dict(pile.asyncstarmap(guarded, numbered))
         return [answers[i] for i in range(len(calls))]
 
+    def for_each(
+        self, act: Callable, items: Iterable, concurrency: int
+    ) -> list:
+        """Call a function for many items at once.
+
+        :returns: the results, in the order of the items
+        :raises Exception: what one of the calls has raised
+        """
+        results = {}
+        failures = []
+
+        def guarded(_shard: None, number: int, item: object) -> Answer:
+            try:
+                results[number] = act(item)
+            except Exception as err:
+                failures.append(err)
+            return Answer(None, '200 OK', HeaderKeyDict(), [])
+
+        calls = [(None, *each) for each in enumerate(items)]
+        self.fan_out(guarded, calls, concurrency)
+        for failure in failures:
+            raise failure
+        if len(results) < len(calls):
+            raise BackendError(None, 503, 'servers do not answer in time')
+        return [results[number] for number in range(len(calls))]
+
     def head_shards(
         self, env: dict, target: LogicalContainer, newest: bool = False
     ) -> list[Answer]:

@@ -37,19 +37,16 @@ def merge_rows(
 ) -> bool:
     """Merge rows into a container's database.
 
-    The database is created only if most replicas say that they lack it, and
-    none has it. One replica that lacks it, because its disk is new, gets it
-    from the container-replicator: with a database of these rows alone, it
-    would list nothing else.
+    A database is never created: with these rows alone, it would list nothing
+    else. A replica that lacks it gets it from the container-replicator.
 
     :param place: the container, ``account/container``
     :param rows: as :func:`moved_row` and :func:`tombstone` return them
-    :returns: True if every replica has taken them, or has no database that
-              tombstones could remove rows from
+    :returns: True if every replica has taken them
     :raises BackendError: if fewer than a majority have
     """
     answers = _merged(backend, env, place, policy_index, rows)
-    return all(_has_taken(answer, rows) for answer in answers)
+    return all(answer.is_success for answer in answers)
 
 
 def remove_row(
@@ -62,8 +59,9 @@ def remove_row(
 ) -> None:
     """Leave a tombstone in a container's database, as object servers do.
 
-    It waits to be merged there, like the rows of uploads. Replicas that lack
-    the database need none. A slow minority is not waited for.
+    It waits to be merged there, like the rows of uploads. A replica that lacks
+    the database does not take it: it may get the row from another replica
+    later. A slow minority is not waited for.
 
     :param place: the container, ``account/container``
     :param timestamp: the X-Timestamp of the DELETE
@@ -84,8 +82,7 @@ def remove_row(
         needs_all=False,
         row=name,
     )
-    taken = sum(answer.is_success or answer.is_missing for answer in answers)
-    _check_quorum(taken, answers)
+    _check_quorum(answers)
 
 
 def return_rows(
@@ -110,7 +107,7 @@ def return_rows(
     headers = {OFFSET_HEADER: f'{offset:x}'}
     answers = _merged(backend, env, place, policy_index, rows, headers=headers)
     return (
-        all(_has_taken(answer, rows) for answer in answers),
+        all(answer.is_success for answer in answers),
         all(OFFSET_HEADER in answer.headers for answer in answers),
     )
 
@@ -125,49 +122,30 @@ def _merged(
 ) -> list[Answer]:
     """Merge rows into a container's database and return all answers."""
     account, container = place.split('/', 1)
-    body = orjson.dumps(rows)
-
-    def send(creates: bool) -> list[Answer]:
-        all_headers = {
+    answers = ask_primaries(
+        backend.proxy_app,
+        env,
+        account,
+        container,
+        'UPDATE',
+        {
             **(headers or {}),
             'X-Backend-Storage-Policy-Index': str(policy_index),
-            'X-Backend-Auto-Create': str(creates),
+            'X-Backend-Auto-Create': 'False',
             'Content-Type': 'application/json',
-        }
-        return ask_primaries(
-            backend.proxy_app,
-            env,
-            account,
-            container,
-            'UPDATE',
-            all_headers,
-            body,
-        )
-
-    answers = send(creates=False)
-    missing = sum(answer.is_missing for answer in answers)
-    has_it = any(answer.is_success for answer in answers)
-    if not (_only_remove(rows) or has_it) and 2 * missing > len(answers):
-        answers = send(creates=True)
-    taken = sum(_has_taken(answer, rows) for answer in answers)
-    _check_quorum(taken, answers)
+        },
+        orjson.dumps(rows),
+    )
+    _check_quorum(answers)
     return answers
 
 
-def _check_quorum(taken: int, answers: list[Answer]) -> None:
+def _check_quorum(answers: list[Answer]) -> None:
+    taken = sum(answer.is_success for answer in answers)
     if taken < quorum_size(len(answers)):
         raise BackendError(
             None, 503, f'{taken} of {len(answers)} replicas took rows'
         )
-
-
-def _has_taken(answer: Answer, rows: list[dict]) -> bool:
-    """Return True if a replica has taken rows, or none can be removed."""
-    return answer.is_success or (_only_remove(rows) and answer.is_missing)
-
-
-def _only_remove(rows: list[dict]) -> bool:
-    return all(row['deleted'] for row in rows)
 
 
 def row_at(
@@ -185,20 +163,6 @@ def row_at(
     )
     found = (row for row in rows if row.get('name') == name)
     return headers, next(found, None)
-
-
-def all_replicas_answer(backend: Backend, env: dict, place: str) -> bool:
-    """Return True if every replica of a container's database could take rows.
-
-    :param place: the container, ``account/container``; it need not exist
-    """
-    account, container = place.split('/', 1)
-    answers = ask_primaries(
-        backend.proxy_app, env, account, container, 'HEAD', needs_all=False
-    )
-    return all(answer.is_success for answer in answers) or all(
-        answer.is_missing for answer in answers
-    )
 
 
 def moved_row(listed: dict, policy_index: int, offset: int) -> dict:

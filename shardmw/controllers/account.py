@@ -5,28 +5,26 @@ The account's database has the counts of the roots of sharded containers. The
 counts of their backing containers come from the hidden account.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import orjson
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import HTTPConflict, Request
 
-from shardmw.backend.answers import (
-    Answer,
-    Verbatim,
-    require_success,
-    unavailable,
-)
+from shardmw.backend.answers import Answer, Verbatim, unavailable
 from shardmw.backend.containers import BackendError, authorize
-from shardmw.backend.nodes import (
-    NO_ANSWER,
-    ask_primaries,
-    is_majority,
-)
 from shardmw.backend.requests import Backend
+from shardmw.evidence import Contents
+from shardmw.layout.roots import contents_of, unproved_empty
 from shardmw.metrics import ACCOUNT_REQUESTS
 from shardmw.paths import Path
-from shardmw.placement import can_be_sharded, hidden_account, owner_of
+from shardmw.placement import (
+    REGISTER,
+    can_be_sharded,
+    hidden_account,
+    owner_of,
+)
 from shardmw.quotas.info_app import read_and_share
 from shardmw.stats.accounts import (
     OBJECT_COUNT_HEADER,
@@ -103,9 +101,17 @@ class AccountController:
         hidden = Path(path.version, hidden_account(path.account))
         if authorize(req) or self._is_refused(req):
             return self.app
-        if not self.backend.account_exists(req.environ, hidden.account):
+        try:
+            counts = counts_of_replicas(
+                self.backend, req.environ, hidden.account
+            )
+        except BackendError:
+            if self._is_registered(req.environ, path):
+                raise
+            counts = None
+        if counts is None:
             return self.app
-        if self._holds_objects(req.environ, hidden):
+        if self._holds_objects(req.environ, hidden, counts):
             return HTTPConflict(
                 request=req,
                 content_type='text/plain',
@@ -119,44 +125,42 @@ class AccountController:
             )
         return Verbatim(answer)
 
+    def _is_registered(self, env: dict, path: Path) -> bool:
+        """Return False if the account has never had a sharded container."""
+        registered = Path(path.version, REGISTER, path.account).to_wsgi()
+        base = self.backend.owner_env(env)
+        return not self.backend.send(base, 'HEAD', registered).is_missing
+
     def _is_refused(self, req: Request) -> bool:
         """Return True if Swift refuses to delete any account like this."""
         is_allowed = self.backend.proxy_app.allow_account_management
         return bool(req.query_string) or not is_allowed
 
-    def _holds_objects(self, env: dict, hidden: Path) -> bool:
+    def _holds_objects(
+        self, env: dict, hidden: Path, counts: Mapping[str, int]
+    ) -> bool:
         """Return True if a backing container holds an object.
 
-        The counts that the hidden account lists may be stale, so they only
-        say which containers to ask first.
-
-        :raises BackendError: if the hidden account or a backing container
-                              does not answer
+        :param counts: the object counts that the hidden account lists. They
+                       may be stale, so they only say which containers to ask
+                       first
+        :raises BackendError: if the replicas of a backing container do not
+                              prove it
         """
-        counts = counts_of_replicas(self.backend, env, hidden.account)
-        containers = sorted(counts, key=counts.__getitem__, reverse=True)
-
-        def head(_shard: None, container: str) -> Answer:
-            """Return the answer of the replica that has the most rows."""
-            answers = ask_primaries(
-                self.backend.proxy_app,
-                env,
-                hidden.account,
-                container,
-                'HEAD',
-                needs_all=False,
-            )
-            if not is_majority(answers, len(answers)):
-                return NO_ANSWER
-            told = [a for a in answers if a.is_success or a.is_missing]
-            return max(told, key=lambda answer: answer.object_count)
-
-        calls = [(None, container) for container in containers]
+        paths = [
+            hidden.of_container(name)
+            for name in sorted(counts, key=counts.__getitem__, reverse=True)
+        ]
         with self.backend.turn(env, owner_of(hidden.account)):
-            for start in range(0, len(calls), AT_A_TIME):
-                batch = calls[start : start + AT_A_TIME]
-                answers = self.backend.fan_out(head, batch, AT_A_TIME)
-                if any(answer.object_count > 0 for answer in answers):
+            for start in range(0, len(paths), AT_A_TIME):
+                found = self.backend.for_each(
+                    partial(contents_of, self.backend, env),
+                    paths[start : start + AT_A_TIME],
+                    AT_A_TIME,
+                )
+                if Contents.HOLDS in found:
                     return True
-                require_success(a for a in answers if not a.is_missing)
+                if Contents.UNKNOWN in found:
+                    unknown = paths[start + found.index(Contents.UNKNOWN)]
+                    raise BackendError(None, 503, unproved_empty(unknown))
         return False

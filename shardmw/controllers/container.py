@@ -18,7 +18,7 @@ from swift.common.swob import (
     Request,
     Response,
 )
-from swift.common.utils import close_if_possible, drain_and_close
+from swift.common.utils import drain_and_close
 
 from shardmw.backend.answers import (
     Answer,
@@ -41,7 +41,6 @@ from shardmw.backend.containers import (
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import STAY_SECONDS
 from shardmw.controllers.lifecycle import Lifecycle
-from shardmw.layout.adoption import Adoption
 from shardmw.layout.lookup import Layouts
 from shardmw.layout.roots import read_root
 from shardmw.listing import container_order
@@ -78,7 +77,6 @@ class ContainerController:
         app: Callable,
         backend: Backend,
         layouts: Layouts,
-        adoption: Adoption,
         lifecycle: Lifecycle,
         stats: SummedStats,
         head_cache: HeadCache,
@@ -89,7 +87,6 @@ class ContainerController:
         self.backend = backend
         self.metrics = backend.metrics
         self.layouts = layouts
-        self.adoption = adoption
         self.stats = stats
         self.head_cache = head_cache
         self.page_cache = page_cache
@@ -127,7 +124,6 @@ class ContainerController:
         refusal = self.accounting.listing(req, path, info, target)
         if refusal:
             return refusal
-        self._look_for_rows(req, path, target)
         if target is None:
             return self._plain(req, path)
         return self._list(req, path, target)
@@ -136,15 +132,9 @@ class ContainerController:
         root = self._read_root(req, path)
         if root.is_missing:
             self.layouts.forget(path)
-            if self._revive(req, path):
-                root = self._read_root(req, path)
         target = self._target_of(req, path, root)
-        if root.is_success:
-            self._look_for_rows(req, path, target)
         if target is None:
             return self._unsharded(req, path, root)
-        if root.object_count and self._adopt_strays(req, target):
-            root = self._read_root(req, path)
         self.metrics.note(CONTAINER_REQUESTS, method='HEAD')
         sums = self.head_cache.kept(req.environ, target)
         if sums is None:
@@ -162,9 +152,6 @@ class ContainerController:
                     target = self._target_of(req, path, root)
                     if target is None:
                         return self._unsharded(req, path, root)
-                    if root.object_count and self._adopt_strays(req, target):
-                        root = self._read_root(req, path)
-                        require_success([root])
                 sums = self._sum_shards(req, target)
             if target.moves_to_root:
                 root = self._read_root(req, path)
@@ -219,13 +206,7 @@ class ContainerController:
         if target is not None:
             drain_and_close(root.body)
             return self._list(req, path, target)
-        if not root.is_missing:
-            return self._unsharded(req, path, root)
-        text = b''.join(root.body)
-        close_if_possible(root.body)
-        if self._revive(req, path):
-            return Verbatim(self._read_root(req, path))
-        return Verbatim(root._replace(body=[text]))
+        return self._unsharded(req, path, root)
 
     def _list(
         self, req: Request, path: Path, target: LogicalContainer
@@ -329,8 +310,7 @@ class ContainerController:
             listing.stop()
         if present is None:
             return self._unsharded(req, path, root)
-        is_moved = root.object_count and self._adopt_strays(req, present)
-        if is_moved or present.layout != target.layout:
+        if present.layout != target.layout:
             target = present
             listing = ListingRequest(self.backend, req, target)
             root = read_and_share(req.environ, path, listing.read_root)
@@ -378,8 +358,6 @@ class ContainerController:
             raise BackendError(None, root.status)
         if root.is_missing:
             self.layouts.forget(path)
-            if self._revive(req, path):
-                return Verbatim(self._read_root(req, path))
         return Verbatim(root)
 
     def _rows(
@@ -421,46 +399,6 @@ class ContainerController:
         self, req: Request, path: Path, root: Answer
     ) -> LogicalContainer | None:
         return self.layouts.of(req.environ, path, root.info())
-
-    def _look_for_rows(
-        self, req: Request, path: Path, target: LogicalContainer | None
-    ) -> None:
-        """Adopt late rows, if this worker has not looked for them recently.
-
-        :raises BackendError: if rows have yet to be moved
-        """
-        if self.adoption.is_due(path):
-            # A plain one may have been brought back by late rows.
-            has_strays = target is None
-            moved = self.adoption.look(req.environ, path, target, has_strays)
-            if moved and target is None:
-                self.layouts.look_again(req.environ, path)
-        self.adoption.check_finished(path)
-
-    def _revive(self, req: Request, path: Path) -> bool:
-        """Bring a container back that late rows have come for.
-
-        :returns: True if it is there again
-        :raises BackendError: if rows have yet to be moved
-        """
-        is_there = self.adoption.look(req.environ, path)
-        if is_there:
-            self.layouts.look_again(req.environ, path)
-        self.adoption.check_finished(path)
-        return is_there
-
-    def _adopt_strays(self, req: Request, target: LogicalContainer) -> bool:
-        """Move the rows of the root to the shards.
-
-        During a change of layout, the process that makes it moves them.
-
-        :returns: True if the root has to be read again
-        """
-        if target.layout.is_changing:
-            return False
-        return self.adoption.look(
-            req.environ, target.path, target, has_strays=True
-        )
 
     def _summed(
         self,

@@ -8,17 +8,19 @@ exist; and the client completes the request by repeating it:
 - Creation puts the shards, with a new id, and then the root with the record.
   The PUT of the root is the commit. It is done under a lock and after a read
   of all replicas of the root, so that only one of several creations commits.
-  Shards without a root are invisible; they are deleted after an hour.
-- Deletion deletes the root, if it and all shards are empty, and then the
-  shards. A row that comes later is adopted (:mod:`shardmw.layout.adoption`).
+  Shards without a root are invisible; ``shardmw-resharder`` deletes them after
+  an hour.
+- Deletion deletes the root, if it and all shards are proved to be empty
+  (:mod:`shardmw.evidence`), and then the shards. A row that comes later waits
+  for ``shardmw-resharder`` (:mod:`shardmw.layout.late_rows`).
 """
 
 import dataclasses
 import time
 from collections.abc import Callable
+from functools import partial
 
 from swift.common.constraints import MAX_CONTAINER_NAME_LENGTH
-from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.http import HTTP_CREATED, is_client_error
 from swift.common.middleware.s3api.utils import MULTIUPLOAD_SUFFIX
 from swift.common.middleware.versioned_writes.object_versioning import (
@@ -32,9 +34,9 @@ from swift.common.swob import (
     Response,
     wsgi_quote,
 )
-from swift.common.utils import Timestamp, quorum_size
+from swift.common.utils import Timestamp
 
-from shardmw.backend.answers import Answer, Verbatim, require_success
+from shardmw.backend.answers import Answer, Verbatim
 from shardmw.backend.containers import (
     RECORD_HEADER,
     SHARD_COUNT_HEADER,
@@ -45,12 +47,17 @@ from shardmw.backend.containers import (
     authorize,
 )
 from shardmw.backend.memcached import LockError, SharedCache
-from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import Backend, to_environ
 from shardmw.config import Options
-from shardmw.layout.adoption import Adoption
+from shardmw.evidence import Contents
+from shardmw.layout.backing import listed_backing
 from shardmw.layout.lookup import Layouts
-from shardmw.layout.roots import RootState, read_root
+from shardmw.layout.roots import (
+    RootState,
+    contents_of,
+    read_root,
+    unproved_empty,
+)
 from shardmw.layout.syncing import (
     TIMESTAMP_HEADER,
     SyncChange,
@@ -58,12 +65,12 @@ from shardmw.layout.syncing import (
     asked_settings,
     root_headers,
     shard_headers,
-    synced_shards,
 )
 from shardmw.listing import container_order
 from shardmw.metrics import CONTAINER_REQUESTS
 from shardmw.paths import Path
 from shardmw.placement import (
+    hidden_account,
     is_reserved,
     versions_container,
     versions_owner,
@@ -114,7 +121,6 @@ class Lifecycle:
         app: Callable,
         backend: Backend,
         layouts: Layouts,
-        adoption: Adoption,
         stats: SummedStats,
         account_rate: AccountRate,
         options: Options,
@@ -123,7 +129,6 @@ class Lifecycle:
         self.app = app
         self.backend = backend
         self.layouts = layouts
-        self.adoption = adoption
         self.stats = stats
         self.account_rate = account_rate
         self.options = options
@@ -173,16 +178,13 @@ class Lifecycle:
             return refusal
         asked_at = Timestamp.now()
         root = read_root(self.backend, req.environ, path)
-        answer = self._put(req, path, root, asked_at)
-        self._adopt(req, path, root)
-        return answer
+        return self._put(req, path, root, asked_at)
 
     def delete(self, req: Request, path: Path) -> Callable:
         """Delete a container, if it is empty."""
         if authorize(req):
             return self.app
         root = read_root(self.backend, req.environ, path)
-        self._adopt(req, path, root)
         if root.layout is None:
             return self._delete(req, path)
         with self.backend.turn(req.environ, path.account):
@@ -190,13 +192,17 @@ class Lifecycle:
 
     def _delete(self, req: Request, path: Path) -> Callable:
         with self._lock(req, path):
-            root = read_root(self.backend, req.environ, path)
+            root = read_root(self.backend, req.environ, path, waits=True)
+            if root.is_absent and root.answered < root.replicas:
+                # A replica that has not answered may be a sharded root, which
+                # has no rows.
+                self._check_unused(req, path, 0)
             if root.layout is None:
                 return Verbatim(self.backend.send_as_client(req))
             target = _target(path, root.answer.info(), root.layout)
             if not self._is_empty(req, target):
                 return HTTPConflict(request=req)
-            present = read_root(self.backend, req.environ, path)
+            present = read_root(self.backend, req.environ, path, waits=True)
             if present.layout != root.layout:
                 # The lock has expired meanwhile.
                 raise BackendError(None, 503, CHANGED)
@@ -207,16 +213,13 @@ class Lifecycle:
             self._delete_shards(req, target)
         return Verbatim(deleted)
 
-    def _adopt(self, req: Request, path: Path, root: RootState) -> None:
-        has_rows = root.exists and root.answer.object_count > 0
-        has_strays = has_rows and bool(root.layout or root.is_revived)
-        self.adoption.look(req.environ, path, has_strays=has_strays)
-
     def _put(
         self, req: Request, path: Path, root: RootState, asked_at: Timestamp
     ) -> Callable:
         if root.exists and not root.is_revived:
             return self._put_existing(req, path, root, asked_at)
+        if root.is_absent:
+            self._check_unused(req, path, 1)
         refusal = self._invalid_sharding(req)
         if refusal:
             return refusal
@@ -230,6 +233,28 @@ class Lifecycle:
             )
         return Verbatim(self.backend.send_as_client(req))
 
+    def _check_unused(self, req: Request, path: Path, rows: int) -> None:
+        """Check that a container without any database has no shards.
+
+        With shards it has most likely a root somewhere, whose place in the
+        ring has changed or whose disks are new.
+
+        :param rows: how many rows such a shard has at least
+        :raises BackendError: if it has, or the hidden account does not answer
+        """
+        hidden = hidden_account(path.account)
+        if not self.backend.account_exists(req.environ, hidden):
+            return
+        base = self.backend.owner_env(req.environ)
+        for each in listed_backing(self.backend, base, path):
+            if each.object_count >= rows:
+                raise BackendError(
+                    None,
+                    503,
+                    f'no replica of the root has a database, but shard '
+                    f'{each.container} is there',
+                )
+
     def _put_existing(
         self, req: Request, path: Path, root: RootState, asked_at: Timestamp
     ) -> Callable:
@@ -242,9 +267,6 @@ class Lifecycle:
         refusal = change.refusal()
         if refusal:
             return Verbatim(refusal)
-        if _asks_for_sharding(req):
-            with self.backend.turn(req.environ, path.account):
-                self._put_missing_shards(req, change.target, root)
         failure = self._shard_new_versions(req, path, root.layout)
         if failure:
             return Verbatim(failure)
@@ -457,7 +479,6 @@ class Lifecycle:
             failure = self._shard_versions(req, target)
         if failure:
             if is_client_error(failure.status):
-                self._delete_shards(req, target)
                 return Verbatim(failure)
             raise BackendError(failure.shard, failure.status)
         return self._commit(req, target, policy)
@@ -483,17 +504,13 @@ class Lifecycle:
                     self._check_committed(req, target.path, target.layout)
         if is_taken:
             # Another request was faster.
-            self._delete_shards(req, target)
             now = Timestamp.now()
             return self._put_existing(req, target.path, present, now)
         if is_outdated:
             # Another request was faster, and yet another has deleted what it
             # created. A record counts only if its id is later than that.
-            self._delete_shards(req, target)
             return self._put(req, target.path, present, Timestamp.now())
-        if is_client_error(root.status):
-            self._delete_shards(req, target)
-        elif not root.is_success:
+        if not (root.is_success or is_client_error(root.status)):
             # Some replicas may have the record, so the shards must stay.
             raise BackendError(None, root.status)
         return Verbatim(root)
@@ -616,120 +633,38 @@ class Lifecycle:
                     return answer
         return None
 
-    def _put_missing_shards(
-        self, req: Request, target: LogicalContainer, root: RootState
-    ) -> None:
-        """Create the shards that a container lacks.
-
-        Their databases are created without the proxy's PUT, which refuses
-        policies that have been deprecated since.
-
-        :raises BackendError: if a shard does not answer
-        """
-        answers = self.backend.head_shards(req.environ, target, newest=True)
-        missing = [answer.shard for answer in answers if answer.is_missing]
-        require_success(a for a in answers if not a.is_missing)
-        for shard in missing:
-            is_synced = shard in synced_shards(target)
-            settings = SyncSettings.of(root.answer).headers()
-            put = ask_primaries(
-                self.backend.proxy_app,
-                req.environ,
-                target.hidden_account,
-                target.backing(shard),
-                'PUT',
-                {
-                    POLICY_INDEX_HEADER: str(target.policy_index),
-                    **shard_headers(
-                        target.container, settings if is_synced else {}
-                    ),
-                },
-            )
-            if not any(answer.is_success for answer in put):
-                raise BackendError(shard, 503)
-
     def _is_empty(self, req: Request, target: LogicalContainer) -> bool:
-        """Return True if no shard lists an object, as most replicas have it.
+        """Return True if the replicas of all shards prove to list no object.
 
         During a change the root is asked first, as rows may move out of it.
         Swift asks it when it is deleted.
 
-        :raises BackendError: if too few replicas of a database agree
+        :raises BackendError: if they prove nothing
         """
+        stages = [
+            [target.backing_path(shard) for shard in stage]
+            for stage in target.read_stages()
+        ]
         if target.layout.is_changing:
-            root = self._agreed_head(req, target.account, target.container)
-            require_success([root])
-            if root.object_count:
+            stages.insert(0, [target.path])
+        for stage in stages:
+            found = self.backend.for_each(
+                partial(contents_of, self.backend, req.environ),
+                stage,
+                AT_A_TIME,
+            )
+            if Contents.HOLDS in found:
                 return False
-        for stage in target.read_stages():
-            answers = self._agreed_heads(req, target, stage)
-            present = [answer for answer in answers if not answer.is_missing]
-            require_success(present)
-            if any(self._holds(req, target, each) for each in present):
-                return False
+            for path, each in zip(stage, found, strict=True):
+                if each is not Contents.EMPTY:
+                    raise BackendError(None, 503, unproved_empty(path))
         return True
 
-    def _holds(
-        self, req: Request, target: LogicalContainer, shard: Answer
-    ) -> bool:
-        """Return True if a shard lists an object.
-
-        The figures of a shard that Swift's own sharder has split are what its
-        ranges reported last. So its listing counts.
-
-        :param shard: the shard's answer to a HEAD
-        :raises BackendError: if the shard cannot be listed
-        """
-        if not shard.is_split:
-            return shard.object_count > 0
-        listing = self.backend.send_to_shard(
-            self.backend.owner_env(req.environ),
-            target,
-            shard.shard,
-            'GET',
-            'format=json&limit=1',
-            {'X-Newest': 'true'},
-        )
-        require_success([listing])
-        return bool(listing.rows())
-
-    def _agreed_heads(
-        self, req: Request, target: LogicalContainer, shards: range
-    ) -> list[Answer]:
-        """HEAD shards, on all replicas.
-
-        :returns: an answer for each shard that a quorum agrees with on
-                  whether the shard lists objects; 503 if there is no quorum
-        """
-
-        def head(shard: int) -> Answer:
-            account, backing = target.hidden_account, target.backing(shard)
-            answer = self._agreed_head(req, account, backing)
-            return answer._replace(shard=shard)
-
-        return self.backend.fan_out(
-            head, [(shard,) for shard in shards], AT_A_TIME
-        )
-
-    def _agreed_head(
-        self, req: Request, account: str, container: str
-    ) -> Answer:
-        app = self.backend.proxy_app
-        if app is None:
-            base = self.backend.owner_env(req.environ, uncached=True)
-            path = Path('v1', account, container).to_wsgi()
-            headers = {'X-Newest': 'true'}
-            return self.backend.send(base, 'HEAD', path, headers=headers)
-        answers = ask_primaries(
-            app, req.environ, account, container, 'HEAD', needs_all=False
-        )
-        return _agreed(answers)
-
     def _delete_shards(self, req: Request, target: LogicalContainer) -> None:
-        """Delete the shards of a container that does not exist.
+        """Delete the shards of a container that was deleted just now.
 
         A shard that has received a row meanwhile stays, and so does one that
-        does not answer: adoption handles them later.
+        does not answer: ``shardmw-resharder`` handles them later.
         """
         base = self.backend.owner_env(req.environ)
         answers = self.backend.fan_out(
@@ -788,23 +723,6 @@ class _Locked:
 
     def __exit__(self, *exc_info: object) -> None:
         self._lock.__exit__(*exc_info)
-
-
-def _agreed(answers: list[Answer]) -> Answer:
-    """Return an answer that a quorum of replicas agree with.
-
-    They agree if they all list objects, or if none of them does.
-
-    One replica alone may lack the rows of new objects, or still have those of
-    deleted ones.
-    """
-    told = [a for a in answers if a.is_success or a.is_missing]
-    listing = [a for a in told if not a.is_missing and a.object_count]
-    empty = [a for a in told if a.is_missing or not a.object_count]
-    for alike in (listing, empty):
-        if len(alike) >= quorum_size(len(answers)):
-            return alike[0]
-    return Answer(None, '503 No Quorum', HeaderKeyDict(), [])
 
 
 def _new_layout(sharding: Sharding, former: RootState) -> Layout:

@@ -8,7 +8,11 @@ path; only the object's row goes to another container.
 import time
 from collections.abc import Callable
 
-from swift.common.http import HTTP_NOT_FOUND, is_success
+from swift.common.http import (
+    HTTP_NOT_FOUND,
+    is_server_error,
+    is_success,
+)
 from swift.common.swob import HTTPBadRequest, Request
 from swift.common.utils import Timestamp
 
@@ -87,21 +91,21 @@ class ObjectController:
         info = self.backend.container_info(req.environ)
         if req.method in WRITES and authorize_write(req, info):
             return self._unsharded(path, info)  # the app denies it
+        if is_server_error(info['status']):
+            return self._unsharded(path, info)  # the app refuses it
         try:
             return self._write(req, path, info)
-        except LayoutError as err:
+        except (BackendError, LayoutError) as err:
             return unavailable(req, path, self.backend, err)
 
     def _write(self, req: Request, path: Path, info: dict) -> Callable:
         """Return the application that answers a request that may be a write.
 
         :param info: Swift's info of the container
+        :raises BackendError: if it is not known whether it is sharded
         :raises LayoutError: if the record of its layout cannot be read
         """
-        try:
-            target = self._target(req, path, info)
-        except BackendError:
-            return self._unsharded(path, info)  # the app refuses it
+        target = self._target(req, path, info)
         started = time.monotonic()
         refusal = self.accounting.write(req, path, info, target)
         if refusal or req.method not in WRITES:
@@ -222,7 +226,7 @@ def _is_of_another_policy(req: Request, target: LogicalContainer) -> bool:
     """Return True for a write to another storage policy than the container's.
 
     Swift's reconciler deletes what it has moved from there. Rows of another
-    policy are in the root (:mod:`shardmw.layout.adoption`).
+    policy are in the root (:mod:`shardmw.layout.late_rows`).
     """
     policy_index = req.environ.get(_POLICY_ENV)
     return policy_index not in (None, str(target.policy_index))

@@ -2,8 +2,10 @@
 """The layouts of containers, confirmed by their replicas.
 
 Swift's cached info of a container may come from a replica that was down while
-the container was deleted and created again. So a worker asks all replicas of a
-root, once a minute, before it uses a layout record.
+the container was deleted and created again, with shards or without. So a
+worker asks all replicas of a root, once a minute, before it believes a layout
+record; and in an account that has a hidden account, before it believes that
+there is none.
 """
 
 import time
@@ -31,9 +33,9 @@ from shardmw.record import Layout, parse_record
 CONFIRMED_SECONDS = 60
 UNCONFIRMED_SECONDS = 5
 
-#: How long a confirmed layout is valid if Swift's info has no record, or for
-#: the DELETE of an object: rows in an earlier layout are found and moved, but
-#: tombstones are not listed anywhere.
+#: How long a confirmed layout is valid if Swift's info lacks its record, or
+#: for the DELETE of an object: a row in an earlier layout is found and moved
+#: later, but a tombstone there removes nothing.
 DOUBT_SECONDS = 1
 
 #: The shortest time for which a confirmed layout is valid.
@@ -106,7 +108,8 @@ class Layouts:
         :param info: Swift's cached info, or the info of the root's answer
         :param max_age: for how many seconds the replicas' answer is valid
         :returns: None if the container is plain or does not exist
-        :raises BackendError: if the info says that the root did not answer
+        :raises BackendError: if the info says that the root did not answer, or
+                              if it is not known whether it is sharded
         :raises LayoutError: if the record cannot be read
         """
         if is_success(info['status']):
@@ -128,18 +131,6 @@ class Layouts:
         """Drop the layout of a container."""
         self._confirmed.pop(_key(path), None)
 
-    def look_again(self, env: dict, path: Path) -> None:
-        """Ask for the layout of a container whose late rows were moved.
-
-        They may have brought it back, plain, after it was deleted a moment ago
-        with the layout that is known.
-
-        :raises LayoutError: if the record cannot be read
-        """
-        known = self._confirmed.get(_key(path))
-        if known is not None and known.layout is not None:
-            self._ask({**env, INFOCACHE_ENV: {}}, path, known.layout)
-
     def _with_policy(self, path: Path, info: dict) -> dict:
         """Return info that has the storage policy of the confirmed layout.
 
@@ -156,6 +147,7 @@ class Layouts:
     def _confirm(
         self, env: dict, path: Path, layout: Layout, max_age: float
     ) -> Layout | None:
+        """Return the layout of a container whose info has a record."""
         known = self._confirmed.get(_key(path))
         if known is not None and layout.serial <= known.latest:
             is_being_asked = _key(path) in self._being_asked
@@ -163,7 +155,7 @@ class Layouts:
             if is_good_enough or known.counts(max_age):
                 return known.layout
             layout = known.layout
-        return self._ask(env, path, layout)
+        return self._ask(env, path, layout, is_known=True)
 
     def _confirm_plain(
         self, env: dict, path: Path, max_age: float
@@ -171,52 +163,59 @@ class Layouts:
         """Return the layout of a container whose info has no record.
 
         If it was sharded a moment ago, either it has been deleted since, or
-        the info comes from a replica that missed its creation. Rows that go to
-        the wrong place are found and moved later, so only a DELETE has to find
-        out at once.
+        the info comes from a replica that missed its creation.
+
+        :raises BackendError: if it is not known whether it is sharded
         """
         known = self._confirmed.get(_key(path))
+        layout = known and known.layout
         is_for_delete = max_age < CONFIRMED_SECONDS
-        is_sure = known is not None and known.counts(DOUBT_SECONDS)
-        if is_sure and not (known.layout and is_for_delete):
-            return known.layout
-        if known is not None and known.counts(CONFIRMED_SECONDS):
-            layout = known.layout
-        else:
-            layout = None
-        if layout is None and not is_for_delete:
-            return None
+        if known is not None and not (layout and is_for_delete):
+            is_good_enough = _key(path) in self._being_asked and not layout
+            valid = DOUBT_SECONDS if layout else max_age
+            if is_good_enough or known.counts(valid):
+                return layout
         hidden = hidden_account(path.account)
         # Info that a long request cached at its beginning may be stale.
         fresh = {**env, INFOCACHE_ENV: {}}
         if layout is None and not self.backend.account_exists(fresh, hidden):
-            self._keep(path, None, None, self.seconds, time.monotonic())
+            seconds = min(UNCONFIRMED_SECONDS, self.seconds)
+            self._keep(path, None, None, seconds, time.monotonic())
             return None
-        return self._ask(env, path, layout)
+        return self._ask(env, path, layout, is_known=known is not None)
 
     def _ask(
-        self, env: dict, path: Path, layout: Layout | None
+        self, env: dict, path: Path, layout: Layout | None, is_known: bool
     ) -> Layout | None:
-        """Ask all replicas; use `layout` while too few of them answer."""
+        """Ask all replicas; use `layout` while they prove nothing.
+
+        :param is_known: False if nothing but one replica's info says so
+        :raises BackendError: if they do not answer, and it is not known
+        """
         key = _key(path)
         asked = time.monotonic()
         self._being_asked.add(key)
+        root = None
         try:
             root = read_root(self.backend, env, path)
         except BackendError:
+            if not is_known:
+                raise
+        finally:
+            self._being_asked.discard(key)
+        if root is None or root.is_absent:
+            # If it is absent, the info comes from a handoff.
             known = self._confirmed.get(key)
-            is_known = known is not None and known.layout == layout
+            is_same = known is not None and known.layout == layout
             self._keep(
                 path,
                 layout,
-                known.policy_index if is_known else None,
+                known.policy_index if is_same else None,
                 min(UNCONFIRMED_SECONDS, self.seconds),
                 time.monotonic(),
                 is_confirmed=False,
             )
             return layout
-        finally:
-            self._being_asked.discard(key)
         policy_index = root.policy_index if root.exists else None
         self._keep(
             path,

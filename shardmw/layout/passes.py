@@ -14,7 +14,7 @@ once.
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
@@ -22,12 +22,19 @@ from urllib.parse import quote
 
 import orjson
 from swift.common.constraints import CONTAINER_LISTING_LIMIT
+from swift.common.http import is_client_error
 
-from shardmw.backend.answers import Answer, require_success
-from shardmw.backend.batch import METHOD, Read, decode_found, encode_reads
+from shardmw.backend.answers import require_success
+from shardmw.backend.batch import (
+    METHOD,
+    TOMBSTONES,
+    Read,
+    decode_found,
+    encode_reads,
+)
 from shardmw.backend.concurrency import Event, sleep
 from shardmw.backend.containers import BackendError, LogicalContainer
-from shardmw.backend.nodes import ask_primaries
+from shardmw.backend.nodes import ask_primaries, replica_of
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import (
     STAY_SECONDS,
@@ -35,9 +42,11 @@ from shardmw.backend.rows import (
     listed_at,
     merge_rows,
 )
+from shardmw.evidence import Said, Verdict, verdict
 from shardmw.layout.moving import (
     AT_A_TIME,
     RowMover,
+    by_place,
     deleted_at,
     heads_of_objects,
 )
@@ -220,12 +229,17 @@ class RowPass:
     """Looks through places of a container once.
 
     :param target: the container, in the layout that says where rows belong
+    :param policy_index: the storage policy of the rows
     :param asks_for_objects: True to ask for the object of every row
     :param check: called before rows are written; raises if the layout is not
                   that of the target any more. It may have looked for up to
                   STAY_SECONDS before
     :param report: called when rows have been removed from a place, with the
                    number of those that have been moved
+    :param place_of: returns where the row of a name belongs,
+                     ``account/container``; None for where the target has it
+    :param may_be_hidden: True if rows may have been moved out of any place
+                          that they belong to; False for none but the root
     """
 
     def __init__(
@@ -233,15 +247,21 @@ class RowPass:
         backend: Backend,
         env: dict,
         target: LogicalContainer,
+        policy_index: int,
         pace: Pace,
         asks_for_objects: bool,
         check: Callable[[], None],
         report: Callable[[int], None],
+        place_of: Callable[[str], str] | None = None,
+        may_be_hidden: bool = False,
     ) -> None:
         self.backend = backend
         self.env = env
         self.base = backend.owner_env(env)
         self.target = target
+        self.policy_index = policy_index
+        self.place_of = place_of or target.place_of
+        self.may_be_hidden = may_be_hidden
         self.pace = pace
         self._places = target.layout.shards or 1
         self._pages_a_step = pace.pages(self._places)
@@ -254,28 +274,83 @@ class RowPass:
         # False when a server has not answered as shardmw-container does.
         self._reads_together = True
 
-    def run(self, sources: list[int | None]) -> int:
+    def run(self, sources: list[str]) -> int:
         """Move the rows that are in a wrong place.
 
-        :param sources: the shards to look through, None for the root
+        :param sources: the places to look through, ``account/container``
         :returns: how many rows it has found
         :raises BackendError: if a place does not answer, or not all replicas
                               take their rows
         """
         # The root keeps the rows of all shards in the order of their names, so
         # all are read side by side.
-        groups = [(shard,) for shard in sources]
+        groups = [(place,) for place in sources]
         if self.target.layout.shards == 0:
             groups = [tuple(sources)]
         count = min(self.pace.sources(self._places), len(groups))
         chains = [groups[i::count] for i in range(count)]
-        return sum(self._for_each(self._move_out_of, chains, len(chains)))
+        return sum(
+            self.backend.for_each(self._move_out_of, chains, len(chains))
+        )
 
-    def _move_out_of(self, groups: list[tuple[int | None, ...]]) -> int:
-        """Move all rows out of groups of shards that belong elsewhere.
+    def forward_tombstones(self, sources: list[str]) -> None:
+        """Copy the tombstones of clients to where rows have moved.
 
-        :param groups: the indices of shards to read side by side, None for
-                       the root; one group after the other
+        A deletion that an object server has put off may reach a place when its
+        row has moved. Only servers with the filter shardmw-container can list
+        tombstones; those of others stay where they are.
+
+        :param sources: the places that rows have moved out of
+        :raises BackendError: if a replica does not answer, or take them
+        """
+        for source in sources:
+            marker = ''
+            while marker is not None:
+                deletions, marker = self._deletions(source, marker)
+                places = by_place(deletions, self.place_of)
+                for place, rows in places.items():
+                    if place != source:
+                        _require_whole(self._write(self._merge(place), rows))
+
+    def _deletions(
+        self, place: str, marker: str
+    ) -> tuple[list[dict], str | None]:
+        """Return the next deletions by clients that a place has.
+
+        :returns: tombstones, the newest of each name; the next page's marker,
+                  None after the last one
+        :raises BackendError: if a replica does not answer
+        """
+        limit = CONTAINER_LISTING_LIMIT
+        query = f'limit={limit}&marker={quote(marker)}'
+        bodies = self._read_together(place, query, TOMBSTONES)
+        if bodies is None:
+            return [], None
+        newest: dict[str, str] = {}
+        ends = []
+        for page in map(orjson.loads, bodies):
+            if len(page) == limit:
+                ends.append(page[-1][0])
+            for name, timestamp in page:
+                if '_' not in timestamp:  # none of a move
+                    newest[name] = max(timestamp, newest.get(name, ''))
+        rows = [
+            deletion(name, timestamp, self.policy_index)
+            for name, timestamp in newest.items()
+        ]
+        return rows, min(ends, default=None)
+
+    def _merge(self, place: str) -> Callable[[list[dict]], bool]:
+        """Return the function that merges rows into a place."""
+        return partial(
+            merge_rows, self.backend, self.env, place, self.policy_index
+        )
+
+    def _move_out_of(self, groups: list[tuple[str, ...]]) -> int:
+        """Move all rows out of groups of places that belong elsewhere.
+
+        :param groups: the places to read side by side; one group after the
+                       other
         :returns: how many it has found
         """
         shown = _Shown()
@@ -283,13 +358,15 @@ class RowPass:
             partial(self._copy_out_of, groups, shown),
             partial(self._remove_when_due, shown),
         ]
-        found, _ = self._for_each(lambda call: call(), calls, len(calls))
+        found, _ = self.backend.for_each(
+            lambda call: call(), calls, len(calls)
+        )
         return found
 
     def _copy_out_of(
-        self, groups: list[tuple[int | None, ...]], shown: _Shown
+        self, groups: list[tuple[str, ...]], shown: _Shown
     ) -> int:
-        """Copy all rows of groups of shards that belong elsewhere.
+        """Copy all rows of groups of places that belong elsewhere.
 
         While the rows of a step are copied, those of the step before it are
         made visible, and the next step is read.
@@ -335,10 +412,9 @@ class RowPass:
                     )
                     self._report(len(rows))
 
-    def _steps(self, groups: list[tuple[int | None, ...]]) -> Iterator[_Step]:
-        """Read all rows of groups of shards, some at a time."""
-        for shards in groups:
-            places = [self.target.place_in(shard) for shard in shards]
+    def _steps(self, groups: list[tuple[str, ...]]) -> Iterator[_Step]:
+        """Read all rows of groups of places, some at a time."""
+        for places in groups:
             end = ''
             while end is not None:
                 step = self._next_step(places, end)
@@ -347,7 +423,7 @@ class RowPass:
             for place in places:
                 self._read.pop(place, None)
 
-    def _next_step(self, places: list[str], start: str) -> _Step:
+    def _next_step(self, places: Sequence[str], start: str) -> _Step:
         """Read the next rows of some places.
 
         :param start: the name that they come after
@@ -364,7 +440,7 @@ class RowPass:
                 existing = self._existing(doubtful, place)
                 found += len(doubtful) - len(existing)
                 for row in [*agreed, *existing]:
-                    new_place = self.target.place_of(row['name'])
+                    new_place = self.place_of(row['name'])
                     if new_place != place:
                         found += 1
                         moving[place].append(row)
@@ -400,8 +476,14 @@ class RowPass:
                 for place, rows in found.misplaced.items()
             ),
         ]
-        are_whole = self._for_each(lambda call: call(), calls, AT_A_TIME)
+        are_whole = self.backend.for_each(
+            lambda call: call(), calls, AT_A_TIME
+        )
         _require_whole(all(are_whole))
+
+    def _call_all(self, calls: list[Callable]) -> list:
+        """Call functions side by side and return their results."""
+        return self.backend.for_each(lambda call: call(), calls, AT_A_TIME)
 
     def _write(
         self, write: Callable[[list[dict]], bool], rows: list[dict]
@@ -420,16 +502,14 @@ class RowPass:
         return True
 
     def _remove(self, place: str, rows: list[dict]) -> bool:
-        return self.mover.remove(
-            rows, self.target.policy_index, lambda _: place
-        )
+        return self.mover.remove(rows, self.policy_index, lambda _: place)
 
     def _copy(
         self, rows: list[dict], place: str, adds_offset: bool = False
     ) -> bool:
         return self._write(
             lambda part: self.mover.copy(
-                part, place, self.target.policy_index, adds_offset
+                part, place, self.policy_index, adds_offset
             ),
             rows,
         )
@@ -445,7 +525,7 @@ class RowPass:
 
         def write(part: list[dict]) -> bool:
             is_whole, is_shown = self.mover.give_back(
-                part, place, self.target.policy_index
+                part, place, self.policy_index
             )
             if not is_shown:
                 hidden.extend(part)
@@ -465,7 +545,7 @@ class RowPass:
     def _may_be_hidden_in(self, place: str) -> bool:
         """Return True if tombstones of moves may hide copies in a place."""
         is_root = place == self.target.place_in(None)
-        return is_root and not self._is_returning
+        return (is_root or self.may_be_hidden) and not self._is_returning
 
     def _show(self, rows: list[dict], place: str, start: str) -> bool:
         """Show copied rows in a place that they may have been removed from.
@@ -487,32 +567,8 @@ class RowPass:
         hidden = [row for row in rows if row['name'] not in listed]
         return self._copy(hidden, place, adds_offset=True)
 
-    def _for_each(self, act: Callable, items: list, concurrency: int) -> list:
-        """Call a function for many items at once.
-
-        :returns: the results, in the order of the items
-        :raises Exception: what one of the calls has raised
-        """
-        results = {}
-        failures = []
-
-        def guarded(_shard: None, number: int) -> Answer:
-            try:
-                results[number] = act(items[number])
-            except Exception as err:
-                failures.append(err)
-            return Answer(None, '200 OK', {}, [])
-
-        calls = [(None, number) for number in range(len(items))]
-        self.backend.fan_out(guarded, calls, concurrency)
-        for failure in failures:
-            raise failure
-        if len(results) < len(items):
-            raise BackendError(None, 503, 'rows could not be moved')
-        return [results[number] for number in range(len(items))]
-
     def _pages(
-        self, places: list[str], marker: str
+        self, places: Sequence[str], marker: str
     ) -> tuple[dict[str, tuple[list[dict], list[dict]]], str | None]:
         """Read the next rows of some places, up to the same name.
 
@@ -545,7 +601,7 @@ class RowPass:
             self._read[place] = agreed, doubtful, end
             return self._read[place]
 
-        pages = self._for_each(read, places, AT_A_TIME)
+        pages = self.backend.for_each(read, places, AT_A_TIME)
         pages = dict(zip(places, pages, strict=True))
         end = min(
             (end for *_, end in pages.values() if end is not None),
@@ -586,18 +642,23 @@ class RowPass:
             return pages[0], [], end
         return (*_compared(pages, end), end)
 
-    def _read_together(self, place: str, query: str) -> list[bytes] | None:
+    def _read_together(
+        self, place: str, query: str, method: str = 'GET'
+    ) -> list[bytes] | None:
         """List a place as container servers with shardmw-container do it.
 
         :returns: the listing of each replica; None if the servers are to be
                   asked otherwise
+        :raises BackendError: if a replica does not answer
         """
         if not self._reads_together:
             return None
         account, container = place.split('/', 1)
 
         def body(node: dict, part: int) -> bytes:
-            read = Read(node['device'], part, account, container, 'GET', query)
+            read = Read(
+                node['device'], part, account, container, method, query
+            )
             return encode_reads([read])
 
         answers = ask_primaries(
@@ -608,9 +669,11 @@ class RowPass:
             METHOD,
             body=body,
         )
-        if not all(answer.is_success for answer in answers):
+        if any(is_client_error(answer.status) for answer in answers):
             self._reads_together = False
             return None
+        if not all(answer.is_success for answer in answers):
+            raise BackendError(None, 503, f'a replica of {place} is away')
         try:
             found = [decode_found(b''.join(a.body), 1)[0] for a in answers]
         except ValueError:
@@ -621,8 +684,9 @@ class RowPass:
     def _listings(self, place: str, query: str) -> list[bytes]:
         """List a place.
 
-        :returns: the listing of each replica; none if no replica has the place
-        :raises BackendError: if a replica does not answer, or Swift's own
+        :returns: the listing of each replica; none if the place was deleted
+        :raises BackendError: if a replica does not list it and most do not
+                              prove that it was deleted, or if Swift's own
                               sharder has split the place
         """
         answers = ask_primaries(
@@ -632,7 +696,9 @@ class RowPass:
             'GET',
             query=query,
         )
-        if all(answer.is_missing for answer in answers):
+        replicas = [replica_of(answer) for answer in answers]
+        has_silent = any(each.said is Said.SILENT for each in replicas)
+        if verdict(replicas) is Verdict.DELETED and not has_silent:
             return []
         if not all(answer.is_success for answer in answers):
             told = sum(answer.is_success for answer in answers)
@@ -652,7 +718,7 @@ class RowPass:
         """
         if not rows:
             return rows
-        policy_index = self.target.policy_index
+        policy_index = self.policy_index
         answers = heads_of_objects(
             self.backend, self.base, self.target.path, policy_index, rows
         )

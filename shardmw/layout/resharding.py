@@ -35,14 +35,14 @@ from shardmw.backend.containers import (
     BackendError,
     LogicalContainer,
 )
-from shardmw.backend.nodes import ask_primaries, is_majority
+from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import STAY_SECONDS
-from shardmw.layout.adoption import listed_backing
+from shardmw.layout.backing import delete_if_empty, listed_backing
 from shardmw.layout.lookup import LEAST_SECONDS, UNCONFIRMED_SECONDS
 from shardmw.layout.passes import Pace, RowPass
 from shardmw.layout.register import Register
-from shardmw.layout.roots import RootState, read_root
+from shardmw.layout.roots import RootState, read_root, unproved
 from shardmw.layout.syncing import (
     agreed_settings,
     direct_sync,
@@ -295,7 +295,7 @@ class Resharding:
         if root.layout is None:
             return 0
         shards = [] if is_synced else target.shards()
-        return self._look_through(target, [*shards, None])
+        return self._look_through(target, [*shards, None], may_be_hidden=True)
 
     def complete(self) -> None:
         """Finish a change whose last record is written, unless that is done.
@@ -337,13 +337,15 @@ class Resharding:
         self._wait_until_known(root.record)
         for backing in self._dropped(root.record):
             self._check_record_of_late(root.record)
-            self.backend.send(self.base, 'DELETE', backing.to_wsgi())
+            delete_if_empty(self.backend, self.env, backing)
 
     def _step(self) -> bool:
         """Take one step of the change; return True if that was the last."""
         now = time.time()
-        root = read_root(self.backend, self.env, self.path)
+        root = read_root(self.backend, self.env, self.path, waits=True)
         layout = root.record
+        if not root.is_proved:
+            raise BackendError(None, 503, unproved(root))
         if layout is None:
             return True
         if not layout.is_changing:
@@ -455,6 +457,8 @@ class Resharding:
             )
             if late := self._look_through(target, sources):
                 self.backend.metrics.note(ADOPTED, late, kind=LATE)
+        row_pass = self._row_pass(target)
+        row_pass.forward_tombstones([target.place_in(s) for s in sources])
 
     def _sleep(self, seconds: float, layout: Layout) -> None:
         """Wait, and check now and then that the record is the same.
@@ -485,27 +489,39 @@ class Resharding:
         return sum(answer.object_count for answer in answers)
 
     def _look_through(
-        self, target: LogicalContainer, sources: list[int | None]
+        self,
+        target: LogicalContainer,
+        sources: list[int | None],
+        may_be_hidden: bool = False,
     ) -> int:
         """Move the rows that are in a wrong place.
 
         :param sources: the shards to look through, None for the root
+        :param may_be_hidden: True if rows may have been moved out of the
+                              places that they belong to
         :returns: how many rows it has found
         """
-        row_pass = RowPass(
-            self.backend,
-            self.env,
-            target,
-            self.pace,
-            self.options.asks_for_objects,
-            lambda: self._check_before_rows_move(target.layout),
-            self._note_moved,
-        )
-        found = row_pass.run(sources)
+        row_pass = self._row_pass(target, may_be_hidden)
+        found = row_pass.run([target.place_in(each) for each in sources])
         if found:
             self._quiet_since = time.monotonic()
         self._note(problem='')
         return found
+
+    def _row_pass(
+        self, target: LogicalContainer, may_be_hidden: bool = False
+    ) -> RowPass:
+        return RowPass(
+            self.backend,
+            self.env,
+            target,
+            target.policy_index,
+            self.pace,
+            self.options.asks_for_objects,
+            lambda: self._check_before_rows_move(target.layout),
+            self._note_moved,
+            may_be_hidden=may_be_hidden,
+        )
 
     def _note_moved(self, rows: int) -> None:
         # A pass that fails after this must not count as an empty one.
@@ -540,7 +556,7 @@ class Resharding:
                     **headers,
                 },
             )
-            if not is_majority(answers, len(answers)):
+            if 2 * sum(a.is_success for a in answers) <= len(answers):
                 raise BackendError(shard, 503)
             return
         headers['X-Storage-Policy'] = policy.name
@@ -555,9 +571,8 @@ class Resharding:
     def _dropped(self, layout: Layout) -> Iterator[Path]:
         """List the backing containers of earlier layouts.
 
-        One that has got a row meanwhile cannot be deleted, and its rows are
-        adopted. One with a later id belongs to a change that is about to
-        begin.
+        One that has got a row meanwhile is not deleted: the row is a late row.
+        One with a later id belongs to a change that is about to begin.
         """
         for each in listed_backing(self.backend, self.base, self.path):
             if each.name.layout_id < layout.serial and not layout.has(

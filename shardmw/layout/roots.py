@@ -3,26 +3,34 @@
 
 Swift answers a HEAD with what one replica says, and the proxies cache it. A
 replica that was away while a container was deleted and created anew still has
-the old layout record. So what decides a layout is asked of all replicas here.
+the old layout record. So what decides a layout is asked of all replicas here,
+and decided by the rules of :mod:`shardmw.evidence`.
 """
 
-import dataclasses
 from dataclasses import dataclass
 
-from shardmw.backend.answers import Answer
+from shardmw.backend.answers import Answer, require_success
 from shardmw.backend.containers import RECORD_HEADER, BackendError
-from shardmw.backend.nodes import ask_primaries, is_majority
+from shardmw.backend.nodes import ask_primaries, replica_of
 from shardmw.backend.requests import Backend
+from shardmw.evidence import (
+    Contents,
+    Verdict,
+    contents,
+    current,
+    last_deletion,
+    verdict,
+)
 from shardmw.paths import Path
 from shardmw.record import Layout, parse_record, time_of_id
-
-PUT_TIMESTAMP = 'X-Backend-Put-Timestamp'
-DELETE_TIMESTAMP = 'X-Backend-Delete-Timestamp'
 
 
 @dataclass(frozen=True, slots=True)
 class RootState:
     """A root, as the newest of its replicas has it.
+
+    A root that neither exists nor is deleted is absent: no replica has a
+    database of it, which proves nothing.
 
     :param answer: that replica's answer to a HEAD; None if the container does
                    not exist
@@ -30,20 +38,25 @@ class RootState:
                    been sharded, or does not exist
     :param deleted: the last deletion that a replica knows of, in seconds since
                     1970; 0 for none
+    :param is_deleted: True if a majority of the replicas proves that it was
+                       deleted
     :param is_revived: True if the container was not put since, but rows have
                        created it again, without metadata
     :param holders: how many replicas have the layout's record
     :param replicas: how many replicas there are
-    :param missing: how many of them answer 404
+    :param answered: how many of them have answered
+    :param knowing: how many of them have a database
     """
 
     answer: Answer | None
     record: Layout | None
     deleted: float = 0
+    is_deleted: bool = False
     is_revived: bool = False
     holders: int = 0
     replicas: int = 0
-    missing: int = 0
+    answered: int = 0
+    knowing: int = 0
 
     @property
     def exists(self) -> bool:
@@ -51,9 +64,18 @@ class RootState:
         return self.answer is not None
 
     @property
-    def is_deleted(self) -> bool:
-        """Return True if it does not exist, as a majority of replicas says."""
-        return not self.exists and 2 * self.missing > self.replicas
+    def is_absent(self) -> bool:
+        """Return True if no replica has a database, which is no proof."""
+        return not (self.exists or self.is_deleted)
+
+    @property
+    def is_proved(self) -> bool:
+        """Return True if a majority of replicas has a database.
+
+        Others may speak for all, but nothing is moved or deleted for them: a
+        replica that has missed a creation may be the only one that is left.
+        """
+        return 2 * self.knowing > self.replicas
 
     @property
     def layout(self) -> Layout | None:
@@ -77,26 +99,21 @@ class RootState:
         return int(headers.get('X-Backend-Storage-Policy-Index', 0))
 
 
-def read_root(backend: Backend, env: dict, path: Path) -> RootState:
-    """Ask all replicas of a root and return what the newest of them says.
+def read_root(
+    backend: Backend, env: dict, path: Path, waits: bool = False
+) -> RootState:
+    """Ask all replicas of a root and return what they prove.
 
-    :raises BackendError: if fewer than a majority of them answer
+    :param waits: True to wait for every replica that may answer, before a step
+                  that cannot be undone
+    :raises BackendError: if they prove nothing, not even that most of them
+                          have no database
     :raises LayoutError: if a record cannot be read
     """
-    answers = _heads(backend, env, path)
-    told = [a for a in answers if a.is_success or a.is_missing]
-    if not is_majority(told, len(answers)):
-        raise BackendError(
-            None, 503, f'{len(told)} of {len(answers)} roots answered'
-        )
-    return dataclasses.replace(
-        newest_state(told),
-        replicas=len(answers),
-        missing=sum(answer.is_missing for answer in told),
-    )
+    return state_of(_heads(backend, env, path, waits))
 
 
-def newest_state(answers: list[Answer]) -> RootState:
+def state_of(answers: list[Answer]) -> RootState:
     """Return the state of the replicas after Swift has replicated them.
 
     A deletion that any replica knows of undoes all that was put before it, the
@@ -106,42 +123,88 @@ def newest_state(answers: list[Answer]) -> RootState:
     before a deletion. Of several records, the one with the latest serial
     counts.
 
-    :param answers: 2xx and 404 answers to HEADs
+    :param answers: the answer of each replica to a HEAD
+    :raises BackendError: if they prove nothing
     :raises LayoutError: if a record cannot be read
     """
-    deleted = max(map(_deleted, answers), default=0)
-    alive = [a for a in answers if a.is_success and _put(a) > deleted]
-    if not alive:
-        return _revived_state(answers, deleted)
+    replicas = [replica_of(answer) for answer in answers]
+    found = verdict(replicas)
+    deleted = last_deletion(replicas)
+    answered = sum(a.is_success or a.is_missing for a in answers)
+    numbers = {
+        'deleted': deleted,
+        'replicas': len(answers),
+        'answered': answered,
+        'knowing': sum(each.knows for each in replicas),
+    }
+    if found is Verdict.UNKNOWN:
+        raise BackendError(
+            None, 503, unproved(RootState(None, None, **numbers))
+        )
+    if found is not Verdict.ALIVE:
+        is_deleted = found is Verdict.DELETED
+        return RootState(None, None, is_deleted=is_deleted, **numbers)
+    alive = [(answers[i], replicas[i]) for i in current(replicas)]
+    if all(replica.put <= deleted for _, replica in alive):
+        newest = max((a for a, _ in alive), key=lambda a: a.object_count)
+        return RootState(newest, None, is_revived=True, **numbers)
     layouts = [
-        (parse_record(a.headers[RECORD_HEADER]), a)
-        for a in alive
-        if RECORD_HEADER in a.headers
+        (parse_record(answer.headers[RECORD_HEADER]), answer)
+        for answer, _ in alive
+        if RECORD_HEADER in answer.headers
     ]
     layouts = [
         (layout, a) for layout, a in layouts if time_of_id(layout.id) > deleted
     ]
     if layouts:
-        layout, answer = max(layouts, key=lambda pair: pair[0].serial)
+        layout, newest = max(layouts, key=lambda pair: pair[0].serial)
         holders = sum(each.serial == layout.serial for each, _ in layouts)
-        return RootState(answer, layout, deleted, holders=holders)
-    return RootState(max(alive, key=_put), None, deleted)
+        return RootState(newest, layout, holders=holders, **numbers)
+    newest, _ = max(alive, key=lambda pair: pair[1].put)
+    return RootState(newest, None, **numbers)
 
 
-def _revived_state(answers: list[Answer], deleted: float) -> RootState:
-    """Return the state of a root that was not put since it was deleted.
+def contents_of(backend: Backend, env: dict, path: Path) -> Contents:
+    """Ask all replicas of a container and return what its rows prove to be.
 
-    A replica that knows of the deletion and answers 2xx all the same has got
-    rows since.
+    The figures of a container that Swift's own sharder has split are what its
+    ranges reported last. So its listing counts.
+
+    :raises BackendError: if a split container cannot be listed
     """
-    revived = [a for a in answers if a.is_success and _deleted(a) == deleted]
-    if not revived:
-        return RootState(None, None, deleted)
-    answer = max(revived, key=lambda answer: answer.object_count)
-    return RootState(answer, None, deleted, is_revived=True)
+    answers = _heads(backend, env, path, waits=True)
+    if any(answer.is_success and answer.is_split for answer in answers):
+        listing = backend.send(
+            backend.owner_env(env),
+            'GET',
+            path.to_wsgi(),
+            'format=json&limit=1',
+            {'X-Newest': 'true'},
+        )
+        require_success([listing])
+        return Contents.HOLDS if listing.rows() else Contents.EMPTY
+    return contents([replica_of(answer) for answer in answers])
 
 
-def _heads(backend: Backend, env: dict, path: Path) -> list[Answer]:
+def unproved(root: RootState) -> str:
+    """Return the text for a root whose replicas do not prove its state."""
+    return (
+        f'{root.knowing} of {root.replicas} replicas of the root have a '
+        f'database, {root.answered} have answered'
+    )
+
+
+def unproved_empty(path: Path) -> str:
+    """Return the text for a container of unknown contents."""
+    return (
+        f'the replicas of {path.account}/{path.container} do not prove that '
+        'it is empty'
+    )
+
+
+def _heads(
+    backend: Backend, env: dict, path: Path, waits: bool
+) -> list[Answer]:
     if backend.proxy_app:
         return ask_primaries(
             backend.proxy_app,
@@ -150,22 +213,9 @@ def _heads(backend: Backend, env: dict, path: Path) -> list[Answer]:
             path.container,
             'HEAD',
             needs_all=False,
+            waits=waits,
         )
     headers = {'X-Newest': 'true'}
     base = backend.owner_env(env, uncached=True)
     root = path.of_container(path.container).to_wsgi()
     return [backend.send(base, 'HEAD', root, headers=headers)]
-
-
-def _put(answer: Answer) -> float:
-    """Return when a replica was put: 1 if the answer does not say."""
-    return _seconds(answer, PUT_TIMESTAMP, '1')
-
-
-def _deleted(answer: Answer) -> float:
-    return _seconds(answer, DELETE_TIMESTAMP, '0')
-
-
-def _seconds(answer: Answer, name: str, default: str) -> float:
-    text = answer.headers.get(name) or default
-    return float(text.partition('_')[0])

@@ -38,8 +38,9 @@ from shardmw.backend.containers import (
     BackendError,
     LogicalContainer,
 )
-from shardmw.backend.nodes import ask_primaries
+from shardmw.backend.nodes import ask_primaries, replica_of
 from shardmw.backend.requests import Backend, to_environ
+from shardmw.evidence import Said
 from shardmw.layout.roots import read_root
 from shardmw.paths import Path
 from shardmw.placement import owner_of
@@ -266,7 +267,9 @@ def direct_sync(
             'POST',
             {**headers, TIMESTAMP_HEADER: Timestamp(timestamp).internal},
         )
-        is_taken = all(a.is_success or a.is_missing for a in answers)
+        is_taken = all(
+            a.is_success or replica_of(a).said is Said.DELETED for a in answers
+        )
         status = '200 OK' if is_taken else '503 Replica Away'
         return Answer(shard, status, {}, [])
 

@@ -15,8 +15,9 @@ from swift.common.http import HTTP_GONE, HTTP_NOT_FOUND
 
 from shardmw.backend.containers import BackendError
 from shardmw.backend.memcached import SharedCache
-from shardmw.backend.nodes import ask_primaries, is_majority
+from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import Backend, newest_header
+from shardmw.evidence import is_decided
 from shardmw.paths import Path
 from shardmw.placement import (
     backing_base,
@@ -36,6 +37,9 @@ ROWS_KEY = 'shardmw/account-rows/{account}/{range}'
 
 #: Sorts after every character of a name that follows a prefix.
 AFTER_ALL = '\U0010ffff'
+
+#: The statuses of an account that does not exist.
+GONE = (HTTP_NOT_FOUND, HTTP_GONE)
 
 NOTHING = ContainerStats(0, 0)
 
@@ -66,7 +70,7 @@ class AccountStats:
             Path('v1', hidden).to_wsgi(),
             headers=newest_header(env),
         )
-        if answer.status in (HTTP_NOT_FOUND, HTTP_GONE):
+        if answer.status in GONE:
             return {}
         if not answer.is_success:
             raise _failure(hidden, answer.status)
@@ -161,7 +165,7 @@ def account_rows(
             query=f'format=json&limit={ACCOUNT_LISTING_LIMIT}'
             f'&marker={quote(marker)}&end_marker={quote(end)}',
         )
-        if answer.status in (HTTP_NOT_FOUND, HTTP_GONE):
+        if answer.status in GONE:
             return
         if not answer.is_success:
             raise _failure(account.account, answer.status)
@@ -174,14 +178,16 @@ def account_rows(
 
 def counts_of_replicas(
     backend: Backend, env: dict, account: str
-) -> dict[str, int]:
+) -> dict[str, int] | None:
     """Return the containers that any replica of an account lists.
 
     One replica may lack most of them: an account server that has no database
     of a hidden account creates one for the report of any container.
 
-    :returns: the largest object count that a replica has, by name
-    :raises BackendError: if fewer than a majority of replicas answer
+    :returns: the largest object count that a replica has, by name; None if
+              all have answered, and none has the account
+    :raises BackendError: if the replicas that have the account do not speak
+                          for all (:mod:`shardmw.evidence`)
     """
     counts: dict[str, int] = {}
     marker = ''
@@ -195,7 +201,11 @@ def counts_of_replicas(
             query=f'format=json&limit={ACCOUNT_LISTING_LIMIT}'
             f'&marker={quote(marker)}',
         )
-        if not is_majority(answers, len(answers)):
+        knowing = sum(answer.is_success for answer in answers)
+        silent = sum(answer.status not in GONE for answer in answers) - knowing
+        if knowing == silent == 0:
+            return None
+        if not is_decided(knowing, silent, len(answers)):
             raise _failure(account, 503)
         pages = [answer.rows() for answer in answers if answer.is_success]
         for row in itertools.chain(*pages):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from shardmw.bench import signals
-from shardmw.layout import adoption, passes
+from shardmw.layout import passes
 from test.unit.fakeswift import FakeSwift, fake_swift
 
 #: Both profiles try the same examples in every run, so that a test fails for
@@ -45,8 +45,7 @@ def replicated() -> Iterator[FakeSwift]:
 @pytest.fixture(autouse=True)
 def _strays_move_at_once(monkeypatch):
     # Simulated changes and the functional tests wait for as long as it takes.
-    for module in (adoption, passes):
-        monkeypatch.setattr(module, 'STAY_SECONDS', 0)
+    monkeypatch.setattr(passes, 'STAY_SECONDS', 0)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The backing containers that a hidden account lists."""
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from shardmw.backend.requests import Backend
+from shardmw.evidence import Contents
+from shardmw.layout.roots import contents_of
+from shardmw.paths import Path
+from shardmw.placement import (
+    BackingName,
+    backing_base,
+    backing_prefix,
+    hidden_account,
+    parse_backing,
+)
+from shardmw.record import id_of_time
+from shardmw.stats.accounts import account_rows
+
+#: No id of a layout is from before 2020, or later than the clock by more than
+#: a year. So the containers logs.2026 and logs.a are not mistaken for shards
+#: of the container logs.
+EARLIEST_ID_SECONDS = 1_577_836_800
+LATEST_ID_SECONDS = 365 * 24 * 3600
+
+
+class Listed(NamedTuple):
+    """A backing container in the listing of a hidden account."""
+
+    name: BackingName
+    container: str
+    object_count: int
+
+    def path(self, logical: Path) -> Path:
+        """Return its path.
+
+        :param logical: the path of the container that it belongs to
+        """
+        hidden = hidden_account(logical.account)
+        return Path(logical.version, hidden, self.container)
+
+
+def listed_backing(
+    backend: Backend, base: dict, path: Path
+) -> Iterator[Listed]:
+    """List the backing containers of a container, of all its layouts.
+
+    :param base: an environment of :meth:`Backend.owner_env`
+    :raises BackendError: if the hidden account cannot be listed
+    """
+    hidden = Path(path.version, hidden_account(path.account))
+    start, end = backing_range(path.container)
+    rows = account_rows(backend, base, hidden, start, end)
+    yield from backing_among(rows, path.container)
+
+
+def backing_range(container: str) -> tuple[str, str]:
+    """Return two names that all backing containers of a container lie between.
+
+    Those of other containers may, too.
+    """
+    prefix = backing_prefix(container)
+    start = prefix + id_of_time(EARLIEST_ID_SECONDS)
+    end = prefix + id_of_time(time.time() + LATEST_ID_SECONDS)
+    return start, end
+
+
+def backing_among(rows: Iterable[dict], container: str) -> Iterator[Listed]:
+    """Return those rows of an account that are a container's shards."""
+    base_name = backing_base(container)
+    for row in rows:
+        name = parse_backing(row['name'])
+        if name and name.base == base_name:
+            yield Listed(name, row['name'], row['count'])
+
+
+def delete_if_empty(backend: Backend, env: dict, path: Path) -> bool:
+    """Delete a backing container, if its replicas prove that it is empty.
+
+    :returns: True if it was deleted
+    """
+    if contents_of(backend, env, path) is not Contents.EMPTY:
+        return False
+    answer = backend.send(backend.owner_env(env), 'DELETE', path.to_wsgi())
+    return answer.is_success

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Move rows that are not where the layout says, and delete what is left.
+
+``shardmw-resharder`` and ``shardmw-admin audit --repair`` do this; the proxy
+does not. There are three kinds of leftovers:
+
+- *Strays* are rows in the root of a sharded container: a proxy without the
+  filter, or with stale container info, treated the container as plain. They
+  are listed, and move to the shards.
+- *Late rows* are in a backing container of an earlier layout: the upload began
+  before its container was deleted, the proxy did not know of the deletion or
+  of another proxy's creation, or an object server delayed the update. Until
+  they move they are what they are in Swift: updates that have not arrived.
+  They move to the shards, or to the root if the container is plain or was
+  deleted. The root is thereby created again, as Swift does with any container
+  that gets a late row.
+- *Empty backing containers* of no layout are those of a creation that was
+  interrupted, or of a deleted container. They are deleted.
+
+Each step needs proof (:mod:`shardmw.evidence`): leftovers stay where they are
+unless the replicas of the root prove that it exists, or that it was deleted.
+Before a row moves, its object is asked for: it may have been deleted, with a
+tombstone in a layout that was deleted, too. Moving rows is idempotent: it may
+stop at any point, and two processes that move the same rows do no harm.
+"""
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from shardmw.backend.containers import (
+    LOGICAL_HEADER,
+    BackendError,
+    LogicalContainer,
+)
+from shardmw.backend.nodes import ask_primaries, replica_of
+from shardmw.backend.requests import Backend
+from shardmw.backend.rows import STAY_SECONDS
+from shardmw.evidence import Verdict, verdict
+from shardmw.layout.backing import (
+    Listed,
+    delete_if_empty,
+    listed_backing,
+)
+from shardmw.layout.passes import Pace, RowPass
+from shardmw.layout.roots import RootState, read_root, unproved
+from shardmw.layout.row_targets import RowTargets
+from shardmw.metrics import ADOPTED, LATE, LEFTOVERS, STRAY
+from shardmw.paths import Path
+from shardmw.placement import (
+    backing_base,
+    hidden_account,
+    parse_backing,
+)
+from shardmw.record import TICKS_SECONDS, Layout, id_of_time, time_of_id
+from shardmw.stats.accounts import account_rows
+
+API_VERSION = 'v1'
+
+#: How long the creation of a container may take. Empty backing containers of
+#: an id that no layout has are deleted after this time.
+CREATION_SECONDS = 3600
+
+
+class Settled(NamedTuple):
+    """What was done with the leftovers of a container.
+
+    :param late: how many late rows have moved
+    :param strays: how many strays have moved
+    :param deleted: how many empty backing containers were deleted
+    """
+
+    late: int = 0
+    strays: int = 0
+    deleted: int = 0
+
+    def __str__(self) -> str:
+        """Return the numbers in words."""
+        return (
+            f'{self.late} late rows and {self.strays} strays moved, '
+            f'{self.deleted} empty backing containers deleted'
+        )
+
+
+NOTHING = Settled()
+
+
+def settle(
+    backend: Backend, env: dict, path: Path, rows_per_second: int = 0
+) -> Settled:
+    """Settle the leftovers of a container whose layout does not change.
+
+    :param rows_per_second: the most rows to move a second; 0 for no limit
+    :raises BackendError: if replicas do not prove what is needed, or do not
+                          take rows
+    :raises LayoutError: if the record of the container cannot be read
+    """
+    # The root is read after the shards have been listed: a shard that has
+    # rows is either one of the root's, or of an earlier layout.
+    base = backend.owner_env(env)
+    listed = list(listed_backing(backend, base, path))
+    root = read_root(backend, env, path, waits=True)
+    if root.record and root.record.is_changing:
+        return NOTHING
+    left = list(abandoned(listed, root.record))
+    if not (left or root.exists):
+        return NOTHING
+    if not root.is_proved:
+        raise BackendError(None, 503, unproved(root))
+    return _Settling(backend, env, path, root, rows_per_second).settle(left)
+
+
+class _Settling:
+    """Settles the leftovers of one container.
+
+    :param root: one that exists, or is proved to be deleted
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        env: dict,
+        path: Path,
+        root: RootState,
+        rows_per_second: int,
+    ) -> None:
+        self.backend = backend
+        self.env = env
+        self.path = path
+        self.root = root
+        self.pace = Pace(rows_per_second)
+        # If the root has no record, the last one was made before its deletion,
+        # and the next one comes after it.
+        ended = id_of_time(root.deleted + TICKS_SECONDS)
+        layout = root.record or Layout(ended, 0)
+        info = root.answer.info() if root.exists else {}
+        self.target = LogicalContainer(
+            path.version, path.account, path.container, info, layout
+        )
+        self._row_targets = RowTargets(backend)
+        self._checked = time.monotonic()
+        self._moved = 0
+
+    def settle(self, left: list[Listed]) -> Settled:
+        """Settle leftovers.
+
+        :param left: the backing containers of earlier layouts
+        """
+        late = 0
+        sources = [each.path(self.path) for each in left if each.object_count]
+        for policy_index, places in self._by_policy(sources).items():
+            late += self._move(places, policy_index)
+        strays = 0
+        has_rows = self.root.exists and self.root.answer.object_count > 0
+        if has_rows and (self.root.layout or self.root.is_revived):
+            root = f'{self.path.account}/{self.path.container}'
+            strays = self._move([root], self.root.policy_index)
+        if late or strays:
+            self.backend.forget_info(self.env, self.path)
+        deleted = sum(
+            delete_if_empty(self.backend, self.env, each.path(self.path))
+            for each in left
+            if not each.object_count
+        )
+        metrics = self.backend.metrics
+        for kind, rows in ((LATE, late), (STRAY, strays)):
+            if rows:
+                metrics.note(ADOPTED, rows, kind=kind)
+        if deleted:
+            metrics.note(LEFTOVERS, deleted)
+        return Settled(late, strays, deleted)
+
+    def _move(self, places: list[str], policy_index: int) -> int:
+        """Move the rows of places to where they belong.
+
+        Rows of another policy than the root's go to the root: Swift's
+        reconciler finds them there and moves their objects. It looks for an
+        object of the row's very timestamp.
+
+        :returns: how many have moved
+        """
+        root = self.root
+        is_for_root = root.exists and policy_index != root.policy_index
+
+        def place_of(name: str) -> str:
+            if is_for_root:
+                return self.target.place_in(None)
+            return self._row_targets.of(self.env, self.target, name)
+
+        self._moved = 0
+        row_pass = RowPass(
+            self.backend,
+            self.env,
+            self.target,
+            policy_index,
+            self.pace,
+            asks_for_objects=True,
+            check=self._check,
+            report=self._note,
+            place_of=place_of,
+            may_be_hidden=not is_for_root,
+        )
+        row_pass.run(places)
+        return self._moved
+
+    def _note(self, rows: int) -> None:
+        self._moved += rows
+
+    def _check(self) -> None:
+        """Check that the root is the same, if the last look is too old.
+
+        :raises BackendError: if it has changed
+        """
+        now = time.monotonic()
+        if now - self._checked < STAY_SECONDS:
+            return
+        root = read_root(self.backend, self.env, self.path)
+        was_put = self.root.is_deleted and root.exists and not root.is_revived
+        if root.record != self.root.record or was_put or not root.is_proved:
+            raise BackendError(
+                None, 503, 'the container has changed meanwhile'
+            )
+        self._checked = now
+
+    def _by_policy(self, paths: list[Path]) -> dict[int, list[str]]:
+        """Return backing containers by their storage policy.
+
+        :raises BackendError: if no replica of one tells its policy
+        """
+        found = defaultdict(list)
+        for path in paths:
+            answers = ask_primaries(
+                self.backend.proxy_app,
+                self.env,
+                path.account,
+                path.container,
+                'HEAD',
+                needs_all=False,
+            )
+            policies = {
+                int(answer.headers.get('X-Backend-Storage-Policy-Index', 0))
+                for answer in answers
+                if answer.is_success
+            }
+            found_to_be = verdict([replica_of(each) for each in answers])
+            if found_to_be is Verdict.DELETED:
+                continue  # the hidden account has yet to hear of it
+            if len(policies) != 1:
+                raise BackendError(
+                    None,
+                    503,
+                    f'the replicas of {path.account}/{path.container} do not '
+                    'tell its storage policy',
+                )
+            found[policies.pop()].append(f'{path.account}/{path.container}')
+        return found
+
+
+def abandoned(
+    listed: Iterable[Listed], layout: Layout | None
+) -> Iterator[Listed]:
+    """Return the backing containers of earlier layouts.
+
+    A young empty one is left out: its container may be being created, or a
+    proxy that does not know yet that a change has ended may still read it.
+    """
+    is_settled = _age(layout) > CREATION_SECONDS
+    for each in listed:
+        if layout and layout.has(each.name.layout_id, each.name.shard):
+            continue
+        age = time.time() - time_of_id(each.name.layout_id)
+        is_left = is_settled and age > CREATION_SECONDS
+        if is_left or each.object_count > 0:
+            yield each
+
+
+def _age(layout: Layout | None) -> float:
+    """Return how many seconds ago a container's layout was changed.
+
+    :param layout: None if the container is gone, or was never sharded
+    """
+    if layout is None or layout.changed is None:
+        return math.inf
+    return time.time() - time_of_id(layout.changed)
+
+
+def containers_with_leftovers(
+    backend: Backend, env: dict, account: str
+) -> Iterator[Path]:
+    """List the containers of an account that may have leftovers.
+
+    Those are the containers with backing containers of several ids, or without
+    a root that the account lists, or with rows in a root that has shards.
+
+    :raises BackendError: if the account or its hidden account does not answer
+    """
+    base = backend.owner_env(env)
+    hidden = Path(API_VERSION, hidden_account(account))
+    shards: dict[str, dict[str, str]] = defaultdict(dict)
+    for row in account_rows(backend, base, hidden, '', ''):
+        if name := parse_backing(row['name']):
+            shards[name.base].setdefault(name.layout_id, row['name'])
+    if not shards:
+        return
+    path = Path(API_VERSION, account)
+    for row in account_rows(backend, base, path, '', ''):
+        ids = shards.pop(backing_base(row['name']), None)
+        if ids and (len(ids) > 1 or row['count']):
+            yield path.of_container(row['name'])
+    for ids in shards.values():
+        backing = hidden.of_container(next(iter(ids.values())))
+        answer = backend.send(base, 'HEAD', backing.to_wsgi())
+        if name := answer.headers.get(LOGICAL_HEADER):
+            yield path.of_container(unquote(name))
