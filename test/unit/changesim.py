@@ -31,7 +31,7 @@ from shardmw.backend.containers import (
 )
 from shardmw.backend.requests import Backend
 from shardmw.config import parse_options
-from shardmw.layout.adoption import adopt_all
+from shardmw.layout.late_rows import NOTHING, settle
 from shardmw.layout.resharding import (
     ChangeRefusedError,
     MoveOptions,
@@ -355,19 +355,19 @@ class World:
             self._run_daemon()
 
     def _run_daemon(self) -> None:
-        """Move late rows and strays, after updaters have run."""
+        """Settle late rows and strays, after updaters have run."""
         self.swift.update_accounts()
         env = Request.blank('/').environ
-        adopt_all(self._movers_backend(), env, PATH)
-
-    def _containers(self) -> list[tuple[str, str]]:
-        """Return the account and the name of each container."""
-        shards = {(HIDDEN, name) for name in self.swift.containers(HIDDEN)}
-        return sorted({(ACCOUNT, 'c'), *shards})
+        try:
+            done = settle(self._movers_backend(), env, PATH)
+        except BackendError as err:
+            done = err
+        if done != NOTHING:
+            self.note(f'the daemon: {done}')
 
     def _repair(self, is_whole: bool) -> None:
         """Replicate all databases, or only their metadata, as comes first."""
-        for account, container in self._containers():
+        for account, container in self.swift.databases():
             if is_whole:
                 self.swift.replicate(account, container)
             else:
@@ -506,7 +506,7 @@ class World:
         )
         return [
             (account, container, replica)
-            for account, container in self._containers()
+            for account, container in self.swift.databases()
             for replica in step.replicas
             if account in accounts
         ]
@@ -565,6 +565,7 @@ class World:
     def _attempt(self) -> bool:
         """Go on with the change; return True if it is over."""
         resharding = self._resharding()
+        was_lacking = bool(self.lacking)
         try:
             if self._is_cancelled:
                 resharding.cancel()
@@ -577,9 +578,9 @@ class World:
             return False
         except ChangeRefusedError as err:
             self.note(f'the change: {err}')
-            # It may be refused because nobody knows of the container.
+            # Nothing has changed: no replica may know of the container.
             sleep(RESTART_SECONDS)
-            return not self.lacking
+            return not was_lacking
         return True
 
     def run(self) -> History:

@@ -635,9 +635,21 @@ class FakeSwift(Application):
 
     def update_accounts(self) -> None:
         """Report the figures of all containers, like a container updater."""
-        files = Path(self.servers.folder, 'd0', 'containers').rglob('*.db')
+        for broker in self._brokers():
+            self._report(broker)
+
+    def databases(self) -> list[tuple[str, str]]:
+        """Return the account and the name of all containers."""
+        infos = [broker.get_info() for broker in self._brokers()]
+        return sorted((info['account'], info['container']) for info in infos)
+
+    def _brokers(self) -> list[ContainerBroker]:
+        """Return a database of each container, of the first replica."""
+        files = self.servers.folder.glob('d*/containers/*/*/*/*.db')
+        first: dict[str, Path] = {}
         for each in sorted(files):
-            self._report(ContainerBroker(str(each)))
+            first.setdefault(each.name, each)
+        return [ContainerBroker(str(each)) for each in first.values()]
 
     def update_account(self, account: str, container: str) -> None:
         """Report the figures of one container."""
