@@ -5,7 +5,6 @@ from dataclasses import replace
 from unittest import mock
 
 import pytest
-from shardmw.layout.adoption import listed_backing
 from swift.common.swob import Request
 from swift.common.utils import Timestamp
 
@@ -14,6 +13,7 @@ from shardmw.backend.containers import BackendError
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import STAY_SECONDS
 from shardmw.layout import adoption, moving, passes, resharding
+from shardmw.layout.adoption import listed_backing
 from shardmw.layout.passes import Pace
 from shardmw.layout.register import Register
 from shardmw.layout.resharding import (
