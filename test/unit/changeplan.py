@@ -291,7 +291,7 @@ def _lacks(chance: random.Random, may_be_stale: bool) -> list[Step]:
     :param may_be_stale: True if a replica may be so from the beginning
     """
     steps = []
-    if may_be_stale and chance.random() < 0.3:
+    if may_be_stale and chance.random() < 0.6:
         steps.append(
             Step(
                 'stale',
