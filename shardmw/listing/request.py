@@ -18,7 +18,7 @@ If a shard cannot be read, the listing fails. There is never a partial listing.
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import quote
 
@@ -26,6 +26,7 @@ from swift.common.constraints import (
     CONTAINER_LISTING_LIMIT,
     MAX_HEADER_SIZE,
 )
+from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.swob import Request
 
 from shardmw.backend.answers import Answer, require_success
@@ -35,10 +36,10 @@ from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.requests import HOST, Backend, newest_header
 from shardmw.backend.rows import STAY_SECONDS
 from shardmw.backend.shard_reads import MOST_ROWS, ShardReads
+from shardmw.listing.brief import brief_query, rows_of_listing
 from shardmw.listing.merge import Ask, Page
 from shardmw.listing.params import ListingParams
 from shardmw.listing.rows import Rows, parse_rows
-from shardmw.listing.scan import Scan
 from shardmw.listing.unordered import Strays, UnorderedPage
 from shardmw.placement import NameRange, backing_container
 from shardmw.record import SHARD_COUNT_LIMIT
@@ -53,7 +54,7 @@ MAX_LINE = min(8192, MAX_HEADER_SIZE)
 #: How many bytes of a line to leave for all but the filter's URL, the account,
 #: the container and the query: the method, the device, the partition and the
 #: protocol.
-LINE_MARGIN = 128
+LINE_MARGIN = 64
 
 
 class ListingRequest:
@@ -298,40 +299,42 @@ class ListingRequest:
         it for the marker's own shard only.
         """
         answers = self.backend.fan_out(
-            self._scan_root, [(None, params, strays)]
+            self._add_strays, [(None, params, strays)]
         )
         require_success(answers)
 
-    def _scan_root(
+    def _add_strays(
         self, _shard: None, params: ListingParams, strays: Strays
     ) -> Answer:
         base = self.backend.owner_env(self.req.environ, uncached=True)
         headers = newest_header(self.req.environ)
         path = self.target.path.to_wsgi()
-        scan = Scan(params, '', None, self._fits)
+        ask = Ask(ROOT, '', CONTAINER_LISTING_LIMIT)
         while True:
             self._requests[ROOT] += 1
-            answer = self.backend.send(base, 'GET', path, scan.query, headers)
-            if not answer.is_success:
+            query = self._query(ask, params)
+            answer = self.backend.send(base, 'GET', path, query, headers)
+            found = _rows_in(answer)
+            strays.add(self._rows_of(ask, params, found))
+            if len(found.names) < ask.limit or strays.fill_page:
                 return answer
-            strays.add(scan.add(_rows_in(answer)))
-            if scan.query is None or strays.fill_page:
-                return answer
+            ask = ask._replace(marker=found.names[-1])
 
     def _read_root_again(self, params: ListingParams) -> Rows:
         """Return the rows that the root has for the page by now."""
         base = self.backend.owner_env(self.req.environ, uncached=True)
+        ask = Ask(ROOT, None, params.limit)
         answer = self.backend.send(
             base,
             'GET',
             self.target.path.to_wsgi(),
-            params.query(None, params.limit),
+            self._query(ask, params),
             newest_header(self.req.environ),
         )
         require_success([answer])
         self.answers[ROOT] = answer
         self._requests[ROOT] += 1
-        return _rows_in(answer)
+        return self._rows_of(ask, params, _rows_in(answer))
 
     def _reads(self) -> ShardReads:
         return self.backend.shard_reads(self.req.environ, self.target)
@@ -346,7 +349,6 @@ class ListingRequest:
 
         Container servers fail at some delimiters, and the proxy leaves out
         those that fail often: so such a listing asks for one shard at a time.
-        Queries that are too long are for one shard, too, and are cut there.
 
         :param pages: those of different shards
         """
@@ -358,13 +360,7 @@ class ListingRequest:
                 for page, asks in zip(pages, asked, strict=True)
                 for ask in asks
             }
-            queries = (
-                params.query(marker, limit)
-                for marker, limit in {
-                    (ask.marker, page.limit) for page, ask in by_shard.values()
-                }
-            )
-            if is_risky or not all(map(self._fits, queries)):
+            if is_risky:
                 batches = [[Place(shard)] for shard in by_shard]
             else:
                 batches = _batches(asked, params, reads)
@@ -397,107 +393,78 @@ class ListingRequest:
         """
         most = CONTAINER_LISTING_LIMIT // len(batch)
         asks = [
-            (page, self._sendable_of_at_most(most, ask, page, params))
+            (page, self._sendable(most, ask, page, params))
             for page, ask in asks
         ]
-        queries = [params.query(a.marker, a.limit, a.end) for _, a in asks]
-        is_small = all(ask.limit <= most for _, ask in asks)
-        if is_small and all(map(self._fits, queries)):
-            answers = self._read_batch(batch, queries, reads)
-        else:
-            answers = (
-                self._read_alone(ask, query, params, reads)
-                for (_, ask), query in zip(asks, queries, strict=True)
-            )
-        for (page, ask), (answer, rows) in zip(asks, answers, strict=True):
+        if batch[0].node is None:
+            asks = [self._sendable_alone(*asks[0], params)]
+        queries = [self._query(ask, params) for _, ask in asks]
+        if batch[0].node is None and not self._fits(queries[0]):
+            return _without_room(batch[0].shard)
+        self._requests.update(place.shard for place in batch)
+        answers = reads.read_batch(batch, 'GET', queries, ends_at_failure=True)
+        for (page, ask), answer in zip(asks, answers, strict=True):
             if not answer.is_success:
                 return answer
-            page.add(ask, rows)
+            page.add(ask, self._rows_of(ask, params, _rows_in(answer)))
             self._answered[ask.source] = time.monotonic()
             answer = answer._replace(body=[])
             self.answers.setdefault(ask.source, answer)
         return answer
 
-    def _read_batch(
-        self, batch: list[Place], queries: list[str], reads: ShardReads
-    ) -> Iterator[tuple[Answer, Rows]]:
-        self._requests.update(place.shard for place in batch)
-        for answer in reads.read_batch(
-            batch, 'GET', queries, ends_at_failure=True
-        ):
-            yield answer, _rows_in(answer)
+    def _is_brief(self, ask: Ask, params: ListingParams) -> bool:
+        """Return True if the whole query of an ask may be too long."""
+        return not self._fits(params.query(ask.marker, ask.limit, ask.end))
 
-    def _read_alone(
-        self, ask: Ask, query: str, params: ListingParams, reads: ShardReads
-    ) -> tuple[Answer, Rows]:
-        if not self._fits(query):
-            return self._scan_shard(ask, params, reads)
-        answer = self._get(ask.source, query, reads)
-        return answer, _rows_in(answer)
+    def _query(self, ask: Ask, params: ListingParams) -> str:
+        """Return the query to send, whose rows are for :meth:`_rows_of`.
+
+        The ask has no end of its own if its query is brief.
+        """
+        if self._is_brief(ask, params):
+            return brief_query(params, ask.marker, ask.limit)
+        return params.query(ask.marker, ask.limit, ask.end)
+
+    def _rows_of(self, ask: Ask, params: ListingParams, found: Rows) -> Rows:
+        """Return the rows of an ask among those that its query has found."""
+        if self._is_brief(ask, params):
+            return rows_of_listing(params, found)
+        return found
 
     def _sendable(
-        self, ask: Ask, page: Page | UnorderedPage, params: ListingParams
-    ) -> Ask:
-        """Return the ask to send, bounded by what the page needs.
-
-        With a delimiter, a scan would read all objects below each subdir. So
-        if the query is too long, the shard is asked for the whole page, after
-        the client's marker.
-        """
-        if not params.has_levels():
-            shorter = page.shortened(ask)
-            query = params.query(shorter.marker, shorter.limit, shorter.end)
-            return shorter if self._fits(query) else ask
-        if ask.marker is None:
-            return ask
-        if self._fits(params.query(ask.marker, ask.limit)):
-            return ask
-        return Ask(ask.source, None, page.limit)
-
-    def _sendable_of_at_most(
         self,
-        limit: int,
+        most: int,
         ask: Ask,
         page: Page | UnorderedPage,
         params: ListingParams,
     ) -> Ask:
-        """Return the ask to send, for at most `limit` rows if it can be sent.
+        """Return the ask to send, bounded by what the page needs.
 
-        A shard that has more rows is asked again. An ask for the whole page,
-        because the marker is too long, keeps its limit: asked again, it would
-        find the same rows.
+        A shard that has more rows is asked again. If an ask ends at the
+        probable end of the page, few shards have more rows before it.
+
+        :param most: how many rows to ask for at most
         """
-        fewer = ask._replace(limit=min(ask.limit, limit))
-        sent = self._sendable(fewer, page, params)
-        if sent.end is None:
-            return sent
-        # The ask ends at the probable end of the page, so few shards have
-        # more rows than `limit` before it.
-        return sent._replace(limit=min(sent.limit, limit))
+        shorter = ask if params.has_levels() else page.shortened(ask)
+        if shorter.end is not None and self._is_brief(shorter, params):
+            shorter = ask
+        return shorter._replace(limit=min(shorter.limit, most))
 
-    def _scan_shard(
-        self, ask: Ask, params: ListingParams, reads: ShardReads
-    ) -> tuple[Answer, Rows]:
-        """Send what an ask wants as queries that are short enough.
+    def _sendable_alone(
+        self,
+        page: Page | UnorderedPage,
+        ask: Ask,
+        params: ListingParams,
+    ) -> tuple[Page | UnorderedPage, Ask]:
+        """Return the ask to send without a batch, in whose body queries go.
 
-        :returns: the first answer, or the one that is no success; the rows
+        The client's marker may have room beside the prefix where the last name
+        of a shard has none. Then the shard is asked for the whole page.
         """
-        marker = params.marker if ask.marker is None else ask.marker
-        scan = Scan(params, marker, ask.limit, self._fits)
-        first, rows = None, Rows([], [])
-        while scan.query is not None:
-            answer = self._get(ask.source, scan.query, reads)
-            if not answer.is_success:
-                return answer, rows
-            first = first or answer
-            found = scan.add(_rows_in(answer))
-            rows.names.extend(found.names)
-            rows.texts.extend(found.texts)
-        return first, rows
-
-    def _get(self, shard: int, query: str, reads: ShardReads) -> Answer:
-        self._requests[shard] += 1
-        return reads.read(shard, 'GET', query)
+        has_room = self._fits(self._query(ask, params))
+        if has_room or not params.has_levels():
+            return page, ask
+        return page, Ask(ask.source, None, page.limit)
 
 
 def _batches(
@@ -522,6 +489,12 @@ def _batches(
         shards = [ask.source for ask in asks]
         batches += reads.batches(shards, None if params.has_levels() else most)
     return batches
+
+
+def _without_room(shard: int) -> Answer:
+    """Return the answer to a query that has no room in a request line."""
+    status = '414 Request-URI Too Long'
+    return Answer(shard, status, HeaderKeyDict(), [])
 
 
 def _rows_in(answer: Answer) -> Rows:

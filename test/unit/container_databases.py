@@ -2,6 +2,7 @@
 """Container servers in memory: real container databases behind a WSGI app."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from urllib.parse import quote, urlencode
@@ -20,6 +21,9 @@ from shardmw.listing.params import ListingParams
 
 MAX_REQUEST_LINE = 8192
 LISTING_LIMIT = 10_000
+
+#: A header of requests whose query is in the body of another one.
+IN_BODY = 'X-Test-In-Body'
 
 
 class Database:
@@ -98,6 +102,8 @@ class ContainerServers:
         self.after: Callable[[str], None] = lambda _container: None
         #: What was asked: ``account/container`` and the parameters.
         self.requests: list[tuple[str, dict[str, str]]] = []
+        #: How many rows were returned, by ``account/container``.
+        self.returned: Counter[str] = Counter()
 
     def __call__(self, env: dict, start_response: Callable):
         try:
@@ -120,14 +126,17 @@ class ContainerServers:
         self.requests.append((container, params))
         if container in self.statuses:
             return Response(status=self.statuses[container])
-        if len(request_line(container, params)) >= MAX_REQUEST_LINE:
+        is_too_long = len(request_line(container, params)) >= MAX_REQUEST_LINE
+        if is_too_long and IN_BODY not in req.headers:
             return Response(status=414)
         database = self.containers.get(container)
         if database is None:
             return HTTPNotFound()
         self.before(container)
         count = str(len(database.names))
-        body = json.dumps(database.rows(params)).encode()
+        rows = database.rows(params)
+        self.returned[container] += len(rows)
+        body = json.dumps(rows).encode()
         self.after(container)
         headers = {'X-Container-Object-Count': count}
         return Response(body=body, headers=headers)

@@ -21,6 +21,7 @@ from shardmw.listing.rows import to_json
 from shardmw.placement import shard_of
 from shardmw.record import MOVING, Layout
 from test.unit.container_databases import (
+    IN_BODY,
     MAX_REQUEST_LINE,
     ContainerServers,
     Database,
@@ -44,6 +45,9 @@ PLAIN = 'a/c'
 BACKING = [f'.shards_shardmw_a/c.{LAYOUT.id}.{i}' for i in range(SHARDS)]
 
 NAMES = [f'{i:03}' for i in range(100)]
+
+#: A server that takes batches.
+NODE = {'device': 'd1'}
 
 
 class Twins:
@@ -127,7 +131,12 @@ def batches(request, monkeypatch):
     def ask_for(self, batch, method, queries):
         return [
             self.backend.send_to_shard(
-                self.base, self.target, place.shard, method, query
+                self.base,
+                self.target,
+                place.shard,
+                method,
+                query,
+                {IN_BODY: 'true'},
             )
             for place, query in zip(batch, queries, strict=True)
         ]
@@ -135,8 +144,9 @@ def batches(request, monkeypatch):
     monkeypatch.setattr(
         ShardReads,
         'batches',
-        lambda _self, shards, _rows=0: [[*map(Place, shards)]],
+        lambda _self, shards, _rows=0: [[Place(s, NODE) for s in shards]],
     )
+    monkeypatch.setattr(ShardReads, '_can_ask', lambda _self, _node: True)
     monkeypatch.setattr(ShardReads, '_ask_for', ask_for)
 
 
@@ -429,15 +439,6 @@ class TestCosts:
         costs = listing.request_count, listing.refills, listing.rounds
         assert costs == (SHARDS + 3, 2, 2)
 
-    def test_long_queries_are_read_at_once(self, twins, monkeypatch):
-        """Each is cut into many, so it is no part of a batch."""
-        params = ListingParams(5, end_marker='1' * 8000)
-        twins.fill(NAMES)
-        monkeypatch.setattr(ShardReads, 'batches', None)
-        listing = twins.listing(params)
-        assert listing.rows(params).names == NAMES[:5]
-        assert listing.request_count == SHARDS + 1
-
     def test_the_root_makes_no_round(self, twins):
         listing = twins.listing(ListingParams(1))
         assert (listing.request_count, listing.rounds) == (1, 0)
@@ -523,6 +524,13 @@ LONG_LISTINGS = {
     'path': ListingParams(30, path=PREFIX[:-1]),
 }
 
+ALONE = pytest.mark.parametrize(
+    'batches', [False], ids=['alone'], indirect=True
+)
+TOGETHER = pytest.mark.parametrize(
+    'batches', [True], ids=['together'], indirect=True
+)
+
 #: Listings whose parameters are made longer, up to the limit.
 LIMIT_LISTINGS = {
     'prefix': ListingParams(30, prefix='文' * 800),
@@ -554,6 +562,25 @@ LIMIT_LISTINGS = {
     ),
 }
 
+#: Names with a common beginning, and listings with a longer bound: half of the
+#: names are before it.
+ALIKE = ['m' * 1000 + f'{c}{i:03}' for i in range(50) for c in 'az']
+COSTLY = {
+    'marker': ListingParams(1, marker='m' * 7000),
+    'marker, reverse': ListingParams(1, marker='m' * 7000, reverse=True),
+    'marker behind all names': ListingParams(1, marker='n' * 7000),
+    'marker, delimiter': ListingParams(1, marker='m' * 7000, delimiter='/'),
+    'prefix': ListingParams(1, prefix='m' * 7000),
+    'prefix, marker': ListingParams(1, prefix='m' * 999, marker='m' * 6000),
+    'prefix, reverse': ListingParams(1, prefix='m' * 7000, reverse=True),
+    'end_marker': ListingParams(1, end_marker='m' * 7000),
+    'end_marker, reverse': ListingParams(
+        1, end_marker='m' * 7000, reverse=True
+    ),
+    'delimiter': ListingParams(1, delimiter='m' * 7000),
+    'path': ListingParams(1, path='m' * 7000),
+}
+
 
 class TestLongQueries:
     @pytest.mark.parametrize('name', LONG_LISTINGS)
@@ -573,12 +600,12 @@ class TestLongQueries:
         assert listing.rows(params).names == IN_FIRST[:30]
         assert (listing.refills, listing.rounds) == (1, 2)
 
-    def test_subdirs_are_listed_by_one_more_request_a_page(self, twins):
+    @ALONE
+    def test_subdirs_are_read_from_the_clients_marker_on(self, twins):
+        """The last name does not fit into a request line with the prefix."""
         twins.fill(IN_FIRST)
         params = ListingParams(30, prefix=PREFIX, delimiter='9')
-        listing = twins.listing(params)
-        assert len(listing.rows(params).names) == 30
-        assert (listing.refills, listing.rounds) == (1, 2)
+        assert len(twins.listing(params).rows(params).names) == 30
         whole_page = twins.sharded.asked(BACKING[0])[-1]
         assert whole_page['limit'] == '30'
         assert 'marker' not in whole_page
@@ -599,6 +626,7 @@ class TestLongQueries:
         params = ListingParams(1000, prefix=PREFIX)
         assert sorted(twins.unordered(params)) == LONG_NAMES
 
+    @ALONE
     def test_no_shard_is_asked_too_long_a_line(self, twins):
         twins.fill(IN_FIRST)
         twins.of_sharded(ListingParams(30, prefix=PREFIX))
@@ -608,23 +636,62 @@ class TestLongQueries:
         )
         assert longest < MAX_REQUEST_LINE
 
+    @pytest.mark.parametrize('name', COSTLY)
+    def test_shards_return_no_more_rows_than_the_page_needs(self, twins, name):
+        twins.fill(ALIKE)
+        params = padded(COSTLY[name], 1)
+        assert_alike(twins, params)
+        returned = sum(twins.sharded.returned[each] for each in BACKING)
+        assert returned <= SHARDS * params.limit
+
+    def test_a_shard_returns_no_more_rows_than_a_page_in_any_order_needs(
+        self, twins
+    ):
+        twins.fill(ALIKE)
+        twins.unordered(padded(COSTLY['marker'], 1))
+        assert sum(twins.sharded.returned[each] for each in BACKING) <= 2
+
     # With 1 byte left, a plain container still takes it.
-    @pytest.mark.parametrize('bytes_left', [1, 30, 60, 100, 130, 160])
+    @pytest.mark.parametrize(
+        'batches', [True], ids=['together'], indirect=True
+    )
+    @pytest.mark.parametrize('bytes_left', [1, 30, 60])
     @pytest.mark.parametrize('name', LIMIT_LISTINGS)
     def test_a_query_that_barely_fits_lists_what_a_plain_container_lists(
         self, twins, name, bytes_left
     ):
         params = padded(LIMIT_LISTINGS[name], bytes_left)
-        start = params.path + '/' if params.path else params.prefix
-        names = [start + f'{c}{i:03}' for c in ('', '語') for i in range(50)]
-        subdirs = [start + f'{i:03}x/{j}' for i in range(9) for j in range(9)]
-        bound = params.marker or params.end_marker
-        around = [bound[:-2] + c for c in ('', '件', 'A', 'b', '語', '語x')]
-        twins.fill({'a', '文', '語', *names, *subdirs, *around} - {''})
-        assert len(request_line(PLAIN, query_of(params) | FORMAT)) == (
-            MAX_REQUEST_LINE - bytes_left
-        )
+        twins.fill(names_around(params))
         assert_alike(twins, params)
+
+    @pytest.mark.parametrize('bytes_left', [90, 110, 130, 160])
+    @pytest.mark.parametrize('name', LIMIT_LISTINGS)
+    def test_a_query_with_room_for_a_shards_path_lists_what_a_plain_one_lists(
+        self, twins, name, bytes_left
+    ):
+        params = padded(LIMIT_LISTINGS[name], bytes_left)
+        twins.fill(names_around(params))
+        assert_alike(twins, params)
+
+    @ALONE
+    def test_a_query_without_room_needs_the_filter_of_container_servers(
+        self, twins
+    ):
+        params = padded(LIMIT_LISTINGS['prefix'], 1)
+        with pytest.raises(BackendError, match='answered 414'):
+            twins.of_sharded(params)
+        asked = {container for container, _ in twins.sharded.requests}
+        assert asked == {PLAIN}
+
+
+def names_around(params: ListingParams) -> set[str]:
+    """Return names in a listing, and names next to its bounds."""
+    start = params.path + '/' if params.path else params.prefix
+    names = [start + f'{c}{i:03}' for c in ('', '語') for i in range(50)]
+    subdirs = [start + f'{i:03}x/{j}' for i in range(9) for j in range(9)]
+    bound = params.marker or params.end_marker
+    around = [bound[:-2] + c for c in ('', '件', 'A', 'b', '語', '語x')]
+    return {'a', '文', '語', *names, *subdirs, *around} - {''}
 
 
 FORMAT = {'format': 'json'}
@@ -641,4 +708,6 @@ def padded(params: ListingParams, bytes_left: int) -> ListingParams:
         return replace(params, marker=params.marker + padding)
     if params.end_marker:
         return replace(params, end_marker=params.end_marker + padding)
+    if len(params.delimiter) > 1:
+        return replace(params, delimiter=params.delimiter + padding)
     return replace(params, prefix=params.prefix + padding)
