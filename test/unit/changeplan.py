@@ -290,20 +290,39 @@ def _lacks(chance: random.Random, may_be_stale: bool) -> list[Step]:
 
     :param may_be_stale: True if a replica may be so from the beginning
     """
-    steps = []
-    if may_be_stale and chance.random() < 0.6:
-        steps.append(
-            Step(
-                'stale',
-                0,
-                0,
-                replica=chance.choice(REPLICAS),
-                seconds=chance.uniform(*STALE_SECONDS),
-            )
-        )
+    steps = _is_stale(chance) if chance.random() < 0.6 and may_be_stale else []
     for record in (0, 1, 2, 3):
         if chance.random() < 0.3:
             steps += _lack(chance, record)
+    return steps
+
+
+def _is_stale(chance: random.Random) -> list[Step]:
+    """Return the steps of a replica that missed the creation.
+
+    It may be the only one that knows the container when the change begins.
+    """
+    order = chance.sample(REPLICAS, len(REPLICAS))
+    steps = [
+        Step(
+            'stale',
+            0,
+            0,
+            replica=order[0],
+            seconds=chance.uniform(*STALE_SECONDS),
+        )
+    ]
+    if chance.random() < 0.5:
+        steps.append(
+            Step(
+                'handoff',
+                0,
+                chance.uniform(BEGIN_SECONDS / 2, BEGIN_SECONDS),
+                seconds=chance.choice(LACKING_SECONDS),
+                place='root',
+                replicas=tuple(sorted(order[1:])),
+            )
+        )
     return steps
 
 
