@@ -182,6 +182,10 @@ class History:
             is_reverse=bool(is_reverse),
         )
 
+    def failed(self, read: Read) -> None:
+        """Record a read that is wrong whatever was written."""
+        self._disordered.append(Violation(read, None))
+
     def note(self, at: float, text: str) -> None:
         """Record what has happened meanwhile, such as a fault."""
         self.notes.append((at, text))

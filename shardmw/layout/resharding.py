@@ -183,7 +183,7 @@ class Resharding:
             self.register.note(self.path)
 
     def _announce(self, shards: int, depth: int) -> None:
-        root = read_root(self.backend, self.env, self.path)
+        root = self._proved_root()
         layout = root.record or PLAIN
         if self.is_under_way(root, shards, depth):
             self.register.note(self.path)
@@ -251,7 +251,7 @@ class Resharding:
         :raises ChangeRefusedError: if there is nothing to cancel
         :raises BackendError: if too few servers answer
         """
-        root = read_root(self.backend, self.env, self.path)
+        root = self._proved_root()
         layout = root.record or PLAIN
         if not layout.is_changing:
             raise ChangeRefusedError('its layout is not changing')
@@ -356,10 +356,8 @@ class Resharding:
     def _step(self) -> bool:
         """Take one step of the change; return True if that was the last."""
         now = time.time()
-        root = read_root(self.backend, self.env, self.path, waits=True)
+        root = self._proved_root()
         layout = root.record
-        if not root.is_proved:
-            raise BackendError(None, 503, unproved(root))
         if layout is None:
             return True
         if not layout.is_changing:
@@ -427,6 +425,16 @@ class Resharding:
         if self._has_synced:
             self._note(WAITING_FOR_SYNC)
             self._sleep(self.options.sync_seconds, layout)
+
+    def _proved_root(self) -> RootState:
+        """Return the state of the root.
+
+        :raises BackendError: if no majority of its replicas knows it
+        """
+        root = read_root(self.backend, self.env, self.path, waits=True)
+        if not root.is_proved:
+            raise BackendError(None, 503, unproved(root))
+        return root
 
     def _check_record(self, layout: Layout | None) -> RootState:
         asked = time.monotonic()

@@ -271,8 +271,10 @@ class NamesWorker(Worker):
                     )
                 )
             return
-        # An object cannot be written to a container that is missing.
-        is_refused = status == 409 or (status == 404 and method == 'PUT')
+        # An object cannot be written to a container that is missing. A
+        # container may have been created if its account was not found.
+        is_lacking = status == 404 and method == 'PUT' and name
+        is_refused = status == 409 or is_lacking
         if is_refused:
             return
         is_sure = status in (201, 204) or (status == 202 and is_create)

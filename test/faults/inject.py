@@ -13,6 +13,7 @@ from swift.container.backend import ContainerBroker
 
 from test.faults.edge import put_fault
 from test.faults.matrix import CLOCK_SECONDS, STORAGE, Cell
+from test.faults.rings import RELOAD_SECONDS, REPLICAS
 from test.faults.site import NODES, Site
 
 KINDS = ('account', 'container', 'object')
@@ -21,6 +22,13 @@ BROKERS = {'accounts': AccountBroker, 'containers': ContainerBroker}
 
 #: How long a server that is restarted in a loop is there.
 UP_SECONDS = 1
+
+
+def prepare(site: Site, cell: Cell) -> None:
+    """Give a clean cluster what a cell begins with."""
+    if cell.what == 'ring':
+        site.rings.begin(1 if cell.how == 'grown' else REPLICAS)
+        time.sleep(RELOAD_SECONDS)
 
 
 def fail(site: Site, cell: Cell, chance: random.Random, seconds: float):
@@ -36,6 +44,7 @@ def fail(site: Site, cell: Cell, chance: random.Random, seconds: float):
             'proxy': ['proxy-2'],
             'memcached': ['memcached-1'],
             'memcacheds': ['memcached-1', 'memcached-2'],
+            'ring': [],
             'mover': [],
         }[cell.what]
     HOW[cell.how](site, servers, seconds)
@@ -124,6 +133,31 @@ def _old(site: Site, servers: list[str], seconds: float) -> None:
     time.sleep(seconds / 2)
 
 
+def _new(site: Site, servers: list[str], seconds: float) -> None:
+    """Lose the data of a device, which replicators put back later."""
+    device = _device_of(site, servers)
+    lost = site.path / 'lost'
+    with site.daemons_stopped('replicator'):
+        device.rename(lost)
+        device.mkdir()
+        shutil.rmtree(lost)
+        time.sleep(seconds)
+
+
+def _moved(site: Site, servers: list[str], seconds: float) -> None:
+    """Move partitions, of which replicators move the data later."""
+    with site.daemons_stopped('replicator'):
+        site.rings.move()
+        time.sleep(RELOAD_SECONDS + seconds)
+
+
+def _grown(site: Site, servers: list[str], seconds: float) -> None:
+    """Give partitions more replicas, which replicators make later."""
+    with site.daemons_stopped('replicator'):
+        site.rings.grow()
+        time.sleep(RELOAD_SECONDS + seconds)
+
+
 def _copy(source: Path, target: Path) -> None:
     if source.exists():
         shutil.copytree(source, target)
@@ -155,5 +189,8 @@ HOW = {
     'cut': _cut,
     'gone': _gone,
     'old': _old,
+    'new': _new,
+    'moved': _moved,
+    'grown': _grown,
     'cancelled': _nothing,
 }

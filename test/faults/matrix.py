@@ -44,21 +44,28 @@ class Cell(NamedTuple):
     @property
     def stales_rows(self) -> bool:
         """Return True if rows may be late until daemons have run."""
-        return self.what in STORAGE or self.what == 'device'
+        return self.what in STORAGE or self.what in ('device', 'ring')
 
     @property
     def stales_objects(self) -> bool:
         """Return True if a replica of an object may be an old one."""
-        return self.what in ('object', 'objects', 'device')
+        return self.what in ('object', 'objects', 'device', 'ring')
 
     @property
     def forgets_rows(self) -> bool:
         """Return True if rows that have moved may be listed late, too.
 
-        A database of last week lacks what has moved into it since.
+        A database of last week lacks what has moved into it since. And one
+        that a PUT of its container has made anew has no rows at first.
         """
         is_old = self.how == 'old' and self.what in ('container', 'device')
-        return is_old and self.work in CHANGES
+        is_made_anew = self.lacks_databases and self.work == 'names'
+        return is_made_anew or (is_old and self.work in CHANGES)
+
+    @property
+    def lacks_databases(self) -> bool:
+        """Return True if primaries have no databases for a while."""
+        return self.how == 'new' or self.what == 'ring'
 
     @property
     def slack_seconds(self) -> float:
@@ -87,6 +94,8 @@ _ROWS = (
     ('memcached', 'killed stopped', 'objects limits names'),
     ('memcacheds', 'killed stopped', 'objects limits reshard names'),
     ('device', 'gone old', 'objects reshard'),
+    ('device', 'new', 'objects names reshard'),
+    ('ring', 'moved grown', 'objects names reshard'),
     ('mover', 'killed stopped cancelled', 'reshard convert unshard'),
 )
 

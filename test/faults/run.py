@@ -18,7 +18,7 @@ from test.faults.clients import (
     chance_of,
     shard_headers,
 )
-from test.faults.inject import fail
+from test.faults.inject import fail, prepare
 from test.faults.matrix import CHANGES, SHARDS, Cell
 from test.faults.site import LIMITED_FROM, Site
 from test.functional.client import Client
@@ -107,6 +107,7 @@ class Run:
 
     def outcomes(self) -> dict[str, Outcome]:
         """Run the cell, and return what it has shown by kind of container."""
+        prepare(self.site, self.cell)
         self._create()
         window = self._work()
         well, problems = self._wait_until_well(window[1])

@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +18,9 @@ from typing import NamedTuple
 from shardmw.saio import Cluster, ClusterOptions
 from shardmw.saio.commands import memcached_command
 from shardmw.saio.ports import PortReservations
+from shardmw.saio.topology import ring_devices
 from test.faults import edge
+from test.faults.rings import RELOAD_SECONDS, Rings, spare_of
 from test.functional.client import Client
 from test.functional.extra_proxy import HOST
 from test.functional.operating import SECTION, Admin
@@ -138,6 +141,12 @@ class Site:
             ClusterOptions(2, len(NODES), settings=settings),
         )
         self.cluster.up()
+        options, servers = self.cluster.options, self.cluster.servers
+        self.rings = Rings(
+            self.cluster.swift_dir, ring_devices(options, servers)
+        )
+        for spare in self.spares():
+            spare.mkdir(exist_ok=True)
         self.admin = Admin(self.cluster)
         key = self.cluster.users[USER]
         self._login = Client.login(self.cluster.auth_url, USER, key)
@@ -206,10 +215,20 @@ class Site:
             for node in NODES
         ]
 
+    def spares(self) -> list[Path]:
+        """Return the folders of the devices beside them."""
+        return [
+            device.with_name(spare_of(device.name))
+            for device in self.devices()
+        ]
+
     @contextlib.contextmanager
-    def daemons_stopped(self) -> Iterator[None]:
-        """Stop all daemons until the end of the block."""
-        daemons = [p for n, p in self._processes.items() if '@' in n]
+    def daemons_stopped(self, kind: str = '') -> Iterator[None]:
+        """Stop all daemons of a kind until the end of the block.
+
+        :param kind: the end of their names; all daemons by default
+        """
+        daemons = [p for n, p in self._processes.items() if f'{kind}@' in n]
         for process in daemons:
             os.killpg(process.pid, signal.SIGSTOP)
         try:
@@ -221,7 +240,10 @@ class Site:
     def wipe(self) -> None:
         """Remove all data, so that daemons have little to do."""
         with self.daemons_stopped():
-            for device in self.devices():
+            if self.rings.have_changed:
+                self.rings.restore()
+                time.sleep(RELOAD_SECONDS)
+            for device in (*self.devices(), *self.spares()):
                 for folder in device.iterdir():
                     if folder.name != 'tmp':
                         shutil.rmtree(folder, ignore_errors=True)
@@ -229,12 +251,17 @@ class Site:
     def disagreements(self) -> list[str]:
         """Return what replicas do not agree on, and what is put off."""
         found = []
-        states = [_state_of(device) for device in self.devices()]
+        states = []
+        for devices in zip(self.devices(), self.spares(), strict=True):
+            state, spare = map(_state_of, devices)
+            both = sorted({*state} & {*spare})
+            found += [f'on two devices of a node: {path}' for path in both]
+            states.append({**state, **spare})
         for path in set().union(*states):
             held = [state.get(path) for state in states]
             if any(each != held[0] for each in held):
                 found.append(f'replicas differ: {path}: {_difference(held)}')
-        for device in self.devices():
+        for device in (*self.devices(), *self.spares()):
             waiting = [
                 path
                 for path in device.glob('async_pending*/**/*')

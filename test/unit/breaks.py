@@ -11,14 +11,24 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from unittest import mock
 
+from shardmw import evidence
+from shardmw.backend import nodes
+from shardmw.backend.answers import Answer
 from shardmw.backend.containers import LogicalContainer
-from shardmw.layout import moving, passes
-from shardmw.layout.adoption import Adoption
+from shardmw.evidence import Replica, Said
+from shardmw.layout import late_rows, moving, passes, roots
+from shardmw.layout.late_rows import NOTHING
+from shardmw.layout.lookup import Layouts
 from shardmw.layout.resharding import Resharding
+from shardmw.layout.roots import RootState
 from shardmw.listing import request
 from shardmw.record import MICROSECONDS, Layout
+from shardmw.stats import accounts
 from test.unit import changesim
 from test.unit.changeplan import Plan, draw
+
+#: When a container was deleted of which nobody knows when.
+EARLY = 0.00001
 
 #: How far a clock is ahead that is; longer than a history.
 AHEAD_SECONDS = 3600
@@ -53,7 +63,7 @@ def no_wait() -> Iterator:
 def no_settling() -> Iterator:
     """End the change when the old place is empty, and forget late rows."""
     yield mock.patch.object(changesim, 'SETTLE_SECONDS', 0)
-    yield mock.patch.object(Adoption, 'look', lambda *args, **kwargs: False)
+    yield mock.patch.object(changesim, 'settle', lambda *args: NOTHING)
     yield mock.patch.object(Resharding, 'sweep', lambda *args: 0)
 
 
@@ -107,6 +117,56 @@ def one_replica_is_trusted() -> Iterator:
     yield mock.patch.object(passes, '_compared', trusted)
 
 
+def missing_is_deleted() -> Iterator:
+    """Take a replica without a database for one that was deleted."""
+    replica_of = nodes.replica_of
+
+    def deleted(answer: Answer) -> Replica:
+        replica = replica_of(answer)
+        if replica.said is Said.MISSING:
+            return Replica(Said.DELETED, deleted=EARLY)
+        return replica
+
+    yield from _everywhere('replica_of', deleted)
+
+
+def two_fast_answers() -> Iterator:
+    """Decide by a majority of answers, whatever they say, and wait for no
+    others."""
+
+    def first_answers(*args, **kwargs) -> list[Answer]:
+        fast = mock.patch.object(nodes, 'replica_of', _knows_if_answered)
+        with fast:
+            return ask_primaries(*args, **{**kwargs, 'waits': False})
+
+    ask_primaries = nodes.ask_primaries
+    yield mock.patch.object(roots, 'ask_primaries', first_answers)
+    yield from _everywhere(
+        'is_decided',
+        lambda knowing, silent, replicas: 2 * (replicas - silent) > replicas,
+    )
+    yield mock.patch.object(RootState, 'is_proved', True)
+
+
+def plain_by_one_replica() -> Iterator:
+    """Believe one replica that a container is plain."""
+    yield mock.patch.object(
+        Layouts, '_confirm_plain', lambda *args, **kwargs: None
+    )
+
+
+def _knows_if_answered(answer: Answer) -> Replica:
+    is_answer = answer.is_success or answer.is_missing
+    return Replica(Said.ALIVE if is_answer else Said.SILENT)
+
+
+def _everywhere(name: str, function: Callable) -> Iterator:
+    """Replace a function in all modules that use it."""
+    for module in (evidence, nodes, roots, late_rows, passes, accounts):
+        if hasattr(module, name):
+            yield mock.patch.object(module, name, function)
+
+
 BREAKS: dict[str, Callable[[], Iterator]] = {
     each.__name__: each
     for each in (
@@ -119,6 +179,9 @@ BREAKS: dict[str, Callable[[], Iterator]] = {
         tombstones_of_now,
         offsets_of_clocks,
         one_replica_is_trusted,
+        missing_is_deleted,
+        two_fast_answers,
+        plain_by_one_replica,
     )
 }
 

@@ -53,6 +53,19 @@ MOVE_SECONDS = 20
 MOVING_SECONDS = 8
 END_SECONDS = 15
 
+#: For how long databases are not where they belong. The shortest time is that
+#: of a few requests.
+LACKING_SECONDS = (3, 12, 25, 40)
+
+#: The places whose databases replicas lack.
+PLACES = ('root', 'shards', 'all')
+
+#: How many of the replicas lack them. All of them get them back.
+LACKING = (1, 2, 2, 3)
+
+#: How long a replica that missed the creation of the container is stale.
+STALE_SECONDS = (10, 40)
+
 #: What happens to hot names.
 METHODS = ('PUT', 'PUT', 'PUT', 'DELETE', 'DELETE')
 
@@ -61,8 +74,14 @@ class Step(NamedTuple):
     """Something that a client does, or that goes wrong.
 
     :param kind: PUT, DELETE or walk; cut (a proxy reaches one replica only),
-                 away (a replica is away), kill (the mover is killed and
-                 started again), cancel (the change is cancelled)
+                 away (a replica is away), slow (a replica is slower than
+                 proxies wait for it), handoff (the databases of a place are
+                 on handoffs for a while, and their primaries answer 404),
+                 lost (they are gone, and replicators make them again), stale
+                 (a replica missed the deletion and the creation of the
+                 container, and has the plain one of before), kill (the mover
+                 is killed and started again), cancel (the change is
+                 cancelled)
     :param record: after how many records of the layout, or FIRST_MOVE, or
                    EARLIER
     :param delay: how many seconds later
@@ -70,6 +89,8 @@ class Step(NamedTuple):
     :param late: how late each replica gets the row
     :param limit: the rows of a page
     :param seconds: how long a fault lasts
+    :param place: whose databases replicas lack: the root, the shards or all
+    :param replicas: the replicas that lack them
     """
 
     kind: str
@@ -82,6 +103,8 @@ class Step(NamedTuple):
     limit: int = 0
     replica: int = 0
     seconds: float = 0
+    place: str = ''
+    replicas: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         default = Step(self.kind, self.record, self.delay)
@@ -138,6 +161,8 @@ def draw(seed: int) -> Plan:
         steps.append(_write(chance, method, name, *_moment(chance)))
     steps += [_walk(chance, *_moment(chance)) for _ in range(WALKS)]
     steps += _faults(chance)
+    # A generator of its own, so that the other steps are what they were.
+    steps += _lacks(random.Random(f'{seed} lacks'), earlier == former)
     return Plan(seed, earlier, former, shards, filtered, tuple(steps))
 
 
@@ -258,6 +283,74 @@ def _faults(chance: random.Random) -> list[Step]:
         delay = chance.uniform(0, 2 * MOVE_SECONDS)
         steps.append(Step(kind, chance.choice((1, 2)), delay))
     return steps
+
+
+def _lacks(chance: random.Random, may_be_stale: bool) -> list[Step]:
+    """Return when replicas lack databases, or are slow or stale.
+
+    :param may_be_stale: True if a replica may be so from the beginning
+    """
+    steps = _is_stale(chance) if chance.random() < 0.6 and may_be_stale else []
+    for record in (0, 1, 2, 3):
+        if chance.random() < 0.3:
+            steps += _lack(chance, record)
+    return steps
+
+
+def _is_stale(chance: random.Random) -> list[Step]:
+    """Return the steps of a replica that missed the creation.
+
+    It may be the only one that knows the container when the change begins.
+    """
+    order = chance.sample(REPLICAS, len(REPLICAS))
+    steps = [
+        Step(
+            'stale',
+            0,
+            0,
+            replica=order[0],
+            seconds=chance.uniform(*STALE_SECONDS),
+        )
+    ]
+    if chance.random() < 0.5:
+        steps.append(
+            Step(
+                'handoff',
+                0,
+                chance.uniform(BEGIN_SECONDS / 2, BEGIN_SECONDS),
+                seconds=chance.choice(LACKING_SECONDS),
+                place='root',
+                replicas=tuple(sorted(order[1:])),
+            )
+        )
+    return steps
+
+
+def _lack(chance: random.Random, record: int) -> list[Step]:
+    """Return the steps of one time in which replicas lack databases.
+
+    The others may be slow meanwhile: then those that lack them answer first.
+    """
+    kind = chance.choice(('handoff', 'lost'))
+    delay = chance.choice((0, chance.uniform(0, MOVE_SECONDS)))
+    seconds = chance.choice(LACKING_SECONDS)
+    order = chance.sample(REPLICAS, len(REPLICAS))
+    count = chance.choice(LACKING)
+    if kind == 'lost':
+        count = min(count, len(REPLICAS) - 1)
+    lack = Step(
+        kind,
+        record,
+        delay,
+        seconds=seconds,
+        place=chance.choice(PLACES),
+        replicas=tuple(sorted(order[:count])),
+    )
+    others = order[count:] if chance.random() < 0.5 else ()
+    return [
+        Step('slow', record, delay, replica=replica, seconds=seconds)
+        for replica in others
+    ] + [lack]
 
 
 def _fault(chance, kind: str, record: int, delay: float, proxy: int) -> Step:

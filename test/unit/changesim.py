@@ -23,7 +23,7 @@ from swift.common.swob import Request, Response
 from swift.common.utils import Timestamp
 from swift.proxy.controllers.base import get_cache_key
 
-from shardmw.backend.concurrency import Event, sleep, spawn
+from shardmw.backend.concurrency import Event, Timeout, sleep, spawn
 from shardmw.backend.containers import (
     RECORD_HEADER,
     SHARD_COUNT_HEADER,
@@ -31,6 +31,7 @@ from shardmw.backend.containers import (
 )
 from shardmw.backend.requests import Backend
 from shardmw.config import parse_options
+from shardmw.layout.late_rows import NOTHING, settle
 from shardmw.layout.resharding import (
     ChangeRefusedError,
     MoveOptions,
@@ -38,6 +39,8 @@ from shardmw.layout.resharding import (
 )
 from shardmw.middleware import ShardMiddleware
 from shardmw.paths import Path
+from shardmw.placement import backing_container
+from shardmw.record import PLAIN, parse_record
 from test.history import History, Read, Write, smallest
 from test.unit.changeplan import (
     BEGIN_SECONDS,
@@ -81,6 +84,9 @@ SLOW_SHARE = 0.2
 SLOW_LISTINGS_SHARE = 0.5
 SLOW_MOVERS_SHARE = 0.03
 
+#: How long a replica takes that is slower than proxies wait for it.
+SLOWER_SECONDS = (1.1, 2)
+
 #: How many updates of databases by the mover fail.
 FAILED_SHARE = 0.03
 
@@ -93,14 +99,18 @@ ROWS_PER_SECOND = 3
 #: How long it takes to start the mover again.
 RESTART_SECONDS = 1
 
+#: The longest that a change may take.
+LONGEST_SECONDS = 1000
+
 #: How long before the last record the old place was looked at, at most.
 LOOK_SECONDS = 10
 
 #: More than the records of a change that is cancelled.
 MOST_RECORDS = 10
 
-#: How often updaters and clients come by before the last walk, and how long
-#: that takes. Proxies look for late rows of a container once a minute.
+#: How often the daemon looks for late rows, and how often and when it does so
+#: before the last walk.
+DAEMON_SECONDS = 20
 PASSES = 3
 PASS_SECONDS = 65
 
@@ -168,13 +178,21 @@ class World:
         # When replicas got the rows of writes, and those that wait.
         self.delivered: dict[int, list[float]] = defaultdict(list)
         self.late: list[tuple[float, int, tuple]] = []
-        # The devices that are away, and those that a proxy does not reach.
+        # The devices that are away, those that a proxy does not reach, and
+        # those that are slow; and the steps that keep replicators from
+        # running.
         self.away: list[str] = []
         self.cut: list[tuple[int, str]] = []
-        # From when until when something was away or cut off; when a replica
-        # missed something; and when all were repaired.
+        self.slow: list[str] = []
+        self.lacking: list[Step] = []
+        # From when until when something was away, cut off or lacking, and
+        # lost; when a replica missed something; and when all were repaired.
         self.faults: list[tuple[float, float]] = []
+        self.losses: list[tuple[float, float]] = []
         self.missed = -1.0
+        self._is_lost = False
+        # The writes that object servers have seen.
+        self.reached: set[int] = set()
         self.repairs: list[float] = []
         self.records: list[str] = []
         self.record_times = [0.0]
@@ -233,7 +251,9 @@ class World:
         share = SLOW_LISTINGS_SHARE if method == 'GET' else SLOW_SHARE
         if is_movers:
             share = SLOW_MOVERS_SHARE
-        if is_real and self.random.random() < share:
+        if not self.is_calm and path.split('/')[1] in self.slow:
+            before = self.random.uniform(*SLOWER_SECONDS)
+        elif is_real and self.random.random() < share:
             before, after = (
                 self.random.random() * SLOW_SECONDS * share
                 for share in self.random.choice(((1, 0), (0, 1)))
@@ -278,6 +298,7 @@ class World:
             return Response(status=409)
         number = int(call.headers[STEP_HEADER])
         step = self._step(number)
+        self.reached.add(number)
         bounds = call.infocache.get(UPDATING_KEY)
         place = f'/{bounds.bounds[0][1]}' if bounds else ROOT
         sleep(step.upload)
@@ -306,7 +327,7 @@ class World:
             'X-Content-Type': 'text/plain',
         }
         (answer,) = self.swift.direct(method, path, headers, b'', [replica])
-        is_taken = answer.status // 100 == 2 or answer.status == 404
+        is_taken = is_success(answer.status)
         if is_taken:
             self.delivered[number].append(self.hub.now)
         return is_taken
@@ -315,8 +336,12 @@ class World:
         while not self.is_over:
             sleep(0.5)
             self._deliver(self.hub.now)
-            if self.missed > 0 and not (self.away or self.cut):
-                self._repair(self.random.random() < WHOLE_SHARE)
+            if self.missed > 0 and self._can_repair():
+                is_whole = self.random.random() < WHOLE_SHARE
+                self._repair(is_whole or self._is_lost)
+
+    def _can_repair(self) -> bool:
+        return not (self.away or self.cut or self.lacking)
 
     def _deliver(self, until: float) -> None:
         for each in list(self.late):
@@ -324,16 +349,32 @@ class World:
             if due <= until and self._put_row(replica, *row):
                 self.late.remove(each)
 
+    def _look_for_late_rows(self) -> None:
+        while not self.is_over:
+            sleep(DAEMON_SECONDS)
+            self._run_daemon()
+
+    def _run_daemon(self) -> None:
+        """Settle late rows and strays, after updaters have run."""
+        self.swift.update_accounts()
+        env = Request.blank('/').environ
+        try:
+            done = settle(self._movers_backend(), env, PATH)
+        except BackendError as err:
+            done = err
+        if done != NOTHING:
+            self.note(f'the daemon: {done}')
+
     def _repair(self, is_whole: bool) -> None:
         """Replicate all databases, or only their metadata, as comes first."""
-        containers = {(name, HIDDEN) for name in self.swift.containers(HIDDEN)}
-        for container, account in sorted({('c', ACCOUNT), *containers}):
+        for account, container in self.swift.databases():
             if is_whole:
                 self.swift.replicate(account, container)
             else:
                 self.swift.replicate_metadata(account, container)
         self.missed = -1.0
         if is_whole:
+            self._is_lost = False
             self.repairs.append(self.hub.now)
 
     # What clients do
@@ -380,11 +421,13 @@ class World:
             began,
             self.hub.look(),
             size=size_of(number) if step.kind == 'PUT' else 0,
-            is_sure=resp.status_int in (201, 204, 404),
+            is_sure=resp.status_int in (201, 204, 404)
+            and number in self.reached,
             by=f'step {number} by proxy {step.proxy}',
         )
 
-    def _walk(self, step: Step, by: str) -> None:
+    def _walk(self, step: Step, by: str) -> int:
+        """List the container; return the status of the last page."""
         first, listed = self.hub.look(), []
         is_last = False
         while not is_last:
@@ -393,7 +436,7 @@ class World:
             began = self.hub.look()
             resp = self._request(step.proxy, 'GET', f'/v1{ROOT}', query=query)
             if resp.status_int != 200:
-                return
+                return resp.status_int
             page = Read('page', began, self.hub.look(), {}, by=by)
             rows = [(r['name'], r['bytes']) for r in orjson.loads(resp.body)]
             is_last = len(rows) < step.limit
@@ -401,6 +444,7 @@ class World:
             listed += [name for name, _ in rows]
         walk = Read('walk', first, self.hub.look(), {}, by=by)
         self.history.walked(walk, listed, NAMES)
+        return resp.status_int
 
     # What goes wrong
 
@@ -425,6 +469,60 @@ class World:
         self.faults.append((self.hub.now - step.seconds, self.hub.now))
         self.note(f'{device} is back')
 
+    def _slow(self, step: Step) -> None:
+        device = f'd{step.replica}'
+        self.note(f'{device} is slow')
+        self.slow.append(device)
+        sleep(step.seconds)
+        self.slow.remove(device)
+        self.note(f'{device} is not slow')
+
+    def _handoff(self, step: Step) -> None:
+        places = self._places(step)
+        for place in places:
+            self.swift.take_away(*place)
+        self._lack(step)
+        for place in places:
+            self.swift.bring_back(*place)
+
+    def _lost(self, step: Step) -> None:
+        """Lose databases whose rows another replica has."""
+        if not self._can_repair():
+            return
+        self._repair(is_whole=True)
+        for place in self._places(step):
+            self.swift.lose(*place)
+        self._is_lost = True
+        self._lack(step)
+        self.losses.append(self.faults[-1])
+
+    def _stale(self, step: Step) -> None:
+        self._lack(step)
+
+    def _places(self, step: Step) -> list[tuple[str, str, int]]:
+        """Return the account, name and replica of what a step is about."""
+        accounts = {'root': [ACCOUNT], 'shards': [HIDDEN]}.get(
+            step.place, [ACCOUNT, HIDDEN]
+        )
+        return [
+            (account, container, replica)
+            for account, container in self.swift.databases()
+            for replica in step.replicas
+            if account in accounts
+        ]
+
+    def _lack(self, step: Step) -> None:
+        """Let time pass before replicators run."""
+        what = f'{step.kind}: {step.place} {step.replicas or step.replica}'
+        self.note(what)
+        began = self.hub.now
+        self.lacking.append(step)
+        sleep(step.seconds)
+        self.lacking.remove(step)
+        self.faults.append((began, self.hub.now))
+        self.missed = self.hub.now
+        self.note(f'the end of {what}')
+
     def _kill(self, step: Step) -> None:
         self.note(step.kind)
         self._mover.kill()
@@ -435,9 +533,12 @@ class World:
 
     # What changes the layout
 
+    def _movers_backend(self) -> Backend:
+        return Backend(self.apps[MOVER], self.logger, 2)
+
     def _resharding(self) -> Resharding:
         return Resharding(
-            Backend(self.apps[MOVER], self.logger, 2),
+            self._movers_backend(),
             Request.blank('/').environ,
             PATH,
             MoveOptions(CACHE_SECONDS, SETTLE_SECONDS, ROWS_PER_SECOND),
@@ -464,6 +565,7 @@ class World:
     def _attempt(self) -> bool:
         """Go on with the change; return True if it is over."""
         resharding = self._resharding()
+        was_lacking = bool(self.lacking)
         try:
             if self._is_cancelled:
                 resharding.cancel()
@@ -476,14 +578,14 @@ class World:
             return False
         except ChangeRefusedError as err:
             self.note(f'the change: {err}')
+            # Nothing has changed: no replica may know of the container.
+            sleep(RESTART_SECONDS)
+            return not was_lacking
         return True
 
     def run(self) -> History:
         """Carry the plan out and return what clients have done and seen."""
-        count = self.plan.earlier
-        headers = {SHARD_COUNT_HEADER: str(count)} if count else {}
-        resp = self._request(0, 'PUT', f'/v1{ROOT}', headers)
-        assert resp.status_int == 201, resp.status
+        self._create()
         numbered = list(enumerate(self.plan.steps))
         for number, step in numbered:
             if step.record == EARLIER:
@@ -498,19 +600,45 @@ class World:
         ]
         change = spawn(self._change)
         delivery = spawn(self._deliver_and_repair)
-        change.wait()
+        daemon = spawn(self._look_for_late_rows)
+        with Timeout(LONGEST_SECONDS, False):
+            change.wait()
+        change.kill()
+        self._mover.kill()
         for record in range(MOST_RECORDS):
             self._pass(record)
         for each in steps:
             each.wait()
         self.is_over = True
         delivery.wait()
+        daemon.wait()
         self._calm_down()
+        self._check_end()
         return self.history
+
+    def _create(self) -> None:
+        """Create the container, while stale replicas are away.
+
+        Before that, all replicas have had a plain one, without rows.
+        """
+        stale = [s.replica for s in self.plan.steps if s.kind == 'stale']
+        if stale:
+            self._send_of_container('PUT', 201)
+            self.away += [f'd{replica}' for replica in stale]
+            self._send_of_container('DELETE', 204)
+        count = self.plan.earlier
+        headers = {SHARD_COUNT_HEADER: str(count)} if count else {}
+        self._send_of_container('PUT', 201, headers)
+        self.away.clear()
+
+    def _send_of_container(self, method, status, headers=None) -> None:
+        resp = self._request(0, method, f'/v1{ROOT}', headers)
+        assert resp.status_int == status, resp.status
 
     def _calm_down(self) -> None:
         """Let all that is late arrive, and what failed be repeated."""
         self.is_calm = True
+        self._repair(is_whole=True)
         self._deliver(float('inf'))
         self._repair(is_whole=True)
         unsure = [w for w in self.writes.values() if not w.is_sure]
@@ -518,10 +646,8 @@ class World:
             number = len(self.plan.steps) + NAMES.index(name)
             self._write(number, Step('DELETE', 0, 0, name=name))
         for _ in range(PASSES):
-            self.swift.update_accounts()
             sleep(PASS_SECONDS)
-            for proxy in range(PROXIES):
-                self._request(proxy, 'GET', f'/v1{ROOT}')
+            self._run_daemon()
         with suppress(BackendError):
             self._resharding().sweep()
         settled = self.hub.look()
@@ -529,7 +655,28 @@ class World:
             self.history.wrote(self._listed(number, write, settled))
         for proxy in range(PROXIES):
             step = Step('walk', 0, 0, proxy=proxy, limit=100)
-            self._walk(step, f'at last proxy {proxy}')
+            status = self._walk(step, f'at last proxy {proxy}')
+            self._check(status == 200, f'proxy {proxy}: {status}')
+
+    def _check_end(self) -> None:
+        """Check that the change has ended, and that all shards are there."""
+        metadata = self.swift.broker(ACCOUNT, 'c').metadata
+        record, _ = metadata.get(RECORD_HEADER.title(), ('', ''))
+        layout = parse_record(record) if record else PLAIN
+        ends = {self.plan.shards}
+        if self._is_cancelled:
+            ends.add(self.plan.former)
+        is_over = layout.shards in ends and not layout.is_changing
+        self._check(is_over, f'the layout {record!r}')
+        for shard in range(layout.backing_count):
+            name = backing_container('c', *layout.backing(shard))
+            self._check(self.swift.exists(HIDDEN, name), f'no shard {shard}')
+
+    def _check(self, is_so: bool, problem: str) -> None:
+        """Record a problem unless something is so."""
+        if not is_so:
+            now = self.hub.look()
+            self.history.failed(Read(problem, now, now, {}, by='at last'))
 
     def _listed(self, number: int, write: Write, settled: float) -> Write:
         """Return a write with when all databases had its row.
@@ -545,16 +692,17 @@ class World:
         if len(times) < len(REPLICAS) or (is_late and max(times) > looked):
             return write._replace(listed=settled)
         listed = max(write.ended, *times)
+        faults = self.losses
         if write.is_delete:
+            faults = self.faults
             # The slowest replica takes the tombstone after the answer, or
             # when it is repaired.
             listed = max(listed, write.ended + 2 * SLOW_SECONDS)
-            if any(
-                write.began <= ended and began <= listed
-                for began, ended in self.faults
-            ):
-                ends = [at for at in self.repairs if at > listed]
-                listed = min(ends, default=settled)
+        if any(
+            write.began <= ended and began <= listed for began, ended in faults
+        ):
+            ends = [at for at in self.repairs if at > listed]
+            listed = min(ends, default=settled)
         return write._replace(listed=listed)
 
 

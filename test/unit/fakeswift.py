@@ -547,6 +547,42 @@ class FakeSwift(Application):
         broker = self.broker(account, container, replica)
         shutil.rmtree(Path(broker.db_file).parent)
 
+    def take_away(self, account: str, container: str, replica: int) -> None:
+        """Put a replica of a container where no proxy looks for it."""
+        primary, handoff = self._folders(account, container, replica)
+        if primary.exists():
+            handoff.parent.mkdir(parents=True, exist_ok=True)
+            primary.rename(handoff)
+
+    def bring_back(self, account: str, container: str, replica: int) -> None:
+        """Bring a replica of a container back to its primary.
+
+        If that has a new database meanwhile, they are merged.
+        """
+        primary, handoff = self._folders(account, container, replica)
+        if not handoff.exists():
+            return
+        if not primary.exists():
+            primary.parent.mkdir(parents=True, exist_ok=True)
+            handoff.rename(primary)
+            return
+        (file,) = handoff.glob('*.db')
+        _merge(
+            ContainerBroker(str(file), account=account, container=container),
+            self.broker(account, container, replica),
+        )
+        shutil.rmtree(handoff)
+
+    def _folders(
+        self, account: str, container: str, replica: int
+    ) -> tuple[Path, Path]:
+        """Return the folders of a replica at its primary and elsewhere."""
+        broker = self.broker(account, container, replica)
+        primary = Path(broker.db_file).parent
+        device = self.servers.folder / f'd{replica}'
+        handoffs = self.servers.folder / 'handoffs' / device.name
+        return primary, handoffs / primary.relative_to(device)
+
     def lose_account(self, account: str, replica: int) -> None:
         """Remove a replica of an account."""
         server = self.servers.apps[Servers.ACCOUNT_PORT]
@@ -559,26 +595,22 @@ class FakeSwift(Application):
         brokers = [self.broker(account, container, i) for i in replicas]
         sources = [each for each in brokers if Path(each.db_file).exists()]
         for source in sources:
-            info = source.get_info()
-            times = ('created_at', 'put_timestamp', 'delete_timestamp')
             for target in brokers:
-                if target is source:
-                    continue
-                if not Path(target.db_file).exists():
-                    policy_index = info['storage_policy_index']
-                    target.initialize(info['put_timestamp'], policy_index)
-                target.merge_timestamps(*(info[time] for time in times))
-                target.update_metadata(source.metadata)
-                target.merge_items(source.get_items_since(-1, 10_000))
+                if target is not source:
+                    _merge(source, target)
 
     def replicate_metadata(self, account: str, container: str) -> None:
-        """Bring the metadata of replicas together, as comes before rows."""
+        """Bring the metadata of replicas together, as comes before rows.
+
+        A replica without a database gets a whole one.
+        """
         replicas = range(self.container_ring.replica_count)
         brokers = [self.broker(account, container, i) for i in replicas]
-        brokers = [each for each in brokers if Path(each.db_file).exists()]
-        for source in brokers:
+        sources = [each for each in brokers if Path(each.db_file).exists()]
+        for source in sources:
             for target in brokers:
-                target.update_metadata(source.metadata)
+                is_old = target in sources
+                (_merge_metadata if is_old else _merge)(source, target)
 
     def rows(
         self, account: str, container: str, replica: int = 0
@@ -628,9 +660,21 @@ class FakeSwift(Application):
 
     def update_accounts(self) -> None:
         """Report the figures of all containers, like a container updater."""
-        files = Path(self.servers.folder, 'd0', 'containers').rglob('*.db')
+        for broker in self._brokers():
+            self._report(broker)
+
+    def databases(self) -> list[tuple[str, str]]:
+        """Return the account and the name of all containers."""
+        infos = [broker.get_info() for broker in self._brokers()]
+        return sorted((info['account'], info['container']) for info in infos)
+
+    def _brokers(self) -> list[ContainerBroker]:
+        """Return a database of each container, of the first replica."""
+        files = self.servers.folder.glob('d*/containers/*/*/*/*.db')
+        first: dict[str, Path] = {}
         for each in sorted(files):
-            self._report(ContainerBroker(str(each)))
+            first.setdefault(each.name, each)
+        return [ContainerBroker(str(each)) for each in first.values()]
 
     def update_account(self, account: str, container: str) -> None:
         """Report the figures of one container."""
@@ -659,6 +703,23 @@ class FakeSwift(Application):
         self.servers.answer(
             Servers.ACCOUNT_PORT, 'PUT', path, list(headers.items()), b''
         )
+
+
+def _merge(source: ContainerBroker, target: ContainerBroker) -> None:
+    """Bring what a database has into another one, like a replicator."""
+    info = source.get_info()
+    if not Path(target.db_file).exists():
+        policy_index = info['storage_policy_index']
+        target.initialize(info['put_timestamp'], policy_index)
+    _merge_metadata(source, target)
+    target.merge_items(source.get_items_since(-1, 10_000))
+
+
+def _merge_metadata(source: ContainerBroker, target: ContainerBroker) -> None:
+    info = source.get_info()
+    times = ('created_at', 'put_timestamp', 'delete_timestamp')
+    target.merge_timestamps(*(info[time] for time in times))
+    target.update_metadata(source.metadata)
 
 
 @contextmanager

@@ -2,15 +2,19 @@
 """Test what the fault matrix consists of, and how its results are shown."""
 
 import pytest
+from swift.common.ring import RingData
 
 from shardmw.placement import hidden_account
+from shardmw.saio import ClusterOptions
 from shardmw.saio.processes import MARK
+from shardmw.saio.topology import consecutive_ports, ring_devices, servers
 from test.faults.clients import Job
 from test.faults.edge import Edge, put_fault
 from test.faults.inject import HOW
 from test.faults.matrix import CELLS, WORKS, chosen
 from test.faults.mutations import MUTATIONS, ROOT, mutated
 from test.faults.page import mutation_table, put_in, table
+from test.faults.rings import Rings
 from test.faults.run import KINDS, Late, is_of
 from test.functional.client import Answer
 from test.history import Write
@@ -110,6 +114,13 @@ def test_clocks_that_differ_may_change_the_order_of_writes():
     assert (known.began, known.ended, known.listed) == (23, 28, None)
 
 
+@pytest.mark.parametrize('name', ['device-new-names', 'ring-grown-names'])
+def test_a_database_that_was_made_anew_may_lack_all_earlier_rows(name):
+    (cell,) = chosen([name])
+    known = Late(cell, (20, 40), 90).known(Write('o', 'PUT', 1, 2))
+    assert known.listed == 90
+
+
 @pytest.mark.parametrize(
     ('problem', 'kinds'),
     [
@@ -140,6 +151,57 @@ def test_clients_create_plain_containers_too(monkeypatch, shards, headers):
     while ('PUT', 'n', None, headers) not in sent:
         assert len(sent) < 200
         worker.work()
+
+
+@pytest.fixture
+def rings(tmp_path) -> Rings:
+    options = ClusterOptions(1, 3)
+    ports = consecutive_ports(options)
+    return Rings(tmp_path, ring_devices(options, servers(options, ports)))
+
+
+def devices_of(folder) -> list[list[str]]:
+    """Return the devices of each partition of the ring of containers."""
+    ring = RingData.load(str(folder / 'container.ring.gz')).to_dict()
+    names = [device['device'] for device in ring['devs']]
+    return [
+        [names[device] for device in devices]
+        for devices in zip(*ring['replica2part2dev_id'], strict=True)
+    ]
+
+
+def test_partitions_begin_on_one_device_of_each_node(rings, tmp_path):
+    rings.begin(3)
+    devices = devices_of(tmp_path)
+    assert {*map(frozenset, devices)} == {frozenset({'sdb1', 'sdb2', 'sdb3'})}
+
+
+def test_partitions_move_to_the_spare_devices_of_their_nodes(rings, tmp_path):
+    rings.begin(3)
+    rings.move()
+    devices = devices_of(tmp_path)
+    numbers = [{name[3] for name in names} for names in devices]
+    assert numbers == [{'1', '2', '3'}] * len(devices)
+    spares = sum(name.endswith('spare') for names in devices for name in names)
+    assert spares == sum(map(len, devices)) / 2
+
+
+def test_partitions_that_get_more_replicas_keep_the_first_one(rings, tmp_path):
+    rings.begin(1)
+    before = devices_of(tmp_path)
+    rings.grow()
+    after = devices_of(tmp_path)
+    assert {*map(len, before)} == {1}
+    assert {*map(len, after)} == {3}
+    assert all(one in three for (one,), three in zip(before, after, strict=1))
+
+
+def test_rings_are_restored_without_spare_devices(rings, tmp_path):
+    rings.begin(3)
+    rings.move()
+    rings.restore()
+    assert not rings.have_changed
+    assert 'spare' not in str(devices_of(tmp_path))
 
 
 class FakeServer:

@@ -158,6 +158,13 @@ def test_a_walk_shows_each_object_once_and_in_order(listed):
     assert violation.name is None
 
 
+def test_a_read_that_has_failed_is_a_violation():
+    history = History()
+    history.failed(Read('503', 1, 2, {}, by='me'))
+    (violation,) = history.violations()
+    assert history.text(violation) == '    1.000     2.000 me 503 shows '
+
+
 def test_a_walk_shows_what_existed_all_the_time():
     history = existing()
     history.wrote(Write('c', 'DELETE', 5, 6))

@@ -4,7 +4,7 @@
 import pytest
 
 from test.unit.breaks import BREAKS, broken, found
-from test.unit.changeplan import draw
+from test.unit.changeplan import COLD_NAMES, Plan, Step, draw
 from test.unit.changesim import carry_out, report
 
 SEEDS = 12
@@ -12,6 +12,17 @@ SEEDS = 12
 #: In how many histories a broken rule has to be found; each takes a second or
 #: two.
 SEEDS_TO_FIND = 60
+
+
+#: Two replicas of the root are on handoffs when a change begins, and the third
+#: has the plain container of before. Then others list what was written.
+ALONE = (
+    *(Step('PUT', 0, 1, name=name) for name in COLD_NAMES),
+    Step('stale', 0, 0, replica=0, seconds=40),
+    Step('handoff', 0, 6, seconds=12, place='root', replicas=(1, 2)),
+    Step('walk', 0, 60, limit=100),
+    Step('walk', 0, 100, limit=100),
+)
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +33,11 @@ def _strays_move_at_once():
 @pytest.mark.parametrize('seed', range(SEEDS))
 def test_listings_show_what_last_write_wins_says(seed):
     assert report(draw(seed)) == ''
+
+
+def test_a_replica_that_missed_the_creation_begins_no_change():
+    plan = Plan(0, 3, 3, 1, (), ALONE)
+    assert report(plan) == ''
 
 
 def test_a_seed_repeats_its_history():
