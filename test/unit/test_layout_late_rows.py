@@ -556,6 +556,38 @@ class TestStrays:
         process.settle()
         assert swift.memcached.get(key) is None
 
+    def test_stay_in_the_root_while_listings_may_be_under_way(
+        self, swift, process, strays, monkeypatch
+    ):
+        waits = []
+
+        def wait(seconds: float) -> None:
+            waits.append((listed(swift), swift.rows(ACCOUNT, 'c')))
+            monkeypatch.setattr(passes, 'STAY_SECONDS', 0)
+
+        monkeypatch.setattr(passes, 'sleep', wait)
+        monkeypatch.setattr(passes, 'STAY_SECONDS', 3)
+        process.settle()
+        assert (strays, strays) in waits
+
+    def test_stay_if_the_container_becomes_plain_meanwhile(
+        self, swift, process, strays, monkeypatch
+    ):
+        now = time.time()
+        returning = LAYOUT.announced(0, now).moving(now)
+
+        def change(_seconds: float) -> None:
+            headers = {RECORD_HEADER: returning.to_record()}
+            swift.direct('POST', f'/{ACCOUNT}/c', headers)
+            monkeypatch.setattr(passes, 'STAY_SECONDS', 0)
+            monkeypatch.setattr(late_rows, 'STAY_SECONDS', 0)
+
+        monkeypatch.setattr(passes, 'sleep', change)
+        monkeypatch.setattr(passes, 'STAY_SECONDS', 3)
+        with pytest.raises(BackendError, match='has changed meanwhile'):
+            process.settle()
+        assert swift.rows(ACCOUNT, 'c') == strays
+
     def test_of_a_plain_container_stay(self, swift, process):
         put_root(swift, layout=None)
         upload(swift, 'a', None)
@@ -884,7 +916,7 @@ class Outages:
         try:
             self.process.settle()
         except BackendError:
-            assert away
+            pass  # replicas are away, or do not agree yet
         finally:
             self.swift.servers.away = set()
 
@@ -894,11 +926,12 @@ class Outages:
             for place in self.places:
                 self.swift.replicate(*place)
             self.look()
+        assert self.process.settle() == NOTHING
         for place in self.places:
             self.swift.replicate(*place)
 
 
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(st.lists(happenings, min_size=6, max_size=8))
 def test_no_row_is_lost_or_returns_while_replicas_come_and_go(happenings):
     with fake_swift(replicas=3) as swift:
