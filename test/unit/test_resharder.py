@@ -212,7 +212,7 @@ class TestSettling:
         assert late(swift) == {}
         assert daemon.logger.lines == [
             'AUTH_test/c: settled: 1 late rows and 0 strays moved, '
-            '0 empty backing containers deleted'
+            '1 empty backing containers deleted'
         ]
 
     def test_looks_at_accounts_of_the_option_too(self, swift, daemon):
