@@ -356,7 +356,7 @@ class Resharder(Daemon):
                 self.options.rows_per_second,
             )
             if done != NOTHING:
-                self.logger.info('%s: %s', name, done)
+                self.logger.info('%s: settled: %s', name, done)
         except BackendError as err:
             problem = str(err)
         except LayoutError as err:

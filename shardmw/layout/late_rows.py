@@ -204,10 +204,10 @@ class _Settling:
             strays = self._move([root], self.root.policy_index)
         if late or strays:
             self.backend.forget_info(self.env, self.path)
+        emptied = (each._replace(object_count=0) for each in left)
         deleted = sum(
             delete_if_empty(self.backend, self.env, each.path(self.path))
-            for each in left
-            if not each.object_count
+            for each in abandoned(emptied, self.root.record)
         )
         metrics = self.backend.metrics
         for kind, rows in ((LATE, late), (STRAY, strays)):

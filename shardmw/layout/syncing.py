@@ -259,17 +259,15 @@ def direct_sync(
     def post(
         shard: int | None, path: Path, headers: dict, timestamp: float
     ) -> Answer:
-        answers = ask_primaries(
-            backend.proxy_app,
-            env,
-            path.account,
-            path.container,
-            'POST',
-            {**headers, TIMESTAMP_HEADER: Timestamp(timestamp).internal},
-        )
-        is_taken = all(
-            a.is_success or replica_of(a).said is Said.DELETED for a in answers
-        )
+        place = (backend.proxy_app, env, path.account, path.container)
+        headers = {**headers, TIMESTAMP_HEADER: Timestamp(timestamp).internal}
+        answers = ask_primaries(*place, 'POST', headers)
+        taken = sum(answer.is_success for answer in answers)
+        if taken < len(answers):
+            # The answer to a POST does not tell of a deletion.
+            heads = ask_primaries(*place, 'HEAD')
+            taken += sum(replica_of(a).said is Said.DELETED for a in heads)
+        is_taken = taken >= len(answers)
         status = '200 OK' if is_taken else '503 Replica Away'
         return Answer(shard, status, {}, [])
 

@@ -293,6 +293,35 @@ class TestUnreadableRoot:
         assert info['nodes'] is None
 
 
+class TestContainerThatMayBeSharded:
+    """One replica says that it is plain, and the others are away."""
+
+    PATH = f'/v1/{ACCOUNT}/plain/o'
+
+    @pytest.fixture
+    def filter_app(self, replicated):
+        filter_app = filtered(replicated)
+        create(replicated, filter_app, 2)
+        replicated.put_container(f'/{ACCOUNT}/plain')
+        replicated.servers.away = {'d1', 'd2'}
+        return filter_app
+
+    @pytest.mark.parametrize('method', ['PUT', 'POST', 'DELETE'])
+    def test_refuses_writes(self, replicated, filter_app, method):
+        resp = replicated.send(filter_app, method, self.PATH)
+        assert resp.status_int == 503
+        assert (method, self.PATH) not in replicated.sent()
+        (line,) = filter_app._logger.lines
+        assert '1 of 3 replicas of the root know its state' in line
+
+    @pytest.mark.parametrize('method', ['PUT', 'POST', 'DELETE'])
+    def test_takes_writes_if_a_majority_says_so(
+        self, replicated, filter_app, method
+    ):
+        replicated.servers.away = {'d1'}
+        assert replicated.send(filter_app, method, self.PATH).is_success
+
+
 class TestVersions:
     """Object versioning writes under reserved names."""
 

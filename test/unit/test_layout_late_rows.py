@@ -190,10 +190,10 @@ class TestLateRows:
 
     def test_move_to_the_shards_of_the_layout(self, swift, process, late):
         put_root(swift)
-        assert process.settle() == Settled(late=len(late))
+        assert process.settle().late == len(late)
         assert listed(swift) == late
         assert listed(swift, layout=EARLIER) == {}
-        assert process.logger.counts == {'adopted.late': len(late)}
+        assert process.logger.counts['adopted.late'] == len(late)
 
     def test_move_to_a_plain_container(self, swift, process, late):
         put_root(swift, layout=None)
@@ -438,7 +438,7 @@ class TestReplicas:
         replicated.update_account(*place_of('a'))
         broker = replicated.broker(*place_of('a'), 2)
         replicated._report(broker)
-        assert Process(replicated).settle() == Settled(late=1)
+        assert Process(replicated).settle().late == 1
         for replica in range(3):
             assert replicated.rows(*place_of('a', LAYOUT), replica)
 
@@ -498,19 +498,26 @@ class TestEmptyBackingContainers:
         assert process.settle() == Settled(deleted=1)
         assert listed(swift, layout=EARLIER) == {'a': 1}
         swift.update_accounts()
-        assert process.settle() == Settled(late=1)
+        assert process.settle() == Settled(late=1, deleted=1)
 
-    def test_that_moved_rows_have_left_are_deleted_the_next_time(
-        self, swift, process
-    ):
+    def test_that_rows_have_moved_out_of_are_deleted(self, swift, process):
         put_root(swift)
         put_backing(swift)
         upload(swift, 'a')
         swift.update_accounts()
-        assert process.settle() == Settled(late=1, deleted=1)
-        swift.update_accounts()
-        assert process.settle() == Settled(deleted=1)
+        assert process.settle() == Settled(late=1, deleted=2)
         assert backing_containers(swift, EARLIER) == []
+
+    def test_that_rows_have_moved_out_of_stay_while_they_are_young(
+        self, swift, process
+    ):
+        created = Layout(id_of_time(time.time()), 2)
+        put_backing(swift, layout=created)
+        upload(swift, 'a', created)
+        swift.update_accounts()
+        put_root(swift)
+        assert process.settle() == Settled(late=1)
+        assert len(backing_containers(swift, created)) == 2
 
     def test_of_which_one_replica_lists_a_row_stay(self, replicated):
         put_root(replicated)
@@ -555,6 +562,38 @@ class TestStrays:
         assert swift.memcached.get(key)
         process.settle()
         assert swift.memcached.get(key) is None
+
+    def test_stay_in_the_root_while_listings_may_be_under_way(
+        self, swift, process, strays, monkeypatch
+    ):
+        waits = []
+
+        def wait(seconds: float) -> None:
+            waits.append((listed(swift), swift.rows(ACCOUNT, 'c')))
+            monkeypatch.setattr(passes, 'STAY_SECONDS', 0)
+
+        monkeypatch.setattr(passes, 'sleep', wait)
+        monkeypatch.setattr(passes, 'STAY_SECONDS', 3)
+        process.settle()
+        assert (strays, strays) in waits
+
+    def test_stay_if_the_container_becomes_plain_meanwhile(
+        self, swift, process, strays, monkeypatch
+    ):
+        now = time.time()
+        returning = LAYOUT.announced(0, now).moving(now)
+
+        def change(_seconds: float) -> None:
+            headers = {RECORD_HEADER: returning.to_record()}
+            swift.direct('POST', f'/{ACCOUNT}/c', headers)
+            monkeypatch.setattr(passes, 'STAY_SECONDS', 0)
+            monkeypatch.setattr(late_rows, 'STAY_SECONDS', 0)
+
+        monkeypatch.setattr(passes, 'sleep', change)
+        monkeypatch.setattr(passes, 'STAY_SECONDS', 3)
+        with pytest.raises(BackendError, match='has changed meanwhile'):
+            process.settle()
+        assert swift.rows(ACCOUNT, 'c') == strays
 
     def test_of_a_plain_container_stay(self, swift, process):
         put_root(swift, layout=None)
@@ -669,7 +708,7 @@ class TestPolicy:
         }
         swift.put_container(f'/{ACCOUNT}/c', headers)
         put_backing(swift, layout=LAYOUT, policy_index=1)
-        assert process.settle() == Settled(late=1, deleted=1)
+        assert process.settle() == Settled(late=1, deleted=2)
         assert listed(swift) == {'a': 1}
 
     def test_of_several_earlier_layouts_are_told_apart(self, swift, process):
@@ -884,7 +923,7 @@ class Outages:
         try:
             self.process.settle()
         except BackendError:
-            assert away
+            pass  # replicas are away, or do not agree yet
         finally:
             self.swift.servers.away = set()
 
@@ -894,11 +933,12 @@ class Outages:
             for place in self.places:
                 self.swift.replicate(*place)
             self.look()
+        assert self.process.settle() == NOTHING
         for place in self.places:
             self.swift.replicate(*place)
 
 
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(st.lists(happenings, min_size=6, max_size=8))
 def test_no_row_is_lost_or_returns_while_replicas_come_and_go(happenings):
     with fake_swift(replicas=3) as swift:

@@ -8,11 +8,13 @@ import pytest
 from swift.common.swob import Request
 from swift.common.utils import Timestamp
 
+from shardmw.backend.concurrency import sleep, spawn
 from shardmw.backend.containers import BackendError
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import STAY_SECONDS
 from shardmw.layout import moving, passes, resharding
 from shardmw.layout.backing import listed_backing
+from shardmw.layout.late_rows import settle
 from shardmw.layout.passes import Pace
 from shardmw.layout.register import Register
 from shardmw.layout.resharding import (
@@ -459,6 +461,41 @@ class TestRowsThatMoveDuringARequest:
         self.move_before(swift, moving, places[place % len(places)])
         assert figures(swift, proxy)[0] >= len(NAMES)
         assert figures(swift, proxy)[0] == len(NAMES)
+
+
+@pytest.mark.parametrize('swift', [1], indirect=True)
+@pytest.mark.parametrize(('before', 'after'), [(1, 2), (2, 1), (3, 0)])
+def test_a_late_row_that_is_settled_as_the_change_ends_is_listed(
+    swift, proxy, before, after, monkeypatch
+):
+    """A listing has read the new place when it has not read the old one."""
+    fill(swift, before)
+    resharder = change(swift)
+    resharder.begin(after)
+    resharder._write(layout(swift).moving(time.time()), layout(swift))
+    root = read_root(backend(swift), environ(), PATH)
+    target = resharder._target(root, root.record)
+    while resharder._look_through(target, resharding._sources(target)):
+        pass
+    old = place(swift, 'late', before)
+    swift.put_row(f'{old}/late', size=2)
+    swift.update_accounts()
+    monkeypatch.setattr(passes, 'STAY_SECONDS', STAY_SECONDS)
+    settling = []
+
+    def end_and_settle() -> None:
+        sleep(0.05)  # the root and the new place answer
+        present = layout(swift)
+        resharder._write(present.done(time.time()), present)
+        swift.memcached.values.clear()
+        settling.append(spawn(settle, backend(swift), environ(), PATH))
+        sleep(0.5)  # the row is copied
+
+    swift.servers.before(old, end_and_settle)
+    assert 'late' in listed(swift, proxy)
+    settling[0].wait()
+    assert 'late' in listed(swift, proxy)
+    assert swift.rows(HIDDEN, old.rpartition('/')[2]) == {}
 
 
 @pytest.mark.parametrize('swift', [1], indirect=True)

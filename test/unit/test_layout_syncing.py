@@ -398,6 +398,16 @@ class TestResharding:
         direct_sync(backend(swift), environ(), moving, began)
         assert values(swift, ACCOUNT, 'c') == [TO, KEY, '']
 
+    def test_needs_each_shard_to_take_the_settings_or_to_be_deleted(
+        self, swift, app
+    ):
+        create(swift, app, 2)
+        set_settings(swift, app)
+        target = LogicalContainer('v1', ACCOUNT, 'c', {}, layout_of(swift))
+        swift.lose(HIDDEN, backing(swift, 1), 0)
+        with pytest.raises(BackendError, match='shard 1 answered 503'):
+            direct_sync(backend(swift), environ(), target, time.time())
+
     def test_that_ends_during_a_change_of_settings_refuses_it(
         self, swift, app
     ):

@@ -1,20 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon that changes layouts: its configuration, and what it logs."""
 
+import math
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from swift.common.exceptions import ChunkReadTimeout
 
 from shardmw import resharder
-from shardmw.backend.containers import BackendError
+from shardmw.admin.cluster import SwiftCluster
+from shardmw.backend.containers import RECORD_HEADER, BackendError
 from shardmw.config import ConfigError
-from shardmw.layout.resharding import Progress
-from shardmw.resharder import SECTION, Resharder
-from test.unit.fakeswift import Logger
+from shardmw.layout.late_rows import NOTHING, Settled
+from shardmw.layout.register import Register
+from shardmw.layout.resharding import MoveOptions, Progress
+from shardmw.paths import Path as SwiftPath
+from shardmw.placement import REGISTER, backing_container
+from shardmw.record import Layout, LayoutError
+from shardmw.resharder import LOOK_AT_ALL_SECONDS, SECTION, Resharder
+from test.unit.clocks import Clock
+from test.unit.containers import NEW_ID, OLD_ID
+from test.unit.fakeswift import ACCOUNT, HIDDEN, FakeSwift, Logger
 
 COMMAND = 'from shardmw.commands import resharder; resharder()'
 
@@ -162,3 +172,245 @@ def test_the_command_tells_of_a_file_without_sections_in_one_line(conf):
     assert ran.returncode == 1
     (line,) = ran.stderr.splitlines()
     assert line.startswith('Error: File contains no section headers. ')
+
+
+LAYOUT, EARLIER = Layout(NEW_ID, 1), Layout(OLD_ID, 1)
+
+
+def shard(layout: Layout, container: str = 'c') -> str:
+    return f'/{HIDDEN}/{backing_container(container, layout.id, 0)}'
+
+
+class Daemon(Resharder):
+    """A daemon of a Swift in this process, without a configuration."""
+
+    def __init__(self, swift: FakeSwift) -> None:
+        self.logger = Logger()
+        self.logger.info = self.logger.warning
+        self.metrics = self.logger.metrics
+        self.cluster = SwiftCluster(swift)
+        register = Register(self.cluster.backend, self.cluster.env)
+        self.changes = SimpleNamespace(register=register)
+        self.options = MoveOptions(0, 0)
+        self.accounts = []
+        self.processes = self.process = 0
+        self.late_rows_interval = 300
+        self.write_seconds = self.reclaim_age = 0
+        self._settled = self._looked_at_all = -math.inf
+        self._clean, self._unsettled, self._unneeded = {}, {}, {}
+        self._progress, self._states, self._completed = {}, {}, {}
+        self._looking, self._moving = set(), set()
+
+
+@pytest.fixture
+def clock(monkeypatch) -> Clock:
+    clock = Clock(1_800_000_000)
+    monkeypatch.setattr(resharder, 'time', clock)
+    return clock
+
+
+@pytest.fixture
+def daemon(swift, clock) -> Daemon:
+    """A daemon, and a sharded container with a late row."""
+    swift.put_container(f'/{ACCOUNT}/c', {RECORD_HEADER: LAYOUT.to_record()})
+    for layout in (LAYOUT, EARLIER):
+        swift.put_container(shard(layout))
+    swift.put_row(f'{shard(EARLIER)}/late')
+    swift.put_container(f'/{REGISTER}/{ACCOUNT}')
+    report(swift)
+    return Daemon(swift)
+
+
+def report(swift: FakeSwift) -> None:
+    """Let accounts show the figures of their containers."""
+    swift.update_accounts()
+    swift.memcached.values.clear()
+
+
+def late(swift: FakeSwift) -> dict[str, int]:
+    return swift.rows(*shard(EARLIER)[1:].split('/'))
+
+
+@pytest.fixture
+def settled(monkeypatch) -> list[str]:
+    """The containers that were settled, in which nothing was found."""
+    settled = []
+
+    def settle(_backend, _env, path, _rate) -> Settled:
+        settled.append(path.container)
+        return NOTHING
+
+    monkeypatch.setattr(resharder, 'settle', settle)
+    return settled
+
+
+class TestSettling:
+    def test_moves_late_rows_of_registered_accounts(self, swift, daemon):
+        daemon._settle_all()
+        assert late(swift) == {}
+        assert daemon.logger.lines == [
+            'AUTH_test/c: settled: 1 late rows and 0 strays moved, '
+            '1 empty backing containers deleted'
+        ]
+
+    def test_looks_at_accounts_of_the_option_too(self, swift, daemon):
+        swift.direct('DELETE', f'/{REGISTER}/{ACCOUNT}')
+        report(swift)
+        daemon._settle_all()
+        assert 'late' in late(swift)
+        daemon.accounts = [ACCOUNT]
+        daemon._settle_all()
+        assert late(swift) == {}
+
+    def test_is_due_once_an_interval(self, daemon, clock):
+        assert daemon._is_due()
+        daemon._settle_all()
+        clock.now += 299
+        assert not daemon._is_due()
+        clock.now += 1
+        assert daemon._is_due()
+
+    def test_is_shared_by_the_processes(self, daemon, settled):
+        daemon.processes = 2
+        for daemon.process in range(2):
+            daemon._settle_all()
+        assert settled == ['c']
+
+    def test_looks_again_at_an_account_that_had_leftovers(
+        self, daemon, settled
+    ):
+        for _ in range(2):
+            daemon._settle_all()
+        assert settled == ['c', 'c']
+
+    def test_goes_on_after_an_account_that_cannot_be_listed(
+        self, swift, daemon
+    ):
+        daemon.accounts = ['AUTH_away']
+        swift.register('GET', '/v1/.shards_shardmw_AUTH_away', 503)
+        daemon._settle_all()
+        assert late(swift) == {}
+        assert daemon.logger.lines[0].startswith(
+            'AUTH_away: cannot be listed: '
+        )
+
+
+class TestFigures:
+    """An account without leftovers is left alone while they are the same."""
+
+    @pytest.fixture
+    def looks(self, swift, daemon, monkeypatch) -> list[str]:
+        """The accounts that were looked at."""
+        swift.direct('DELETE', f'{shard(EARLIER)}/late')
+        swift.direct('DELETE', shard(EARLIER))
+        report(swift)
+        looks = []
+        look = resharder.containers_with_leftovers
+
+        def looking(backend, env, account):
+            looks.append(account)
+            return look(backend, env, account)
+
+        monkeypatch.setattr(resharder, 'containers_with_leftovers', looking)
+        daemon._settle_all()
+        assert looks == [ACCOUNT]
+        looks.clear()
+        return looks
+
+    def test_that_are_the_same_cost_no_listing(self, daemon, looks):
+        daemon._settle_all()
+        assert looks == []
+
+    @pytest.mark.parametrize(
+        'place', [f'/{ACCOUNT}/c', shard(LAYOUT)], ids=['root', 'shard']
+    )
+    def test_that_change_by_a_row_are_looked_at(
+        self, swift, daemon, looks, place
+    ):
+        swift.put_row(f'{place}/o')
+        report(swift)
+        daemon._settle_all()
+        assert looks == [ACCOUNT]
+
+    def test_that_change_by_a_container_are_looked_at(
+        self, swift, daemon, looks
+    ):
+        swift.put_container(shard(EARLIER))
+        report(swift)
+        daemon._settle_all()
+        assert looks == [ACCOUNT]
+
+    def test_are_looked_at_once_a_day_all_the_same(self, daemon, looks, clock):
+        clock.now += LOOK_AT_ALL_SECONDS
+        daemon._settle_all()
+        assert looks == [ACCOUNT]
+
+
+class TestUnsettled:
+    @pytest.fixture
+    def fail(self, monkeypatch):
+        def fail(error: Exception | None) -> None:
+            def settle(*_args) -> Settled:
+                if error:
+                    raise error
+                return NOTHING
+
+            monkeypatch.setattr(resharder, 'settle', settle)
+
+        return fail
+
+    def test_is_logged_with_the_reason(self, daemon, fail):
+        fail(BackendError(None, 503, '1 of 3 replicas took rows'))
+        daemon._settle_all()
+        assert daemon.logger.lines == [
+            'AUTH_test/c: late rows wait: 1 of 3 replicas took rows'
+        ]
+
+    def test_is_logged_again_if_the_reason_changes(self, daemon, fail):
+        for reason in ('one', 'one', 'other', 'one'):
+            fail(BackendError(None, 503, reason))
+            daemon._settle_all()
+        assert [line.split()[-1] for line in daemon.logger.lines] == [
+            'one',
+            'other',
+            'one',
+        ]
+
+    def test_is_a_record_that_cannot_be_read(self, daemon, fail):
+        fail(LayoutError('damaged'))
+        daemon._settle_all()
+        assert daemon.logger.lines == [
+            'AUTH_test/c: late rows wait: layout record: damaged'
+        ]
+
+    def test_is_counted_until_it_is_settled(self, daemon, fail):
+        sent = []
+        daemon.metrics = SimpleNamespace(
+            note=lambda metric, value, process: sent.append((value, process))
+        )
+        for error in (BackendError(None, 503, 'x'), None):
+            fail(error)
+            daemon._settle_all()
+        assert sent == [(1, '0'), (0, '0')]
+
+
+class TestChange:
+    def test_of_a_root_without_database_stays_registered(self, swift, daemon):
+        path = SwiftPath('v1', ACCOUNT, 'c')
+        daemon.changes.register.note(path)
+        swift.lose(ACCOUNT, 'c', 0)
+        for _ in range(3):
+            daemon._work_on(path)
+        assert list(daemon.changes.register.changes(ACCOUNT)) == [path]
+        assert {*daemon.logger.lines} == {
+            'AUTH_test/c: no replica of the root has a database'
+        }
+
+    def test_of_a_deleted_root_is_dropped(self, swift, daemon, clock):
+        path = SwiftPath('v1', ACCOUNT, 'c')
+        daemon.changes.register.note(path)
+        swift.direct('DELETE', f'/{ACCOUNT}/c')
+        for _ in range(2):
+            clock.now += 1
+            daemon._work_on(path)
+        assert list(daemon.changes.register.changes(ACCOUNT)) == []
