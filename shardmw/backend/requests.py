@@ -233,8 +233,9 @@ class Backend:
             controller = BaseObjectController(
                 self.proxy_app, account, container, name
             )
+            path = Path('v1', account, container, name).to_wsgi()
             namespace = controller._get_update_shard(
-                Request(dict(env)), account, container, name
+                Request({**env, 'PATH_INFO': path}), account, container, name
             )
             if namespace:
                 return namespace.name

@@ -99,9 +99,11 @@ NAMES = [f'o{i}' for i in range(UPLOADS)]
 
 @pytest.fixture(scope='module')
 def one(tmp_path_factory):
-    """A cluster of one replica."""
+    """A cluster of one replica, with a sharded container in the account."""
     options = ClusterOptions(proxies=2, settings=SETTINGS, policies=2)
     with Cluster(tmp_path_factory.mktemp('one'), options) as cluster:
+        # A proxy with a memcached of its own does not hear of the first one.
+        make(login(cluster), 1)
         yield cluster
 
 

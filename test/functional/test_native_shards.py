@@ -19,6 +19,7 @@ from test.functional.archives import archive_of
 from test.functional.backing import Backing
 from test.functional.client import Client
 from test.functional.conftest import USER, Pair, make_plain, make_sharded
+from test.functional.operating import settle
 from test.functional.unfiltered import running_unfiltered_proxy
 
 SHARDER = 'container-sharder'
@@ -256,7 +257,9 @@ class TestOnceItIsSplit:
         change(client, plain)
         assert rows_of(client, split.known) == rows_of(client, plain)
 
-    def test_takes_strays_in(self, client, unfiltered, backing, split):
+    def test_takes_strays_in(
+        self, cluster, client, unfiltered, backing, split
+    ):
         container = split.known
         before = client.listing(container).names()
         strays = [f'{name}-stray' for name in NAMES[::6]]
@@ -264,6 +267,7 @@ class TestOnceItIsSplit:
             assert unfiltered.put(container, name, b'astray').status == 201
         listed = client.listing(container).names()
         assert listed == sorted([*before, *strays])
+        settle(cluster)
         assert backing.root_names(container) == []
         assert client.listing(container).names() == listed
 

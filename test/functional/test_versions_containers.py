@@ -17,6 +17,7 @@ from test.functional.conftest import (
     make_sharded,
     unique,
 )
+from test.functional.operating import settle
 
 ON = {'X-Versions-Enabled': 'true'}
 OFF = {'X-Versions-Enabled': 'false'}
@@ -147,6 +148,7 @@ class TestVersionsContainer:
         cluster.daemon('container-updater')
         headers = {**EIGHT, **ON}
         assert client.put(rewritten, headers=headers).status in (201, 202)
+        settle(cluster)
         assert client.listing(rewritten).names() == ['o']
         rows = client.get(
             rewritten, query={'format': 'json', 'versions': ''}

@@ -149,7 +149,10 @@ class TestRefusals:
             for command in (['reshard', '4'], ['cancel']):
                 name, *count = command
                 told = refused(name, 'c', *count)
-                assert told == '0 of 1 roots answered'
+                assert told == (
+                    '0 of 1 replicas of the root know its state, '
+                    '0 have answered'
+                )
         finally:
             cluster.start('container-1')
         assert shards_of(client, 'c') == 0
