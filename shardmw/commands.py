@@ -5,6 +5,7 @@ The filter needs fewer packages than the commands do, so a command may be
 installed without the packages that it needs.
 """
 
+import shlex
 import sys
 from collections.abc import Collection
 from importlib import import_module
@@ -63,7 +64,9 @@ def _run(
         missing = (err.name or '').partition('.')[0]
         if missing not in packages:
             raise
+        # pip takes the installed shardmw, and adds the packages of the extra.
+        pip = (sys.executable, '-m', 'pip', 'install', f'shardmw[{extra}]')
         sys.exit(
             f'Error: {name} needs {missing}, which the filter does without: '
-            f'install shardmw[{extra}]'
+            f'run {shlex.join(pip)}'
         )

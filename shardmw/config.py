@@ -181,8 +181,8 @@ class Options:
                                 its turn is refused with 503
     :param idle_connections: how many connections to each container server stay
                              open after shards were read
-    :param stats_cache_seconds: how old the sums may be that quotas and rate
-                                limits use
+    :param stats_cache_seconds: how old the sums may be that rate limits and
+                                listings of some shards use
     :param head_cache_seconds: how old the sums may be that a HEAD of a
                                container shows, if no proxy has written to the
                                container since

@@ -19,7 +19,8 @@ import fnmatch
 import math
 import sys
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
 from optparse import OptionParser
 from pathlib import Path as FilePath
 
@@ -39,9 +40,12 @@ from shardmw.admin.advice import (
     Listed,
     suitable_shards,
 )
+from shardmw.admin.backlog import backlog_text
 from shardmw.admin.changes import RECLAIM_SECONDS, Changes
 from shardmw.admin.cluster import open_cluster
 from shardmw.admin.errors import AdminError
+from shardmw.admin.folder import in_one_line, use_swift_dir
+from shardmw.admin.progress import ProgressNotes
 from shardmw.admin.survey import Survey
 from shardmw.backend.concurrency import Timeout, sleep, spawn
 from shardmw.backend.containers import BackendError
@@ -95,6 +99,7 @@ OPTION_NAMES = (
     'auto_shrink',
     'concurrency',
     'containers',
+    'despite_backlog',
     'info_cache_seconds',
     'interval',
     'late_rows_interval',
@@ -147,6 +152,7 @@ class Resharder(Daemon):
         self.late_rows_interval = _number(conf, 'late_rows_interval', 300)
         self.reclaim_age = _number(conf, 'reclaim_age', RECLAIM_SECONDS)
         self.concurrency = _count(conf, 'concurrency', 4, 1)
+        self.turn_text = f'concurrency = {self.concurrency}: others move rows'
         self.processes = _count(conf, 'processes', 0)
         self.process = _count(conf, 'process', 0)
         if self.processes and self.process >= self.processes:
@@ -156,6 +162,7 @@ class Resharder(Daemon):
             )
         self.auto_reshard = _flag(conf, 'auto_reshard')
         self.auto_shrink = _flag(conf, 'auto_shrink')
+        self.despite_backlog = _flag(conf, 'despite_backlog')
         self.rows_per_shard = _count(conf, 'rows_per_shard', ROWS_PER_SHARD, 1)
         self.accounts = conf.get('accounts', '').replace(',', ' ').split()
         self.containers = conf.get('containers', '*').split()
@@ -170,6 +177,7 @@ class Resharder(Daemon):
         sync_seconds = _number(conf, 'sync_seconds', 360)
         metric_containers = _count(conf, 'metric_containers', 20)
         swift_dir = FilePath(conf.get('swift_dir', '/etc/swift'))
+        use_swift_dir(swift_dir)
         self.cluster = open_cluster(FilePath(conf['__file__']), swift_dir)
         if cache_seconds is None:
             cache_seconds = self.cluster.info_cache_seconds
@@ -202,6 +210,8 @@ class Resharder(Daemon):
         # containers wait.
         self._settled = self._looked_at_all = -math.inf
         self._clean: dict[str, tuple] = {}
+        # What the accounts listed of the containers without other layouts.
+        self._sound: dict[Path, tuple] = {}
         self._unsettled: dict[tuple[str, str], str] = {}
         # The serial of each container's last record, once its last steps have
         # been taken: the process that wrote it may have been interrupted.
@@ -293,6 +303,7 @@ class Resharder(Daemon):
         if now - self._looked_at_all >= LOOK_AT_ALL_SECONDS:
             self._looked_at_all = now
             self._clean.clear()
+            self._sound.clear()
         accounts = self._read('register', self.changes.register.accounts())
         for account in sorted({*accounts, *self.accounts}):
             try:
@@ -313,7 +324,7 @@ class Resharder(Daemon):
         if self._clean.get(account) == figures:
             return
         paths = containers_with_leftovers(
-            self.cluster.backend, self.cluster.env, account
+            self.cluster.backend, self.cluster.env, account, self._sound
         )
         is_clean = True
         for path in paths:
@@ -327,11 +338,11 @@ class Resharder(Daemon):
 
     def _figures_of(self, account: str) -> tuple:
         """Return what changes when leftovers come: an account's figures."""
-        return tuple(
-            self.cluster.backend.account_info(self.cluster.env, name).get(key)
+        infos = [
+            self.cluster.backend.account_info(self.cluster.env, name)
             for name in (account, hidden_account(account))
-            for key in FIGURES
-        )
+        ]
+        return tuple(info.get(key) for info in infos for key in FIGURES)
 
     def _settle(self, path: Path) -> None:
         """Settle the leftovers of a container, or log why they wait."""
@@ -362,12 +373,13 @@ class Resharder(Daemon):
         """Go on with a change, or take its last steps."""
         name = _name(path)
         key = (path.account, path.container)
+        note = ProgressNotes(self.cluster, path)
         resharding = Resharding(
             self.cluster.backend,
             self.cluster.env,
             path,
             self.options,
-            lambda progress: self._take_turn(key, progress),
+            lambda progress: self._take_turn(key, progress, note),
         )
         try:
             root = read_root(
@@ -400,24 +412,34 @@ class Resharder(Daemon):
             if progress:
                 self._note_change(key, progress)
 
-    def _take_turn(self, key: tuple[str, str], progress: Progress) -> None:
+    def _take_turn(
+        self, key: tuple[str, str], progress: Progress, note: ProgressNotes
+    ) -> None:
         """Let a change wait for its turn to move, and log its progress.
 
         A change that waits for anything else lets others move.
         """
         if progress.phase == MOVING:
-            self._take_slot(key)
+            waiting = replace(progress, problem=self.turn_text)
+            self._take_slot(key, lambda: note(waiting))
         else:
             self._moving.discard(key)
         self._progress[key] = progress
         self._log(key, progress)
+        note(progress)
 
-    def _take_slot(self, key: tuple[str, str]) -> None:
-        """Wait until fewer than ``concurrency`` others are moving rows."""
+    def _take_slot(
+        self, key: tuple[str, str], wait: Callable[[], None] = lambda: None
+    ) -> None:
+        """Wait until fewer than ``concurrency`` others are moving rows.
+
+        :param wait: called again and again meanwhile
+        """
         while key not in self._moving:
             if len(self._moving) < self.concurrency:
                 self._moving.add(key)
             else:
+                wait()
                 sleep(SLOT_SECONDS)
 
     def _drop(self, path: Path) -> None:
@@ -477,13 +499,24 @@ class Resharder(Daemon):
         survey = Survey(self.cluster)
         known = self._read('accounts', survey.accounts())
         fullest = Fullest(self.metrics.containers)
+        backlog = '' if self.despite_backlog else None
         for account in sorted({*known, *self.accounts}):
             containers = survey.containers(account, NEAR * self.rows_per_shard)
             listed = self._read(account, containers)
             containers = fullest.among(listed)
             for container in self._unsuitable(account, containers):
-                self._begin_suitable(survey, account, container)
+                if backlog is None:
+                    backlog = self._read_backlog()
+                if not backlog:
+                    self._begin_suitable(survey, account, container)
         self._note_rows(fullest.containers)
+
+    def _read_backlog(self) -> str:
+        """Return why no change begins now, and log it; '' if none is."""
+        backlog = backlog_text(self.cluster.app)
+        if backlog:
+            self.logger.warning('no automatic change: %s', backlog)
+        return backlog
 
     def _note_rows(self, containers: Iterable[Listed]) -> None:
         """Send the metrics of the containers with the fullest databases."""
@@ -544,7 +577,9 @@ class Resharder(Daemon):
             measured = [survey.measured(*path[1:3]) for path in paths]
             suitable = max(map(self._suitable, measured))
             if any(each.shards != suitable for each in measured):
-                self.changes.begin(account, container, suitable)
+                self.changes.begin(
+                    account, container, suitable, despite_backlog=True
+                )
                 self.logger.info(
                     '%s: begins to change from %d to %d shards',
                     name,
@@ -626,5 +661,5 @@ def main() -> None:
     conf_file, options = parse_options(parser, once=True)
     try:
         run_daemon(Resharder, conf_file, SECTION, **options)
-    except (AdminError, ConfigError) as err:
-        sys.exit(f'Error: {err}')
+    except (AdminError, ConfigError, configparser.Error) as err:
+        sys.exit(f'Error: {in_one_line(err)}')

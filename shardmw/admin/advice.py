@@ -35,6 +35,7 @@ class Listed:
     :param problem: why its layout could not be read, '' if it was
     :param phase: that of a change which is under way, else ''
     :param depth: how many components of a name select its shard
+    :param new_shards: the number of shards after a change that is under way
     """
 
     account: str
@@ -46,6 +47,7 @@ class Listed:
     problem: str = ''
     phase: str = ''
     depth: int = 0
+    new_shards: int = 0
 
     @property
     def skew(self) -> float:
@@ -60,8 +62,11 @@ class Listed:
 
     @property
     def is_uneven(self) -> bool:
-        """Return True if the depth puts far too many rows into one shard."""
-        if not self.depth:
+        """Return True if the depth puts far too many rows into one shard.
+
+        During a change, nobody can tell: rows are in two places.
+        """
+        if self.phase or not self.depth:
             return False
         return self.skew > UNEVEN
 
@@ -100,9 +105,11 @@ class Finding:
     """A container whose fullest database has too many rows, or nearly so.
 
     :param is_over: False if it is near the limit only
-    :param advised_shards: the count that would leave room
+    :param advised_shards: the count that would leave room; during a change,
+                           the one that the container will have
     :param is_uneven: True if more shards would not help, because large
                       directories are in one shard
+    :param phase: that of a change which is under way, else ''
     """
 
     account: str
@@ -114,6 +121,7 @@ class Finding:
     advised_shards: int
     depth: int = 0
     is_uneven: bool = False
+    phase: str = ''
 
 
 def findings_among(
@@ -123,7 +131,9 @@ def findings_among(
     for each in containers:
         if each.fullest < NEAR * rows_per_shard:
             continue
-        advised = advised_shards(each.objects, rows_per_shard)
+        advised = max(
+            each.shards, advised_shards(each.objects, rows_per_shard)
+        )
         yield Finding(
             each.account,
             each.container,
@@ -131,9 +141,10 @@ def findings_among(
             each.objects,
             each.fullest,
             each.fullest > rows_per_shard,
-            max(each.shards, advised),
+            each.new_shards if each.phase else advised,
             each.depth,
             each.is_uneven,
+            each.phase,
         )
 
 

@@ -1,10 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The arguments and options that several commands have."""
 
+import math
+
 import click
 
 from shardmw.admin.errors import AdminError
 from shardmw.admin.names import parse_name
+
+
+class Seconds(click.FloatRange):
+    """A time, 0 or more: neither `inf` nor `nan`, which would never end."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0)
+
+    def convert(self, value, param, ctx):
+        seconds = super().convert(value, param, ctx)
+        if not math.isfinite(seconds):
+            self.fail(f'{value} is not a number of seconds.', param, ctx)
+        return seconds
 
 
 class Name(click.ParamType):

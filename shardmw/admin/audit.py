@@ -2,21 +2,30 @@
 """Find rows and backing containers that are not as they should be."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from swift.common.utils import Timestamp
 
 from shardmw.admin.cluster import API_VERSION, SwiftCluster
 from shardmw.admin.export import rows_of
+from shardmw.backend.answers import Answer
 from shardmw.backend.containers import BackendError, LogicalContainer
+from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.rows import deletion, listed_at, merge_rows
 from shardmw.layout.backing import Listed, listed_backing
 from shardmw.layout.late_rows import abandoned, settle
-from shardmw.layout.moving import deleted_at, heads_of_objects
+from shardmw.layout.moving import by_place, deleted_at, heads_of_objects
 from shardmw.layout.resharding import MoveOptions, Resharding
 from shardmw.layout.roots import RootState, read_root
+from shardmw.layout.row_targets import RowTargets
+from shardmw.layout.syncing import agreed_settings
 from shardmw.paths import Path
-from shardmw.placement import backing_base, hidden_account, parse_backing
+from shardmw.placement import (
+    backing_base,
+    has_digest,
+    hidden_account,
+    parse_backing,
+)
 from shardmw.record import LayoutError
 from shardmw.stats.accounts import account_rows
 
@@ -33,6 +42,25 @@ NO_ROOT = 'backing container without a container'
 CHANGING = 'layout that is changing'
 FAILED = 'container that could not be audited'
 
+WRONG_SHARD = (MISPLACED_ROW, DOUBLE)
+LEFTOVERS = (EARLIER_LAYOUT, NO_ROOT)
+
+#: Why problems are not mended.
+UNDER_WAY = 'audit it when the change has ended: shardmw-admin status'
+UNKNOWN_DELETION = 'no server knows of its deletion: DELETE the object'
+SHARD_IS_MISSING = 'a shard of the container is missing'
+SYNCS = 'the container syncs, which would delete the object at the other end'
+NAME_IS_CUT = "the container's full name is unknown: GET the container"
+NOT_REPORTED = 'its account lists it until container-updater has run'
+NOT_YET = 'not done yet: repeat the command'
+
+#: How the rows of lost shards come back.
+REMEDY = (
+    'the objects of lost rows can be read, but are not listed. Put the '
+    'database back from a backup or another disk (shardmw-admin stat shows '
+    'its path), or go on without these rows: --repair --accept-loss'
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -41,7 +69,8 @@ class Problem:
     :param kind: one of the constants of this module
     :param container: the container that it concerns
     :param name: an object, a backing container, or ''
-    :param reason: why the container could not be audited, else ''
+    :param reason: why it is not mended, or could not be audited; '' if
+                   nothing is known to be in the way
     """
 
     kind: str
@@ -70,14 +99,21 @@ class Audit:
     """Looks through the containers of an account.
 
     :param looks_for_objects: True to ask for the object of every row
+    :param accepts_loss: True to create shards anew that are lost with their
+                         rows
     """
 
     def __init__(
-        self, cluster: SwiftCluster, account: str, looks_for_objects: bool
+        self,
+        cluster: SwiftCluster,
+        account: str,
+        looks_for_objects: bool,
+        accepts_loss: bool = False,
     ) -> None:
         self.cluster = cluster
         self.account = account
         self.looks_for_objects = looks_for_objects
+        self.accepts_loss = accepts_loss
 
     def look(self, container: str | None) -> list[Problem]:
         """Return what is found in a container, None for the whole account.
@@ -158,28 +194,31 @@ class Audit:
             listed_backing(self.cluster.backend, self.cluster.base, path)
         )
         if layout and layout.is_changing:
-            yield Problem(CHANGING, container, '')
+            yield Problem(CHANGING, container, '', UNDER_WAY)
             return
         for each in abandoned(backing, layout):
             yield Problem(EARLIER_LAYOUT, container, each.container)
         target = self.cluster.logical(self.account, container, root)
         if target:
-            yield from self._problems_of_shards(target)
-        elif layout and self.looks_for_objects:
-            # It was sharded, so rows have moved to it.
+            counts = {each.container: each.object_count for each in backing}
+            yield from self._problems_of_shards(target, counts)
+        elif root.exists and self.looks_for_objects:
             for page in self._pages(path):
                 yield from self._without_objects(path, root.policy_index, page)
 
     def _problems_of_shards(
-        self, target: LogicalContainer
+        self, target: LogicalContainer, counts: dict[str, int]
     ) -> Iterator[Problem]:
+        """Look through the shards and the root of a container.
+
+        :param counts: the rows of backing containers by their last reports
+        """
         container = target.container
-        heads = self.cluster.backend.head_shards(
-            self.cluster.env, target, newest=True
-        )
-        missing = [each.shard for each in heads if each.is_missing]
+        missing = self._missing_shards(target)
         for shard in missing:
-            yield Problem(MISSING_SHARD, container, target.backing(shard))
+            name = target.backing(shard)
+            reason = self._loss(target, shard, counts.get(name))
+            yield Problem(MISSING_SHARD, container, name, reason)
         for shard in target.shards():
             if shard in missing:
                 continue
@@ -190,6 +229,34 @@ class Audit:
             for row in page:
                 yield Problem(STRAY, container, row['name'])
             yield from self._doubles(target, page)
+
+    def _missing_shards(self, target: LogicalContainer) -> list[int]:
+        """Return the shards that no server that answers has."""
+        heads = self.cluster.backend.head_shards(
+            self.cluster.env, target, newest=True
+        )
+        return [each.shard for each in heads if each.is_missing]
+
+    def _loss(
+        self, target: LogicalContainer, shard: int, count: int | None
+    ) -> str:
+        """Return what is lost with a missing shard, and how that is known."""
+        if self._may_exist(target, shard):
+            return 'it may be on a server that does not answer'
+        rows = 'unknown' if count is None else count
+        return f'lost on all servers; rows in its last report: {rows}'
+
+    def _may_exist(self, target: LogicalContainer, shard: int) -> bool:
+        """Return True if not all servers say that they lack a shard."""
+        answers = self._heads(target.backing_path(shard))
+        return not all(answer.is_missing for answer in answers)
+
+    def _heads(self, path: Path) -> list[Answer]:
+        """HEAD a container on all of its primary servers."""
+        cluster = self.cluster
+        return ask_primaries(
+            cluster.app, cluster.env, path.account, path.container, 'HEAD'
+        )
 
     def _problems_of_rows(
         self, target: LogicalContainer, rows: list[dict], shard: int
@@ -218,8 +285,10 @@ class Audit:
     def _without_objects(
         self, path: Path, policy_index: int, rows: list[dict]
     ) -> Iterator[Problem]:
-        for row, _ in self._deleted(path, policy_index, rows):
-            yield Problem(NO_OBJECT, path.container, row['name'])
+        for row, deleted in self._deleted(path, policy_index, rows):
+            is_known = float(Timestamp(deleted)) > 0
+            reason = '' if is_known else UNKNOWN_DELETION
+            yield Problem(NO_OBJECT, path.container, row['name'], reason)
 
     def _deleted(
         self, path: Path, policy_index: int, rows: list[dict]
@@ -254,7 +323,9 @@ class Audit:
         """Mend what :meth:`problems` finds.
 
         Rows move to where they belong. A row without an object goes if the
-        object's deletion is known.
+        object's deletion is known. Shards that are lost on all servers are
+        created anew if the loss is accepted. While a shard is missing, the
+        container is left as it is.
 
         :raises BackendError: if a server does not answer
         :raises LayoutError: if its record cannot be read
@@ -267,17 +338,15 @@ class Audit:
         )
         target = cluster.logical(self.account, container, root)
         if target and not target.layout.is_changing:
-            heads = cluster.backend.head_shards(
-                cluster.env, target, newest=True
-            )
-            for each in heads:
-                if each.is_missing:
-                    resharding.put_shard(target, each.shard)
+            for shard in self._missing_shards(target):
+                if not self.accepts_loss or self._may_exist(target, shard):
+                    return
+                resharding.put_shard(target, shard)
             places = [target.backing_path(n) for n in target.shards()]
-        elif root.record and root.record.is_plain:
-            places = [path]
-        else:
+        elif target or not root.exists:
             places = []
+        else:
+            places = [path]
         if self.looks_for_objects:
             self._remove_without_objects(path, root, places)
         resharding.sweep()
@@ -291,7 +360,9 @@ class Audit:
         :param path: the path of the logical container
         :param places: the containers that have its rows
         """
+        row_targets = RowTargets(self.cluster.backend)
         for place in places:
+            names = f'{place.account}/{place.container}'
             for page in self._pages(place):
                 tombstones = [
                     deletion(row['name'], deleted, root.policy_index)
@@ -300,14 +371,95 @@ class Audit:
                     )
                     if float(Timestamp(deleted))
                 ]
-                if tombstones:
+                # Swift's own sharder may have split the container.
+                databases = by_place(
+                    tombstones,
+                    lambda name, names=names: row_targets.database(
+                        self.cluster.env, names, name
+                    ),
+                )
+                for database, rows in databases.items():
                     merge_rows(
                         self.cluster.backend,
                         self.cluster.env,
-                        f'{place.account}/{place.container}',
+                        database,
                         root.policy_index,
-                        tombstones,
+                        rows,
                     )
+
+    def with_reasons(
+        self, left: list[Problem], failures: list[Problem]
+    ) -> list[Problem]:
+        """Return what a repair has left, each problem with a reason.
+
+        :param failures: as :meth:`repair_all` has returned them
+        """
+        known = {
+            each.container: SHARD_IS_MISSING
+            for each in left
+            if each.kind == MISSING_SHARD
+        }
+        known |= {each.container: each.reason for each in failures}
+        obstacles = {
+            container: known.get(container) or self._obstacle(container)
+            for container in {each.container for each in left}
+        }
+        return [
+            each
+            if each.reason
+            else replace(
+                each, reason=self._why_left(each, obstacles[each.container])
+            )
+            for each in left
+        ]
+
+    def _why_left(self, problem: Problem, obstacle: str) -> str:
+        """Return why a repair has left a problem.
+
+        :param obstacle: what is in the way in the whole container, '' if
+                         nothing is
+        :raises BackendError: if a server of the root does not answer
+        """
+        if problem.kind in LEFTOVERS:
+            if problem.kind == NO_ROOT and has_digest(problem.container):
+                return NAME_IS_CUT
+            hidden = hidden_account(self.account)
+            heads = self._heads(Path(API_VERSION, hidden, problem.name))
+            if not any(a.is_success and a.object_count for a in heads):
+                return NOT_REPORTED
+        if obstacle:
+            return obstacle
+        if problem.kind in WRONG_SHARD and self._syncs(problem.container):
+            return SYNCS
+        return NOT_YET
+
+    def _obstacle(self, container: str) -> str:
+        """Return what keeps the rows of a container from moving, or ''."""
+        path = Path(API_VERSION, self.account, container)
+        try:
+            root = self._root(container)
+        except (BackendError, LayoutError) as err:
+            return str(err)
+        target = self.cluster.logical(self.account, container, root)
+        shards = map(target.backing_path, target.shards()) if target else ()
+        return next(filter(None, map(self._disagreement, [path, *shards])), '')
+
+    def _disagreement(self, path: Path) -> str:
+        """Return why not all replicas of a container take rows, or ''."""
+        answers = self._heads(path)
+        have_it = sum(answer.is_success for answer in answers)
+        missing = sum(answer.is_missing for answer in answers)
+        place = f'{path.account}/{path.container}'
+        if have_it + missing < len(answers):
+            return f'a server of {place} does not answer'
+        if have_it and missing:
+            return f'container-replicator has to copy {place} to all servers'
+        return ''
+
+    def _syncs(self, container: str) -> bool:
+        path = Path(API_VERSION, self.account, container)
+        cluster = self.cluster
+        return agreed_settings(cluster.backend, cluster.env, path).are_set
 
     def _pages(self, path: Path) -> Iterator[list[dict]]:
         page: list[dict] = []

@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass
 
 from swift.common.registry import get_swift_info
 
+from shardmw.admin.backlog import backlog_text
 from shardmw.admin.cluster import API_VERSION, SwiftCluster
 from shardmw.admin.errors import AdminError
+from shardmw.admin.progress import NotedProgress, ProgressNotes
 from shardmw.backend.concurrency import spawn
 from shardmw.backend.containers import BackendError
 from shardmw.layout.register import Register
@@ -18,7 +20,7 @@ from shardmw.layout.resharding import (
     Progress,
     Resharding,
 )
-from shardmw.layout.roots import RootState, read_root
+from shardmw.layout.roots import RootState, read_root, unproved
 from shardmw.paths import Path
 from shardmw.placement import is_reserved, versions_container, versions_owner
 from shardmw.record import (
@@ -77,6 +79,8 @@ class ChangeState:
     :param since: when that phase began, in seconds since 1970; 0 if the
                   container could not be read
     :param rows_left: about how many rows are still to be moved
+    :param progress: what the process that makes it has noted last; None if no
+                     process has, or if it is done
     """
 
     account: str
@@ -88,6 +92,7 @@ class ChangeState:
     rows_left: int
     depth: int = 0
     former_depth: int = 0
+    progress: NotedProgress | None = None
 
     @property
     def is_known(self) -> bool:
@@ -96,7 +101,8 @@ class ChangeState:
 
     def as_json(self) -> dict:
         """Return the values for ``--json``."""
-        return asdict(self)
+        progress = self.progress.as_json() if self.progress else None
+        return {**asdict(self), 'progress': progress}
 
 
 class Changes:
@@ -164,10 +170,13 @@ class Changes:
         container: str,
         shards: int,
         depth: int | None = None,
+        despite_backlog: bool = False,
     ) -> list[Path]:
         """Announce a change.
 
         :param depth: the depth to change to, None to keep it
+        :param despite_backlog: True to announce it even if object servers
+                                have updates to deliver
         :returns: the containers that change: the container and that of its
                   old versions, without one that has the requested layout
                   already and no change to complete
@@ -175,8 +184,9 @@ class Changes:
         """
         sharding = self.asked(account, container, shards, depth)
         paths = self._without(account, container, sharding)
-        for path in paths:
-            self._check(path, sharding)
+        are_new = [self._check(path, sharding) for path in paths]
+        if any(are_new) and not despite_backlog:
+            self._check_backlog(account, container)
         for path in paths:
             try:
                 self._resharding(path).begin(*sharding)
@@ -213,6 +223,14 @@ class Changes:
         for thread in threads:
             thread.wait()
 
+    def deleted(self, paths: list[Path]) -> list[str]:
+        """Return the names of the containers that do not exist any more."""
+        return [
+            f'{path.account}/{path.container}'
+            for path in paths
+            if not self._root(path).exists
+        ]
+
     def differing(self, paths: list[Path], asked: Sharding) -> dict[str, str]:
         """Return the layouts of the containers that are not as requested."""
         shardings = {
@@ -231,9 +249,10 @@ class Changes:
         :raises BackendError: if the register cannot be read
         """
         for account in self.register.accounts():
-            for path in self.register.changes(account):
+            for path, text in self.register.notes(account):
+                progress = NotedProgress.from_text(text)
                 try:
-                    state = self.state(path)
+                    state = self.state(path, progress)
                 except (BackendError, LayoutError) as err:
                     yield ChangeState(
                         path.account, path.container, None, 0, str(err), 0, 0
@@ -242,31 +261,44 @@ class Changes:
                 if state:
                     yield state
 
-    def state(self, path: Path) -> ChangeState | None:
+    def state(
+        self, path: Path, progress: NotedProgress | None = None
+    ) -> ChangeState | None:
         """Return the state of a container's change.
 
+        :param progress: the last progress that was noted of the container
         :returns: None if it is over, and no late rows can come any more
+        :raises BackendError: if no replica of the root has a database
         """
         root = self._root(path)
+        if root.is_absent:
+            raise BackendError(None, 503, unproved(root))
         layout = root.record
         if layout is None or not layout.changed:
             return None
         since = time_of_id(layout.changed)
         if not layout.is_changing and time.time() - since > RECLAIM_SECONDS:
             return None
+        if progress and progress.layout_id != layout.id:
+            progress = None
+        former, former_depth = layout.former, layout.former_depth
         rows = 0
         if layout.is_changing:
             rows = self._resharding(path).rows_to_move(root)
+        elif progress:
+            # The record of a layout does not tell of the one before.
+            former, former_depth = progress.former
         return ChangeState(
             path.account,
             path.container,
-            layout.former,
+            former,
             layout.shards,
             layout.phase or 'done',
             since,
             rows,
             layout.depth,
-            layout.former_depth,
+            former_depth,
+            progress if layout.is_changing else None,
         )
 
     def _without(
@@ -291,19 +323,29 @@ class Changes:
     def _layout(self, path: Path) -> Layout:
         return self._root(path).record or PLAIN
 
-    def _check(self, path: Path, sharding: Sharding) -> None:
+    def _check_backlog(self, account: str, container: str) -> None:
+        if text := backlog_text(self.cluster.app):
+            raise AdminError(
+                f'{account}/{container}: {text}. If a deletion is among them, '
+                'the deleted object may stay listed. Wait until there are '
+                'none (swift-recon --async), or use --despite-backlog'
+            )
+
+    def _check(self, path: Path, sharding: Sharding) -> bool:
         """Check that a change can be begun, or goes on.
 
+        :returns: True if it has yet to be announced
         :raises AdminError: if it cannot
         """
         root = self._root(path)
         resharding = self._resharding(path)
         if resharding.is_under_way(root, *sharding):
-            return
+            return False
         try:
             resharding.check(root, *sharding)
         except ChangeRefusedError as err:
             raise _refused(path, err) from err
+        return True
 
     def _root(self, path: Path) -> RootState:
         return read_root(self.cluster.backend, self.cluster.env, path)
@@ -347,12 +389,14 @@ class Changes:
 
     def _resharding(self, path: Path) -> Resharding:
         name = f'{path.account}/{path.container}'
+        note = ProgressNotes(self.cluster, path)
+
+        def report(progress: Progress) -> None:
+            note(progress)
+            self.report(name, progress)
+
         return Resharding(
-            self.cluster.backend,
-            self.cluster.env,
-            path,
-            self.options,
-            lambda progress: self.report(name, progress),
+            self.cluster.backend, self.cluster.env, path, self.options, report
         )
 
 

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 import click
 from click.core import ParameterSource
 
-from shardmw.admin.arguments import AS_JSON, CONTAINER
+from shardmw.admin.arguments import AS_JSON, CONTAINER, Seconds
 from shardmw.admin.errors import FOUND, AdminError
 from shardmw.admin.printing import print_json, print_table, printable
 from shardmw.record import DEPTH_LIMIT, MOVING, Sharding
@@ -44,14 +44,14 @@ def _move_options(command: Callable) -> Callable:
         ),
         click.option(
             '--info-cache-seconds',
-            type=click.FloatRange(min=0),
+            type=Seconds(),
             help='How long proxies cache container info. Default: the larger '
             'one of recheck_container_existence and '
             'recheck_account_existence in the configuration.',
         ),
         click.option(
             '--settle-seconds',
-            type=click.FloatRange(min=0),
+            type=Seconds(),
             default=86400,
             show_default=True,
             help='How long the places that rows are moved from must stay '
@@ -66,7 +66,7 @@ def _move_options(command: Callable) -> Callable:
         ),
         click.option(
             '--sync-seconds',
-            type=click.FloatRange(min=0),
+            type=Seconds(),
             default=360,
             show_default=True,
             help='How long container-sync may take to visit a container: the '
@@ -99,6 +99,13 @@ def _move_options(command: Callable) -> Callable:
 @click.option(
     '--dry-run', is_flag=True, help='Print what would be done, and exit.'
 )
+@click.option(
+    '--despite-backlog',
+    is_flag=True,
+    help='Begin even if object servers have updates of containers to deliver, '
+    'or do not say whether they have. The rows of objects that were deleted '
+    'before may stay listed.',
+)
 @_move_options
 @click.pass_context
 def reshard(
@@ -107,6 +114,7 @@ def reshard(
     shards: int,
     depth: int | None,
     dry_run: bool,
+    despite_backlog: bool,
     **options,
 ) -> None:
     """Change the number of shards of A/C to N. N = 0 makes it plain.
@@ -114,6 +122,9 @@ def reshard(
     Clients can read and write during the change. The container with the old
     versions of its objects is changed, too. If the command is interrupted,
     run it again: it continues.
+
+    Before it begins, the command asks all object servers how many updates of
+    containers they have yet to deliver, and fails if there are any.
 
     The progress is printed on stderr: as text, or with --json as one JSON
     object per line.
@@ -134,12 +145,12 @@ def reshard(
                 f'then {options["settle_seconds"]:,.0f} s to settle'
             )
         return
-    with _naming(container):
+    with _naming(container), _interruptible(context, container, reporter):
         asked = changes.asked(*container, shards, depth)
-        paths = changes.begin(*container, *asked)
-    _finish(changes, paths, reporter, options, DETACHED)
-    if not options['detach']:
-        _check_result(changes, paths, asked)
+        paths = changes.begin(*container, *asked, despite_backlog)
+        _finish(changes, paths, reporter, options, DETACHED)
+        if not options['detach']:
+            _check_result(changes, paths, asked)
 
 
 @click.command()
@@ -151,9 +162,9 @@ def cancel(
 ) -> None:
     """Cancel the change of A/C that is under way, and move its rows back."""
     changes, reporter = _changes(context, options)
-    with _naming(container):
+    with _naming(container), _interruptible(context, container, reporter):
         paths = changes.cancel(*container)
-    _finish(changes, paths, reporter, options, CANCELLED)
+        _finish(changes, paths, reporter, options, CANCELLED)
 
 
 @click.command()
@@ -161,6 +172,10 @@ def cancel(
 @click.pass_context
 def status(context: click.Context, as_json: bool) -> None:
     """List the changes that are under way or ended within the last week.
+
+    The process that makes a change notes its progress, at most every 30 s, and
+    at least every 5 min if it does nothing but wait. "progress" is the last
+    note and its age: a much older one means that no process works on it.
 
     The exit code is 1 if the layout of a container cannot be read.
     """
@@ -170,7 +185,10 @@ def status(context: click.Context, as_json: bool) -> None:
         print_json(state.as_json() for state in states)
     elif states:
         print_table(
-            ('container', 'from', 'to', 'phase', 'since', 'rows left'),
+            (
+                *('container', 'from', 'to', 'phase', 'since', 'rows left'),
+                *('rows/s', 'progress', 'waiting for'),
+            ),
             [
                 (
                     _shown(state.account, state.container),
@@ -181,6 +199,7 @@ def status(context: click.Context, as_json: bool) -> None:
                         int(state.since), timezone.utc
                     ).isoformat(),
                     state.rows_left,
+                    *_progress(state),
                 )
                 for state in states
             ],
@@ -199,31 +218,67 @@ def _naming(container: tuple[str, str]) -> Iterator[None]:
         raise AdminError(f'{"/".join(container)}: {err}') from err
 
 
+@contextlib.contextmanager
+def _interruptible(
+    context: click.Context, container: tuple[str, str], reporter: '_Reporter'
+) -> Iterator[None]:
+    """Say how far the changes are if the user interrupts the command."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        name = _shown(*container)
+        state = '; '.join(reporter.states()) or f'{name}: nothing is moved'
+        click.echo(
+            f'Interrupted: {state}. Clients can read, write and list. '
+            '"shardmw-admin status" shows a change that was announced. To go '
+            'on with it, run the command again, or shardmw-resharder. To go '
+            f'back, run "shardmw-admin cancel {name}".',
+            err=True,
+        )
+        context.exit(FOUND)
+
+
 class _Reporter:
     """Prints the progress of changes on stderr, at intervals.
 
     :param as_json: True to print a JSON object a line, False for text
+    :ivar progress: the progress of each container, by name
     """
 
     def __init__(self, as_json: bool) -> None:
-        self.moved: dict[str, int] = {}
+        self.progress: dict[str, object] = {}
         self._as_json = as_json
         self._started: dict[str, float] = {}
-        # The last line that was printed for each container, and its time.
-        self._printed: dict[str, tuple[str, float]] = {}
+        # The phase, problem and rows that were last printed for each
+        # container, and when.
+        self._printed: dict[str, tuple[str, str, int, float]] = {}
         often, seldom = REPORT_SECONDS
         self._seconds = often if as_json or sys.stderr.isatty() else seldom
 
     def __call__(self, name: str, progress) -> None:
-        self.moved[name] = progress.moved
+        self.progress[name] = progress
         now = time.monotonic()
-        state = f'{progress.phase} {progress.problem}'
-        printed, when = self._printed.get(name, ('', 0.0))
-        if state == printed and now - when < self._seconds:
-            return
-        self._printed[name] = (state, now)
+        state = (progress.phase, progress.problem)
+        *printed, moved, when = self._printed.get(name, ('', '', 0, 0.0))
+        if state == tuple(printed):
+            is_still = moved == progress.moved and not progress.problem
+            if is_still or now - when < self._seconds:
+                return
+        self._printed[name] = (*state, progress.moved, now)
         line = self._json if self._as_json else self._text
         click.echo(line(name, progress, now), err=True)
+
+    def states(self) -> list[str]:
+        """Return how far each container's change is, in words."""
+        return [
+            printable(f'{name}: {each.phase}, {each.moved:,} rows moved')
+            for name, each in self.progress.items()
+        ]
+
+    def rows_moved(self, state) -> int:
+        """Return how many rows of a container have moved here."""
+        progress = self.progress.get(f'{state.account}/{state.container}')
+        return progress.moved if progress else 0
 
     def _json(self, name: str, progress, _now: float) -> str:
         return json.dumps(
@@ -268,6 +323,7 @@ def _changes(context: click.Context, options: dict):
                     f'has its own options: leave {flag} or --detach out.'
                 )
     cluster = context.obj()
+    cluster.check_filter()
     from shardmw.admin.changes import Changes
     from shardmw.layout.resharding import MoveOptions
 
@@ -291,31 +347,31 @@ def _finish(
     """Make announced changes, unless they are left to the daemon.
 
     :param detached: what to print of a change that is left to it
+    :raises AdminError: if a client has deleted a container meanwhile
     """
     started = time.monotonic()
     if not options['detach']:
         changes.run(paths)
     seconds = time.monotonic() - started
-    states = [changes.state(path) for path in paths]
+    states = [state for state in map(changes.state, paths) if state]
     if options['as_json']:
         print_json(
             {
                 **state.as_json(),
-                'rows_moved': reporter.moved.get(
-                    f'{state.account}/{state.container}', 0
-                ),
+                'rows_moved': reporter.rows_moved(state),
                 'seconds': seconds,
             }
             for state in states
-            if state
         )
-        return
-    for state in states:
-        if state:
+    else:
+        for state in states:
             name = _shown(state.account, state.container)
             sharding = Sharding(state.shards, state.depth)
             what = detached if options['detach'] else sharding
             click.echo(f'{name}: {what}')
+    if deleted := changes.deleted(paths):
+        names = ', '.join(map(printable, deleted))
+        raise AdminError(f'{names}: a client has deleted it meanwhile')
 
 
 def _check_result(changes, paths, asked: Sharding) -> None:
@@ -340,6 +396,19 @@ def _former(state) -> str:
     if state.former is None:
         return ''
     return str(Sharding(state.former, state.former_depth))
+
+
+def _progress(state) -> tuple[str, str, str]:
+    """Return the rate of a change, how far it is, and what it waits for."""
+    progress = state.progress
+    if progress is None:
+        is_open = state.is_known and state.phase != 'done'
+        return '', 'none yet' if is_open else '', ''
+    return (
+        '' if progress.rate is None else f'{progress.rate:,.0f}',
+        f'{progress.phase}, {progress.age:,.0f} s ago',
+        printable(progress.problem),
+    )
 
 
 def _shown(account: str, container: str) -> str:

@@ -5,19 +5,19 @@ Swift's modules read ``swift.conf`` when they are imported. So modules that use
 them are imported when the folder of that file is known.
 """
 
-import configparser
 import json
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
+from typing import TextIO
 
 import click
-from swift.common import utils
 
 from shardmw.admin.advice import (
     NEAR,
     ROWS_PER_SHARD,
+    Finding,
     Listed,
     findings_among,
 )
@@ -30,6 +30,8 @@ from shardmw.admin.arguments import (
 )
 from shardmw.admin.changing import cancel, reshard, status
 from shardmw.admin.errors import FOUND, AdminError
+from shardmw.admin.folder import use_swift_dir
+from shardmw.admin.names import parse_name
 from shardmw.admin.printing import (
     print_json,
     print_pairs,
@@ -37,12 +39,16 @@ from shardmw.admin.printing import (
     printable,
 )
 from shardmw.commands import completion_help
+from shardmw.record import Sharding
 
 SWIFT_DIR = '/etc/swift'
 CONF_NAME = 'internal-client.conf'
 
 #: The advice for a container of which a few directories fill a shard.
 OTHER_DEPTH = '--depth 0, or a greater one'
+
+#: The advice for a container whose layout changes.
+UNDER_WAY = 'wait: it becomes {}'
 
 
 class _Commands(click.Group):
@@ -238,7 +244,13 @@ def locate(
 
 
 @main.command()
-@ACCOUNT
+@click.argument('accounts', metavar='[ACCOUNT]...', type=Name(1), nargs=-1)
+@click.option(
+    '--accounts-from',
+    metavar='FILE',
+    type=click.File(encoding='utf-8', errors='surrogateescape'),
+    help='Also check the accounts in this file, one per line; -: stdin.',
+)
 @click.option(
     '--rows-per-shard',
     type=click.IntRange(min=1),
@@ -250,15 +262,21 @@ def locate(
 @click.pass_context
 def check(
     context: click.Context,
-    account: tuple[str] | None,
+    accounts: tuple[tuple[str], ...],
+    accounts_from: TextIO | None,
     rows_per_shard: int,
     as_json: bool,
 ) -> None:
     """List the containers whose largest database is too large, or nearly.
 
-    Without ACCOUNT, the command checks all accounts that have had a sharded
-    container. It checks plain and sharded containers, and lists those of
-    which one database has at least 80 % of --rows-per-shard.
+    Without an account, the command checks only those accounts that have had
+    a sharded container: no Swift server lists all accounts. For a file with
+    all of them, ask Keystone, or read their names on the storage nodes; "From
+    cron" in the operating documentation has the commands.
+
+    The command checks plain and sharded containers, and lists those of which
+    one database has at least 80 % of --rows-per-shard. While the layout of a
+    container changes, the databases of both layouts count.
 
     The advised number of shards leaves room for twice as many objects. If a
     container is sharded by directory and one shard has far more rows than the
@@ -267,15 +285,27 @@ def check(
     Containers that Swift's own sharder has split are left out.
 
     The counts are those of the last report of container-updater. The exit
-    code is 1 if a container is listed, or if its layout cannot be read.
+    code is 1 if a container is listed, or if its layout or an account cannot
+    be read.
     """
+    named = [name for (name,) in accounts]
+    if accounts_from:
+        named += _accounts_in(accounts_from)
     survey = _survey(context.obj)
-    listed = [
-        each
-        for name in _accounts(survey, account)
-        for each in survey.containers(name, NEAR * rows_per_shard)
-    ]
-    problems = _report_problems(listed)
+    is_named = bool(accounts or accounts_from)
+    listed, problems = [], 0
+    for name in dict.fromkeys(named) if is_named else survey.accounts():
+        try:
+            if is_named:
+                survey.cluster.check_account(name)
+            listed += survey.containers(name, NEAR * rows_per_shard)
+        except Exception as err:
+            text = _text_of(err)
+            if text is None:
+                raise
+            click.echo(f'Error: {text}', err=True)
+            problems += 1
+    problems += _report_problems(listed)
     findings = list(findings_among(listed, rows_per_shard))
     if as_json:
         print_json(map(asdict, findings))
@@ -289,7 +319,7 @@ def check(
                     each.depth,
                     each.fullest,
                     'exceeded' if each.is_over else 'near',
-                    OTHER_DEPTH if each.is_uneven else each.advised_shards,
+                    _advice(each),
                 )
                 for each in findings
             ],
@@ -346,6 +376,11 @@ def export_(
     help='Also check that the object of each row exists, which is slow.',
 )
 @click.option('--repair', is_flag=True, help='Repair what is found.')
+@click.option(
+    '--accept-loss',
+    is_flag=True,
+    help='With --repair: also create lost shards anew, without their rows.',
+)
 @AS_JSON
 @click.pass_context
 def audit(
@@ -354,6 +389,7 @@ def audit(
     account: tuple[str] | None,
     objects: bool,
     repair: bool,
+    accept_loss: bool,
     as_json: bool,
 ) -> None:
     """Find rows and backing containers that do not belong where they are.
@@ -363,7 +399,13 @@ def audit(
     are listed twice, and backing containers of earlier layouts or of no
     container. With --objects it also finds rows of objects that do not exist.
     A container whose layout is changing is named and not audited, and so is
-    one that cannot be read.
+    one that cannot be read. What is not repaired is listed with the reason.
+
+    A shard that is gone on all servers has taken its rows with it: the
+    objects can still be read, but are not listed. Until its database is put
+    back from a backup or another disk, listings of the container fail. With
+    --accept-loss, --repair creates an empty shard instead: listings then
+    work, and lack these rows.
 
     The exit code is 1 if problems were found and are not all repaired.
     """
@@ -371,23 +413,37 @@ def audit(
         raise click.UsageError(
             'Name either a container, A/C, or an account with --account.'
         )
+    if accept_loss and not repair:
+        raise click.UsageError('--accept-loss is for --repair: add that.')
     cluster = context.obj()
-    from shardmw.admin.audit import Audit, mended
+    cluster.check_filter()
+    from shardmw.admin.audit import (
+        FAILED,
+        MISSING_SHARD,
+        REMEDY,
+        Audit,
+        mended,
+    )
 
     name = container[0] if container else account[0]
     if account:
         cluster.check_account(name)
-    auditor = Audit(cluster, name, objects)
+    auditor = Audit(cluster, name, objects, accept_loss)
     found = left = auditor.look(container[1] if container else None)
     if repair and found:
         failures = auditor.repair_all(found)
         left = auditor.look(container[1] if container else None) + failures
+        left = auditor.with_reasons(left, failures)
     is_mended = mended(found, left)
-    shown = list(dict.fromkeys([*found, *left]))
-    for each in shown:
-        if each.reason:
-            text = printable(f'{name}/{each.container}: {each.reason}')
-            click.echo(f'Error: {text}', err=True)
+    shown = list({each: each for each in [*found, *left]}.values())
+    errors = {
+        each.container: REMEDY for each in left if each.kind == MISSING_SHARD
+    }
+    errors |= {
+        each.container: each.reason for each in shown if each.kind == FAILED
+    }
+    for each, text in errors.items():
+        click.echo(f'Error: {printable(f"{name}/{each}: {text}")}', err=True)
     if as_json:
         print_json(
             {**each.as_json(), 'is_mended': each in is_mended}
@@ -395,13 +451,13 @@ def audit(
         )
     elif shown:
         print_table(
-            ('problem', 'container', 'name', ''),
+            ('problem', 'container', 'name', 'result'),
             [
                 (
                     each.kind,
                     printable(each.container),
                     printable(each.name),
-                    'mended' if each in is_mended else '',
+                    'mended' if each in is_mended else printable(each.reason),
                 )
                 for each in shown
             ],
@@ -411,6 +467,25 @@ def audit(
 
 for _command in (reshard, status, cancel):
     main.add_command(_command)
+
+
+def _accounts_in(file: Iterable[str]) -> list[str]:
+    """Return the accounts that a file names, one per line.
+
+    :raises AdminError: if there is none, or a name cannot be read
+    """
+    lines = [line.strip() for line in file]
+    names = [name for line in lines if line for name in parse_name(line, 1)]
+    if not names:
+        raise AdminError('--accounts-from: the file names no account')
+    return names
+
+
+def _advice(finding: Finding) -> int | str:
+    """Return what to do about a container."""
+    if finding.phase:
+        return UNDER_WAY.format(Sharding(finding.advised_shards, 0))
+    return OTHER_DEPTH if finding.is_uneven else finding.advised_shards
 
 
 def _accounts(survey, account: tuple[str] | None) -> Iterable[str]:
@@ -429,21 +504,7 @@ def _open(swift_dir: Path, conf: Path | None):
 
     :raises AdminError: if the folder has no swift.conf, or it cannot be read
     """
-    swift_conf = swift_dir / 'swift.conf'
-    if not swift_conf.is_file():
-        raise AdminError(
-            f'{swift_conf}: no such file: name its folder with --swift-dir'
-        )
-    try:
-        is_other = utils.set_swift_dir(str(swift_dir.absolute()))
-    except (OSError, configparser.Error) as err:
-        text = ' '.join(str(err).split())
-        raise AdminError(f'{swift_conf}: {text}') from err
-    from swift.common import constraints, storage_policy
-
-    if is_other:
-        constraints.reload_constraints()
-        storage_policy.reload_storage_policies()
+    use_swift_dir(swift_dir)
     from shardmw.admin.cluster import open_cluster
 
     return open_cluster(conf or swift_dir / CONF_NAME, swift_dir)
@@ -451,17 +512,20 @@ def _open(swift_dir: Path, conf: Path | None):
 
 def _text_of(err: Exception) -> str | None:
     """Return the line to print for an error, None for an unexpected one."""
+    if isinstance(err, AdminError):
+        return printable(str(err))
+    # These imports fail if swift.conf is wrong, which is an AdminError.
     from shardmw.backend.containers import BackendError
     from shardmw.record import LayoutError
 
     if isinstance(err, LayoutError):
         return f'layout record: {err}'
-    is_expected = isinstance(err, (AdminError, BackendError))
-    return printable(str(err)) if is_expected else None
+    return printable(str(err)) if isinstance(err, BackendError) else None
 
 
 def _survey(connect: Callable):
     cluster = connect()
+    cluster.check_filter()
     from shardmw.admin.survey import Survey
 
     return Survey(cluster)

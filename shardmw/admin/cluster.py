@@ -8,6 +8,7 @@ from typing import NamedTuple
 from swift.common import direct_client
 from swift.common.exceptions import ClientException
 from swift.common.internal_client import InternalClient
+from swift.common.ring import RingData
 from swift.common.swob import Request
 from swift.common.utils import (
     generate_trans_id,
@@ -19,11 +20,13 @@ from swift.common.wsgi import ConfigFileError
 from swift.proxy.server import Application
 
 from shardmw.admin.errors import AdminError
+from shardmw.admin.folder import in_one_line
 from shardmw.backend.concurrency import Timeout
 from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import row_at
 from shardmw.layout.roots import RootState, read_root
+from shardmw.middleware import ShardMiddleware
 from shardmw.paths import Path
 from shardmw.placement import hidden_account
 
@@ -32,6 +35,15 @@ API_VERSION = 'v1'
 
 #: How many shards to ask at once.
 CONCURRENCY = 8
+
+#: The errors of a configuration whose texts say what is wrong.
+_TELLING = (
+    OSError,
+    LookupError,
+    ValueError,
+    ConfigFileError,
+    configparser.Error,
+)
 
 
 def database_path(partition: int, account: str, container: str) -> str:
@@ -53,10 +65,17 @@ class Replica(NamedTuple):
 
 
 class SwiftCluster:
-    """A Swift cluster, read through the proxy app without the filter."""
+    """A Swift cluster, read through the proxy app without the filter.
 
-    def __init__(self, app: Application) -> None:
+    :param unfiltered: the configuration of the app if its pipeline lacks the
+                       filter, None otherwise
+    """
+
+    def __init__(
+        self, app: Application, unfiltered: FilePath | None = None
+    ) -> None:
         self.app = app
+        self._unfiltered = unfiltered
         logger = get_logger({}, USER_AGENT)
         self.backend = Backend(app, logger, CONCURRENCY)
         trans_id = generate_trans_id(f'-{USER_AGENT}')
@@ -80,6 +99,21 @@ class SwiftCluster:
             self.app.recheck_container_existence,
             self.app.recheck_account_existence,
         )
+
+    def check_filter(self) -> None:
+        """Check that the configuration has the filter.
+
+        Swift's daemons use the same file. Without the filter, they leave rows
+        in wrong places, or do not remove them.
+
+        :raises AdminError: if it has not
+        """
+        if self._unfiltered:
+            raise AdminError(
+                f'{self._unfiltered}: the pipeline has no filter shardmw: '
+                'add it as its last filter, as internal-client.conf-sample '
+                'has it'
+            )
 
     def check_account(self, account: str) -> None:
         """Check that there is an account, or that its shards are left.
@@ -168,17 +202,32 @@ def open_cluster(conf: FilePath, swift_dir: FilePath) -> SwiftCluster:
             1,
             global_conf={'swift_dir': str(swift_dir.absolute())},
         )
-    except (
-        OSError,
-        LookupError,
-        ValueError,
-        ConfigFileError,
-        configparser.Error,
-    ) as err:
-        # Errors of the parser have several lines.
-        text = ' '.join(str(err).split())
-        raise AdminError(f'{conf}: {text}') from err
-    return SwiftCluster(client.app._pipeline_final_app)
+    except Exception as err:
+        _check_rings(swift_dir)
+        raise AdminError(f'{conf}: {_reason(err)}') from err
+    pipeline = client.app._pipeline
+    is_filtered = any(isinstance(each, ShardMiddleware) for each in pipeline)
+    return SwiftCluster(pipeline[-1], None if is_filtered else conf)
+
+
+def _check_rings(swift_dir: FilePath) -> None:
+    """Check that the rings of a folder can be read.
+
+    :raises AdminError: with the path of the first one that cannot
+    """
+    for path in sorted(swift_dir.glob('*.ring.gz')):
+        try:
+            RingData.load(str(path))
+        except Exception as err:
+            raise AdminError(f'{path}: damaged: {in_one_line(err)}') from err
+
+
+def _reason(err: Exception) -> str:
+    """Return the text of an error of Swift's, with its kind if that helps."""
+    text = in_one_line(err)
+    if isinstance(err, _TELLING):
+        return text
+    return f'cannot be used: {type(err).__name__}: {text}'
 
 
 def server_of(node: dict) -> str:

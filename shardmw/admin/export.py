@@ -7,10 +7,9 @@ from collections.abc import Collection, Iterator, Sequence
 from operator import itemgetter
 from urllib.parse import quote
 
-from swift.common.constraints import CONTAINER_LISTING_LIMIT
-
 from shardmw.admin.cluster import API_VERSION, SwiftCluster
 from shardmw.backend.containers import BackendError
+from shardmw.backend.pages import container_page
 from shardmw.layout.backing import listed_backing
 from shardmw.paths import Path
 from shardmw.placement import hidden_account
@@ -105,7 +104,6 @@ class _Merge:
     def _of_stage(self, stage: int, after: str) -> Iterator[dict]:
         places = self._stages[stage]
         page = max(1, self._window // len(places))
-        page = min(page, CONTAINER_LISTING_LIMIT)
         return heapq.merge(
             *(
                 rows_of(self._cluster, path, page, after, path in self._needed)
@@ -124,10 +122,11 @@ def rows_of(
 ) -> Iterator[dict]:
     """List the rows of one container.
 
-    :param page: how many rows to ask for at once
+    :param page: how many rows to ask for at once, if Swift allows it
     :param marker: the name to begin after
     :raises BackendError: if it cannot be read, or is missing and must exist
     """
+    page = container_page(page)
     while True:
         answer = cluster.backend.send(
             cluster.base,

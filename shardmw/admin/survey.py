@@ -303,15 +303,19 @@ class Survey:
             for number, figures in shards.items()
             if layout.has(layout_id, number)
         ]
+        counts = [count for count, _ in figures]
+        if layout.is_changing and 0 in (layout.shards, layout.former):
+            counts.append(rows)  # rows move out of the root, or into it
         return Listed(
             account,
             name,
             layout.written,
             rows + sum(count for count, _ in figures),
             used + sum(size for _, size in figures),
-            max((count for count, _ in figures), default=0),
+            max(counts, default=0),
             phase=layout.phase or '',
             depth=layout.written_sharding.depth,
+            new_shards=layout.shards if layout.is_changing else 0,
         )
 
     def _shard_state(

@@ -5,9 +5,10 @@ All sub-requests that other filters make for one client request share one
 dictionary, ``env['swift.infocache']``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from swift.common.utils import NamespaceBoundList
 from swift.proxy.controllers.base import get_cache_key
@@ -18,6 +19,19 @@ INFOCACHE_ENV = 'swift.infocache'
 STATE_KEY = 'shardmw'
 
 
+class Unshared(NamedTuple):
+    """Info of a client's GET or HEAD that is not in memcached yet.
+
+    :param info: what the proxy app has made of its answer
+    :param headers: those of the answer
+    :param kept: the info that memcached had after that
+    """
+
+    info: dict | None
+    headers: Mapping
+    kept: dict | None
+
+
 @dataclass(slots=True)
 class RequestState:
     """The filter's data of one client request and its sub-requests.
@@ -25,10 +39,12 @@ class RequestState:
     :ivar counted: the writes and listings that were counted against a rate
     :ivar sums: the objects and bytes of sharded containers, by account and
                 container
+    :ivar unshared: info that waits for sums, by Swift's keys
     """
 
     counted: dict[tuple, set] = field(default_factory=dict)
     sums: dict[tuple[str, str], tuple] = field(default_factory=dict)
+    unshared: dict[str, Unshared] = field(default_factory=dict)
 
     @classmethod
     def of(cls, env: dict) -> 'RequestState':

@@ -99,6 +99,8 @@ def change_layout(
     admin = 'from shardmw.commands import admin; admin()'
     command = [sys.executable, '-c', admin]
     command += ['--swift-dir', str(cluster.swift_dir), 'reshard', '--json']
+    # Clients upload and delete meanwhile, more than the servers can take.
+    command += ['--despite-backlog']
     with tempfile.TemporaryFile('w+') as progress:
         began_at = time.time()
         # run() kills the command if this process is interrupted

@@ -25,7 +25,7 @@ from shardmw.placement import (
     hidden_account,
     owner_of,
 )
-from shardmw.quotas.info_app import read_and_share
+from shardmw.quotas.info_app import read_and_share, share_with_sums
 from shardmw.stats.accounts import (
     OBJECT_COUNT_HEADER,
     AccountStats,
@@ -68,6 +68,7 @@ class AccountController:
         answer = answer._replace(headers=HeaderKeyDict(answer.headers))
         totals = self.stats.totals(req.environ, path.account)
         add_counts(answer.headers, totals)
+        share_with_sums(req.environ, path, answer.headers)
         if req.method == 'GET':
             answer = self._with_sums(req, path, answer)
         return Verbatim(answer)

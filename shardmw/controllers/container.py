@@ -58,7 +58,11 @@ from shardmw.metrics import (
     LISTINGS_OF_CONTAINER,
 )
 from shardmw.paths import Path
-from shardmw.quotas.info_app import read_and_share
+from shardmw.quotas.info_app import (
+    read_and_share,
+    share_stats,
+    share_with_sums,
+)
 from shardmw.ratelimit import container_rate
 from shardmw.ratelimit.accounting import Accounting
 from shardmw.record import LayoutError
@@ -160,6 +164,7 @@ class ContainerController:
             root.object_count + sums.object_count,
             root.bytes_used + sums.bytes_used,
         )
+        share_stats(req.environ, target, stats)
         return self._summed(req, target, root, stats, None)
 
     def _unsharded(self, req: Request, path: Path, root: Answer) -> Callable:
@@ -180,6 +185,9 @@ class ContainerController:
             if state.layout or not state.exists:
                 raise BackendError(None, 503, 'replicas of the root differ')
             root = self._read_root(req, path)
+        if root.is_success:
+            # There is a record if the container was sharded before.
+            share_with_sums(req.environ, path, root.headers)
         _show_settings(req, root)
         return Verbatim(root)
 
@@ -278,6 +286,7 @@ class ContainerController:
             return None
         self.metrics.note(LISTINGS_KEPT)
         self._note_page(target, time.monotonic() - started)
+        share_stats(req.environ, target, kept.stats)
         body = divert(req, kept.body)
         return self._summed(req, target, root, kept.stats, body)
 
@@ -334,6 +343,7 @@ class ContainerController:
             )
         else:
             stats = total(listing.answers.values())
+            share_stats(req.environ, target, stats)
             if ahead and not listing.root_has_rows:
                 self.page_cache.keep(
                     req.environ,

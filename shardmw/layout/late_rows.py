@@ -19,6 +19,9 @@ does not. There are three kinds of leftovers:
 
 Each step needs proof (:mod:`shardmw.evidence`): leftovers stay where they are
 unless the replicas of the root prove that it exists, or that it was deleted.
+If no replica of the root has a database, backing containers are deleted only
+if all are empty, and all replicas of the account answer and none of them lists
+the container: it was never put.
 Before a row moves, its object is asked for: it may have been deleted, with a
 tombstone in a layout that was deleted, too. Moving rows is idempotent: it may
 stop at any point, and two processes that move the same rows do no harm.
@@ -28,8 +31,9 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from shardmw.backend.containers import (
     LOGICAL_HEADER,
@@ -45,6 +49,7 @@ from shardmw.layout.backing import (
     delete_if_empty,
     listed_backing,
 )
+from shardmw.layout.moving import AT_A_TIME
 from shardmw.layout.passes import Pace, RowPass
 from shardmw.layout.roots import RootState, read_root, unproved
 from shardmw.layout.row_targets import RowTargets
@@ -52,10 +57,17 @@ from shardmw.metrics import ADOPTED, LATE, LEFTOVERS, STRAY
 from shardmw.paths import Path
 from shardmw.placement import (
     backing_base,
+    has_digest,
     hidden_account,
     parse_backing,
 )
-from shardmw.record import TICKS_SECONDS, Layout, id_of_time, time_of_id
+from shardmw.record import (
+    TICKS_SECONDS,
+    Layout,
+    LayoutError,
+    id_of_time,
+    time_of_id,
+)
 from shardmw.stats.accounts import account_rows
 
 API_VERSION = 'v1'
@@ -108,15 +120,47 @@ def settle(
     left = list(abandoned(listed, root.record))
     if not (left or root.exists):
         return NOTHING
-    if not root.is_proved:
+    if not (root.is_proved or _was_never_put(backend, env, path, root, left)):
         raise BackendError(None, 503, unproved(root))
     return _Settling(backend, env, path, root, rows_per_second).settle(left)
+
+
+def _was_never_put(
+    backend: Backend,
+    env: dict,
+    path: Path,
+    root: RootState,
+    left: list[Listed],
+) -> bool:
+    """Return True if nobody knows of a container that is absent.
+
+    Every replica of the root has answered that it has no database, all
+    replicas of the account are there, and none lists the container. So empty
+    backing containers are those of a creation that was interrupted.
+    """
+    if any(each.object_count for each in left):
+        return False
+    if not root.is_absent or root.answered < root.replicas:
+        return False
+    listings = ask_primaries(
+        backend.proxy_app,
+        env,
+        path.account,
+        None,
+        'GET',
+        query=f'format=json&limit=1&prefix={quote(path.container)}',
+    )
+    return all(
+        answer.is_success
+        and path.container not in [row['name'] for row in answer.rows()]
+        for answer in listings
+    )
 
 
 class _Settling:
     """Settles the leftovers of one container.
 
-    :param root: one that exists, or is proved to be deleted
+    :param root: one that exists, or is proved to be deleted, or was never put
     """
 
     def __init__(
@@ -288,13 +332,17 @@ def _age(layout: Layout | None) -> float:
 
 
 def containers_with_leftovers(
-    backend: Backend, env: dict, account: str
+    backend: Backend, env: dict, account: str, sound: dict[Path, tuple]
 ) -> Iterator[Path]:
     """List the containers of an account that may have leftovers.
 
-    Those are the containers with backing containers of several ids, or without
-    a root that the account lists, or with rows in a root that has shards.
+    Those are the containers with backing containers of several ids, or of one
+    that is not the root's, or without a root that the account lists, or with
+    rows in a root that has shards.
 
+    :param sound: what was listed of the containers whose only id was the
+                  root's when it was read last; filled here. If such a
+                  container is put anew, another time is listed
     :raises BackendError: if the account or its hidden account does not answer
     """
     base = backend.owner_env(env)
@@ -306,12 +354,41 @@ def containers_with_leftovers(
     if not shards:
         return
     path = Path(API_VERSION, account)
+    doubtful: dict[Path, tuple] = {}
     for row in account_rows(backend, base, path, '', ''):
         ids = shards.pop(backing_base(row['name']), None)
-        if ids and (len(ids) > 1 or row['count']):
-            yield path.of_container(row['name'])
-    for ids in shards.values():
-        backing = hidden.of_container(next(iter(ids.values())))
-        answer = backend.send(base, 'HEAD', backing.to_wsgi())
-        if name := answer.headers.get(LOGICAL_HEADER):
-            yield path.of_container(unquote(name))
+        this = path.of_container(row['name'])
+        if not ids:
+            continue
+        if len(ids) > 1 or row['count']:
+            yield this
+        elif sound.get(this) != (*ids, row['last_modified']):
+            doubtful[this] = (*ids, row['last_modified'])
+    paths = list(doubtful)
+    for start in range(0, len(paths), AT_A_TIME):
+        batch = paths[start : start + AT_A_TIME]
+        ids = backend.for_each(partial(_id_of, backend, env), batch, AT_A_TIME)
+        for this, layout_id in zip(batch, ids, strict=True):
+            if layout_id == doubtful[this][0]:
+                sound[this] = doubtful[this]
+            else:
+                yield this
+    for backing_name, ids in shards.items():
+        this = path.of_container(backing_name)
+        if has_digest(backing_name):
+            backing = hidden.of_container(next(iter(ids.values())))
+            answer = backend.send(base, 'HEAD', backing.to_wsgi())
+            name = answer.headers.get(LOGICAL_HEADER)
+            if not name:
+                continue
+            this = path.of_container(unquote(name))
+        yield this
+
+
+def _id_of(backend: Backend, env: dict, path: Path) -> str | None:
+    """Return the id of a container's layout, None if it is not known."""
+    try:
+        root = read_root(backend, env, path)
+    except (BackendError, LayoutError):
+        return None
+    return root.layout.id if root.layout else None

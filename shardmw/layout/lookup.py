@@ -15,6 +15,7 @@ from swift.common.http import is_success
 
 from shardmw.backend.containers import (
     RECORD_NAME,
+    ROOT_OBJECTS_KEY,
     BackendError,
     LogicalContainer,
     described_by,
@@ -51,6 +52,7 @@ class _Confirmed(NamedTuple):
     :param layout: the layout; None if the container was never sharded or is
                    deleted
     :param policy_index: the storage policy; None if it is not confirmed
+    :param root_objects: how many rows the root had
     :param latest: the latest serial of a layout that was seen by then
     :param is_confirmed: False while too few replicas answer
     :param asked: when, by the monotonic clock
@@ -59,6 +61,7 @@ class _Confirmed(NamedTuple):
 
     layout: Layout | None
     policy_index: int | None
+    root_objects: int
     latest: str
     is_confirmed: bool
     asked: float
@@ -121,7 +124,7 @@ class Layouts:
                 layout = self._confirm_plain(env, path, max_age)
             if layout is None or layout.is_plain:
                 return None
-            info = self._with_policy(path, info)
+            info = self._with_root(path, info)
             return LogicalContainer(
                 path.version, path.account, path.container, info, layout
             )
@@ -131,18 +134,22 @@ class Layouts:
         """Drop the layout of a container."""
         self._confirmed.pop(_key(path), None)
 
-    def _with_policy(self, path: Path, info: dict) -> dict:
-        """Return info that has the storage policy of the confirmed layout.
+    def _with_root(self, path: Path, info: dict) -> dict:
+        """Return info that has what is confirmed of the root.
 
-        Shards take rows of that policy only. An object that is uploaded to
-        the policy of an earlier container would never be found.
+        Shards take rows of its storage policy only: an object that is uploaded
+        to the policy of an earlier container would never be found. If it has
+        rows, DELETEs of objects write to it, too.
         """
         known = self._confirmed.get(_key(path))
-        if known is None or known.policy_index is None:
+        if known is None:
             return info
-        if int(info['storage_policy'] or 0) == known.policy_index:
-            return info
-        return {**info, 'storage_policy': str(known.policy_index)}
+        confirmed = {}
+        if known.policy_index not in (None, int(info['storage_policy'] or 0)):
+            confirmed['storage_policy'] = str(known.policy_index)
+        if known.root_objects:
+            confirmed[ROOT_OBJECTS_KEY] = known.root_objects
+        return {**info, **confirmed} if confirmed else info
 
     def _confirm(
         self, env: dict, path: Path, layout: Layout, max_age: float
@@ -180,7 +187,7 @@ class Layouts:
         fresh = {**env, INFOCACHE_ENV: {}}
         if layout is None and not self.backend.account_exists(fresh, hidden):
             seconds = min(UNCONFIRMED_SECONDS, self.seconds)
-            self._keep(path, None, None, seconds, time.monotonic())
+            self._keep(path, None, None, 0, seconds, time.monotonic())
             return None
         return self._ask(env, path, layout, is_known=known is not None)
 
@@ -211,6 +218,7 @@ class Layouts:
                 path,
                 layout,
                 known.policy_index if is_same else None,
+                known.root_objects if is_same else 0,
                 min(UNCONFIRMED_SECONDS, self.seconds),
                 time.monotonic(),
                 is_confirmed=False,
@@ -221,6 +229,7 @@ class Layouts:
             path,
             root.record,
             policy_index,
+            root.answer.object_count if root.exists else 0,
             self.seconds,
             asked,
             layout.serial if layout else '',
@@ -232,6 +241,7 @@ class Layouts:
         path: Path,
         layout: Layout | None,
         policy_index: int | None,
+        root_objects: int,
         seconds: float,
         asked: float,
         seen: str = '',
@@ -247,7 +257,13 @@ class Layouts:
         )
         expires = asked + seconds
         self._confirmed[_key(path)] = _Confirmed(
-            layout, policy_index, latest, is_confirmed, asked, expires
+            layout,
+            policy_index,
+            root_objects,
+            latest,
+            is_confirmed,
+            asked,
+            expires,
         )
 
 

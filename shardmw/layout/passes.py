@@ -35,6 +35,7 @@ from shardmw.backend.batch import (
 from shardmw.backend.concurrency import Event, sleep
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.nodes import ask_primaries, replica_of
+from shardmw.backend.pages import container_page
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import (
     STAY_SECONDS,
@@ -239,7 +240,8 @@ class RowPass:
     :param place_of: returns where the row of a name belongs,
                      ``account/container``; None for where the target has it
     :param may_be_hidden: True if rows may have been moved out of any place
-                          that they belong to; False for none but the root
+                          that they belong to, False if out of none; None if
+                          out of the root alone
     """
 
     def __init__(
@@ -253,7 +255,7 @@ class RowPass:
         check: Callable[[], None],
         report: Callable[[int], None],
         place_of: Callable[[str], str] | None = None,
-        may_be_hidden: bool = False,
+        may_be_hidden: bool | None = None,
     ) -> None:
         self.backend = backend
         self.env = env
@@ -321,7 +323,7 @@ class RowPass:
                   None after the last one
         :raises BackendError: if a replica does not answer
         """
-        limit = CONTAINER_LISTING_LIMIT
+        limit = container_page(CONTAINER_LISTING_LIMIT)
         query = f'limit={limit}&marker={quote(marker)}'
         bodies = self._read_together(place, query, TOMBSTONES)
         if bodies is None:
@@ -481,10 +483,6 @@ class RowPass:
         )
         _require_whole(all(are_whole))
 
-    def _call_all(self, calls: list[Callable]) -> list:
-        """Call functions side by side and return their results."""
-        return self.backend.for_each(lambda call: call(), calls, AT_A_TIME)
-
     def _write(
         self, write: Callable[[list[dict]], bool], rows: list[dict]
     ) -> bool:
@@ -544,8 +542,10 @@ class RowPass:
 
     def _may_be_hidden_in(self, place: str) -> bool:
         """Return True if tombstones of moves may hide copies in a place."""
-        is_root = place == self.target.place_in(None)
-        return (is_root or self.may_be_hidden) and not self._is_returning
+        may_be = self.may_be_hidden
+        if may_be is None:
+            may_be = place == self.target.place_in(None)
+        return may_be and not self._is_returning
 
     def _show(self, rows: list[dict], place: str, start: str) -> bool:
         """Show copied rows in a place that they may have been removed from.
@@ -560,7 +560,7 @@ class RowPass:
         """
         marker, listed = start, set()
         last = max(row['name'] for row in rows)
-        limit = min(len(rows) + LEAST_ROWS, CONTAINER_LISTING_LIMIT)
+        limit = len(rows) + LEAST_ROWS
         while marker is not None and marker < last:
             agreed, _, marker = self._page(place, marker, limit)
             listed.update(row['name'] for row in agreed)
@@ -629,6 +629,7 @@ class RowPass:
                   after the last one
         :raises BackendError: if a replica does not answer
         """
+        limit = container_page(limit)
         query = f'format=json&limit={limit}&marker={quote(marker)}'
         bodies = self._read_together(place, query)
         if bodies is None:

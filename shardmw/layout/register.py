@@ -4,9 +4,11 @@
 It is the hidden account ``.shards_shardmw_``. Its containers are named like
 the accounts that have, or have had, a sharded container. Each lists the
 containers of that account whose layout is changing, in rows without objects.
+A row may have a text that says how far the change is.
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 from urllib.parse import quote
 
 from swift.common.utils import Timestamp
@@ -20,6 +22,19 @@ from shardmw.placement import REGISTER
 from shardmw.stats.accounts import account_rows
 
 API_VERSION = 'v1'
+
+#: The ETag of rows without one, as of Swift's deletions.
+NO_ETAG = 'noetag'
+
+
+class Note(NamedTuple):
+    """A container of the register.
+
+    :param text: what is said of it, '' for nothing
+    """
+
+    path: Path
+    text: str
 
 
 class Register:
@@ -44,25 +59,50 @@ class Register:
 
         :raises BackendError: if the register does not answer
         """
+        for each in self.notes(account):
+            yield each.path
+
+    def notes(self, account: str) -> Iterator[Note]:
+        """List the same containers, with the text that each has.
+
+        :raises BackendError: if the register does not answer
+        """
         marker = ''
-        while rows := self._list(account, marker).rows():
+        while rows := self._list(account, f'marker={quote(marker)}').rows():
             for row in rows:
-                yield Path(API_VERSION, account, row['name'])
+                path = Path(API_VERSION, account, row['name'])
+                yield Note(path, _text_of(row))
             marker = rows[-1]['name']
 
-    def note(self, path: Path) -> None:
-        """Add a container."""
-        row = deletion(path.container, Timestamp.now().internal, 0)
-        self._merge(path, {**row, 'content_type': 'text/plain', 'deleted': 0})
+    def note(self, path: Path, text: str = '') -> None:
+        """Add a container, or keep it.
+
+        :param text: what to say of it; '' to keep what the register says
+        """
+        answer = self._find(path)
+        for each in answer.rows():
+            if each['name'] == path.container:
+                text = text or _text_of(each)
+        row = {
+            **deletion(path.container, Timestamp.now().internal, 0),
+            'content_type': 'text/plain',
+            'etag': text or NO_ETAG,
+            'deleted': 0,
+        }
+        self._merge(path, row, answer)
 
     def remove(self, path: Path) -> None:
         """Remove a container."""
         row = deletion(path.container, Timestamp.now().internal, 0)
-        self._merge(path, row)
+        self._merge(path, row, self._find(path))
 
-    def _merge(self, path: Path, row: dict) -> None:
-        answer = self._list(path.account, limit=1)
-        index = int(answer.headers.get('X-Backend-Storage-Policy-Index', 0))
+    def _find(self, path: Path) -> Answer:
+        """Return a listing that begins with a container if it is there."""
+        query = f'prefix={quote(path.container)}&limit=1'
+        return self._list(path.account, query)
+
+    def _merge(self, path: Path, row: dict, listing: Answer) -> None:
+        index = int(listing.headers.get('X-Backend-Storage-Policy-Index', 0))
         merge_rows(
             self.backend,
             self.env,
@@ -71,14 +111,12 @@ class Register:
             [{**row, 'storage_policy_index': index}],
         )
 
-    def _list(
-        self, account: str, marker: str = '', limit: int = 1000
-    ) -> Answer:
+    def _list(self, account: str, query: str) -> Answer:
         answer = self.backend.send(
             self.base,
             'GET',
             Path(API_VERSION, REGISTER, account).to_wsgi(),
-            f'format=json&limit={limit}&marker={quote(marker)}',
+            f'format=json&{query}',
             {'X-Newest': 'true'},
         )
         if not (answer.is_success or answer.is_missing):
@@ -88,3 +126,9 @@ class Register:
                 f'container {REGISTER}/{account} answered {answer.status}',
             )
         return answer._replace(body=[]) if answer.is_missing else answer
+
+
+def _text_of(row: dict) -> str:
+    """Return the text of a row, which is in the place of an ETag."""
+    text = row['hash']
+    return '' if text == NO_ETAG else text

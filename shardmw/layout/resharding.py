@@ -56,6 +56,7 @@ from shardmw.record import (
     PLAIN,
     RETURNING,
     Layout,
+    Sharding,
     time_of_id,
 )
 
@@ -119,12 +120,15 @@ class Progress:
     :ivar total: about how many rows it has to move in all; None if not known
                  yet
     :ivar problem: why it waits, '' if it does not
+    :ivar change: the id of the layout that it changes to, and how rows were
+                  spread before; None if only its last steps are left
     """
 
     phase: str = ''
     moved: int = 0
     total: int | None = None
     problem: str = ''
+    change: tuple[str, Sharding] | None = None
 
 
 class Resharding:
@@ -169,6 +173,16 @@ class Resharding:
         :raises ChangeRefusedError: if it cannot be made
         :raises BackendError: if too few servers answer
         """
+        try:
+            self._announce(shards, depth)
+        except BackendError:
+            # Another process may have announced the same change meanwhile.
+            root = read_root(self.backend, self.env, self.path)
+            if not self.is_under_way(root, shards, depth):
+                raise
+            self.register.note(self.path)
+
+    def _announce(self, shards: int, depth: int) -> None:
         root = self._proved_root()
         layout = root.record or PLAIN
         if self.is_under_way(root, shards, depth):
@@ -351,6 +365,7 @@ class Resharding:
             self._clean_up(root, now)
             self._note('done')
             return True
+        self.progress.change = layout.id, layout.former_sharding
         if layout.phase == ANNOUNCED:
             self._note(ANNOUNCED)
             self._put_shards(self._target(root, layout))
@@ -477,6 +492,7 @@ class Resharding:
         while (left := end - time.monotonic()) > 0:
             sleep(min(left, LOOK_SECONDS))
             self._check_record(layout)
+            self._note()
 
     def rows_to_move(
         self, root: RootState, layout: Layout | None = None

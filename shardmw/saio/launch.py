@@ -5,9 +5,10 @@
     python -m shardmw.saio.launch daemon NAME CONF LOG     # one run
     python -m shardmw.saio.launch service NAME CONF LOG    # until it is ended
 
-Swift reads swift.conf from a path that is fixed at import, logs to syslog, and
-copies databases to other nodes with rsync. A machine that runs tests may have
-none of these, so this module changes them, in the servers' own processes.
+Swift reads swift.conf from a path that is fixed at import, logs to syslog,
+copies databases to other nodes with rsync, and counts updates with cron. A
+machine that runs tests may have none of these, so this module changes them, in
+the servers' own processes.
 """
 
 import importlib
@@ -89,8 +90,20 @@ def log_to(path: str, level: int = logging.NOTSET) -> None:
 
 def _run_server(kind: str, conf: str) -> int:
     from swift.common import wsgi
+    from swift.common.middleware import recon
 
+    recon.ReconMiddleware.get_async_info = _count_updates
     return wsgi.run_wsgi(conf, kind)
+
+
+def _count_updates(middleware: object) -> dict[str, float]:
+    """Count the updates that wait on a node, which has no swift-recon-cron."""
+    from swift.cli.recon_cron import get_async_count
+
+    return {
+        'async_pending': get_async_count(middleware.devices),
+        'async_pending_last': time.time(),
+    }
 
 
 def _run_daemon(name: str, conf: str, once: bool) -> int:

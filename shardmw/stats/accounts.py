@@ -10,12 +10,12 @@ import itertools
 from collections.abc import Iterable, Mapping, MutableMapping
 from urllib.parse import quote
 
-from swift.common.constraints import ACCOUNT_LISTING_LIMIT
 from swift.common.http import HTTP_GONE, HTTP_NOT_FOUND
 
 from shardmw.backend.containers import BackendError
 from shardmw.backend.memcached import SharedCache
 from shardmw.backend.nodes import ask_primaries
+from shardmw.backend.pages import account_page
 from shardmw.backend.requests import Backend, newest_header
 from shardmw.evidence import is_decided
 from shardmw.paths import Path
@@ -156,13 +156,13 @@ def account_rows(
     :param base: an environment of :meth:`Backend.owner_env`
     :raises BackendError: if the account cannot be listed
     """
-    marker = start
+    marker, page = start, account_page()
     while True:
         answer = backend.send(
             base,
             'GET',
             account.to_wsgi(),
-            query=f'format=json&limit={ACCOUNT_LISTING_LIMIT}'
+            query=f'format=json&limit={page}'
             f'&marker={quote(marker)}&end_marker={quote(end)}',
         )
         if answer.status in GONE:
@@ -171,7 +171,7 @@ def account_rows(
             raise _failure(account.account, answer.status)
         rows = answer.rows()
         yield from (row for row in rows if 'name' in row)
-        if len(rows) < ACCOUNT_LISTING_LIMIT:
+        if len(rows) < page:
             return
         marker = rows[-1]['name']
 
@@ -190,7 +190,7 @@ def counts_of_replicas(
                           for all (:mod:`shardmw.evidence`)
     """
     counts: dict[str, int] = {}
-    marker = ''
+    marker, limit = '', account_page()
     while True:
         answers = ask_primaries(
             backend.proxy_app,
@@ -198,8 +198,7 @@ def counts_of_replicas(
             account,
             None,
             'GET',
-            query=f'format=json&limit={ACCOUNT_LISTING_LIMIT}'
-            f'&marker={quote(marker)}',
+            query=f'format=json&limit={limit}&marker={quote(marker)}',
         )
         knowing = sum(answer.is_success for answer in answers)
         silent = sum(answer.status not in GONE for answer in answers) - knowing
@@ -211,11 +210,7 @@ def counts_of_replicas(
         for row in itertools.chain(*pages):
             name = row['name']
             counts[name] = max(row['count'], counts.get(name, 0))
-        ends = [
-            page[-1]['name']
-            for page in pages
-            if len(page) == ACCOUNT_LISTING_LIMIT
-        ]
+        ends = [page[-1]['name'] for page in pages if len(page) == limit]
         if not ends:
             return counts
         marker = min(ends)

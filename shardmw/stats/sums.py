@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sums over the shards of a container, cached for quotas and rate limits.
+"""The sums over the shards of a container, cached for rate limits.
 
-HEADs and listings of containers do not use them: they read the shards.
-Quotas and rates use sums that are about as old as Swift's cached container
-info. The sums are cached in memcached and, in case it is unavailable, in each
-worker.
+Listings that read some of the shards show them, too. HEADs and other listings
+of containers read the shards. Quotas use sums that are a part of Swift's
+cached info (:mod:`shardmw.quotas.info_app`): for these, the shards are read
+anew, and the sums are cached here as well. The cache is in memcached and, in
+case that is unavailable, in each worker.
 """
 
 import time
@@ -109,8 +110,9 @@ class SummedStats:
         self._reads: dict[str, Event] = {}
 
     def of(self, env: dict, target: LogicalContainer) -> ContainerStats:
-        """Return the sums over a container's shards, for quotas and rates.
+        """Return the sums over a container's shards, for rates.
 
+        Quotas use them, too, while memcached is away.
         They are an estimate if a shard does not answer and no sums are known.
         """
         return self._of_request(env, target).stats
@@ -126,6 +128,13 @@ class SummedStats:
         if sums.is_estimate:
             raise BackendError(sums.missing, HTTP_SERVICE_UNAVAILABLE)
         return sums.stats
+
+    def anew(self, env: dict, target: LogicalContainer) -> ContainerStats:
+        """Read the sums over a container's shards, for quotas.
+
+        They are an estimate if a shard does not answer.
+        """
+        return self._read_once(env, target).stats
 
     def _of_request(self, env: dict, target: LogicalContainer) -> _CachedSums:
         in_request = RequestState.of(env).sums
@@ -181,7 +190,7 @@ class SummedStats:
         return is_elected
 
     def _read_once(self, env: dict, target: LogicalContainer) -> _CachedSums:
-        """Read sums that are not cached, once for all waiting requests.
+        """Read the sums, once for all waiting requests.
 
         The first writes to a new container all need them at the same time.
         """

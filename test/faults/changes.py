@@ -14,6 +14,7 @@ from test.faults.site import Site
 from test.functional.operating import SETTLE_SECONDS
 
 #: A deletion may wait on an object server when a change begins.
+DESPITE = '--despite-backlog'
 OPTIONS = ('--settle-seconds', SETTLE_SECONDS, '--ask-for-objects')
 
 #: In which phase of its change, and how long after the beginning of it, what
@@ -64,7 +65,7 @@ class Changes(threading.Thread):
         """Change to a count of shards; return False if it was cancelled."""
         while True:
             mover = self._site.admin.start(
-                'reshard', self._path, str(target), *OPTIONS
+                'reshard', self._path, str(target), DESPITE, *OPTIONS
             )
             is_cancelled = False
             if self._failure and not self._stop_asked.is_set():

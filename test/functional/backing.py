@@ -148,9 +148,16 @@ def write_record(
     cluster: Cluster, account: str, container: str, record: str
 ) -> None:
     """Write a layout record into the databases of a root."""
+    write_metadata(cluster, account, container, RECORD_HEADER, record)
+
+
+def write_metadata(
+    cluster: Cluster, account: str, container: str, header: str, value: str
+) -> None:
+    """Write a header that clients may not send into a container."""
     for path in databases(cluster, account, container):
-        written = (record, Timestamp.now().internal)
-        ContainerBroker(str(path)).update_metadata({RECORD_HEADER: written})
+        written = (value, Timestamp.now().internal)
+        ContainerBroker(str(path)).update_metadata({header: written})
 
 
 def put_rows(

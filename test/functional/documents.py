@@ -46,6 +46,13 @@ exec shardmw-saio admin "$@"
     'swift-get-nodes': """#!/bin/sh
 exec {commands}/swift-get-nodes --swift-dir {swift_dir} "$@"
 """,
+    'swift-account-info': """#!{commands}/python
+import sys
+from swift.common.utils import set_swift_dir
+set_swift_dir('{swift_dir}')
+from swift.cli.info import print_info
+print_info('account', sys.argv[1], '{swift_dir}')
+""",
 }
 
 
@@ -82,6 +89,7 @@ class Reader:
         self._replaced = {
             ACCOUNT: account,
             '/etc/swift': str(cluster.swift_dir),
+            '/srv/node': f'{cluster.devices_path}/1',
         }
         (folder / 'README.md').write_text('a file to upload\n')
         commands = Path(sys.executable).parent

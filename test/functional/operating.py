@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from swift.common.direct_client import direct_delete_object
+from swift.common.utils import Timestamp
 
 from shardmw.saio import Cluster
 from test.functional.client import Client
@@ -36,7 +38,13 @@ SETTLE_SECONDS = '1'
 
 PATIENCE_SECONDS = 90
 POLL_SECONDS = 0.1
+
+#: Swift's daemons that deliver what waits for container and account servers.
+UPDATERS = ('object-updater', 'container-updater')
 ROOT = Path(__file__).parents[2]
+
+#: The address of a server that does not answer.
+NOBODY = '127.0.0.1:1'
 SECTION = 'shardmw-resharder'
 
 
@@ -64,13 +72,17 @@ class Admin:
         )
 
     def reshard(self, client: Client, container: str, shards: int) -> dict:
-        """Change a layout; return the printed state."""
+        """Change a layout; return the printed state.
+
+        Updates may wait on object servers that earlier tests have left there.
+        """
         ran = self(
             'reshard',
             f'{client.account}/{container}',
             str(shards),
             '--settle-seconds',
             SETTLE_SECONDS,
+            '--despite-backlog',
             '--json',
         )
         assert ran.returncode == 0, ran.stderr
@@ -81,7 +93,8 @@ class Admin:
     ) -> None:
         """Leave a change to the daemon."""
         path = f'{client.account}/{container}'
-        ran = self('reshard', path, str(shards), '--detach', *options)
+        options = ('--detach', '--despite-backlog', *options)
+        ran = self('reshard', path, str(shards), *options)
         assert ran.returncode == 0, ran.stderr
 
     def changes(self, client: Client) -> dict[str, dict]:
@@ -173,6 +186,41 @@ def wait_for_phase(started: subprocess.Popen, phase: str) -> None:
         if phase in line:
             return
     pytest.fail(f'the change has ended before {phase}')
+
+
+def delete_unheard(admin: Admin, path: str) -> None:
+    """Delete an object whose container's server does not answer.
+
+    The update of the container waits on the object server.
+
+    :param path: the object, ``account/container/object``
+    """
+    found = json.loads(admin('locate', path, '--json').stdout)
+    (replica,) = found['object_replicas']
+    ip, port = replica['server'].split(':')
+    direct_delete_object(
+        {'ip': ip, 'port': port, 'device': replica['device']},
+        found['object_partition'],
+        *path.split('/'),
+        headers={
+            'X-Timestamp': Timestamp.now().internal,
+            'X-Container-Partition': str(found['row_partition']),
+            'X-Container-Device': replica['device'],
+            'X-Container-Host': NOBODY,
+        },
+    )
+
+
+def update(cluster: Cluster) -> None:
+    """Deliver the updates that wait for container and account servers."""
+    for daemon in UPDATERS:
+        cluster.daemon(daemon)
+
+
+def settle(cluster: Cluster) -> None:
+    """Deliver waiting updates, and have the daemon settle late rows."""
+    update(cluster)
+    cluster.daemon(SECTION)
 
 
 def shards_of(client: Client, container: str) -> int:

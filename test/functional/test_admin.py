@@ -3,6 +3,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import pytest
 from swift.container.backend import ContainerBroker
 
 from shardmw.placement import hidden_account, shard_of
-from test.functional.backing import name_in_shard, put_rows
+from test.functional.backing import databases, name_in_shard, put_rows
 from test.functional.conftest import SHARD_COUNT_HEADER, unique
 
 SAIO = 'from shardmw.commands import saio; saio()'
@@ -130,6 +131,24 @@ def test_check_names_what_is_too_full_and_what_would_mend_it(admin, updated):
     assert admin('check', '--rows-per-shard', '4').returncode == 1
 
 
+def test_check_takes_accounts_that_never_had_a_sharded_container(
+    admin, cluster, new_account, tmp_path
+):
+    client = new_account()
+    assert client.put('plain').status == 201
+    for name in NAMES:
+        assert client.put('plain', name, b'').status == 201
+    cluster.daemon('container-updater')
+    full = ('check', '--rows-per-shard', '4')
+    assert f'{client.account}/plain' not in admin(*full).stdout
+    file = tmp_path / 'accounts'
+    file.write_text(f'{client.account}\n')
+    for accounts in ([client.account], ['--accounts-from', str(file)]):
+        ran = admin(*full, *accounts)
+        assert ran.returncode == 1
+        assert f'{client.account}/plain' in ran.stdout
+
+
 @pytest.mark.parametrize('container', [SNOWMAN, 'plain'])
 def test_export_prints_all_names(admin, owner, container):
     name = f'{owner.account}/{container}'
@@ -241,15 +260,67 @@ class TestAudit:
         assert found == (0, [(*problem, True)])
         assert NAMES[3] not in client.listing(sharded).names()
 
-    def test_mends_missing_shards(self, admin, client, backing):
-        container = unique('audited')
-        headers = {SHARD_COUNT_HEADER: '2'}
-        assert client.put(container, headers=headers).status == 201
-        name = backing.shard_name(container, 1)
-        backing.delete_shard(container, 1)
-        found = self.audit(admin, client, container, '--repair')
-        assert found == (0, [('missing shard', name, True)])
-        assert client.listing(container).status == 200
+    @pytest.fixture
+    def lost(self, cluster, client, backing, sharded, tmp_path) -> str:
+        """The name of a shard whose database is only in `tmp_path`."""
+        cluster.daemon('container-updater')
+        name = backing.shard_name(sharded, shard_of(NAMES[0], 4))
+        hidden = hidden_account(client.account)
+        (path,) = databases(cluster, hidden, name)
+        shutil.move(path.parent, tmp_path / 'copy')
+        return name
+
+    def test_leaves_a_lost_shard_alone_and_says_what_is_lost(
+        self, admin, client, sharded, lost
+    ):
+        ran = admin('audit', f'{client.account}/{sharded}', '--repair')
+        assert ran.returncode == 1
+        told = 'lost on all servers; rows in its last report: 1\n'
+        assert f'{lost}  {told}' in ran.stdout
+        assert 'the objects of lost rows can be read' in ran.stderr
+        assert client.listing(sharded).status == 503
+
+    def test_finds_no_fault_when_the_database_is_put_back_where_stat_says(
+        self, admin, client, cluster, sharded, lost, tmp_path
+    ):
+        path = f'{client.account}/{sharded}'
+        state = json.loads(admin('stat', path, '--json').stdout)
+        (shard,) = [e for e in state['shards'] if e['container'] == lost]
+        device = shard['nodes'][0].rpartition('/')[2]
+        place = cluster.devices_path / '1' / device / shard['database']
+        shutil.move(tmp_path / 'copy', place.parent)
+        assert self.audit(admin, client, sharded, '--objects') == (0, [])
+        assert client.listing(sharded).names() == NAMES
+
+    def test_creates_a_lost_shard_if_the_loss_is_accepted(
+        self, admin, client, sharded, lost
+    ):
+        options = ('--repair', '--accept-loss')
+        found = self.audit(admin, client, sharded, *options)
+        assert found == (0, [('missing shard', lost, True)])
+        listed = client.listing(sharded).names()
+        lacking = [n for n in NAMES if shard_of(n, 4) == shard_of(NAMES[0], 4)]
+        assert listed == sorted({*NAMES} - {*lacking})
+        assert client.get(sharded, NAMES[0]).status == 200
+
+    def test_finds_and_mends_ghosts_in_a_container_that_was_never_sharded(
+        self, admin, client, cluster
+    ):
+        container = unique('plain')
+        assert client.put(container).status == 201
+        assert client.put(container, 'o', b'').status == 201
+        cluster.stop('container-1')
+        try:
+            assert client.delete(container, 'o').status == 204
+        finally:
+            cluster.start('container-1')
+        assert client.listing(container).names() == ['o']
+        problem = ('row without an object', 'o')
+        found = self.audit(admin, client, container, '--objects')
+        assert found == (1, [(*problem, False)])
+        found = self.audit(admin, client, container, '--objects', '--repair')
+        assert found == (0, [(*problem, True)])
+        assert client.listing(container).names() == []
 
     def test_looks_through_a_whole_account(self, admin, owner):
         ran = admin('audit', '--account', owner.account)

@@ -47,6 +47,9 @@ SETTINGS = {
 }
 SETTLE = ('--settle-seconds', '1')
 
+#: Clients work when a change begins.
+DESPITE = '--despite-backlog'
+
 OLD_NAMES = [f'old-{i}' for i in range(12)]
 BUSY_NAMES = [f'busy-{i}' for i in range(12)]
 SEED = int(time.time())
@@ -173,8 +176,8 @@ def reshard(traffic: Traffic, shards: int) -> None:
     """Change the number of shards here."""
     here = traffic.pair.here
     admin = Admin(here.side.cluster)
-    sync = ('--sync-seconds', traffic.sync_seconds)
-    ran = admin('reshard', admin_name(here), str(shards), *SETTLE, *sync)
+    options = (*SETTLE, '--sync-seconds', traffic.sync_seconds, DESPITE)
+    ran = admin('reshard', admin_name(here), str(shards), *options)
     assert ran.returncode == 0, ran.stderr
 
 
@@ -213,7 +216,7 @@ def test_change_that_is_cancelled_loses_nothing(traffic):
     never = ('--settle-seconds', '1000')
     with traffic.running():
         sync = ('--sync-seconds', traffic.sync_seconds)
-        started = admin.start('reshard', name, '3', *never, *sync)
+        started = admin.start('reshard', name, '3', DESPITE, *never, *sync)
         try:
             wait_for_phase(started, 'settling')
         finally:

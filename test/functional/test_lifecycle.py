@@ -2,8 +2,9 @@
 """How sharded containers begin and end, whatever happens on the way.
 
 An acknowledged object can be read at once, and is listed once Swift's updaters
-have run; a container is plain, or sharded with all its shards, or gone; and
-the same request, repeated, completes what a dead process began.
+and ``shardmw-resharder`` have run; a container is plain, or sharded with all
+its shards, or gone; and the same request, repeated, completes what a dead
+process began.
 """
 
 import contextlib
@@ -18,7 +19,9 @@ from typing import NamedTuple
 
 import pytest
 
+from shardmw.backend.containers import LOGICAL_HEADER
 from shardmw.controllers.lifecycle import LOCK_KEY
+from shardmw.layout.late_rows import CREATION_SECONDS
 from shardmw.placement import backing_container
 from shardmw.record import id_of_time
 from shardmw.saio import Cluster, ClusterOptions
@@ -27,6 +30,7 @@ from test.functional.backing import (
     Backing,
     memcached_of,
     name_in_shard,
+    write_metadata,
 )
 from test.functional.client import Client
 from test.functional.conftest import (
@@ -39,6 +43,7 @@ from test.functional.conftest import (
     make_sharded,
     unique,
 )
+from test.functional.operating import settle
 from test.functional.unfiltered import running_unfiltered_proxy
 
 ANOTHER_COUNT = SHARDS - 1
@@ -51,13 +56,12 @@ ORPHANS = 10
 PATIENCE_SECONDS = 30
 
 #: Longer ago than the creation of a container may take.
-LONG_AGO_SECONDS = 7200
+LONG_AGO_SECONDS = CREATION_SECONDS + 60
 
 SETTINGS = {
     # No update of a listing is put off because the machine is busy.
     'container-server.conn_timeout': '10',
     'object-server.conn_timeout': '10',
-    # Each listing looks for late rows.
     'shardmw.stats_cache_seconds': '0',
 }
 
@@ -135,10 +139,15 @@ def shard_count(client: Client, container: str) -> int | None:
 
 def assert_gone(client: Client, backing: Backing, container: str) -> None:
     """Check that there is no such container, and nothing left of one."""
+    assert_invisible(client, backing, container)
+    assert backing.shards(container) == []
+
+
+def assert_invisible(client: Client, backing: Backing, container: str) -> None:
+    """Check that there is no such container; empty shards may be left."""
     assert client.get(container).status == 404
     assert client.head(container).status == 404
     assert not backing.has_root(container)
-    assert backing.shards(container) == []
 
 
 def assert_whole(
@@ -196,7 +205,7 @@ class TestCreate:
     @pytest.mark.parametrize(
         'headers', REFUSED_HEADERS.values(), ids=list(REFUSED_HEADERS)
     )
-    def test_that_swift_refuses_is_refused_alike_and_leaves_nothing(
+    def test_that_swift_refuses_is_refused_alike_and_leaves_no_container(
         self, client, backing, headers
     ):
         container = unique('refused')
@@ -206,7 +215,7 @@ class TestCreate:
         )
         assert refused.status == plain.status == 400
         assert refused.body == plain.body
-        assert_gone(client, backing, container)
+        assert_invisible(client, backing, container)
 
     def test_by_a_stranger_leaves_nothing(self, client, stranger, backing):
         container = unique('refused')
@@ -292,30 +301,50 @@ class TestShardsWithoutRoot:
 
 
 @pytest.fixture
-def abandoned(sharded, backing) -> str:
+def abandoned(two_proxies, backing, sharded) -> str:
     """A name for which somebody began a container, and never ended it."""
     name = unique('abandoned')
     layout_id = id_of_time(time.time() - LONG_AGO_SECONDS)
-    for shard in range(SHARDS):
-        backing.put_shard(name, backing_container(name, layout_id, shard))
+    for i in range(SHARDS):
+        shard = backing_container(name, layout_id, i)
+        backing.put_shard(name, shard)
+        write_metadata(
+            two_proxies, backing.hidden.account, shard, LOGICAL_HEADER, name
+        )
     return name
 
 
 class TestAbandonedShards:
     @pytest.mark.parametrize('method', ['GET', 'HEAD', 'DELETE'])
-    def test_go_with_a_request_to_what_is_no_container(
+    def test_stay_with_a_request_to_what_is_no_container(
         self, client, backing, abandoned, method
     ):
         assert client.request(method, abandoned).status == 404
+        assert backing.shard_indices(abandoned) == list(range(SHARDS))
+
+    def test_are_deleted_by_the_daemon(self, two_proxies, backing, abandoned):
+        settle(two_proxies)
         assert backing.shards(abandoned) == []
 
-    def test_go_with_a_plain_create(self, client, backing, abandoned):
+    def test_of_a_plain_container_are_deleted_by_the_daemon(
+        self, two_proxies, client, backing, abandoned
+    ):
         assert client.put(abandoned).status == 201
+        settle(two_proxies)
         assert backing.shards(abandoned) == []
+        assert client.get(abandoned).status == 204
 
-    def test_go_with_a_create(self, client, backing, abandoned):
+    def test_of_a_sharded_container_are_deleted_by_the_daemon(
+        self, two_proxies, client, backing, abandoned
+    ):
         assert create(client, abandoned, ANOTHER_COUNT) == 201
+        settle(two_proxies)
+        assert_whole(client, backing, abandoned, ANOTHER_COUNT)
         assert backing.shard_indices(abandoned) == list(range(ANOTHER_COUNT))
+
+    def test_that_are_young_stay(self, two_proxies, backing, rootless):
+        settle(two_proxies)
+        assert backing.shard_indices(rootless) == list(range(SHARDS))
 
     def test_of_other_policies_do_not_disturb_a_create(
         self, client, backing, sharded
@@ -356,56 +385,84 @@ class TestObjectInShardWithoutRoot:
     def test_can_be_read(self, client, orphaned):
         assert client.get(orphaned, MOVING).body == b'body'
 
-    def test_brings_the_container_back_when_it_is_listed(
-        self, client, backing, orphaned
+    @pytest.mark.parametrize('method', ['GET', 'HEAD', 'DELETE'])
+    def test_stays_there_with_a_request_to_what_is_no_container(
+        self, client, backing, orphaned, method
     ):
-        assert client.listing(orphaned).names() == [MOVING]
-        assert backing.shard_indices(orphaned) == list(range(SHARDS - 1))
+        assert client.request(method, orphaned).status == 404
+        assert backing.list_all_shards(orphaned) == [MOVING]
 
-    def test_brings_the_container_back_when_its_figures_are_asked_for(
-        self, client, orphaned
-    ):
-        headers = client.head(orphaned).headers
+
+@pytest.fixture(scope='class')
+def returned(two_proxies, orphans) -> list[str]:
+    """Such containers after the daemon has run."""
+    two_proxies.daemon('shardmw-resharder')
+    return orphans
+
+
+class TestContainerThatItsRowsBringBack:
+    def test_lists_the_object(self, client, returned):
+        assert client.listing(returned[0]).names() == [MOVING]
+
+    def test_is_plain_and_of_the_former_policy(self, client, returned):
+        headers = client.head(returned[0]).headers
         assert headers['x-container-object-count'] == '1'
         assert headers['x-container-bytes-used'] == str(len(b'body'))
         assert headers['x-storage-policy'] == 'Policy-1'
-        assert shard_count(client, orphaned) is None
+        assert shard_count(client, returned[0]) is None
 
-    def test_brings_the_container_back_when_it_is_deleted_again(
-        self, client, orphaned
-    ):
-        assert client.delete(orphaned).status == 409
-        assert_kept(client, orphaned, {MOVING})
+    def test_is_not_deleted_with_the_object(self, client, returned):
+        assert client.delete(returned[0]).status == 409
+        assert_kept(client, returned[0], {MOVING})
 
-    @pytest.mark.parametrize('count', [SHARDS, SHARDS + 1, 1])
-    def test_is_in_the_container_when_it_is_created_again(
-        self, client, backing, orphaned, count
-    ):
-        headers = {**with_count(count), 'X-Storage-Policy': 'Policy-1'}
-        assert client.put(orphaned, headers=headers).status == 201
-        assert shard_count(client, orphaned) == count
-        assert backing.root_names(orphaned) == []
-        assert_kept(client, orphaned, {MOVING})
+    def test_goes_with_its_last_object(self, client, backing, returned):
+        container = returned.pop()
+        assert client.delete(container, MOVING).status == 204
+        assert client.delete(container).status == 404
+        assert_invisible(client, backing, container)
 
-    def test_is_in_a_plain_container_of_that_name(self, client, orphaned):
-        headers = {'X-Storage-Policy': 'Policy-1'}
-        assert client.put(orphaned, headers=headers).status == 201
-        assert_kept(client, orphaned, {MOVING})
-
-    def test_can_be_deleted_with_the_container(
-        self, client, backing, orphaned
-    ):
-        client.delete(orphaned)
-        assert client.delete(orphaned, MOVING).status == 204
-        assert client.delete(orphaned).status == 404
-        assert client.get(orphaned).status == 404
-        assert not backing.has_root(orphaned)
-
-    def test_that_is_overwritten_is_listed_once(self, client, orphaned):
-        client.delete(orphaned)
-        assert client.put(orphaned, MOVING, b'again').status == 201
-        (row,) = client.listing(orphaned).json()
+    def test_lists_an_overwritten_object_once(self, client, returned):
+        container = returned.pop()
+        assert client.put(container, MOVING, b'again').status == 201
+        (row,) = client.listing(container).json()
         assert row['bytes'] == len(b'again')
+
+    def test_can_be_put_with_shards(self, client, backing, returned):
+        container = returned.pop()
+        assert create(client, container, SHARDS + 1) == 202
+        assert shard_count(client, container) == SHARDS + 1
+        assert_kept(client, container, {MOVING})
+
+
+@pytest.fixture(scope='class')
+def recreated(two_proxies, owner, orphans) -> dict[int, str]:
+    """Containers that were created again before the daemon has run.
+
+    By the number of their shards.
+    """
+    recreated = {}
+    for count in (0, 1, SHARDS, SHARDS + 1):
+        headers = with_count(count) if count else {}
+        headers['X-Storage-Policy'] = 'Policy-1'
+        recreated[count] = orphans.pop()
+        answer = owner.put(recreated[count], headers=headers)
+        assert answer.status == 201
+        assert owner.get(recreated[count], MOVING).status == 200
+    settle(two_proxies)
+    return recreated
+
+
+@pytest.mark.parametrize('count', [0, 1, SHARDS, SHARDS + 1])
+class TestContainerThatWasCreatedAgain:
+    def test_gets_the_object(self, client, recreated, count):
+        assert shard_count(client, recreated[count]) == (count or None)
+        assert_kept(client, recreated[count], {MOVING})
+
+    def test_lists_it_where_it_belongs(
+        self, client, backing, recreated, count
+    ):
+        in_root = [] if count else [MOVING]
+        assert backing.root_names(recreated[count]) == in_root
 
 
 def test_shards_of_containers_with_similar_names_are_left_alone(
@@ -439,25 +496,34 @@ class TestMissingShard:
         name = name_in_shard(0, SHARDS)
         assert client.get(damaged, name).body == b'x'
 
-    def test_is_healed_by_a_repeated_create(self, client, backing, damaged):
+    def test_is_not_created_by_a_repeated_create(
+        self, client, backing, damaged
+    ):
         assert create(client, damaged, SHARDS) == 202
-        assert_whole(client, backing, damaged, SHARDS)
-        assert_kept(client, damaged, {name_in_shard(0, SHARDS)})
+        assert backing.head_shard(damaged, 1).status == 404
+        assert client.get(damaged).status == 503
 
-    def test_is_healed_by_an_upload_into_it(self, client, damaged):
+    def test_is_not_created_by_the_daemon(
+        self, two_proxies, client, backing, damaged
+    ):
+        settle(two_proxies)
+        assert backing.head_shard(damaged, 1).status == 404
+        assert client.get(damaged).status == 503
+
+    def test_comes_back_with_an_upload_into_it(self, client, damaged):
         name = name_in_shard(1, SHARDS)
         assert client.put(damaged, name, b'x').status == 201
         assert_kept(client, damaged, {name, name_in_shard(0, SHARDS)})
 
-    def test_does_not_hinder_a_delete(self, client, backing, damaged):
+    def test_makes_a_delete_fail(self, client, backing, damaged):
         client.delete(damaged, name_in_shard(0, SHARDS))
-        assert client.delete(damaged).status == 204
-        assert_gone(client, backing, damaged)
+        assert client.delete(damaged).status == 503
+        assert backing.has_root(damaged)
 
     def test_does_not_let_a_delete_lose_an_object(self, client, damaged):
         assert client.delete(damaged).status == 409
-        create(client, damaged, SHARDS)
-        assert_kept(client, damaged, {name_in_shard(0, SHARDS)})
+        name = name_in_shard(0, SHARDS)
+        assert client.get(damaged, name).status == 200
 
 
 def interrupted(body: bytes, meanwhile: Callable[[], None]) -> Iterator[bytes]:
@@ -548,7 +614,7 @@ class Late(NamedTuple):
 
 @pytest.fixture(scope='class', params=MAKERS)
 def late(request, two_proxies, owner) -> Late:
-    """Such containers, plain or sharded, and then the updater has run."""
+    """Such containers, plain or sharded, and then the daemons have run."""
     make = functools.partial(MAKERS[request.param], owner)
     late = Late(
         upload_object(owner, make()),
@@ -556,7 +622,7 @@ def late(request, two_proxies, owner) -> Late:
         upload_manifest(owner, make()),
         upload_archive(owner, make()),
     )
-    two_proxies.daemon('container-updater')
+    settle(two_proxies)
     return late
 
 
@@ -595,7 +661,7 @@ class TestDeleteDuringUpload:
     ):
         empty(client, late.archive)
         assert client.delete(late.archive).status == 404
-        assert_gone(client, backing, late.archive)
+        assert_invisible(client, backing, late.archive)
 
 
 #: How many shards a container has, and the one that takes its place.
@@ -613,7 +679,7 @@ CHANGES_OF_POLICY = {
 def replaced(two_proxies, owner) -> dict[str, str]:
     """Containers that were replaced while something was uploaded.
 
-    By what they were and what they became; then the updater has run.
+    By what they were and what they became; then the daemons have run.
     """
     replaced = {
         change: upload_and_replace(owner, *counts)
@@ -621,7 +687,7 @@ def replaced(two_proxies, owner) -> dict[str, str]:
     }
     for container in replaced.values():
         assert_readable(owner, container, {MOVING})
-    two_proxies.daemon('container-updater')
+    settle(two_proxies)
     return replaced
 
 
@@ -656,7 +722,7 @@ class TestReplacementDuringUpload:
         assert row['bytes'] == len(b'again')
         empty(client, container)
         assert client.delete(container).status == 204
-        assert_gone(client, backing, container)
+        assert_invisible(client, backing, container)
 
 
 @pytest.fixture(scope='class')
@@ -664,13 +730,13 @@ def moved(two_proxies, owner) -> dict[str, str]:
     """Containers that were replaced by those of another storage policy.
 
     By what they were and what they became, while something was uploaded; then
-    Swift's daemons have run.
+    the daemons have run.
     """
     moved = {
         change: upload_and_replace(owner, *counts, X_Storage_Policy='Policy-1')
         for change, counts in CHANGES_OF_POLICY.items()
     }
-    two_proxies.daemon('container-updater')
+    settle(two_proxies)
     for container in moved.values():
         assert owner.listing(container).names() == []
     two_proxies.daemon('container-replicator')
@@ -691,7 +757,7 @@ class TestChangeOfPolicyDuringUpload:
     def test_leaves_what_can_be_deleted(self, client, backing, moved, change):
         empty(client, moved[change])
         assert client.delete(moved[change]).status == 204
-        assert_gone(client, backing, moved[change])
+        assert_invisible(client, backing, moved[change])
 
 
 def at_once(*calls: Callable) -> list:
@@ -775,7 +841,7 @@ class TestDeleteRacesUploads:
                 functools.partial(racers[3].delete, container),
                 functools.partial(racers[4].delete, container),
             )
-        two_proxies.daemon('container-updater')
+        settle(two_proxies)
         for container, names in acknowledged.items():
             assert_kept(racers[5], container, names)
 
@@ -790,7 +856,7 @@ class TestDeleteRacesUploads:
                 functools.partial(racers[3].delete, container),
                 functools.partial(racers[4].put, container, headers=headers),
             )
-        two_proxies.daemon('container-updater')
+        settle(two_proxies)
         for container, names in acknowledged.items():
             assert_kept(racers[5], container, names)
 

@@ -2,8 +2,8 @@
 """Quotas hold for the whole of a sharded container.
 
 Swift's own filters hold them, against its cached info, which may be a minute
-old. Here a change of the metadata has Swift read the info anew, and the sums
-over shards are not cached.
+old. A change of the metadata has Swift read the info anew, and so do a HEAD
+and a listing.
 """
 
 import pytest
@@ -11,25 +11,22 @@ import pytest
 from test.functional.alike import masked
 from test.functional.client import Client
 from test.functional.conftest import (
+    MAKERS,
+    OTHER_OWNER,
+    RESELLER_ADMIN,
     SHARD_COUNT_HEADER,
     SHARDS,
     make_plain,
     unique,
 )
 
-UNCACHED = {'shardmw.stats_cache_seconds': '0'}
 COUNT_QUOTA = 'X-Container-Meta-Quota-Count'
 BYTES_QUOTA = 'X-Container-Meta-Quota-Bytes'
 
+COUNTS = ('x-container-object-count', 'x-container-bytes-used')
+ACCOUNT_QUOTA = 'X-Account-Quota-Count'
+
 REFUSED = (413, b'Upload exceeds quota.')
-
-
-@pytest.fixture(scope='module', autouse=True)
-def uncached(cluster):
-    """Sums are read anew for every upload."""
-    cluster.reconfigure(UNCACHED)
-    yield
-    cluster.reconfigure(dict.fromkeys(UNCACHED))
 
 
 def set_quota(client: Client, container: str, **quota: int | str) -> None:
@@ -137,6 +134,162 @@ class TestBytes:
         assert client.put(full, 'e', b'x').status == 413
         set_quota(client, full, Bytes=41)
         assert client.put(full, 'e', b'x').status == 201
+
+
+@pytest.fixture(params=['HEAD', 'GET'])
+def shown(request):
+    """Returns the counts of a container or account, as a client sees them."""
+
+    def counts(client: Client, container: str | None = None) -> list[int]:
+        answer = client.request(request.param, container)
+        assert answer.status in (200, 204)
+        return [
+            int(value)
+            for name, value in answer.headers.items()
+            if name in COUNTS
+        ]
+
+    return counts
+
+
+class TestCountsThatAClientHasSeen:
+    """They decide about the next upload, not those of a minute ago."""
+
+    @pytest.fixture
+    def narrow(self, client, container) -> str:
+        """A container of three bytes in three objects at most."""
+        set_quota(client, container, Count=3, Bytes=3)
+        return container
+
+    @pytest.fixture
+    def used_up(self, client, narrow) -> str:
+        """The same with no room, and Swift knows of it."""
+        for name in ('a', 'b', 'c'):
+            assert client.put(narrow, name, b'x').status == 201
+        set_quota(client, narrow, Count=3, Bytes=3)
+        assert client.put(narrow, 'd', b'x').status == 413
+        return narrow
+
+    def test_refuse_an_upload_once_the_quota_is_used_up(
+        self, client, narrow, shown
+    ):
+        for name in ('a', 'b', 'c'):
+            assert client.put(narrow, name).status == 201
+        assert shown(client, narrow) == [3, 0]
+        answer = client.put(narrow, 'd')
+        assert (answer.status, answer.body) == REFUSED
+
+    def test_let_an_object_in_for_one_that_went(self, client, used_up, shown):
+        assert client.delete(used_up, 'a').status == 204
+        assert shown(client, used_up) == [2, 2]
+        assert client.put(used_up, 'd', b'x').status == 201
+
+    def test_refuse_an_upload_once_the_bytes_are_used_up(
+        self, client, narrow, shown
+    ):
+        assert client.put(narrow, 'a', b'x').status == 201
+        assert client.put(narrow, 'b', b'xx').status == 201
+        assert shown(client, narrow) == [2, 3]
+        answer = client.put(narrow, 'c', b'x')
+        assert (answer.status, answer.body) == REFUSED
+
+    def test_let_bytes_in_for_an_object_that_became_smaller(
+        self, client, container, shown
+    ):
+        client.put(container, 'a', b'xxx')
+        set_quota(client, container, Bytes=3)
+        assert client.put(container, 'a', b'').status == 201
+        assert client.put(container, 'b', b'x').status == 413
+        assert shown(client, container) == [1, 0]
+        assert client.put(container, 'b', b'x').status == 201
+
+    def test_are_renewed_by_each_look(self, client, narrow, shown):
+        for count in (1, 2, 3):
+            assert client.put(narrow, f'{count}', b'x').status == 201
+            assert shown(client, narrow) == [count, count]
+        assert client.put(narrow, '4', b'x').status == 413
+        client.delete(narrow, '1')
+        shown(client, narrow)
+        assert client.put(narrow, '4', b'x').status == 201
+
+    def test_are_not_used_after_a_change_of_the_metadata(
+        self, client, used_up
+    ):
+        client.delete(used_up, 'a')
+        assert client.post(used_up).status == 204
+        assert client.put(used_up, 'd', b'x').status == 201
+
+    @pytest.mark.parametrize('method', ['PUT', 'POST'])
+    def test_are_not_used_after_a_change_that_follows_a_look(
+        self, client, used_up, shown, method
+    ):
+        shown(client, used_up)
+        client.delete(used_up, 'a')
+        assert client.request(method, used_up).status in (202, 204)
+        assert client.put(used_up, 'd', b'x').status == 201
+
+    def test_are_not_used_once_the_container_is_another(
+        self, client, used_up, shown
+    ):
+        shown(client, used_up)
+        for name in ('a', 'b', 'c'):
+            client.delete(used_up, name)
+        assert client.delete(used_up).status == 204
+        headers = {COUNT_QUOTA: '3'}
+        assert client.put(used_up, headers=headers).status == 201
+        assert client.put(used_up, 'd', b'x').status == 201
+
+    def test_include_those_of_old_versions(self, client, container, shown):
+        headers = {'X-Versions-Enabled': 'true', BYTES_QUOTA: '3'}
+        assert client.post(container, headers=headers).status == 204
+        for body in (b'x', b'xx'):
+            assert client.put(container, 'a', body).status == 201
+        assert shown(client, container) == [1, 3]
+        answer = client.put(container, 'a', b'x')
+        assert (answer.status, answer.body) == REFUSED
+
+
+class TestCountsOfAnAccountThatAClientHasSeen:
+    """They decide about the next upload, too."""
+
+    @pytest.fixture
+    def owner(self, login) -> Client:
+        return login(OTHER_OWNER)
+
+    @pytest.fixture(params=MAKERS)
+    def container(self, request, owner) -> str:
+        return MAKERS[request.param](owner)
+
+    @pytest.fixture
+    def narrow(self, cluster, login, owner, container) -> str:
+        """A container in an account with room for one object."""
+        cluster.daemon('container-updater')
+        count = int(owner.head().headers['x-account-object-count'])
+        admin = login(RESELLER_ADMIN).visiting(owner)
+        admin.post(headers={ACCOUNT_QUOTA: str(count + 1)})
+        yield container
+        admin.post(headers={ACCOUNT_QUOTA: ''})
+
+    def test_refuse_an_upload_once_the_quota_is_used_up(
+        self, cluster, owner, narrow, shown
+    ):
+        assert owner.put(narrow, 'a').status == 201
+        cluster.daemon('container-updater')
+        shown(owner)
+        answer = owner.put(narrow, 'b')
+        assert (answer.status, answer.body) == REFUSED
+
+    def test_let_an_object_in_for_one_that_went(
+        self, cluster, owner, narrow, shown
+    ):
+        assert owner.put(narrow, 'a').status == 201
+        cluster.daemon('container-updater')
+        shown(owner)
+        assert owner.put(narrow, 'b').status == 413
+        assert owner.delete(narrow, 'a').status == 204
+        cluster.daemon('container-updater')
+        shown(owner)
+        assert owner.put(narrow, 'b').status == 201
 
 
 class TestSetting:

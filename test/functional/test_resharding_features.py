@@ -87,7 +87,11 @@ def staying(
     name, *options = phase
     commands = [
         admin.start(
-            'reshard', f'{client.account}/{container}', str(shards), *options
+            'reshard',
+            f'{client.account}/{container}',
+            str(shards),
+            '--despite-backlog',
+            *options,
         )
         for container in containers
     ]

@@ -106,6 +106,8 @@ class Rollout:
     :ivar used: the same after clients had worked on
     :ivar failed: what was printed by blocks of the pages that failed
     :ivar bucket_shards: the shards of the bucket that the README makes
+    :ivar checked: the containers that the check of the installation has left
+    :ivar accounts: those that the commands for cron have found
     :ivar listed: the names that ``list`` showed then
     :ivar audited: what ``audit`` found after all was taken back
     :ivar left: what ``list`` showed after that, and ``status``
@@ -145,6 +147,12 @@ class Rollout:
             if (printed := reader.run(block))
         }
         self.bucket_shards = shards_of(self.reading, 'photos')
+        self.checked = [
+            name
+            for name in self.reading.listing().names()
+            if name.startswith('shardmw-check')
+        ]
+        self.accounts = (self._folder / 'accounts').read_text().split()
 
     def _fill(self) -> None:
         fill(self.client, 'logs', 20)
@@ -298,6 +306,14 @@ class TestConversion:
 class TestPages:
     def test_have_commands_that_succeed(self, rollout):
         assert rollout.failed == {}
+
+    def test_leave_nothing_of_the_check_of_the_installation(self, rollout):
+        assert rollout.checked == []
+
+    def test_find_all_accounts_of_a_cluster(self, rollout):
+        found = {rollout.account, rollout.reading.account}
+        assert found <= {*rollout.accounts}
+        assert not any(name.startswith('.') for name in rollout.accounts)
 
     def test_shard_a_bucket_by_boto3(self, rollout):
         assert rollout.bucket_shards == 32

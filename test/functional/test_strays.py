@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a proxy without the filter writes into a sharded container.
 
-Its rows lie in the root as strays. They count like all others, and the next
-request to the container moves them to the shards.
+Its rows lie in the root as strays. They count like all others, until
+``shardmw-resharder`` moves them to the shards.
 """
 
 import hashlib
@@ -12,13 +12,15 @@ import pytest
 
 from test.functional.backing import put_rows
 from test.functional.conftest import SHARD_COUNT_HEADER
+from test.functional.operating import Resharder, settle, update
 
 OLD = b'older'
 NEW = b'the newer one'
 NEW_ETAG = hashlib.md5(NEW).hexdigest()
 
-#: More rows than one request moves.
-MANY = 10_100
+#: More rows than the daemon reads at once at such a rate.
+MANY = 250
+ROWS_PER_SECOND = 200
 
 
 @pytest.fixture
@@ -114,6 +116,28 @@ class TestStray:
         assert client.delete(stray).status == 409
         assert client.get(stray, 'o').body == OLD
 
+    @pytest.mark.parametrize('method', ['GET', 'HEAD', 'PUT', 'DELETE'])
+    def test_stays_in_the_root_with_a_request_to_the_container(
+        self, client, backing, stray, method
+    ):
+        assert client.request(method, stray).status in (200, 202, 204, 409)
+        assert backing.root_names(stray) == ['o']
+
+    def test_older_than_the_row_of_a_shard_is_not_listed(self, client, twice):
+        (row,) = client.listing(twice).json()
+        assert (row['bytes'], row['hash']) == (len(NEW), NEW_ETAG)
+
+    def test_that_was_overwritten_is_deleted_with_the_object(
+        self, client, backing, twice
+    ):
+        assert client.delete(twice, 'o').status == 204
+        assert client.get(twice, 'o').status == 404
+        assert client.listing(twice).json() == []
+        headers = client.head(twice).headers
+        assert headers['x-container-object-count'] == '0'
+        assert backing.root_names(twice) == []
+        assert client.delete(twice).status == 204
+
     def test_newer_than_the_row_of_a_shard_is_listed_and_read(
         self, client, unfiltered, sharded
     ):
@@ -124,23 +148,16 @@ class TestStray:
         assert client.get(sharded, 'o').body == NEW
 
 
-class TestAdoption:
-    @pytest.mark.parametrize('method', ['GET', 'HEAD', 'PUT', 'DELETE'])
-    def test_by_a_request_to_the_container_moves_strays(
-        self, client, backing, stray, method
-    ):
-        assert client.request(method, stray).status in (200, 202, 204, 409)
+class TestDaemon:
+    def test_moves_strays(self, cluster, client, backing, stray):
+        settle(cluster)
         assert backing.root_names(stray) == []
         assert backing.list_all_shards(stray) == ['o']
+        assert client.listing(stray).names() == ['o']
 
-    def test_by_a_request_of_a_stranger_moves_nothing(
-        self, stranger, backing, stray
+    def test_changes_no_row(
+        self, cluster, client, unfiltered, backing, sharded
     ):
-        for method in ('GET', 'HEAD', 'PUT', 'DELETE'):
-            assert stranger.request(method, stray).status == 403
-        assert backing.root_names(stray) == ['o']
-
-    def test_changes_no_row(self, client, unfiltered, backing, sharded):
         unfiltered.put(sharded, 'typed', OLD)
         typed = {'Content-Type': 'text/x'}
         unfiltered.post(sharded, 'typed', headers=typed)
@@ -152,22 +169,26 @@ class TestAdoption:
         unfiltered.put(sharded, 'large', manifest, query=query)
         before = unfiltered.listing(sharded).json()
         used = unfiltered.head(sharded).headers['x-container-bytes-used']
+        settle(cluster)
         assert client.listing(sharded).json() == before
         assert backing.root_names(sharded) == []
         headers = client.head(sharded).headers
         assert headers['x-container-bytes-used'] == used
 
-    def test_of_more_rows_than_one_request_moves_goes_on_with_the_next(
+    def test_moves_more_strays_than_it_reads_at_once(
         self, cluster, client, backing, sharded
     ):
         names = [f'{i:05}' for i in range(MANY)]
         put_rows(cluster, client.account, sharded, names)
-        first = client.listing(sharded).names()
-        second = client.listing(sharded, marker=first[-1]).names()
-        assert first + second == names
+        update(cluster)
+        Resharder(cluster).once(rows_per_second=ROWS_PER_SECOND)
+        assert client.listing(sharded).names() == names
         assert backing.root_names(sharded) == []
 
-    def test_keeps_the_newer_row_of_a_shard(self, client, backing, twice):
+    def test_keeps_the_newer_row_of_a_shard(
+        self, cluster, client, backing, twice
+    ):
+        settle(cluster)
         (row,) = client.listing(twice).json()
         assert row['name'] == 'o'
         assert row['bytes'] == len(NEW)
@@ -177,23 +198,16 @@ class TestAdoption:
         assert headers['x-container-object-count'] == '1'
         assert headers['x-container-bytes-used'] == str(len(NEW))
 
-    def test_brings_back_nothing_that_was_deleted(self, client, twice):
-        assert client.delete(twice, 'o').status == 204
-        assert client.get(twice, 'o').status == 404
-        assert client.listing(twice).json() == []
-        headers = client.head(twice).headers
-        assert headers['x-container-object-count'] == '0'
-        assert client.delete(twice).status == 204
-
-    def test_is_followed_by_more_strays_of_the_same_name(
-        self, client, unfiltered, backing, stray
+    def test_moves_later_strays_of_the_same_name(
+        self, cluster, client, unfiltered, backing, stray
     ):
-        assert client.listing(stray).names() == ['o']
+        settle(cluster)
         unfiltered.put(stray, 'o', NEW)
         (row,) = client.listing(stray).json()
         assert row['hash'] == NEW_ETAG
         assert client.delete(stray, 'o').status == 204
         unfiltered.put(stray, 'o', OLD)
+        settle(cluster)
         (row,) = client.listing(stray).json()
         assert row['bytes'] == len(OLD)
         assert backing.root_names(stray) == []

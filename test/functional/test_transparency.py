@@ -233,6 +233,13 @@ container_headers = some_of(
 )
 
 
+#: Quotas, and the headers with what is used of them.
+USED = {
+    'X-Container-Meta-Quota-Count': 'x-container-object-count',
+    'X-Container-Meta-Quota-Bytes': 'x-container-bytes-used',
+}
+
+
 class OnBoth(RuleBasedStateMachine):
     """Plays every request on a plain and on a sharded container.
 
@@ -457,6 +464,27 @@ class OnBoth(RuleBasedStateMachine):
             assert answers[1] == answers[0]
 
 
+class WithQuotas(OnBoth):
+    """Plays the same on containers whose quotas are nearly used up."""
+
+    @rule(
+        quota=st.sampled_from(list(USED)), room=st.sampled_from([-1, 0, 1, 2])
+    )
+    def leave_little_room(self, quota: str, room: int) -> None:
+        used = self.client.head(self.plain).headers.get(USED[quota], '0')
+        self.play('POST', headers={quota: str(max(0, int(used) + room))})
+
+    @rule(name=short_names, look=st.sampled_from(['HEAD', 'GET']))
+    def make_room(self, name: str, look: str) -> None:
+        self.play('DELETE', name)
+        self.play(look)
+
+    @rule(name=short_names, look=st.sampled_from(['HEAD', 'GET']))
+    def use_room(self, name: str, look: str) -> None:
+        self.upload(name, b'x', {})
+        self.play(look)
+
+
 def query_string(params: dict[str, object]) -> str:
     return '&'.join(f'{name}={value}' for name, value in params.items())
 
@@ -478,4 +506,10 @@ def test_a_sharded_container_answers_like_a_plain_one(
 ):
     run_state_machine_as_test(
         lambda: OnBoth(client, shards), settings=settings_for(examples)
+    )
+
+
+def test_so_does_one_whose_quota_is_nearly_used_up(client):
+    run_state_machine_as_test(
+        lambda: WithQuotas(client, 4), settings=settings_for(8)
     )

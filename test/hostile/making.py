@@ -168,9 +168,12 @@ NUMBERS = (
     *('', ' ', 'x', '0x10', '9' * 30, '٣', '1_000', ' 2 ', 'nan', 'inf'),
     *('2147483648', '18446744073709551616', '00000003', '1,2', 'True', '\x00'),
 )
-#: No small quotas: whether one is used up goes by figures that a plain and a
-#: sharded container cache at different times.
 QUOTAS = ('0', '10000', '-1', '1.5', 'x', '', '9' * 30, 'nan', '\x00')
+#: Some are nearly used up by what is stored, ten bytes an object.
+NARROW_QUOTAS = {
+    'X-Container-Meta-Quota-Count': ('8', '9', '10', '11', '12', '', ''),
+    'X-Container-Meta-Quota-Bytes': ('80', '90', '91', '100', '120', '', ''),
+}
 WORDS = (
     '',
     'true',
@@ -461,6 +464,8 @@ class Maker:
         pick = self._random.random
         if pick() < 0.2:
             return self._s3_request()
+        if pick() < 0.1:
+            return self._about_a_quota()
         kind = self._random.choice(['account', *['container', 'object'] * 4])
         method = self._method()
         target = self._path(kind) if pick() < 0.97 else self._one(OTHER_PATHS)
@@ -476,6 +481,22 @@ class Maker:
             method, target + self._query(parameters), self._headers(), who=who
         )
         return self._with_body(request)
+
+    def _about_a_quota(self) -> Hostile:
+        """Return a request that sets, uses or shows a quota; none is wrong."""
+        container = f'/v1/{ACCOUNT}/{CONTAINER}'
+        an_object = f'{container}/{self._one(("a", "b", "x", "y", "z"))}'
+        quota = self._one(list(NARROW_QUOTAS))
+        headers = ((quota, self._one(NARROW_QUOTAS[quota])),)
+        return self._one(
+            (
+                Hostile('POST', container, headers),
+                Hostile('HEAD', container),
+                Hostile('GET', container),
+                Hostile('PUT', an_object, body='0123456789'),
+                Hostile('DELETE', an_object),
+            )
+        )
 
     def _s3_request(self) -> Hostile:
         target = f'/{self._quoted(CONTAINER)}'

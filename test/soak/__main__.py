@@ -81,7 +81,7 @@ class Changes:
     def _change(self, container: str, stop: threading.Event) -> None:
         path = f'{self._client.account}/{container}'
         count = str(self._chance.choice(COUNTS))
-        self._admin('reshard', path, count, '--detach')
+        self._admin('reshard', path, count, '--detach', '--despite-backlog')
         while self._is_under_way(container):
             if stop.wait(STATUS_SECONDS):
                 return

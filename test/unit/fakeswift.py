@@ -15,6 +15,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -28,6 +29,8 @@ from swift.account.server import AccountController
 from swift.common import bufferedhttp, storage_policy, utils
 from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.middleware.memcache import MemcacheMiddleware
+from swift.common.middleware.recon import ReconMiddleware
+from swift.common.recon import RECON_OBJECT_FILE
 from swift.common.storage_policy import (
     StoragePolicy,
     StoragePolicyCollection,
@@ -168,6 +171,8 @@ class Ring:
             }
             for i in range(replicas)
         ]
+        # A device that was removed from a ring leaves a gap.
+        self.devs = [None, *self.nodes]
 
     def get_nodes(self, _account, _container=None, _obj=None):
         return PARTITION, self.get_part_nodes(PARTITION)
@@ -294,7 +299,20 @@ class Servers:
         self.apps = {
             self.ACCOUNT_PORT: AccountController(conf, logger),
             self.CONTAINER_PORT: ContainerController(conf, logger),
+            self.OBJECT_PORT: ReconMiddleware(
+                Response(status=400), {'recon_cache_path': str(folder)}
+            ),
         }
+
+    def count_updates(self, count: int, seconds_ago: float = 0) -> None:
+        """Have the object server count updates that it has to deliver."""
+        counted = time.time() - seconds_ago
+        counts = {'async_pending': count, 'async_pending_last': counted}
+        (self.folder / RECON_OBJECT_FILE).write_text(json.dumps(counts))
+
+    def remove_recon(self) -> None:
+        """Take the filter recon out of the object server's pipeline."""
+        self.apps[self.OBJECT_PORT] = Response(status=400)
 
     def put_filter(self, replicas: Iterable[int]) -> None:
         """Put the filter in front of container servers."""
@@ -313,6 +331,8 @@ class Servers:
         self, port: int, method: str, path: str, headers: list, body: bytes
     ) -> ServerResponse:
         """Return what a server answers to a request."""
+        if port == self.OBJECT_PORT:
+            return self._call(port, method, path, headers, body)
         _, device, _, rest = unquote(path).partition('?')[0].split('/', 3)
         self.asked.append((device, method, f'/{rest}'))
         place = '/' + '/'.join(rest.split('/', 2)[:2])
@@ -320,6 +340,11 @@ class Servers:
             self._events.pop(place)()
         if place in self.broken:
             return ServerResponse('500 Internal Error', [], b'')
+        return self._call(port, method, path, headers, body)
+
+    def _call(
+        self, port: int, method: str, path: str, headers: list, body: bytes
+    ) -> ServerResponse:
         req = Request.blank(path, method=method, body=body)
         req.headers.update(headers)
         status, headers, parts = req.call_application(self.apps[port])

@@ -46,6 +46,23 @@ def test_a_container_is_found_from_four_fifths_of_the_limit_on(fullest, found):
     assert [each.is_over for each in findings] == found
 
 
+@pytest.mark.parametrize('new_shards', [0, 8])
+def test_while_a_container_changes_the_advised_count_is_the_one_it_will_have(
+    new_shards,
+):
+    container = Listed(
+        'a', 'c', 4, 10_000, 0, 9000, phase='moving', new_shards=new_shards
+    )
+    (finding,) = findings_among([container], 100)
+    assert finding.phase == 'moving'
+    assert finding.advised_shards == new_shards
+
+
+def test_a_container_that_changes_is_not_uneven():
+    container = Listed('a', 'c', 4, 400, 0, 300, phase='moving', depth=1)
+    assert not container.is_uneven
+
+
 def test_the_advised_count_is_never_below_the_present_one():
     (finding,) = findings_among([listed(32, 150, 101)], 100)
     assert finding.advised_shards == 32

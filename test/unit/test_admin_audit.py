@@ -1,20 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
 """The audit of shardmw-admin, on Swift's own databases."""
 
+import time
+
 import pytest
+from swift.common.utils import Timestamp
 
 from shardmw.admin.audit import (
+    CHANGING,
     EARLIER_LAYOUT,
     FAILED,
+    MISPLACED_ROW,
+    MISSING_SHARD,
+    NAME_IS_CUT,
+    NO_OBJECT,
+    NO_ROOT,
+    NOT_REPORTED,
+    NOT_YET,
+    SHARD_IS_MISSING,
     STRAY,
+    SYNCS,
+    UNDER_WAY,
+    UNKNOWN_DELETION,
     Audit,
     Problem,
     mended,
 )
 from shardmw.admin.cluster import SwiftCluster
-from shardmw.backend.containers import RECORD_HEADER, BackendError
-from test.unit.containers import OLD_ID
-from test.unit.fakeswift import ACCOUNT, HIDDEN
+from shardmw.backend.containers import (
+    RECORD_HEADER,
+    STORED_SYNC_TO_HEADER,
+    BackendError,
+)
+from shardmw.placement import backing_base
+from shardmw.record import Layout
+from test.unit.containers import (
+    OLD_ID,
+    backing,
+    create,
+    put_sharded_row,
+    shard_for,
+)
+from test.unit.fakeswift import ACCOUNT, HIDDEN, filtered
 
 LATE = f'late.{OLD_ID}.0'
 
@@ -79,6 +106,170 @@ def test_keeps_what_it_found_before_a_server_failed(
 
     monkeypatch.setattr(auditor.cluster, 'logical', logical)
     assert auditor.look('late') == [late, Problem(FAILED, 'late', '')]
+
+
+class TestLostShard:
+    """A shard that no server has, of a container of two shards."""
+
+    @pytest.fixture
+    def swift(self, replicated):
+        return replicated
+
+    @pytest.fixture
+    def name(self, swift) -> str:
+        """The name of the shard that had the row ``o``."""
+        create(swift, filtered(swift), 2)
+        put_sharded_row(swift, 'o')
+        swift.update_accounts()
+        return shard_for(swift, 'o')
+
+    @pytest.fixture
+    def lost(self, swift, name) -> Problem:
+        for replica in range(3):
+            swift.lose(HIDDEN, name, replica)
+        return Problem(MISSING_SHARD, 'c', name)
+
+    @pytest.fixture
+    def accepting(self, swift) -> Audit:
+        return Audit(SwiftCluster(swift), ACCOUNT, False, accepts_loss=True)
+
+    def test_is_found_with_the_rows_of_its_last_report(self, auditor, lost):
+        (found,) = auditor.look('c')
+        assert found == lost
+        told = 'lost on all servers; rows in its last report: 1'
+        assert found.reason == told
+
+    def test_is_not_created_by_a_repair(self, swift, auditor, lost):
+        assert auditor.repair_all([lost]) == []
+        assert not swift.exists(HIDDEN, lost.name)
+        assert auditor.look('c') == [lost]
+
+    def test_is_created_if_the_loss_is_accepted(self, swift, accepting, lost):
+        assert accepting.repair_all([lost]) == []
+        assert swift.exists(HIDDEN, lost.name)
+        assert accepting.look('c') == []
+
+    def test_is_not_created_while_a_server_is_away(
+        self, swift, accepting, name
+    ):
+        for replica in (1, 2):
+            swift.lose(HIDDEN, name, replica)
+        swift.servers.away = {'d0'}
+        (found,) = accepting.look('c')
+        assert found.reason == 'it may be on a server that does not answer'
+        accepting.repair_all([found])
+        swift.servers.away = set()
+        assert [swift.exists(HIDDEN, name, n) for n in range(3)] == [
+            *(True, False, False)
+        ]
+
+    def test_is_none_if_one_server_has_it(self, swift, accepting, name):
+        for replica in (1, 2):
+            swift.lose(HIDDEN, name, replica)
+        assert accepting.look('c') == []
+
+    def test_leaves_the_rows_of_the_container_where_they_are(
+        self, swift, auditor, lost
+    ):
+        swift.put_row(f'/{ACCOUNT}/c/stray')
+        auditor.repair_all([lost])
+        assert not swift.exists(HIDDEN, lost.name)
+        left = auditor.with_reasons(auditor.look('c'), [])
+        reasons = {each.kind: each.reason for each in left}
+        assert reasons[STRAY] == SHARD_IS_MISSING
+
+
+class TestGhost:
+    """The row of an object that is gone, in a plain container."""
+
+    @pytest.fixture
+    def auditor(self, swift) -> Audit:
+        return Audit(SwiftCluster(swift), ACCOUNT, looks_for_objects=True)
+
+    @pytest.fixture
+    def ghost(self, swift) -> Problem:
+        swift.put_container(f'/{ACCOUNT}/plain')
+        swift.put_row(f'/{ACCOUNT}/plain/o')
+        swift.put_row(f'/{ACCOUNT}/plain/there')
+        return Problem(NO_OBJECT, 'plain', 'o')
+
+    def delete(self, swift, headers: dict) -> None:
+        swift.register('HEAD', f'/v1/{ACCOUNT}/plain/o', 404, headers)
+
+    def test_is_found_and_removed_if_its_deletion_is_known(
+        self, swift, auditor, ghost
+    ):
+        later = Timestamp(time.time() + 1).internal
+        self.delete(swift, {'X-Backend-Timestamp': later})
+        assert auditor.look('plain') == [ghost]
+        assert auditor.repair_all([ghost]) == []
+        assert list(swift.rows(ACCOUNT, 'plain')) == ['there']
+
+    def test_stays_if_no_server_knows_of_its_deletion(
+        self, swift, auditor, ghost
+    ):
+        self.delete(swift, {})
+        auditor.repair_all([ghost])
+        (left,) = auditor.look('plain')
+        assert (left, left.reason) == (ghost, UNKNOWN_DELETION)
+
+
+class TestReasons:
+    """Why a repair leaves a problem."""
+
+    def reason(self, auditor, problem: Problem, *failures: Problem) -> str:
+        (left,) = auditor.with_reasons([problem], list(failures))
+        return left.reason
+
+    @pytest.fixture
+    def stray(self, swift) -> Problem:
+        create(swift, filtered(swift), 2)
+        return Problem(STRAY, 'c', 'o')
+
+    def test_is_the_one_that_was_found_with_it(self, auditor):
+        problem = Problem(NO_OBJECT, 'c', 'o', 'known')
+        assert self.reason(auditor, problem) == 'known'
+
+    def test_is_the_failure_of_its_container(self, auditor, stray):
+        failure = Problem(FAILED, 'c', '', 'too few took rows')
+        assert self.reason(auditor, stray, failure) == 'too few took rows'
+
+    def test_is_a_server_that_does_not_answer(self, swift, auditor, stray):
+        place = f'{HIDDEN}/{backing(swift, 1)}'
+        swift.servers.broken = {f'/{place}'}
+        told = f'a server of {place} does not answer'
+        assert self.reason(auditor, stray) == told
+
+    def test_is_that_the_container_syncs(self, swift, auditor, stray):
+        headers = {STORED_SYNC_TO_HEADER: '//realm/there/AUTH_a/c'}
+        swift.direct('POST', f'/{ACCOUNT}/c', headers)
+        problem = Problem(MISPLACED_ROW, 'c', 'o')
+        assert self.reason(auditor, problem) == SYNCS
+        assert self.reason(auditor, stray) != SYNCS
+
+    def test_is_a_report_that_is_due(self, swift, auditor, late):
+        auditor.repair_all([late])
+        assert self.reason(auditor, late) == NOT_REPORTED
+
+    def test_is_a_name_that_is_not_known(self, auditor):
+        base = backing_base('n' * 250)
+        problem = Problem(NO_ROOT, base, f'{base}.{OLD_ID}.0')
+        assert self.reason(auditor, problem) == NAME_IS_CUT
+
+    def test_is_that_it_was_not_done_yet_if_nothing_is_in_the_way(
+        self, auditor, stray
+    ):
+        assert self.reason(auditor, stray) == NOT_YET
+
+
+def test_names_a_change_that_keeps_a_container_from_being_audited(
+    swift, auditor
+):
+    layout = Layout(OLD_ID, 0).announced(4, time.time())
+    record = {RECORD_HEADER: layout.to_record()}
+    swift.put_container(f'/{ACCOUNT}/c', record)
+    (found,) = auditor.look('c')
+    assert (found.kind, found.reason) == (CHANGING, UNDER_WAY)
 
 
 class TestMended:

@@ -1,23 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line of shardmw-admin, on Swift's own databases."""
 
+import json
+import re
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from click.testing import CliRunner, Result
-from swift.common import utils
 
 from shardmw.admin import changes, cli
 from shardmw.admin.changes import Changes, Plan
 from shardmw.admin.cluster import SwiftCluster, open_cluster
 from shardmw.admin.errors import AdminError
-from shardmw.backend.containers import RECORD_HEADER
+from shardmw.backend.containers import RECORD_HEADER, BackendError
 from shardmw.layout import resharding
 from shardmw.layout.resharding import MoveOptions, Resharding
 from shardmw.paths import Path as SwiftPath
-from test.unit.containers import backing, create, layout_of
+from shardmw.record import Layout
+from test.unit.containers import OLD_ID, backing, create, layout_of
 from test.unit.fakeswift import ACCOUNT, HIDDEN, filtered
+
+COMMAND = 'from shardmw.commands import admin; admin()'
 
 #: The waits of a change.
 AT_ONCE = ('--settle-seconds', '0', '--info-cache-seconds', '0')
@@ -27,7 +35,9 @@ AT_ONCE = ('--settle-seconds', '0', '--info-cache-seconds', '0')
 def admin(swift, monkeypatch) -> Callable[..., Result]:
     """Runs the command: ``admin('list')``."""
     monkeypatch.setattr(cli, '_open', lambda *_args: SwiftCluster(swift))
-    return lambda *arguments: CliRunner().invoke(cli.main, arguments)
+    return lambda *arguments, **options: CliRunner().invoke(
+        cli.main, arguments, **options
+    )
 
 
 class TestAudit:
@@ -39,6 +49,40 @@ class TestAudit:
             assert ran.exit_code == 1
             assert f'Error: {ACCOUNT}/damaged: version None' in ran.stderr
             assert 'container that could not be audited' in ran.stdout
+
+    @pytest.fixture
+    def lost(self, swift) -> str:
+        """The name of a lost shard of the container `c`."""
+        create(swift, filtered(swift), 2)
+        name = backing(swift, 1)
+        swift.lose(HIDDEN, name, 0)
+        return name
+
+    def test_does_not_mend_a_lost_shard_and_says_what_to_do(
+        self, swift, admin, lost
+    ):
+        for options in ([], ['--repair']):
+            ran = admin('audit', f'{ACCOUNT}/c', *options)
+            assert ran.exit_code == 1
+            assert ran.stderr.startswith(f'Error: {ACCOUNT}/c: the objects of')
+            assert '--repair --accept-loss' in ran.stderr
+            assert 'lost on all servers' in ran.stdout
+            assert 'mended' not in ran.stdout
+        assert not swift.exists(HIDDEN, lost)
+
+    def test_creates_a_lost_shard_if_the_loss_is_accepted(
+        self, swift, admin, lost
+    ):
+        path = f'{ACCOUNT}/c'
+        ran = admin('audit', path, '--repair', '--accept-loss')
+        assert (ran.exit_code, ran.stderr) == (0, '')
+        assert ran.stdout.rstrip().endswith('mended')
+        assert swift.exists(HIDDEN, lost)
+
+    def test_takes_accept_loss_only_with_repair(self, admin):
+        ran = admin('audit', f'{ACCOUNT}/c', '--accept-loss')
+        assert ran.exit_code == 2
+        assert '--accept-loss is for --repair' in ran.stderr
 
 
 class TestStatus:
@@ -76,6 +120,61 @@ class TestCheck:
         assert heads[3:] == ['fullest', 'limit', 'advised']
         assert found[3:] == ['9', limit, str(advised)]
 
+    def test_says_what_a_full_container_that_changes_becomes(
+        self, swift, admin
+    ):
+        layout = Layout(OLD_ID, 0).announced(4, time.time())
+        for record in (layout, layout.moving(time.time()).cancelled(0)):
+            headers = {RECORD_HEADER: record.to_record()}
+            swift.direct('POST', f'/{ACCOUNT}/plain', headers)
+            swift.put_container(f'/{HIDDEN}/plain.{layout.id}.0')
+            swift.update_accounts()
+            ran = admin('check', ACCOUNT, '--rows-per-shard', '8')
+            assert ran.exit_code == 1
+            becomes = str(record.sharding)
+            assert ran.stdout.rstrip().endswith(f'wait: it becomes {becomes}')
+
+    @pytest.mark.parametrize('arguments', [[ACCOUNT], ['other', ACCOUNT]])
+    def test_takes_accounts_as_arguments(self, swift, admin, arguments):
+        swift.put_account('other')
+        ran = admin('check', *arguments, '--rows-per-shard', '8')
+        assert (ran.exit_code, ran.stderr) == (1, '')
+        assert f'{ACCOUNT}/plain' in ran.stdout
+
+    def test_takes_accounts_from_a_file(self, admin, tmp_path):
+        file = tmp_path / 'accounts'
+        file.write_text(f'\n{ACCOUNT}\n{ACCOUNT}\n')
+        ran = admin(
+            'check', '--accounts-from', str(file), '--rows-per-shard', '8'
+        )
+        assert ran.exit_code == 1
+        assert ran.stdout.count(f'{ACCOUNT}/plain') == 1
+
+    def test_takes_accounts_from_stdin(self, admin):
+        ran = admin(
+            *('check', '--accounts-from', '-', '--rows-per-shard', '8'),
+            input='AUTH%5Ftest\n',
+        )
+        assert ran.exit_code == 1
+        assert f'{ACCOUNT}/plain' in ran.stdout
+
+    def test_goes_on_after_an_account_that_does_not_exist(self, admin):
+        ran = admin('check', 'none', ACCOUNT, '--rows-per-shard', '8')
+        assert ran.exit_code == 1
+        assert ran.stderr == 'Error: none: no such account\n'
+        assert f'{ACCOUNT}/plain' in ran.stdout
+
+    @pytest.mark.parametrize(
+        ('text', 'message'),
+        [('\n', 'names no account'), ('a/b\n', 'a/b: not a name like')],
+    )
+    def test_refuses_a_file_without_names_of_accounts(
+        self, admin, text, message
+    ):
+        ran = admin('check', '--accounts-from', '-', input=text)
+        assert ran.exit_code == 1
+        assert message in ran.stderr
+
 
 @pytest.mark.parametrize(
     ('former', 'new', 'text'),
@@ -99,6 +198,7 @@ class TestReshard:
         info = {'shardmw': {'max_shards': 1024}}
         monkeypatch.setattr(changes, 'get_swift_info', lambda: info)
         monkeypatch.setattr(resharding, 'sleep', lambda _seconds: None)
+        swift.servers.count_updates(0)
         create(swift, filtered(swift), 4)
 
     @pytest.fixture
@@ -107,6 +207,23 @@ class TestReshard:
         return lambda *arguments: admin(
             'reshard', f'{ACCOUNT}/c', *arguments, *AT_ONCE
         )
+
+    @pytest.fixture
+    def during_the_move(self, monkeypatch) -> Callable[[Callable], None]:
+        """Has something happen when rows begin to move."""
+        look_through = Resharding._look_through
+
+        def have_happen(event: Callable[[Resharding], None]) -> None:
+            def happen_and_look_through(change, *args):
+                monkeypatch.setattr(Resharding, '_look_through', look_through)
+                event(change)
+                return look_through(change, *args)
+
+            monkeypatch.setattr(
+                Resharding, '_look_through', happen_and_look_through
+            )
+
+        return have_happen
 
     @pytest.mark.parametrize('count', ['0', '2'])
     def test_goes_on_with_a_change_that_was_killed_at_its_end(
@@ -130,23 +247,174 @@ class TestReshard:
         assert ran.exit_code == 1
         assert f'it has {count} shards already' in ran.stderr
 
-    def test_that_was_cancelled_meanwhile_says_so(
+    @pytest.mark.parametrize('count', ['0', '2'])
+    @pytest.mark.parametrize('options', [(), ('--json',)])
+    def test_of_a_container_that_a_client_deletes_says_so(
+        self, swift, reshard, during_the_move, count, options
+    ):
+        proxy = filtered(swift)
+        during_the_move(
+            lambda _change: swift.send(proxy, 'DELETE', f'/v1/{ACCOUNT}/c')
+        )
+        ran = reshard(count, *options)
+        assert ran.exit_code == 1
+        deleted = f'Error: {ACCOUNT}/c: a client has deleted it meanwhile'
+        assert ran.stderr.splitlines()[-1] == deleted
+        assert not swift.exists(ACCOUNT, 'c')
+
+    def test_that_is_interrupted_says_how_far_it_is(
+        self, swift, reshard, during_the_move
+    ):
+        def interrupt(_change):
+            raise KeyboardInterrupt
+
+        during_the_move(interrupt)
+        ran = reshard('2')
+        assert ran.exit_code == 1
+        told = ran.stderr.splitlines()[-1]
+        assert told.startswith(
+            f'Interrupted: {ACCOUNT}/c: moving, 0 rows moved. '
+        )
+        assert 'run the command again' in told
+        assert f'"shardmw-admin cancel {ACCOUNT}/c"' in told
+        assert layout_of(swift).phase == 'moving'
+
+    def test_that_is_interrupted_before_it_begins_says_so(
         self, swift, reshard, monkeypatch
     ):
-        look_through = Resharding._look_through
+        def interrupt(*_args):
+            raise KeyboardInterrupt
 
-        def cancel_and_look_through(change, *args):
-            monkeypatch.setattr(Resharding, '_look_through', look_through)
-            change.cancel()
-            return look_through(change, *args)
+        monkeypatch.setattr(Resharding, 'begin', interrupt)
+        ran = reshard('2')
+        assert ran.exit_code == 1
+        told = f'Interrupted: {ACCOUNT}/c: nothing is moved. '
+        assert ran.stderr.startswith(told)
 
-        monkeypatch.setattr(
-            Resharding, '_look_through', cancel_and_look_through
+    def test_is_refused_while_object_servers_have_updates_to_deliver(
+        self, swift, reshard
+    ):
+        swift.servers.count_updates(1)
+        before = layout_of(swift)
+        ran = reshard('2')
+        assert ran.exit_code == 1
+        (line,) = ran.stderr.splitlines()
+        assert line.startswith(
+            f'Error: {ACCOUNT}/c: object servers may have updates of '
+            'containers to deliver: 127.0.0.1:3 has 1. '
         )
+        assert line.endswith('or use --despite-backlog')
+        assert layout_of(swift) == before
+        assert reshard('2', '--despite-backlog').exit_code == 0
+        assert layout_of(swift).shards == 2
+
+    def test_goes_on_whatever_object_servers_have_to_deliver(
+        self, swift, admin, reshard
+    ):
+        ran = admin('reshard', f'{ACCOUNT}/c', '2', '--detach')
+        assert ran.exit_code == 0
+        swift.servers.count_updates(1)
+        assert reshard('2').exit_code == 0
+        assert layout_of(swift).shards == 2
+
+    def test_that_was_cancelled_meanwhile_says_so(
+        self, swift, reshard, during_the_move
+    ):
+        during_the_move(lambda change: change.cancel())
         ran = reshard('2')
         assert ran.exit_code == 1
         assert f'Error: {ACCOUNT}/c: 4 shards, not 2 shards: ' in ran.stderr
         assert layout_of(swift).shards == 4
+
+
+class TestStatusOfAChange:
+    """A container of four shards that changes to two."""
+
+    @pytest.fixture
+    def change(self, swift, monkeypatch) -> Resharding:
+        """The change, announced."""
+        info = {'shardmw': {'max_shards': 1024}}
+        monkeypatch.setattr(changes, 'get_swift_info', lambda: info)
+        monkeypatch.setattr(resharding, 'sleep', lambda _seconds: None)
+        swift.servers.count_updates(0)
+        create(swift, filtered(swift), 4)
+        cluster = SwiftCluster(swift)
+        (path,) = Changes(cluster, MoveOptions(0, 0)).begin(ACCOUNT, 'c', 2)
+        return Changes(cluster, MoveOptions(0, 0))._resharding(path)
+
+    def cells(self, ran: Result) -> dict[str, str]:
+        """Return the cells of the only line of the table, by their heads."""
+        heads, line = ran.stdout.splitlines()
+        starts = [match.start() for match in re.finditer(r'\S+( \S+)*', heads)]
+        bounds = zip(starts, [*starts[1:], None], strict=True)
+        return {heads[a:b].strip(): line[a:b].strip() for a, b in bounds}
+
+    def test_that_no_process_works_on_says_so(self, admin, change):
+        assert self.cells(admin('status'))['progress'] == 'none yet'
+
+    def test_that_waits_says_for_what_and_how_far_it_is(self, admin, change):
+        def fail(*_args) -> None:
+            change.progress.moved = 7
+            raise BackendError(None, 503, 'a server is down')
+
+        def end(_seconds) -> None:
+            raise KeyboardInterrupt
+
+        with (
+            mock.patch.multiple(resharding, sleep=end, direct_sync=fail),
+            mock.patch.object(change, '_wait_until_known'),
+            pytest.raises(KeyboardInterrupt),
+        ):
+            change.run()
+        cells = self.cells(admin('status'))
+        assert cells['from'] == '4 shards'
+        assert cells['progress'] == 'waiting to move, 0 s ago'
+        assert cells['waiting for'] == 'a server is down'
+        (state,) = json.loads(admin('status', '--json').stdout)
+        assert state['progress']['rows_moved'] == 7
+        assert state['progress']['problem'] == 'a server is down'
+
+    def test_that_is_done_says_what_it_was_before(self, admin, change):
+        change.run()
+        cells = self.cells(admin('status'))
+        assert (cells['from'], cells['to']) == ('4 shards', '2 shards')
+        assert (cells['phase'], cells['progress']) == ('done', '')
+
+
+class TestWithoutTheFilter:
+    """The configuration of the command lacks the filter."""
+
+    @pytest.fixture
+    def admin(self, swift, monkeypatch) -> Callable[..., Result]:
+        cluster = SwiftCluster(swift, Path('internal-client.conf'))
+        monkeypatch.setattr(cli, '_open', lambda *_args: cluster)
+        return lambda *arguments: CliRunner().invoke(cli.main, arguments)
+
+    @pytest.mark.parametrize(
+        'command',
+        [
+            'list',
+            'stat a/c',
+            'locate a/c/o',
+            'check',
+            'audit a/c',
+            'reshard a/c 0',
+            'cancel a/c',
+            'status',
+        ],
+    )
+    def test_a_command_is_refused_with_a_line(self, admin, command):
+        ran = admin(*command.split())
+        assert ran.exit_code == 1
+        (line,) = ran.stderr.splitlines()
+        refused = 'internal-client.conf: the pipeline has no filter shardmw: '
+        assert line.startswith(f'Error: {refused}')
+
+    def test_names_are_exported(self, swift, admin):
+        swift.put_container(f'/{ACCOUNT}/c')
+        swift.put_row(f'/{ACCOUNT}/c/o')
+        ran = admin('export', f'{ACCOUNT}/c')
+        assert (ran.exit_code, ran.stdout) == (0, 'o\n')
 
 
 class TestConfiguration:
@@ -158,6 +426,8 @@ class TestConfiguration:
             '[pipeline:main]\npipeline = shardmw proxy-server\n'
             '[app:proxy-server]\nuse = egg:swift#proxy\n'
             '[filter:shardmw]\nuse = egg:shardmw#shardmw\nfoo = 1',
+            '[pipeline:main]\npipeline = container-server\n'
+            '[app:container-server]\nuse = egg:swift#container',
         ],
     )
     def test_that_is_wrong_is_told_in_a_line(
@@ -171,19 +441,53 @@ class TestConfiguration:
             assert str(raised.value).startswith(f'{conf}: ')
             assert 'relative' not in str(raised.value)
 
+    @pytest.mark.parametrize('content', [b'garbage', b'', b'\x1f\x8b\x08'])
+    def test_a_damaged_ring_is_told_in_a_line(self, tmp_path, content):
+        ring = tmp_path / 'container.ring.gz'
+        ring.write_bytes(content)
+        conf = tmp_path / 'internal-client.conf'
+        conf.write_text(
+            '[pipeline:main]\npipeline = proxy-server\n'
+            '[app:proxy-server]\nuse = egg:swift#proxy'
+        )
+        with pytest.raises(AdminError, match=f'^{ring}: damaged: ') as raised:
+            open_cluster(conf, tmp_path)
+        assert '\n' not in str(raised.value)
+
+    @pytest.mark.parametrize('value', ['nan', 'inf', '1e400', '-1'])
+    @pytest.mark.parametrize(
+        'option',
+        ['--info-cache-seconds', '--settle-seconds', '--sync-seconds'],
+    )
+    def test_takes_only_times_that_pass(self, admin, option, value):
+        for command in (['reshard', 'a/c', '2'], ['cancel', 'a/c']):
+            ran = admin(*command, option, value)
+            assert ran.exit_code == 2
+            assert f"Invalid value for '{option}': {value}" in ran.stderr
+
     def test_takes_only_names_in_utf8(self, admin):
         for name in ('a/\udcff', 'a/%FF'):
             ran = admin('stat', name)
             assert ran.exit_code == 2
             assert 'not UTF-8' in ran.stderr
 
-    def test_a_wrong_swift_conf_is_told_in_a_line(self, tmp_path, monkeypatch):
-        for name in 'SWIFT_CONF_FILE', 'HASH_PATH_PREFIX', 'HASH_PATH_SUFFIX':
-            monkeypatch.setattr(utils, name, getattr(utils, name))
-        (tmp_path / 'swift.conf').write_text('garbage')
-        ran = CliRunner().invoke(
-            cli.main, ['--swift-dir', str(tmp_path), 'status']
+    @pytest.mark.parametrize(
+        'text',
+        [
+            'garbage',
+            '[swift-hash]\nswift_hash_path_suffix = a\n'
+            '[swift-constraints]\nmax_file_size = many',
+        ],
+    )
+    def test_a_wrong_swift_conf_is_told_in_a_line(self, tmp_path, text):
+        (tmp_path / 'swift.conf').write_text(text)
+        ran = subprocess.run(
+            [sys.executable, '-c', COMMAND]
+            + ['--swift-dir', str(tmp_path), 'status'],
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
-        assert ran.exit_code == 1
+        assert ran.returncode == 1
         assert ran.stderr.startswith(f'Error: {tmp_path}/swift.conf: ')
         assert ran.stderr.count('\n') == 1

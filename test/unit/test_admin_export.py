@@ -4,6 +4,7 @@
 import time
 
 import pytest
+from swift.common import constraints
 
 from shardmw.admin import export
 from shardmw.admin.cluster import SwiftCluster
@@ -30,7 +31,7 @@ LAYOUTS = {
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch) -> None:
     """Read few rows at a time, as of containers with millions."""
-    monkeypatch.setattr(export, 'CONTAINER_LISTING_LIMIT', 3)
+    monkeypatch.setattr(constraints, 'CONTAINER_LISTING_LIMIT', 3)
     monkeypatch.setattr(export, 'ROWS_IN_MEMORY', 20)
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The survey of shardmw-admin, on Swift's own databases."""
 
+import time
+
 import pytest
 from swift.common.utils import Timestamp
 
@@ -10,6 +12,7 @@ from shardmw.admin.export import export
 from shardmw.admin.survey import Survey
 from shardmw.backend.containers import RECORD_HEADER, BackendError
 from shardmw.placement import versions_container
+from shardmw.record import Layout
 from test.unit.containers import (
     OLD_ID,
     backing,
@@ -110,6 +113,25 @@ class TestContainers:
         assert (plain.objects, plain.fullest) == (len(NAMES), 0)
         _, plain = survey.containers(ACCOUNT, large=len(NAMES) + 1)
         assert plain.fullest == len(NAMES)
+
+    @pytest.mark.parametrize(
+        ('container', 'shards'), [('c', 0), ('c', 8), ('plain', 8)]
+    )
+    def test_that_change_have_the_fullest_database_of_both_layouts(
+        self, swift, survey, container, shards
+    ):
+        before = {each.container: each for each in survey.containers(ACCOUNT)}
+        layouts = {'c': layout_of(swift), 'plain': Layout(OLD_ID, 0)}
+        layout = layouts[container].announced(shards, time.time())
+        record = layout.moving(time.time()).to_record()
+        path = f'/{ACCOUNT}/{container}'
+        swift.direct('POST', path, {RECORD_HEADER: record})
+        swift.put_container(f'/{HIDDEN}/{container}.{layout.id}.0')
+        swift.update_accounts()
+        after = {each.container: each for each in survey.containers(ACCOUNT)}
+        assert after[container].phase == 'moving'
+        assert after[container].new_shards == shards
+        assert after[container].fullest == before[container].fullest
 
     def test_of_an_account_without_shards_are_plain(self, swift, survey):
         swift.put_account('other')

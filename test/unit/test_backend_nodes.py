@@ -10,11 +10,22 @@ from swift.common.header_key_dict import HeaderKeyDict
 from shardmw.backend import nodes
 from shardmw.backend.answers import Answer
 from shardmw.backend.concurrency import sleep
-from shardmw.backend.nodes import NO_ANSWER, ask_primaries, is_majority
+from shardmw.backend.nodes import (
+    DELETE_TIMESTAMP,
+    NO_ANSWER,
+    PUT_TIMESTAMP,
+    ask_primaries,
+    replica_of,
+)
+from shardmw.evidence import Replica, Said
 from test.unit.fakeswift import ACCOUNT
 
 PATH = f'/{ACCOUNT}/c'
 FOREVER = 60
+
+ALIVE = Answer(None, '204 No Content', HeaderKeyDict(), [])
+MISSING = Answer(None, '404 Not Found', HeaderKeyDict(), [])
+DELETED = MISSING._replace(headers=HeaderKeyDict({DELETE_TIMESTAMP: '7.0'}))
 
 
 def statuses(answers: list[Answer]) -> list[int]:
@@ -93,29 +104,55 @@ class TestSlowReplica:
 
         def ask_node(_app, node, *_args, **_kwargs):
             sleep(seconds[node['id']])
-            return Answer(None, '204 No Content', HeaderKeyDict(), [])
+            return self.answers[node['id']]
 
         monkeypatch.setattr(nodes, 'ask_node', ask_node)
         monkeypatch.setattr(nodes, 'SLOW_SECONDS', 0.05)
         return seconds
 
-    def test_is_not_waited_for_by_a_read(self, replicated, seconds):
+    @pytest.fixture(autouse=True)
+    def answers(self) -> None:
+        self.answers = [ALIVE] * 3
+
+    def read(self, replicated, waits: bool = False) -> list[int]:
+        return statuses(
+            ask_primaries(
+                replicated,
+                {},
+                ACCOUNT,
+                'c',
+                'HEAD',
+                needs_all=False,
+                waits=waits,
+            )
+        )
+
+    @pytest.mark.parametrize('second', [ALIVE, DELETED])
+    def test_is_not_waited_for_if_a_majority_knows(
+        self, replicated, seconds, second
+    ):
+        self.answers[2] = second
         seconds[1] = FOREVER
         started = time.monotonic()
-        answers = ask_primaries(
-            replicated, {}, ACCOUNT, 'c', 'HEAD', needs_all=False
-        )
+        assert 503 in self.read(replicated)
         assert time.monotonic() - started < FOREVER / 2
-        assert statuses(answers) == [204, 204, 503]
 
     def test_is_waited_for_by_a_read_without_a_majority(
         self, replicated, seconds
     ):
         seconds[1] = seconds[2] = 0.1
-        answers = ask_primaries(
-            replicated, {}, ACCOUNT, 'c', 'HEAD', needs_all=False
-        )
-        assert is_majority(answers, 3)
+        assert self.read(replicated) == [204, 204, 204]
+
+    def test_is_waited_for_if_fast_ones_have_no_database(
+        self, replicated, seconds
+    ):
+        self.answers[1] = self.answers[2] = MISSING
+        seconds[0] = 0.1
+        assert self.read(replicated) == [204, 404, 404]
+
+    def test_is_waited_for_by_a_read_that_waits(self, replicated, seconds):
+        seconds[1] = 0.1
+        assert self.read(replicated, waits=True) == [204, 204, 204]
 
     def test_is_waited_for_by_a_write(self, replicated, seconds):
         seconds[1] = 0.1
@@ -143,21 +180,60 @@ class TestErrorLimitedReplica:
         assert len([a for a in answers if a.is_success]) == 3
 
 
-@pytest.mark.parametrize(
-    'told, replicas, expected',
-    [
-        ([204], 1, True),
-        ([503], 1, False),
-        ([204, 503], 2, False),
-        ([204, 404], 2, True),
-        ([204, 404, 503], 3, True),
-        ([204, 503, 503], 3, False),
-        ([204, 204, 503, 503], 4, False),
-    ],
-)
-def test_most_replicas_are_more_than_half(told, replicas, expected):
-    answers = [Answer(None, f'{status} X', {}, []) for status in told]
-    assert is_majority(answers, replicas) is expected
+class TestReplicaOf:
+    """An answer of Swift's container server."""
+
+    def head(self, swift) -> Replica:
+        (answer,) = ask_primaries(swift, {}, ACCOUNT, 'c', 'HEAD')
+        return replica_of(answer)
+
+    def test_of_a_container_is_alive(self, swift):
+        swift.put_container(PATH, {'X-Timestamp': '7.00000'})
+        assert self.head(swift) == Replica(Said.ALIVE, put=7)
+
+    def test_tells_how_many_rows_there_are(self, swift):
+        swift.put_container(PATH)
+        swift.put_row(f'{PATH}/o')
+        assert self.head(swift).objects == 1
+
+    def test_of_a_deleted_container_tells_when(self, swift):
+        swift.put_container(PATH, {'X-Timestamp': '7.00000'})
+        swift.direct('DELETE', PATH, {'X-Timestamp': '9.50000'})
+        assert self.head(swift) == Replica(Said.DELETED, deleted=9.5)
+
+    def test_of_a_container_that_was_put_again_tells_of_the_deletion(
+        self, swift
+    ):
+        swift.put_container(PATH, {'X-Timestamp': '7.00000'})
+        swift.direct('DELETE', PATH, {'X-Timestamp': '9.50000'})
+        swift.put_container(PATH, {'X-Timestamp': '11.00000'})
+        assert self.head(swift) == Replica(Said.ALIVE, put=11, deleted=9.5)
+
+    def test_without_a_database_is_missing(self, swift):
+        assert self.head(swift) == Replica(Said.MISSING)
+
+    def test_of_a_lost_disk_is_missing_whatever_was_there(self, swift):
+        swift.put_container(PATH)
+        swift.lose(ACCOUNT, 'c', 0)
+        assert self.head(swift) == Replica(Said.MISSING)
+
+    def test_of_a_server_that_fails_says_nothing(self, swift):
+        swift.servers.broken = {PATH}
+        assert self.head(swift) == Replica(Said.SILENT)
+
+    def test_of_a_server_that_is_away_says_nothing(self, swift):
+        swift.servers.away = {'d0'}
+        assert self.head(swift) == Replica(Said.SILENT)
+
+    def test_is_read_without_the_offset_of_a_time(self):
+        headers = HeaderKeyDict(
+            {
+                PUT_TIMESTAMP: '0000000007.00000_00000000000000a1',
+                DELETE_TIMESTAMP: '0000000005.00000_00000000000000a1',
+            }
+        )
+        answer = ALIVE._replace(headers=headers)
+        assert replica_of(answer) == Replica(Said.ALIVE, put=7, deleted=5)
 
 
 def test_a_server_that_refuses_connections_is_no_answer(

@@ -23,6 +23,8 @@ UPLOADED = 1_700_000_000
 FIRST_MOVE = (UPLOADED + 100) * MICROSECONDS
 SECOND_MOVE = FIRST_MOVE + 1
 PLACE = f'{HIDDEN}/backing'
+#: A container of the policy 1.
+SILVER = {'X-Backend-Storage-Policy-Index': '1'}
 
 
 @given(st.integers(0, 4_000_000_000 * 100_000), st.integers(0, 2**52))
@@ -255,14 +257,16 @@ def test_rows_of_two_moves_there_and_back_give_one_listing(order):
     assert old.figures == (1, 5)
 
 
+@pytest.fixture
+def backend(replicated) -> Backend:
+    replicated.put_container(f'/{PLACE}', SILVER)
+    return Backend(replicated, Logger(), 4)
+
+
 class TestMergeRows:
     @pytest.fixture
     def rows(self, old) -> list[dict]:
         return [moved_row(row, 1, FIRST_MOVE) for row in old.listing()]
-
-    @pytest.fixture
-    def backend(self, replicated) -> Backend:
-        return Backend(replicated, Logger(), 4)
 
     def test_writes_to_every_replica(self, replicated, backend, rows):
         assert merge_rows(backend, {}, PLACE, 1, rows) is True
@@ -271,18 +275,12 @@ class TestMergeRows:
 
     @pytest.mark.parametrize('container', ['a b', 'c%41', '☃', '\0versions'])
     @pytest.mark.parametrize('account', [HIDDEN, 'AUTH_test'])
-    def test_creates_the_container(
+    def test_writes_to_containers_with_any_name(
         self, replicated, backend, rows, account, container
     ):
+        replicated.put_container(f'/{account}/{container}', SILVER)
         merge_rows(backend, {}, f'{account}/{container}', 1, rows)
-        assert replicated.exists(account, container)
-
-    def test_creates_the_container_with_the_policy(
-        self, replicated, backend, rows
-    ):
-        merge_rows(backend, {}, PLACE, 1, rows)
-        broker = replicated.broker(HIDDEN, 'backing')
-        assert broker.storage_policy_index == 1
+        assert replicated.rows(account, container) == {'o': 5}
 
     def test_tells_that_a_replica_has_not_taken_them(
         self, replicated, backend, rows
@@ -294,7 +292,6 @@ class TestMergeRows:
     def test_fails_if_less_than_a_majority_takes_them(
         self, replicated, backend, rows
     ):
-        merge_rows(backend, {}, PLACE, 1, rows)
         replicated.servers.away = {'d1', 'd2'}
         with pytest.raises(BackendError, match='1 of 3 replicas took'):
             merge_rows(backend, {}, PLACE, 1, rows)
@@ -310,16 +307,34 @@ class TestMergeRows:
         assert not replicated.exists(HIDDEN, 'backing', 1)
         assert replicated.rows(HIDDEN, 'backing', 2) == {'o': 5, 'later': 5}
 
-    def test_has_nothing_to_remove_where_there_is_no_database(
+    @pytest.mark.parametrize('container', ['backing', 'root'])
+    @pytest.mark.parametrize('account', [HIDDEN, 'AUTH_test'])
+    def test_creates_no_database_where_most_replicas_have_none(
+        self, replicated, backend, rows, account, container
+    ):
+        place = f'{account}/{container}'
+        replicated.put_container(f'/{place}', SILVER)
+        for i in (1, 2):
+            replicated.lose(account, container, i)
+        with pytest.raises(BackendError, match='1 of 3 replicas took'):
+            merge_rows(backend, {}, place, 1, rows)
+        assert not replicated.exists(account, container, 1)
+
+    @pytest.mark.parametrize('account', [HIDDEN, 'AUTH_test'])
+    def test_creates_no_container(self, replicated, backend, rows, account):
+        with pytest.raises(BackendError, match='0 of 3 replicas took'):
+            merge_rows(backend, {}, f'{account}/none', 1, rows)
+        assert not replicated.exists(account, 'none')
+
+    def test_a_tombstone_is_not_taken_where_there_is_no_database(
         self, replicated, backend, old, rows
     ):
+        """The replica may get the row from another one later."""
         merge_rows(backend, {}, PLACE, 1, rows)
         replicated.lose(HIDDEN, 'backing', 1)
         gone = [tombstone(row, 1, SECOND_MOVE) for row in old.listing()]
-        assert merge_rows(backend, {}, PLACE, 1, gone) is True
+        assert merge_rows(backend, {}, PLACE, 1, gone) is False
         assert not replicated.exists(HIDDEN, 'backing', 1)
-        assert merge_rows(backend, {}, f'{HIDDEN}/none', 1, gone) is True
-        assert not replicated.exists(HIDDEN, 'none')
 
     @pytest.mark.parametrize('count', [1, 10_000])
     def test_takes_as_many_as_a_listing_has(
@@ -332,10 +347,6 @@ class TestMergeRows:
 
 
 class TestRemoveRow:
-    @pytest.fixture
-    def backend(self, replicated) -> Backend:
-        return Backend(replicated, Logger(), 4)
-
     @pytest.fixture
     def rows(self, backend, old) -> list[dict]:
         (row,) = [moved_row(row, 1, FIRST_MOVE) for row in old.listing()]
@@ -356,9 +367,7 @@ class TestRemoveRow:
         self.remove(backend, 'o', Timestamp(1).internal)
         assert 'o' in replicated.rows(HIDDEN, 'backing')
 
-    def test_fails_if_less_than_a_majority_takes_it(
-        self, replicated, backend, rows
-    ):
+    def test_needs_a_majority(self, replicated, backend, rows):
         replicated.servers.away = {'d1'}
         self.remove(backend, 'o', Timestamp.now().internal)
         replicated.servers.away = {'d1', 'd2'}
@@ -369,6 +378,15 @@ class TestRemoveRow:
         replicated.lose(HIDDEN, 'backing', 1)
         self.remove(backend, 'o', Timestamp.now().internal)
         assert not replicated.exists(HIDDEN, 'backing', 1)
+
+    def test_is_not_taken_by_a_replica_without_a_database(
+        self, replicated, backend, rows
+    ):
+        """The replica may get the row from another one later."""
+        for i in (1, 2):
+            replicated.lose(HIDDEN, 'backing', i)
+        with pytest.raises(BackendError, match='1 of 3 replicas took'):
+            self.remove(backend, 'o', Timestamp.now().internal)
 
 
 def test_every_offset_fits_a_timestamp():

@@ -39,7 +39,7 @@ def test_a_command_that_lacks_a_tool_says_so_in_a_line(command, module, extra):
     assert ran.returncode == 1
     assert ran.stderr == (
         f'Error: shardmw-{command} needs {module}, which the filter does '
-        f'without: install shardmw[{extra}]\n'
+        f"without: run {sys.executable} -m pip install 'shardmw[{extra}]'\n"
     )
 
 

@@ -262,7 +262,7 @@ class TestListing:
     def test_reads_the_hidden_account_in_pages(
         self, swift, filter_app, monkeypatch
     ):
-        monkeypatch.setattr(accounts, 'ACCOUNT_LISTING_LIMIT', 1)
+        monkeypatch.setattr(accounts, 'account_page', lambda: 1)
         assert rows_in(get(swift, filter_app))['c'] == (3, 30)
         assert swift.sent('GET').count(('GET', HIDDEN_PATH)) == 3
 
@@ -379,7 +379,7 @@ class TestDelete:
     def test_without_sharded_containers_is_the_apps(self, swift):
         filter_app = filtered(swift)
         assert self.delete(swift, filter_app).status_int == 204
-        assert swift.sent('DELETE') == [('DELETE', PATH)]
+        assert swift.sent('DELETE')[0] == ('DELETE', PATH)
 
 
 class TestDeleteWithReplicas:
@@ -416,7 +416,7 @@ class TestDeleteWithReplicas:
     def test_of_which_some_lack_rows_is_refused_beyond_the_first_page(
         self, swift, filter_app, monkeypatch
     ):
-        monkeypatch.setattr(accounts, 'ACCOUNT_LISTING_LIMIT', 1)
+        monkeypatch.setattr(accounts, 'account_page', lambda: 1)
         self.only_d(swift, [0])
         resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)
         assert resp.status_int == 409
@@ -428,6 +428,27 @@ class TestDeleteWithReplicas:
 
     def test_of_which_most_do_not_answer_is_a_503(self, swift, filter_app):
         swift.servers.away = {'d0', 'd1'}
+        resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)
+        assert resp.status_int == 503
+        assert swift.sent('DELETE') == []
+
+    @pytest.mark.parametrize('name', ['c', 'd'])
+    def test_of_whose_shards_most_databases_are_lost_is_a_503(
+        self, swift, filter_app, name
+    ):
+        swift.direct('DELETE', f'/{HIDDEN}/{shard_for(swift, "o")}/o')
+        for replica in (1, 2):
+            swift.lose(HIDDEN, backing(swift, 1, name), replica)
+        resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)
+        assert resp.status_int == 503
+        assert swift.sent('DELETE') == []
+
+    def test_of_which_two_are_lost_and_one_does_not_answer_is_a_503(
+        self, swift, filter_app
+    ):
+        for replica in (0, 1):
+            swift.lose_account(HIDDEN, replica)
+        swift.servers.away = {'d2'}
         resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)
         assert resp.status_int == 503
         assert swift.sent('DELETE') == []

@@ -13,14 +13,13 @@ import pytest
 from swift.common.swob import HTTPForbidden, Request
 from swift.proxy.controllers.base import get_cache_key
 
-from shardmw.backend.concurrency import sleep, spawn
+from shardmw.backend.concurrency import sleep
 from shardmw.backend.containers import (
     RECORD_HEADER,
     SHARD_COUNT_HEADER,
-    BackendError,
 )
 from shardmw.controllers import container as container_module
-from shardmw.layout import adoption, lookup, moving
+from shardmw.layout import lookup
 from shardmw.listing.container_order import UNORDERED_HEADER
 from shardmw.listing_bypass import BYPASS_ENV, STAND_IN, Bypass
 from shardmw.placement import backing_container, shard_of, versions_container
@@ -59,11 +58,6 @@ def allow_everybody_to_read(swift, app) -> None:
     """Set the read ACL of the container."""
     headers = {'X-Container-Read': 'everybody'}
     swift.send(app, 'POST', CONTAINER, headers, OWNER)
-
-
-def merge_fails(*_args):
-    """Take the place of merge_rows, as if most replicas were away."""
-    raise BackendError(None, 503)
 
 
 @pytest.fixture
@@ -395,26 +389,15 @@ class TestMissingContainer:
         assert resp.status_int == 404
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
-    def test_for_which_rows_have_come_is_back(
+    def test_for_which_rows_have_come_is_a_404_until_they_move(
         self, swift, filter_app, deleted, method
-    ):
-        shard = shard_of('o', SHARDS)
-        late = backing_container('c', deleted.id, shard)
-        swift.put_row(f'/{HIDDEN}/{late}/o')
-        swift.update_accounts()
-        resp = swift.send(filter_app, method, CONTAINER)
-        assert figures_in(resp) == (1, 1)
-        assert SHARD_COUNT_HEADER not in resp.headers
-        assert names_in(get(swift, filter_app)) == ['o']
-
-    def test_that_cannot_be_brought_back_is_a_503(
-        self, swift, filter_app, deleted, monkeypatch
     ):
         late = backing_container('c', deleted.id, 0)
         swift.put_row(f'/{HIDDEN}/{late}/o')
         swift.update_accounts()
-        monkeypatch.setattr(moving, 'merge_rows', merge_fails)
-        assert get(swift, filter_app).status_int == 503
+        resp = swift.send(filter_app, method, CONTAINER)
+        assert resp.status_int == 404
+        assert swift.rows(HIDDEN, late) == {'o': 1}
 
 
 class TestRecordThatIsCached:
@@ -482,16 +465,6 @@ class TestRecordThatIsCached:
         put_sharded_row(swift, 'new', size=100)
         resp = swift.send(filter_app, method, CONTAINER)
         assert figures_in(resp) == (1, 100)
-
-    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
-    def test_of_an_earlier_layout_moves_its_rows(
-        self, swift, filter_app, method
-    ):
-        recreate(swift, Layout(f'{2**51:x}', 2))
-        swift.update_accounts()
-        resp = swift.send(filter_app, method, CONTAINER)
-        assert figures_in(resp) == (5, 15)
-        assert names_in(get(swift, filter_app)) == NAMES
 
 
 class TestReplicas:
@@ -563,29 +536,20 @@ class TestDeletionThatOneReplicaTook:
     def test_does_not_hide_the_rows_of_shards(
         self, replicated, filter_app, method
     ):
-        resp = replicated.send(filter_app, method, CONTAINER)
-        assert resp.status_int == 503
-        (line,) = filter_app._logger.lines
-        assert line.endswith('backing: replicas of the root differ')
-
-    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
-    def test_is_undone_by_a_row_that_comes_late(
-        self, replicated, filter_app, method
-    ):
         replicated.put_row(f'/{HIDDEN}/{backing(replicated, 0, replica=1)}/o')
-        replicated.update_accounts()
         for _ in range(2):
             resp = replicated.send(filter_app, method, CONTAINER)
-        assert figures_in(resp) == (1, 1)
+            assert figures_in(resp) == (1, 1)
 
-    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
-    def test_is_completed_by_another_delete(
+    @pytest.mark.parametrize('method', ['PUT', 'DELETE'])
+    def test_is_a_503_for_changes_until_it_is_replicated(
         self, replicated, filter_app, method
     ):
-        deletion = replicated.send(filter_app, 'DELETE', CONTAINER)
-        assert deletion.status_int in (204, 404)
         resp = replicated.send(filter_app, method, CONTAINER)
-        assert resp.status_int == 404
+        assert resp.status_int == 503
+        replicated.replicate(ACCOUNT, 'c')
+        resp = replicated.send(filter_app, method, CONTAINER)
+        assert resp.status_int == {'PUT': 201, 'DELETE': 404}[method]
 
 
 class TestDeletionThatOneReplicaMissed:
@@ -741,11 +705,6 @@ class TestDenied:
         resp = swift.send(filter_app, method, CONTAINER, env=env)
         assert resp.status_int == 403
         assert COUNT_HEADER not in resp.headers
-
-    def test_does_not_adopt_rows(self, swift, filter_app):
-        swift.put_row(f'/{ACCOUNT}/c/stray')
-        get(swift, filter_app, DENIED)
-        assert swift.rows(ACCOUNT, 'c') == {'stray': 1}
 
 
 class TestShardThatFails:
@@ -907,65 +866,52 @@ class TestStrays:
     def stray(self, swift, filter_app):
         swift.put_row(f'/{ACCOUNT}/c/bb', size=10)
 
-    def test_are_listed_and_moved(self, swift, filter_app):
-        assert names_in(get(swift, filter_app)) == ['a', 'b', 'bb', *NAMES[2:]]
-        assert swift.rows(ACCOUNT, 'c') == {}
-        assert 'bb' in swift.rows(HIDDEN, shard_for(swift, 'bb'))
-
-    def test_are_counted_once(self, swift, filter_app):
-        assert figures_in(get(swift, filter_app)) == (6, 25)
-
-    def test_are_counted_by_a_head_and_moved(self, swift, filter_app):
-        assert figures_in(head(swift, filter_app)) == (6, 25)
-        assert swift.rows(ACCOUNT, 'c') == {}
-
-    def test_that_cannot_be_moved_are_listed(
-        self, swift, filter_app, monkeypatch
-    ):
-        monkeypatch.setattr(adoption, 'all_replicas_answer', lambda *_: False)
+    def test_are_listed(self, swift, filter_app):
         resp = get(swift, filter_app)
         assert names_in(resp) == ['a', 'b', 'bb', *NAMES[2:]]
         assert figures_in(resp) == (6, 25)
-        assert swift.rows(ACCOUNT, 'c') == {'bb': 10}
-        assert figures_in(head(swift, filter_app)) == (6, 25)
+
+    def test_are_listed_unordered(self, swift, filter_app):
         resp = get(swift, filter_app, query='allow_unordered=true')
         assert sorted(names_in(resp)) == ['a', 'b', 'bb', *NAMES[2:]]
         assert figures_in(resp) == (6, 25)
 
+    def test_are_counted_by_a_head(self, swift, filter_app):
+        assert figures_in(head(swift, filter_app)) == (6, 25)
+
+    @pytest.mark.parametrize('method', ['GET', 'HEAD'])
+    def test_are_left_where_they_are(self, swift, filter_app, method):
+        swift.send(filter_app, method, CONTAINER)
+        assert swift.rows(ACCOUNT, 'c') == {'bb': 10}
+        assert 'bb' not in swift.rows(HIDDEN, shard_for(swift, 'bb'))
+
 
 class TestLateRows:
+    """They are updates that have not arrived yet."""
+
     @pytest.fixture
-    def filter_app(self, swift, filter_app):
-        """Another worker, which has not looked for late rows yet."""
+    def late(self, swift) -> str:
         name = backing_container('c', OLD_ID, 0)
         swift.put_container(f'/{HIDDEN}/{name}')
         swift.put_row(f'/{HIDDEN}/{name}/f', size=6)
         swift.update_accounts()
+        return name
+
+    @pytest.fixture
+    def filter_app(self, swift, filter_app, late):
         return filtered(swift)
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
-    def test_are_adopted(self, swift, filter_app, method):
+    def test_are_not_shown_and_stay(self, swift, filter_app, late, method):
         resp = swift.send(filter_app, method, CONTAINER)
-        assert figures_in(resp) == (6, 21)
+        assert figures_in(resp) == (5, 15)
+        assert swift.rows(HIDDEN, late) == {'f': 6}
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
-    def test_are_looked_for_once_in_a_while(self, swift, filter_app, method):
-        for _ in range(3):
-            swift.send(filter_app, method, CONTAINER)
-        listings = [c for c in swift.sent('GET') if c[1] == f'/v1/{HIDDEN}']
-        assert len(listings) <= 2
-
-    def test_that_are_not_moved_yet_make_the_listing_a_503(
-        self, swift, filter_app, monkeypatch
-    ):
-        monkeypatch.setattr(moving, 'merge_rows', merge_fails)
-        assert get(swift, filter_app).status_int == 503
-
-    def test_do_not_stop_listings_while_the_hidden_account_is_away(
-        self, swift, filter_app
-    ):
-        swift.register('GET', f'/v1/{HIDDEN}', 503)
-        assert names_in(get(swift, filter_app)) == NAMES
+    def test_are_not_looked_for(self, swift, filter_app, late, method):
+        swift.send(filter_app, method, CONTAINER)
+        assert ('GET', f'/v1/{HIDDEN}') not in swift.sent()
+        assert late not in asked_shards(swift)
 
 
 class TestVersions:
@@ -1052,17 +998,6 @@ class TestHeadThatWaitsForASlot:
         resp = late_head(change)
         assert figures_in(resp) == (1, 7)
         assert resp.headers.get(SHARD_COUNT_HEADER, '0') == str(shards)
-
-    def test_counts_a_stray_once_that_is_moving_meanwhile(
-        self, swift, late_head, monkeypatch
-    ):
-        def move():
-            monkeypatch.setattr(adoption, 'STAY_SECONDS', 1)
-            swift.put_row(f'/{ACCOUNT}/c/o', size=7)
-            spawn(head, swift, filtered(swift))
-            sleep(0.4)  # Now it is in both places.
-
-        assert figures_in(late_head(move)) == (1, 7)
 
     def test_of_a_container_that_is_deleted_meanwhile_finds_none(
         self, swift, late_head

@@ -29,6 +29,7 @@ class Replicas:
     :ivar layout: what they say together; None for a plain container
     :ivar asked: how often they were asked
     :ivar are_away: True if too few of them answer
+    :ivar are_missing: True if none of them has a database
     :ivar policy_index: the storage policy
     """
 
@@ -36,6 +37,7 @@ class Replicas:
         self.layout: Layout | None = OLD
         self.asked = 0
         self.are_away = False
+        self.are_missing = False
         self.policy_index = 0
 
     def read_root(self, _backend, _env, path) -> RootState:
@@ -43,6 +45,8 @@ class Replicas:
         self.asked += 1
         if self.are_away:
             raise BackendError(None, 503)
+        if self.are_missing:
+            return RootState(None, None)
         headers = {'X-Backend-Storage-Policy-Index': str(self.policy_index)}
         answer = Answer(None, '204 No Content', headers, [])
         return RootState(answer, self.layout)
@@ -194,11 +198,71 @@ class TestRecord:
 
 
 class TestPlainInfo:
-    def test_of_a_container_that_was_never_sharded_counts(
+    def test_is_confirmed_once_a_minute(self, layouts, replicas, clock):
+        replicas.layout = None
+        for _ in range(3):
+            assert seen(layouts, None) is None
+        assert replicas.asked == 1
+        clock.now += CONFIRMED_SECONDS
+        assert seen(layouts, None) is None
+        assert replicas.asked == 2
+
+    def test_of_a_stale_replica_does_not_count(self, layouts, replicas):
+        assert seen(layouts, None) == OLD
+        assert seen(layouts, OLD) == OLD
+        assert replicas.asked == 1
+
+    def test_counts_in_an_account_without_sharded_containers(
+        self, layouts, replicas, accounts
+    ):
+        accounts.hidden.clear()
+        for _ in range(3):
+            assert seen(layouts, None) is None
+        assert (replicas.asked, accounts.looked) == (0, 1)
+
+    def test_of_a_container_that_is_being_asked_for_is_not_asked_twice(
+        self, layouts, replicas, clock, monkeypatch
+    ):
+        replicas.layout = None
+        seen(layouts, None)
+        clock.now += CONFIRMED_SECONDS
+        meanwhile = []
+
+        def read_root(*args) -> RootState:
+            meanwhile.append(seen(layouts, None))
+            return replicas.read_root(*args)
+
+        monkeypatch.setattr(lookup, 'read_root', read_root)
+        seen(layouts, None)
+        assert meanwhile == [None]
+
+    def test_is_not_known_at_first_if_too_few_replicas_answer(
         self, layouts, replicas
     ):
+        replicas.are_away = True
+        for _ in range(2):
+            with pytest.raises(BackendError):
+                seen(layouts, None)
+        replicas.are_away = False
+        assert seen(layouts, None) == OLD
+
+    def test_counts_for_a_while_if_it_was_confirmed_before(
+        self, layouts, replicas, clock
+    ):
+        replicas.layout = None
+        seen(layouts, None)
+        replicas.are_away = True
+        clock.now += CONFIRMED_SECONDS
         assert seen(layouts, None) is None
-        assert replicas.asked == 0
+
+    def test_counts_for_a_while_if_a_handoff_alone_has_a_database(
+        self, layouts, replicas, clock
+    ):
+        replicas.are_missing = True
+        assert seen(layouts, None) is None
+        replicas.are_missing = False
+        clock.now += UNCONFIRMED_SECONDS
+        assert seen(layouts, None) == OLD
 
     def test_within_a_second_of_a_record_does_not_count(
         self, layouts, replicas, clock
@@ -208,21 +272,6 @@ class TestPlainInfo:
         replicas.layout = None
         assert seen(layouts, None) == OLD
         assert replicas.asked == 1
-
-    def test_counts_at_once_if_late_rows_brought_the_container_back(
-        self, layouts, replicas
-    ):
-        assert seen(layouts, OLD) == OLD
-        replicas.layout = None
-        layouts.look_again({}, PATH)
-        assert seen(layouts, None) is None
-        assert replicas.asked == 2
-
-    def test_is_not_asked_for_again_of_a_container_that_was_plain(
-        self, layouts, replicas
-    ):
-        layouts.look_again({}, PATH)
-        assert replicas.asked == 0
 
     def test_after_a_record_is_confirmed(self, layouts, replicas, clock):
         seen(layouts, OLD)
@@ -241,13 +290,13 @@ class TestPlainInfo:
             assert seen(layouts, None) == OLD
         assert replicas.asked <= 6
 
-    def test_counts_when_the_record_was_last_confirmed_long_ago(
+    def test_is_confirmed_if_a_record_was_confirmed_long_ago(
         self, layouts, replicas, clock
     ):
         seen(layouts, OLD)
         clock.now += 2 * CONFIRMED_SECONDS
-        assert seen(layouts, None) is None
-        assert replicas.asked == 1
+        assert seen(layouts, None) == OLD
+        assert replicas.asked == 2
 
 
 class TestDeleteOfAnObject:
@@ -347,14 +396,22 @@ class TestDeleteOfAnObject:
     def test_waits_some_seconds_before_it_asks_replicas_that_are_away_again(
         self, layouts, replicas, clock, layout
     ):
+        replicas.layout = layout
+        seen(layouts, layout)
         replicas.are_away = True
-        assert seen(layouts, layout, DOUBT_SECONDS) == layout
-        clock.now += DOUBT_SECONDS
-        assert seen(layouts, layout, DOUBT_SECONDS) == layout
-        assert replicas.asked == 1
-        clock.now += UNCONFIRMED_SECONDS
-        assert seen(layouts, layout, DOUBT_SECONDS) == layout
-        assert replicas.asked == 2
+        for asked in (2, 3):
+            clock.now += CONFIRMED_SECONDS
+            assert seen(layouts, layout, DOUBT_SECONDS) == layout
+            clock.now += DOUBT_SECONDS
+            assert seen(layouts, layout, DOUBT_SECONDS) == layout
+            assert replicas.asked == asked
+
+    def test_is_refused_if_it_is_not_known_whether_a_container_is_plain(
+        self, layouts, replicas
+    ):
+        replicas.are_away = True
+        with pytest.raises(BackendError):
+            seen(layouts, None, DOUBT_SECONDS)
 
 
 class TestReplicasAway:
@@ -396,6 +453,38 @@ class TestReplicasAway:
             clock.now += CONFIRMED_SECONDS
             target = layouts.of({}, PATH, info(OLD))
             assert (target.layout, target.policy_index) == (NEW, 1)
+
+
+class TestReplicasWithoutDatabase:
+    """No replica of the root has one: the info comes from a handoff."""
+
+    @pytest.fixture(autouse=True)
+    def missing(self, replicas):
+        replicas.are_missing = True
+
+    def test_leave_the_record_that_swift_has(self, layouts):
+        assert seen(layouts, OLD) == OLD
+
+    def test_are_asked_again_after_some_seconds(
+        self, layouts, replicas, clock
+    ):
+        for _ in range(2):
+            seen(layouts, OLD)
+        assert replicas.asked == 1
+        clock.now += UNCONFIRMED_SECONDS
+        replicas.are_missing, replicas.layout = False, None
+        assert seen(layouts, OLD) is None
+
+    def test_leave_the_layout_that_was_confirmed_before(
+        self, layouts, replicas, clock
+    ):
+        replicas.are_missing = False
+        replicas.layout, replicas.policy_index = NEW, 1
+        seen(layouts, OLD)
+        replicas.are_missing = True
+        clock.now += CONFIRMED_SECONDS
+        target = layouts.of({}, PATH, info(OLD))
+        assert (target.layout, target.policy_index) == (NEW, 1)
 
 
 class TestUnreadableInfo:

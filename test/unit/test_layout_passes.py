@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from swift.common.constraints import CONTAINER_LISTING_LIMIT
-from swift.common.swob import Request
+from swift.common.swob import HTTPServiceUnavailable, Request
 from swift.common.utils import Timestamp
 from swift.container.server import ContainerController
 
@@ -170,15 +170,14 @@ class Places:
         rows = [{'name': name} for name in names]
         return rows, [], names[-1] if len(names) == limit else None
 
-    def fan_out(self, send, calls, _concurrency) -> None:
-        for each in [concurrency.spawn(send, *call) for call in calls]:
-            each.wait()
+    def for_each(self, act, items, _concurrency) -> list:
+        return [t.wait() for t in [concurrency.spawn(act, i) for i in items]]
 
 
 def row_pass(places: Places, monkeypatch) -> RowPass:
     """Return a pass whose pages have PAGE rows of each place."""
     backend = SimpleNamespace(
-        fan_out=places.fan_out, owner_env=dict, proxy_app=None
+        for_each=places.for_each, owner_env=dict, proxy_app=None
     )
     monkeypatch.setattr(passes, 'LEAST_ROWS', PAGE)
     pace = SimpleNamespace(
@@ -193,6 +192,7 @@ def row_pass(places: Places, monkeypatch) -> RowPass:
         backend,
         {},
         places,
+        places.policy_index,
         pace,
         asks_for_objects=False,
         check=lambda: None,
@@ -207,13 +207,17 @@ def names(count: int, step: int = 1, first: int = 0) -> list[str]:
     return [f'{first + step * i:05}' for i in range(count)]
 
 
+def shards(count: int) -> list[str]:
+    return [f'shard {i}' for i in range(count)]
+
+
 @pytest.mark.parametrize('pages', [1, 3, 100])
 def test_rows_of_several_places_move_together(monkeypatch, pages):
     places = Places(names(95), names(95, 2, 1000), names(3, 1, 9000), [])
     total = 95 + 95 + 3
     made = row_pass(places, monkeypatch)
     made._pages_a_step = pages
-    found = made.run([0, 1, 2, 3])
+    found = made.run(shards(4))
     assert found == sum(places.reported) == total
     assert [len(rows) for rows in places.rows.values()] == [0, 0, 0, 0, total]
 
@@ -222,7 +226,7 @@ def test_places_whose_pages_end_together_are_not_read_for_short_pages(
     monkeypatch,
 ):
     places = Places(*(names(400, 4, first) for first in range(4)))
-    row_pass(places, monkeypatch).run([0, 1, 2, 3])
+    row_pass(places, monkeypatch).run(shards(4))
     assert max(places.reads.values()) <= 2 * 400 // PAGE + 1
 
 
@@ -242,7 +246,7 @@ def test_rows_that_were_removed_are_reported_if_the_next_page_fails(
 
     monkeypatch.setattr(made, '_page', failing)
     with pytest.raises(BackendError):
-        made.run([0])
+        made.run(shards(1))
     assert sum(places.reported) == 50 - len(places.rows['shard 0']) > 0
 
 
@@ -258,7 +262,7 @@ def test_rows_stay_in_both_places_for_a_while(monkeypatch, clock):
 
     monkeypatch.setattr(places, 'remove', note)
     start = clock.now
-    row_pass(places, monkeypatch).run([0])
+    row_pass(places, monkeypatch).run(shards(1))
     (seconds,) = stayed
     assert 3 <= seconds < 4
     assert places.rows['shard 0'] == []
@@ -278,7 +282,7 @@ def test_rows_that_stayed_are_removed_while_others_are_copied(
 
     made = row_pass(places, monkeypatch)
     monkeypatch.setattr(made, '_page', slow)
-    made.run([0])
+    made.run(shards(1))
     assert left[:4] == [10 * PAGE] * 4
     assert left[-1] < 7 * PAGE
 
@@ -297,15 +301,14 @@ def test_few_rows_are_copied_ahead_of_those_that_are_removed(
         return remove(*args)
 
     monkeypatch.setattr(places, 'remove', slow)
-    row_pass(places, monkeypatch).run([0])
+    row_pass(places, monkeypatch).run(shards(1))
     # a step that is removed, one that is listed and one that was copied
     assert max(both) == 3 * PAGE
 
 
 @pytest.mark.parametrize('count', [1, 4])
 def test_rows_move_out_of_as_many_places_as_the_pace_says(monkeypatch, count):
-    shards = range(6)
-    places = Places(*(names(20 * PAGE, 6, first) for first in shards))
+    places = Places(*(names(20 * PAGE, 6, first) for first in range(6)))
     places.layout = SimpleNamespace(**vars(places.layout) | {'shards': 1})
     most, remove = [], places.remove
 
@@ -319,7 +322,7 @@ def test_rows_move_out_of_as_many_places_as_the_pace_says(monkeypatch, count):
     monkeypatch.setattr(passes, 'STAY_SECONDS', 0)
     made = row_pass(places, monkeypatch)
     made.pace.sources = lambda _places: count
-    made.run(list(shards))
+    made.run(shards(6))
     assert max(most) == count
     assert len(places.rows['root']) == 6 * 20 * PAGE
 
@@ -344,7 +347,7 @@ def test_nothing_is_written_after_a_failure(monkeypatch, clock, failing):
     for name in ('give_back', 'copy', 'remove'):
         note(name)
     with pytest.raises(BackendError):
-        row_pass(places, monkeypatch).run([0])
+        row_pass(places, monkeypatch).run(shards(1))
     passes.sleep(100 * STAY_SECONDS)
     failed = [i for i, name in enumerate(written) if name == failing][2]
     after = written[failed + 1 :]
@@ -357,17 +360,49 @@ def test_rows_are_looked_for_only_where_servers_may_hide_them(monkeypatch):
     for shows in (True, False):
         places = Places(names(3 * PAGE))
         places.shows = shows
-        row_pass(places, monkeypatch).run([0])
+        row_pass(places, monkeypatch).run(shards(1))
         assert sorted(places.rows['root']) == names(3 * PAGE)
         assert not places.hidden
         assert bool(places.reads['root']) is not shows
 
 
+def test_rows_move_to_where_the_caller_says(monkeypatch):
+    places = Places(names(3), [])
+    made = row_pass(places, monkeypatch)
+    made.may_be_hidden = True
+    made.place_of = lambda name: 'root' if name == '00001' else 'shard 1'
+    made.run(shards(1))
+    assert places.rows['root'] == ['00001']
+    assert places.rows['shard 1'] == ['00000', '00002']
+
+
+@pytest.mark.parametrize('may_be_hidden', [True, False])
+def test_rows_may_have_been_moved_out_of_shards_too(
+    monkeypatch, may_be_hidden
+):
+    places = Places(names(3), [])
+    copies = []
+
+    def copy(_rows, place, _policy, adds_offset) -> bool:
+        copies.append((place, adds_offset))
+        return True
+
+    monkeypatch.setattr(places, 'copy', copy)
+    monkeypatch.setattr(
+        places, 'give_back', lambda *_: copies.append('given') or (True, True)
+    )
+    made = row_pass(places, monkeypatch)
+    made.may_be_hidden = may_be_hidden
+    made.place_of = lambda _name: 'shard 1'
+    made.run(shards(1))
+    assert copies == (['given'] if may_be_hidden else [('shard 1', False)])
+
+
 def test_pages_are_not_kept_when_their_rows_have_moved(monkeypatch):
     places = Places(names(PAGE - 1), names(PAGE - 1, 1, 100))
     made = row_pass(places, monkeypatch)
-    made.run([0])
-    made.run([1])
+    made.run(shards(1))
+    made.run(['shard 1'])
     assert not made._read
 
 
@@ -447,5 +482,43 @@ def test_an_answer_that_is_no_report_is_not_believed(answered, monkeypatch):
     assert answered.methods == [METHOD, 'GET']
 
 
-def test_a_place_that_no_replica_has_is_empty(answered):
-    assert answered.made._page('a/absent', '', 9) == ([], [], None)
+def change(app, method: str, container: str) -> None:
+    """Put or delete a container of one server."""
+    headers = {
+        'X-Timestamp': Timestamp.now().internal,
+        'X-Backend-Storage-Policy-Index': '0',
+    }
+    Request.blank(
+        f'/sdb1/1/a/{container}',
+        environ={'REQUEST_METHOD': method},
+        headers=headers,
+    ).get_response(app)
+
+
+@pytest.fixture
+def deleted(answered) -> str:
+    """A place that was deleted."""
+    for app in answered.apps:
+        change(app, 'PUT', 'deleted')
+        change(app, 'DELETE', 'deleted')
+    return 'a/deleted'
+
+
+def test_a_place_that_was_deleted_is_empty(answered, deleted):
+    assert answered.made._page(deleted, '', 9) == ([], [], None)
+
+
+@pytest.mark.parametrize('present', [0, 1])
+def test_a_place_without_databases_is_not_empty(answered, present):
+    for app in answered.apps[:present]:
+        change(app, 'PUT', 'lost')
+    text = f'{present} of 2 replicas list a/lost'
+    with pytest.raises(BackendError, match=text):
+        answered.made._page('a/lost', '', 9)
+
+
+def test_a_silent_replica_of_a_deleted_place_may_have_rows(answered, deleted):
+    present = answered.apps[0]
+    answered.apps[:] = [present, present, HTTPServiceUnavailable()]
+    with pytest.raises(BackendError, match='0 of 3 replicas list'):
+        answered.made._page(deleted, '', 9)

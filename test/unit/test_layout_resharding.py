@@ -8,12 +8,11 @@ import pytest
 from swift.common.swob import Request
 from swift.common.utils import Timestamp
 
-from shardmw.backend.concurrency import sleep
 from shardmw.backend.containers import BackendError
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import STAY_SECONDS
-from shardmw.layout import adoption, moving, passes, resharding
-from shardmw.layout.adoption import listed_backing
+from shardmw.layout import moving, passes, resharding
+from shardmw.layout.backing import listed_backing
 from shardmw.layout.passes import Pace
 from shardmw.layout.register import Register
 from shardmw.layout.resharding import (
@@ -463,37 +462,6 @@ class TestRowsThatMoveDuringARequest:
 
 
 @pytest.mark.parametrize('swift', [1], indirect=True)
-@pytest.mark.parametrize(('before', 'after'), [(1, 2), (2, 1), (3, 0)])
-def test_a_late_row_that_is_adopted_as_the_change_ends_is_listed(
-    swift, proxy, before, after, monkeypatch
-):
-    """A listing has read the new place when it has not read the old one."""
-    monkeypatch.setattr(adoption, 'STAY_SECONDS', STAY_SECONDS)
-    fill(swift, before)
-    resharder = change(swift)
-    resharder.begin(after)
-    resharder._write(layout(swift).moving(time.time()), layout(swift))
-    root = read_root(backend(swift), environ(), PATH)
-    target = resharder._target(root, root.record)
-    while resharder._look_through(target, resharding._sources(target)):
-        pass
-    old = place(swift, 'late', before)
-    swift.put_row(f'{old}/late', size=2)
-    swift.update_accounts()
-
-    def end_and_adopt() -> None:
-        sleep(0.05)  # the root and the new place answer
-        present = layout(swift)
-        resharder._write(present.done(time.time()), present)
-        swift.memcached.values.clear()
-        assert 'late' in listed(swift, filtered(swift))
-
-    swift.servers.before(old, end_and_adopt)
-    assert 'late' in listed(swift, proxy)
-    assert swift.rows(HIDDEN, old.rpartition('/')[2]) == {}
-
-
-@pytest.mark.parametrize('swift', [1], indirect=True)
 class TestDelete:
     """A DELETE during a change leaves a tombstone in both places."""
 
@@ -797,6 +765,36 @@ class TestSeveralMovers:
         with pytest.raises(resharding._RecordChangedError):
             late._look_through(late._target(root, record), [None])
         assert list(swift.rows(ACCOUNT, 'c')) == ['stray']
+
+
+class TestTheSameChangeTwice:
+    """Another process announces a change as this one does."""
+
+    @pytest.fixture
+    def late(self, swift, monkeypatch) -> Resharding:
+        """One that has seen no change when the other announces 4 shards."""
+        fill(swift)
+        put_shards = Resharding._put_shards
+
+        def announce_and_put(self, target):
+            monkeypatch.setattr(Resharding, '_put_shards', put_shards)
+            change(swift).begin(4)
+            put_shards(self, target)
+
+        monkeypatch.setattr(Resharding, '_put_shards', announce_and_put)
+        return change(swift)
+
+    def test_is_joined(self, swift, proxy, late):
+        late.begin(4)
+        late.run()
+        assert layout(swift).sharding == (4, 0)
+        assert listed(swift, proxy) == NAMES
+        assert len(swift.containers(HIDDEN)) == 4
+
+    def test_is_not_joined_if_it_is_another(self, swift, late):
+        with pytest.raises(BackendError, match='another process has changed'):
+            late.begin(8)
+        assert layout(swift).shards == 4
 
 
 class TestCancel:

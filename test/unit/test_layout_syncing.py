@@ -7,7 +7,6 @@ import pytest
 from swift.common.swob import Request
 
 from shardmw.backend.containers import (
-    LOGICAL_HEADER,
     STORED_SYNC_TO_HEADER,
     SYNC_KEY_HEADER,
     SYNC_TO_HEADER,
@@ -166,15 +165,6 @@ class TestChange:
             for env, shown in ((OWNER, TO), ({}, None)):
                 resp = swift.send(app, method, CONTAINER, env=env)
                 assert resp.headers.get(SYNC_TO_HEADER) == shown
-
-    def test_reaches_a_shard_that_is_created_anew(self, swift, app):
-        set_settings(swift, app)
-        missing = backing(swift, 1)
-        swift.direct('DELETE', f'/{HIDDEN}/{missing}')
-        ask(swift, app, 'PUT', 202, X_Container_Shard_Count=str(SHARDS))
-        assert in_shards(swift) == [[TO, KEY, '']] * SHARDS
-        metadata = swift.broker(HIDDEN, missing).metadata
-        assert metadata[LOGICAL_HEADER.title()][0] == 'c'
 
 
 class TestCreation:

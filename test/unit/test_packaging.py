@@ -79,11 +79,24 @@ def test_the_sample_has_the_defaults():
     assert parse_options(documented) == parse_options({})
 
 
-@pytest.mark.parametrize('path', SAMPLES, ids=lambda path: path.name)
-def test_samples_set_no_options_of_the_filter(path):
+def options_of(path: Path) -> dict[str, str]:
+    """The options that a sample sets in the section of the filter."""
     parser = configparser.ConfigParser(default_section=None)
     parser.read(path)
-    assert dict(parser[SECTION]) == {'use': 'egg:shardmw#shardmw'}
+    options = dict(parser[SECTION])
+    assert options.pop('use') == 'egg:shardmw#shardmw'
+    return options
+
+
+def test_samples_of_the_daemons_that_are_rolled_out_create_no_shards():
+    for name in INTERNAL_CLIENTS:
+        path = ETC / f'{name}.conf-sample'
+        assert options_of(path) == {'max_shards': '0'}
+
+
+@pytest.mark.parametrize('name', ['proxy-server', 'shardmw-resharder'])
+def test_other_samples_set_no_options_of_the_filter(name):
+    assert options_of(ETC / f'{name}.conf-sample') == {}
 
 
 @pytest.mark.parametrize('path', SAMPLES, ids=lambda path: path.name)

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from swift.common.exceptions import ChunkReadTimeout
 
+from shardmw import resharder
 from shardmw.backend.containers import BackendError
 from shardmw.config import ConfigError
+from shardmw.layout.resharding import Progress
 from shardmw.resharder import SECTION, Resharder
 from test.unit.fakeswift import Logger
 
@@ -90,6 +92,24 @@ def test_a_listing_that_breaks_off_is_logged_and_ends(error, line):
     assert daemon.logger.lines == [line]
 
 
+def test_a_change_that_waits_for_its_turn_says_so(monkeypatch):
+    daemon = object.__new__(Resharder)
+    daemon.logger = Logger()
+    daemon.logger.info = daemon.logger.warning
+    daemon.concurrency, daemon.turn_text = 1, 'others move rows'
+    daemon._moving = {('AUTH_a', 'other')}
+    daemon._progress, daemon._states = {}, {}
+    monkeypatch.setattr(
+        resharder, 'sleep', lambda _seconds: daemon._moving.clear()
+    )
+    noted = []
+    progress = Progress('moving', 7)
+    daemon._take_turn(('AUTH_a', 'c'), progress, noted.append)
+    waiting = Progress('moving', 7, problem='others move rows')
+    assert noted == [waiting, progress]
+    assert daemon._moving == {('AUTH_a', 'c')}
+
+
 @pytest.mark.parametrize(
     ('section', 'line', 'message'),
     [
@@ -110,10 +130,17 @@ def test_a_listing_that_breaks_off_is_logged_and_ends(error, line):
             '',
             'Unable to find shardmw-resharder config section in {conf}',
         ),
+        (
+            SECTION,
+            'swift_dir = {folder}',
+            'Error: {folder}/swift.conf: no such file: name its folder with '
+            '--swift-dir, in a file of the daemon with swift_dir',
+        ),
     ],
 )
 def test_the_command_ends_with_one_line(conf, section, line, message):
-    write(conf, line, section)
+    folder = conf.parent
+    write(conf, line.format(folder=folder), section)
     ran = subprocess.run(
         [sys.executable, '-c', COMMAND, str(conf), 'once'],
         capture_output=True,
@@ -121,4 +148,17 @@ def test_the_command_ends_with_one_line(conf, section, line, message):
         timeout=60,
     )
     assert ran.returncode == 1
-    assert ran.stderr == message.format(conf=conf) + '\n'
+    assert ran.stderr == message.format(conf=conf, folder=folder) + '\n'
+
+
+def test_the_command_tells_of_a_file_without_sections_in_one_line(conf):
+    conf.write_text('garbage')
+    ran = subprocess.run(
+        [sys.executable, '-c', COMMAND, str(conf), 'once'],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ran.returncode == 1
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith('Error: File contains no section headers. ')

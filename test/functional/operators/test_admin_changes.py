@@ -2,6 +2,7 @@
 """The commands that change layouts: output, refusals and exit codes."""
 
 import json
+import signal
 import time
 from collections.abc import Callable
 
@@ -15,8 +16,10 @@ from test.functional.conftest import SHARD_COUNT_HEADER, SHARD_DEPTH_HEADER
 from test.functional.operating import (
     SETTLE_SECONDS,
     Admin,
+    delete_unheard,
     fill,
     shards_of,
+    wait_for_phase,
 )
 
 SHARDED = {'headers': {SHARD_COUNT_HEADER: '4'}}
@@ -150,6 +153,41 @@ class TestRefusals:
         finally:
             cluster.start('container-1')
         assert shards_of(client, 'c') == 0
+
+    def test_while_a_deletion_waits_on_an_object_server(
+        self, cluster, client, admin, refused
+    ):
+        names = fill(client, 'c', 3)
+        path = path_of(client, 'c')
+        cluster.daemon('object-updater')
+        delete_unheard(admin, f'{path}/o001')
+        told = refused('reshard', 'c', '4')
+        assert told.startswith('object servers may have updates of containers')
+        assert 'has 1. ' in told
+        assert shards_of(client, 'c') == 0
+        cluster.daemon('object-updater')
+        ran = admin('reshard', path, '4', '--settle-seconds', SETTLE_SECONDS)
+        assert ran.returncode == 0, ran.stderr
+        names.remove('o001')
+        assert client.listing('c').names() == names
+
+    def test_with_a_configuration_without_the_filter(
+        self, cluster, client, admin, tmp_path
+    ):
+        fill(client, 'c', 1)
+        conf = tmp_path / 'internal-client.conf'
+        text = (cluster.swift_dir / conf.name).read_text()
+        conf.write_text(text.replace(' shardmw ', ' '))
+        for command in (['reshard', '4'], ['cancel'], ['stat']):
+            name, *count = command
+            path = path_of(client, 'c')
+            ran = admin('--conf', str(conf), name, path, *count)
+            assert ran.returncode == 1
+            (line,) = ran.stderr.splitlines()
+            told = f'Error: {conf}: the pipeline has no filter shardmw: '
+            assert line.startswith(told)
+        ran = admin('--conf', str(conf), 'export', path_of(client, 'c'))
+        assert (ran.returncode, ran.stdout) == (0, 'o000\n')
 
     def test_of_what_swifts_sharder_has_split(self, cluster, client, refused):
         fill(client, 'c', 9)
@@ -305,6 +343,59 @@ class TestOutput:
             ran = admin('audit', path_of(client, 'c'), *option)
             assert ran.returncode == 1
             assert 'layout that is changing' in ran.stdout
+
+
+class TestMeanwhile:
+    """Something else happens while the command changes a container."""
+
+    #: Rows move for some seconds.
+    SLOW = (
+        *('--settle-seconds', SETTLE_SECONDS, '--rows-per-second', '2'),
+        '--despite-backlog',
+    )
+
+    def test_the_same_command_runs_and_both_end_well(self, admin, client):
+        names = fill(client, 'c', 12)
+        path = path_of(client, 'c')
+        command = ('reshard', path, '4', *self.SLOW)
+        both = [admin.start(*command) for _ in '12']
+        for each in both:
+            output, errors = each.communicate(timeout=120)
+            assert each.returncode == 0, errors
+            assert output == f'{path}: 4 shards\n'
+        assert client.listing('c').names() == names
+
+    @pytest.mark.parametrize('count', ['0', '2'])
+    def test_a_client_deletes_the_container(self, admin, client, count):
+        fill(client, 'c', 1, **SHARDED)
+        path = path_of(client, 'c')
+        command = admin.start('reshard', path, count, *self.SLOW)
+        wait_for_phase(command, 'moving')
+        assert client.delete('c', 'o000').status == 204
+        assert client.delete('c').status == 204
+        output, errors = command.communicate(timeout=120)
+        assert (command.returncode, output) == (1, '')
+        told = f'Error: {path}: a client has deleted it meanwhile'
+        assert errors.splitlines()[-1] == told
+
+    def test_the_operator_interrupts_it(self, admin, client):
+        names = fill(client, 'c', 40)
+        path = path_of(client, 'c')
+        command = admin.start('reshard', path, '4', *self.SLOW)
+        wait_for_phase(command, 'moving')
+        command.send_signal(signal.SIGINT)
+        output, errors = command.communicate(timeout=30)
+        assert (command.returncode, output) == (1, '')
+        told = errors.splitlines()[-1]
+        assert told.startswith(f'Interrupted: {path}: moving, ')
+        assert f'"shardmw-admin cancel {path}"' in told
+        assert client.listing('c').names() == names
+        state = admin.changes(client)['c']
+        assert (state['former'], state['phase']) == (0, 'moving')
+        assert state['progress']['phase'] == 'moving'
+        admin.reshard(client, 'c', 4)
+        state = admin.changes(client)['c']
+        assert (state['former'], state['phase']) == (0, 'done')
 
 
 class TestDepth:

@@ -20,6 +20,7 @@ from test.functional.conftest import (
 from test.functional.history import Clients
 from test.functional.operating import (
     Admin,
+    delete_unheard,
     fill,
     shards_of,
     wait_until,
@@ -28,8 +29,10 @@ from test.functional.test_metrics import Statsd
 
 #: More rows than this in one database are too many, for a test.
 ROWS_PER_SHARD = 5
-AUTO = {'auto_reshard': 'true', 'rows_per_shard': ROWS_PER_SHARD}
-SHRINK = {'auto_shrink': 'true', 'rows_per_shard': ROWS_PER_SHARD}
+#: Updates may wait on object servers that earlier tests have left there.
+CHOSEN = {'rows_per_shard': ROWS_PER_SHARD, 'despite_backlog': 'true'}
+AUTO = {'auto_reshard': 'true', **CHOSEN}
+SHRINK = {'auto_shrink': 'true', **CHOSEN}
 
 MOVING = re.compile(r'AUTH_\S+/(\S+): (moving|settling), ')
 
@@ -206,6 +209,40 @@ class TestAutoShrink:
         assert shards_of(client, 'new') == 8
 
 
+class TestBacklog:
+    """A deletion waits on an object server."""
+
+    def options(self, owner: Client) -> dict:
+        chosen = f'{owner.account}/*'
+        return {**AUTO, 'containers': chosen, 'accounts': owner.account}
+
+    def test_lets_no_change_begin_by_itself(
+        self, cluster, client, admin, resharder
+    ):
+        names = fill(client, 'large', 11)
+        cluster.daemon('object-updater')
+        cluster.daemon('container-updater')
+        delete_unheard(admin, f'{client.account}/large/{names.pop()}')
+        options = {**self.options(client), 'despite_backlog': 'false'}
+        told = 'no automatic change: object servers may have updates of '
+        assert resharder.once(**options).count(told) == 1
+        assert shards_of(client, 'large') == 0
+        cluster.daemon('object-updater')
+        assert told not in resharder.once(**options)
+        assert shards_of(client, 'large') == 4
+        assert client.listing('large').names() == names
+
+    def test_is_no_obstacle_if_the_operator_says_so(
+        self, cluster, client, admin, resharder
+    ):
+        fill(client, 'large', 11)
+        cluster.daemon('container-updater')
+        delete_unheard(admin, f'{client.account}/large/o000')
+        resharder.once(**self.options(client))
+        assert shards_of(client, 'large') > 0
+        cluster.daemon('object-updater')
+
+
 class TestSeveralDaemons:
     def test_share_the_containers_out(self, cluster, admin, resharder):
         url = logins(cluster)(RESELLER_ADMIN).storage_url
@@ -356,33 +393,37 @@ class TestLateRows:
         hidden = hidden_account(client.account)
         put_rows(cluster, hidden, changed, ['late'])
         cluster.daemon('container-updater')
-        assert f'{client.account}/c: 1 rows of late' in resharder.once()
+        log = resharder.once()
+        assert f'{client.account}/c: 1 late rows and 0 strays moved' in log
         assert 'late' in client.listing('c').names()
 
     def test_of_the_root_are_moved(
         self, cluster, client, changed, resharder, backing
     ):
         put_rows(cluster, client.account, 'c', ['late'])
-        assert f'{client.account}/c: 1 rows of late' in resharder.once()
+        cluster.daemon('container-updater')
+        log = resharder.once()
+        assert f'{client.account}/c: 0 late rows and 1 strays moved' in log
         assert backing.root_names('c') == []
         assert 'late' in client.listing('c').names()
 
-    def test_are_looked_for_until_the_reclaim_age_has_passed(
+    def test_are_looked_for_once_an_interval(
+        self, cluster, client, changed, resharder
+    ):
+        moved = f'{client.account}/c: 0 late rows and 1 strays moved'
+        with resharder.running(late_rows_interval=3) as daemon:
+            for number, name in enumerate(('late', 'later'), 1):
+                put_rows(cluster, client.account, 'c', [name])
+                cluster.daemon('container-updater')
+                wait_until(lambda n=number: daemon.log().count(moved) == n)
+
+    def test_may_belong_to_changes_that_are_listed_for_the_reclaim_age(
         self, client, changed, admin, resharder
     ):
         resharder.once()
         assert admin.changes(client)['c']['phase'] == 'done'
         with resharder.running(reclaim_age=0):
             wait_until(lambda: 'c' not in admin.changes(client))
-
-    def test_are_looked_for_once_an_interval(
-        self, cluster, client, changed, admin, resharder
-    ):
-        moved = f'{client.account}/c: 1 rows of late'
-        with resharder.running(late_rows_interval=3) as daemon:
-            for number, name in enumerate(('late', 'later'), 1):
-                put_rows(cluster, client.account, 'c', [name])
-                wait_until(lambda n=number: daemon.log().count(moved) == n)
 
 
 class TestFailures:

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster of three replicas, any of which can be missing, slow or stale.
+
+There are no more devices than replicas, so there are no handoffs, and no
+daemon runs by itself: a database that is missing stays so.
+
+Each module has a cluster of its own. The daemon would go on with a change that
+a failed test of another module has left, while servers are down.
+"""
+
+import configparser
+import functools
+from collections.abc import Callable
+
+import pytest
+
+from shardmw.saio import Cluster, ClusterOptions
+from test.functional.backing import Backing
+from test.functional.client import Client
+from test.functional.conftest import account_maker, logins
+from test.functional.extra_proxy import running_proxy
+from test.functional.operating import SETTINGS, Admin, Resharder
+from test.functional.proof.replicas import NODES, Stored, store
+from test.functional.unfiltered import running_unfiltered_proxy
+
+#: The node whose replicas one of the proxies reads first.
+PREFERRED = 2
+
+#: Nobody listens there.
+NO_MEMCACHED = '127.0.0.1:1'
+
+#: Slow servers are given up soon and asked again at once; tokens need no
+#: memcached.
+REPLICA_SETTINGS = {
+    **SETTINGS,
+    'proxy-server.node_timeout': '3',
+    'proxy-server.recoverable_node_timeout': '3',
+    'proxy-server.error_suppression_limit': '100000',
+    'object-server.node_timeout': '2',
+    'object-server.container_update_timeout': '2',
+    'shardmw.stats_cache_seconds': '0',
+    'shardmw.head_cache_seconds': '0',
+    'tempauth.fernet_key_any': 'c2hhcmRtdy1zYWlvLXRlc3RzLW9ubHktbm8tc2VjcmU=',
+    'tempauth.active_fernet_key_id': 'any',
+}
+
+
+@pytest.fixture(scope='module')
+def cluster(tmp_path_factory):
+    options = ClusterOptions(replicas=len(NODES), settings=REPLICA_SETTINGS)
+    with Cluster(tmp_path_factory.mktemp('proof'), options) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope='module')
+def new_account(cluster):
+    """Makes somebody the owner of an account that nobody used before."""
+    return account_maker(logins(cluster))
+
+
+@pytest.fixture(scope='class')
+def client(new_account) -> Client:
+    """The owner of an account that nobody used before."""
+    return new_account()
+
+
+@pytest.fixture(scope='module')
+def unfiltered_proxy(cluster):
+    """The URL of one more proxy of this cluster, without shardmw."""
+    with running_unfiltered_proxy(cluster) as url:
+        yield url
+
+
+@pytest.fixture(scope='class')
+def unfiltered(client, unfiltered_proxy) -> Client:
+    return client.on(unfiltered_proxy)
+
+
+@pytest.fixture(scope='class')
+def backing(unfiltered) -> Backing:
+    return Backing(unfiltered)
+
+
+@pytest.fixture(scope='module')
+def preferring_proxy(cluster):
+    """The URL of a proxy that reads the replicas of one node first.
+
+    It has no memcached: it knows of nothing that another proxy has done.
+    """
+
+    def change(conf: configparser.RawConfigParser) -> None:
+        conf['filter:cache']['memcache_servers'] = NO_MEMCACHED
+        conf['app:proxy-server']['sorting_method'] = 'affinity'
+        conf['app:proxy-server']['read_affinity'] = f'r1z{PREFERRED}=100'
+
+    with running_proxy(cluster, 'preferring-proxy', change) as url:
+        yield url
+
+
+@pytest.fixture(scope='class')
+def cold(client, preferring_proxy) -> Client:
+    """The owner, by way of the proxy that prefers the replicas of a node."""
+    return client.on(preferring_proxy)
+
+
+@pytest.fixture(scope='class')
+def fill(cluster, client, backing) -> Callable[..., Stored]:
+    """Fills containers, and waits until all replicas list all objects."""
+    return functools.partial(store, cluster, client, backing)
+
+
+@pytest.fixture(scope='module')
+def admin(cluster):
+    return Admin(cluster)
+
+
+@pytest.fixture(scope='module')
+def resharder(cluster):
+    return Resharder(cluster)
