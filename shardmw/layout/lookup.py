@@ -22,7 +22,7 @@ from shardmw.backend.containers import (
 )
 from shardmw.backend.infocache import INFOCACHE_ENV
 from shardmw.backend.requests import Backend
-from shardmw.layout.roots import read_root
+from shardmw.layout.roots import read_root, unproved
 from shardmw.lru import LRU
 from shardmw.paths import Path
 from shardmw.placement import hidden_account
@@ -205,7 +205,12 @@ class Layouts:
         root = None
         try:
             root = read_root(self.backend, env, path)
+            if root.exists and not (root.record or root.is_proved):
+                # A replica that has missed the creation of shards may be the
+                # only one that has a database.
+                raise BackendError(None, 503, unproved(root))
         except BackendError:
+            root = None
             if not is_known:
                 raise
         finally:

@@ -516,13 +516,14 @@ class Resharding:
         self,
         target: LogicalContainer,
         sources: list[int | None],
-        may_be_hidden: bool = False,
+        may_be_hidden: bool | None = None,
     ) -> int:
         """Move the rows that are in a wrong place.
 
         :param sources: the shards to look through, None for the root
-        :param may_be_hidden: True if rows may have been moved out of the
-                              places that they belong to
+        :param may_be_hidden: True if rows may have been moved out of any
+                              place that they belong to, None if out of the
+                              root alone
         :returns: how many rows it has found
         """
         row_pass = self._row_pass(target, may_be_hidden)
@@ -533,7 +534,7 @@ class Resharding:
         return found
 
     def _row_pass(
-        self, target: LogicalContainer, may_be_hidden: bool = False
+        self, target: LogicalContainer, may_be_hidden: bool | None = None
     ) -> RowPass:
         return RowPass(
             self.backend,

@@ -61,7 +61,7 @@ LACKING_SECONDS = (3, 12, 25, 40)
 PLACES = ('root', 'shards', 'all')
 
 #: How many of the replicas lack them. All of them get them back.
-LACKING = (1, 2, 2, 3)
+LACKING = (1, 2, 3, 3)
 
 #: How long a replica that missed the creation of the container is stale.
 STALE_SECONDS = (10, 40)

@@ -31,6 +31,7 @@ class Replicas:
     :ivar are_away: True if too few of them answer
     :ivar are_missing: True if none of them has a database
     :ivar policy_index: the storage policy
+    :ivar knowing: how many of three have a database
     """
 
     def __init__(self) -> None:
@@ -39,6 +40,7 @@ class Replicas:
         self.are_away = False
         self.are_missing = False
         self.policy_index = 0
+        self.knowing = 3
 
     def read_root(self, _backend, _env, path) -> RootState:
         assert path.of_container(path.container) == PATH
@@ -49,7 +51,7 @@ class Replicas:
             return RootState(None, None)
         headers = {'X-Backend-Storage-Policy-Index': str(self.policy_index)}
         answer = Answer(None, '204 No Content', headers, [])
-        return RootState(answer, self.layout)
+        return RootState(answer, self.layout, replicas=3, knowing=self.knowing)
 
 
 @pytest.fixture
@@ -235,6 +237,22 @@ class TestPlainInfo:
         monkeypatch.setattr(lookup, 'read_root', read_root)
         seen(layouts, None)
         assert meanwhile == [None]
+
+    def test_of_the_only_replica_with_a_database_does_not_count(
+        self, layouts, replicas
+    ):
+        replicas.layout, replicas.knowing = None, 1
+        for _ in range(2):
+            with pytest.raises(BackendError):
+                seen(layouts, None)
+
+    def test_of_the_only_replica_with_a_database_leaves_what_was_confirmed(
+        self, layouts, replicas, clock
+    ):
+        seen(layouts, None)
+        replicas.layout, replicas.knowing = None, 1
+        clock.now += CONFIRMED_SECONDS
+        assert seen(layouts, None) == OLD
 
     def test_is_not_known_at_first_if_too_few_replicas_answer(
         self, layouts, replicas
