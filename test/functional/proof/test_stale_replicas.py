@@ -74,6 +74,8 @@ class TestColdProxyThatReadsTheStaleReplicaFirst:
         self, cluster, client, cold, backing, sharded
     ):
         assert cold.put(sharded, 'new', BODY).status == 201
+        # Not every replica of the hidden account has heard of all shards.
+        cluster.daemon('container-updater')
         shard = shards_of(client, backing, sharded)[shard_of('new', SHARDS)]
 
         def is_in_shard() -> bool:
