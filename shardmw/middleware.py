@@ -168,9 +168,11 @@ class ShardMiddleware:
         )
         stats = SummedStats(backend, options.stats_cache_seconds)
         account_stats = AccountStats(backend, options.head_cache_seconds)
-        marks = WriteMarks(
-            max(options.head_cache_seconds, options.listing_cache_seconds)
+        #: The most seconds for which what was read of shards is kept.
+        self.kept_seconds = max(
+            options.head_cache_seconds, options.listing_cache_seconds
         )
+        marks = WriteMarks(self.kept_seconds)
         head_cache = HeadCache(marks, options.head_cache_seconds)
         limiter = RateLimiter(backend, options.rate_limits, logger)
         accounting = Accounting(backend, stats, limiter)

@@ -50,6 +50,7 @@ from shardmw.admin.survey import Survey
 from shardmw.backend.concurrency import Timeout, sleep, spawn
 from shardmw.backend.containers import BackendError
 from shardmw.config import ConfigError, check_option_names
+from shardmw.layout.backing import is_forgotten
 from shardmw.layout.late_rows import (
     NOTHING,
     containers_with_leftovers,
@@ -209,6 +210,8 @@ class Resharder(Daemon):
         # figures of those that had no leftovers then; and why those of some
         # containers wait.
         self._settled = self._looked_at_all = -math.inf
+        # The green thread that does, which is false once it has ended.
+        self._settling = None
         self._clean: dict[str, tuple] = {}
         # What the accounts listed of the containers without other layouts.
         self._sound: dict[Path, tuple] = {}
@@ -241,8 +244,8 @@ class Resharder(Daemon):
             try:
                 self._begin_changes()
                 self._start_changes()
-                if self._is_due():
-                    self._settle_all()
+                if self._is_due() and not self._settling:
+                    self._settling = spawn(self._settle_all)
             except (Exception, Timeout):
                 self.logger.exception('unexpected error')
             sleep(self.interval)
@@ -354,6 +357,7 @@ class Resharder(Daemon):
                 self.cluster.env,
                 path,
                 self.options.rows_per_second,
+                self.cluster.kept_seconds,
             )
             if done != NOTHING:
                 self.logger.info('%s: settled: %s', name, done)
@@ -387,7 +391,9 @@ class Resharder(Daemon):
             )
             self._looking.discard(key)
             layout = root.record
-            if not root.is_proved:
+            if not root.is_proved and not is_forgotten(
+                self.cluster.backend, self.cluster.env, path, root
+            ):
                 raise BackendError(None, 503, unproved(root))
             if layout is None or self._is_over(layout):
                 self._drop(path)

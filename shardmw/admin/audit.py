@@ -350,7 +350,12 @@ class Audit:
         if self.looks_for_objects:
             self._remove_without_objects(path, root, places)
         resharding.sweep()
-        settle(cluster.backend, cluster.env, path)
+        settle(
+            cluster.backend,
+            cluster.env,
+            path,
+            kept_seconds=cluster.kept_seconds,
+        )
 
     def _remove_without_objects(
         self, path: Path, root: RootState, places: list[Path]

@@ -224,11 +224,11 @@ class Changes:
             thread.wait()
 
     def deleted(self, paths: list[Path]) -> list[str]:
-        """Return the names of the containers that do not exist any more."""
+        """Return the names of the containers that have been deleted."""
         return [
             f'{path.account}/{path.container}'
             for path in paths
-            if not self._root(path).exists
+            if self._root(path).is_deleted
         ]
 
     def differing(self, paths: list[Path], asked: Sharding) -> dict[str, str]:

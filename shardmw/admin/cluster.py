@@ -69,12 +69,17 @@ class SwiftCluster:
 
     :param unfiltered: the configuration of the app if its pipeline lacks the
                        filter, None otherwise
+    :param kept_seconds: for how long proxies keep what they read of shards
     """
 
     def __init__(
-        self, app: Application, unfiltered: FilePath | None = None
+        self,
+        app: Application,
+        unfiltered: FilePath | None = None,
+        kept_seconds: float = 0,
     ) -> None:
         self.app = app
+        self.kept_seconds = kept_seconds
         self._unfiltered = unfiltered
         logger = get_logger({}, USER_AGENT)
         self.backend = Backend(app, logger, CONCURRENCY)
@@ -206,8 +211,10 @@ def open_cluster(conf: FilePath, swift_dir: FilePath) -> SwiftCluster:
         _check_rings(swift_dir)
         raise AdminError(f'{conf}: {_reason(err)}') from err
     pipeline = client.app._pipeline
-    is_filtered = any(isinstance(each, ShardMiddleware) for each in pipeline)
-    return SwiftCluster(pipeline[-1], None if is_filtered else conf)
+    for each in pipeline:
+        if isinstance(each, ShardMiddleware):
+            return SwiftCluster(pipeline[-1], kept_seconds=each.kept_seconds)
+    return SwiftCluster(pipeline[-1], conf)
 
 
 def _check_rings(swift_dir: FilePath) -> None:

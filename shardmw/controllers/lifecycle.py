@@ -50,7 +50,7 @@ from shardmw.backend.memcached import LockError, SharedCache
 from shardmw.backend.requests import Backend, to_environ
 from shardmw.config import Options
 from shardmw.evidence import Contents
-from shardmw.layout.backing import listed_backing
+from shardmw.layout.backing import is_forgotten, listed_backing
 from shardmw.layout.lookup import Layouts
 from shardmw.layout.roots import (
     RootState,
@@ -196,7 +196,7 @@ class Lifecycle:
             if root.is_absent and root.answered < root.replicas:
                 # A replica that has not answered may be a sharded root, which
                 # has no rows.
-                self._check_unused(req, path, 0)
+                self._check_unused(req, path, root, 0)
             if root.layout is None:
                 return Verbatim(self.backend.send_as_client(req))
             target = _target(path, root.answer.info(), root.layout)
@@ -219,7 +219,7 @@ class Lifecycle:
         if root.exists and not root.is_revived:
             return self._put_existing(req, path, root, asked_at)
         if root.is_absent:
-            self._check_unused(req, path, 1)
+            self._check_unused(req, path, root, 1)
         refusal = self._invalid_sharding(req)
         if refusal:
             return refusal
@@ -233,11 +233,13 @@ class Lifecycle:
             )
         return Verbatim(self.backend.send_as_client(req))
 
-    def _check_unused(self, req: Request, path: Path, rows: int) -> None:
+    def _check_unused(
+        self, req: Request, path: Path, root: RootState, rows: int
+    ) -> None:
         """Check that a container without any database has no shards.
 
         With shards it has most likely a root somewhere, whose place in the
-        ring has changed or whose disks are new.
+        ring has changed or whose disks are new, unless no server knows of it.
 
         :param rows: how many rows such a shard has at least
         :raises BackendError: if it has, or the hidden account does not answer
@@ -248,10 +250,12 @@ class Lifecycle:
         base = self.backend.owner_env(req.environ)
         for each in listed_backing(self.backend, base, path):
             if each.object_count >= rows:
+                if is_forgotten(self.backend, req.environ, path, root):
+                    return
                 raise BackendError(
                     None,
                     503,
-                    f'no replica of the root has a database, but shard '
+                    'no replica of the root has a database, but shard '
                     f'{each.container} is there',
                 )
 

@@ -4,10 +4,12 @@
 import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+from urllib.parse import quote
 
+from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import Backend
 from shardmw.evidence import Contents
-from shardmw.layout.roots import contents_of
+from shardmw.layout.roots import RootState, contents_of
 from shardmw.paths import Path
 from shardmw.placement import (
     BackingName,
@@ -74,6 +76,33 @@ def backing_among(rows: Iterable[dict], container: str) -> Iterator[Listed]:
         name = parse_backing(row['name'])
         if name and name.base == base_name:
             yield Listed(name, row['name'], row['count'])
+
+
+def is_forgotten(
+    backend: Backend, env: dict, path: Path, root: RootState
+) -> bool:
+    """Return True if no server knows of a container that is absent.
+
+    Every replica of the root has answered that it has no database, every
+    replica of the account is there, and none lists the container: it was never
+    put, or Swift has reclaimed it some time after its deletion. A root whose
+    partition has moved is still listed.
+    """
+    if not root.is_absent or root.answered < root.replicas:
+        return False
+    listings = ask_primaries(
+        backend.proxy_app,
+        env,
+        path.account,
+        None,
+        'GET',
+        query=f'format=json&limit=1&prefix={quote(path.container)}',
+    )
+    return all(
+        answer.is_success
+        and path.container not in [row['name'] for row in answer.rows()]
+        for answer in listings
+    )
 
 
 def delete_if_empty(backend: Backend, env: dict, path: Path) -> bool:

@@ -33,7 +33,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from shardmw.backend.containers import (
     LOGICAL_HEADER,
@@ -47,6 +47,7 @@ from shardmw.evidence import Verdict, verdict
 from shardmw.layout.backing import (
     Listed,
     delete_if_empty,
+    is_forgotten,
     listed_backing,
 )
 from shardmw.layout.moving import AT_A_TIME
@@ -101,11 +102,18 @@ NOTHING = Settled()
 
 
 def settle(
-    backend: Backend, env: dict, path: Path, rows_per_second: int = 0
+    backend: Backend,
+    env: dict,
+    path: Path,
+    rows_per_second: int = 0,
+    kept_seconds: float = 0,
 ) -> Settled:
     """Settle the leftovers of a container whose layout does not change.
 
     :param rows_per_second: the most rows to move a second; 0 for no limit
+    :param kept_seconds: for how long proxies keep what they read of shards.
+                         Strays stay in the root for longer: while it has
+                         rows, proxies use nothing that they have kept
     :raises BackendError: if replicas do not prove what is needed, or do not
                           take rows
     :raises LayoutError: if the record of the container cannot be read
@@ -120,41 +128,15 @@ def settle(
     left = list(abandoned(listed, root.record))
     if not (left or root.exists):
         return NOTHING
-    if not (root.is_proved or _was_never_put(backend, env, path, root, left)):
+    has_rows = any(each.object_count for each in left)
+    if not root.is_proved and (
+        has_rows or not is_forgotten(backend, env, path, root)
+    ):
         raise BackendError(None, 503, unproved(root))
-    return _Settling(backend, env, path, root, rows_per_second).settle(left)
-
-
-def _was_never_put(
-    backend: Backend,
-    env: dict,
-    path: Path,
-    root: RootState,
-    left: list[Listed],
-) -> bool:
-    """Return True if nobody knows of a container that is absent.
-
-    Every replica of the root has answered that it has no database, all
-    replicas of the account are there, and none lists the container. So empty
-    backing containers are those of a creation that was interrupted.
-    """
-    if any(each.object_count for each in left):
-        return False
-    if not root.is_absent or root.answered < root.replicas:
-        return False
-    listings = ask_primaries(
-        backend.proxy_app,
-        env,
-        path.account,
-        None,
-        'GET',
-        query=f'format=json&limit=1&prefix={quote(path.container)}',
+    settling = _Settling(
+        backend, env, path, root, rows_per_second, kept_seconds
     )
-    return all(
-        answer.is_success
-        and path.container not in [row['name'] for row in answer.rows()]
-        for answer in listings
-    )
+    return settling.settle(left)
 
 
 class _Settling:
@@ -170,12 +152,14 @@ class _Settling:
         path: Path,
         root: RootState,
         rows_per_second: int,
+        kept_seconds: float,
     ) -> None:
         self.backend = backend
         self.env = env
         self.path = path
         self.root = root
         self.pace = Pace(rows_per_second)
+        self.kept_seconds = kept_seconds
         # If the root has no record, the last one was made before its deletion,
         # and the next one comes after it.
         ended = id_of_time(root.deleted + TICKS_SECONDS)
@@ -201,7 +185,9 @@ class _Settling:
         has_rows = self.root.exists and self.root.answer.object_count > 0
         if has_rows and (self.root.layout or self.root.is_revived):
             root = f'{self.path.account}/{self.path.container}'
-            strays = self._move([root], self.root.policy_index)
+            # memcached counts whole seconds
+            kept_seconds = self.kept_seconds and self.kept_seconds + 1
+            strays = self._move([root], self.root.policy_index, kept_seconds)
         if late or strays:
             self.backend.forget_info(self.env, self.path)
         emptied = (each._replace(object_count=0) for each in left)
@@ -217,7 +203,9 @@ class _Settling:
             metrics.note(LEFTOVERS, deleted)
         return Settled(late, strays, deleted)
 
-    def _move(self, places: list[str], policy_index: int) -> int:
+    def _move(
+        self, places: list[str], policy_index: int, kept_seconds: float = 0
+    ) -> int:
         """Move the rows of places to where they belong.
 
         Rows of another policy than the root's go to the root: Swift's
@@ -246,6 +234,7 @@ class _Settling:
             report=self._note,
             place_of=place_of,
             may_be_hidden=not is_for_root,
+            kept_seconds=kept_seconds,
         )
         row_pass.run(places)
         return self._moved

@@ -164,11 +164,13 @@ _NOTHING = _Step('', None, {}, {}, 0, {})
 class _Shown:
     """Steps whose rows are listed where they belong, and not yet removed.
 
+    :param seconds: for how long they stay in both places
     :ivar has_failed: True if one of the blocks of :meth:`failing` has
     """
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float) -> None:
         self.has_failed = False
+        self._seconds = seconds
         self._steps: deque[tuple[float, _Step]] = deque()
         self._is_complete = False
         self._change = Event()
@@ -184,8 +186,8 @@ class _Shown:
             raise
 
     def add(self, step: _Step) -> None:
-        """Add a step that is due STAY_SECONDS from now."""
-        self._steps.append((time.monotonic() + STAY_SECONDS, step))
+        """Add a step that is due when its rows have stayed long enough."""
+        self._steps.append((time.monotonic() + self._seconds, step))
         self._tell()
 
     def complete(self) -> None:
@@ -242,6 +244,8 @@ class RowPass:
     :param may_be_hidden: True if rows may have been moved out of any place
                           that they belong to, False if out of none; None if
                           out of the root alone
+    :param kept_seconds: for how long proxies may keep what they have read of
+                         the places that rows move to, without their rows
     """
 
     def __init__(
@@ -256,6 +260,7 @@ class RowPass:
         report: Callable[[int], None],
         place_of: Callable[[str], str] | None = None,
         may_be_hidden: bool | None = None,
+        kept_seconds: float = 0,
     ) -> None:
         self.backend = backend
         self.env = env
@@ -264,6 +269,7 @@ class RowPass:
         self.policy_index = policy_index
         self.place_of = place_of or target.place_of
         self.may_be_hidden = may_be_hidden
+        self.kept_seconds = kept_seconds
         self.pace = pace
         self._places = target.layout.shards or 1
         self._pages_a_step = pace.pages(self._places)
@@ -355,7 +361,7 @@ class RowPass:
                        other
         :returns: how many it has found
         """
-        shown = _Shown()
+        shown = _Shown(max(STAY_SECONDS, self.kept_seconds))
         calls = [
             partial(self._copy_out_of, groups, shown),
             partial(self._remove_when_due, shown),

@@ -18,7 +18,6 @@ from shardmw.backend.write_marks import (
     WriteMarks,
 )
 from shardmw.controllers import container as container_module
-from shardmw.layout.late_rows import settle
 from shardmw.listing import page_cache as page_cache_module
 from shardmw.listing import request as request_module
 from shardmw.listing.page_cache import (
@@ -30,7 +29,6 @@ from shardmw.listing.page_cache import (
 )
 from shardmw.listing.params import ListingParams
 from shardmw.listing.rows import Rows, rows_of, to_json
-from shardmw.paths import Path
 from shardmw.record import Layout
 from shardmw.stats.sums import ContainerStats
 from test.unit.containers import (
@@ -155,24 +153,6 @@ class TestWalk:
         swift.put_row(f'/{ACCOUNT}/c/021a', size=1)
         names = page(swift, filter_app, KEPT)[0]
         assert names == ['020', '021', '021a', '022', '023']
-
-    def test_shows_strays_that_move_to_their_shards(
-        self, swift, filter_app, monkeypatch
-    ):
-        """The page was read before they came."""
-        walk(swift, filter_app)
-        swift.put_row(f'/{ACCOUNT}/c/021a', size=1)
-        listed = []
-        mover = filtered(swift)._containers.backend
-
-        def list_and_forget(*_args):
-            assert swift.rows(ACCOUNT, 'c') == {}
-            listed.append(page(swift, filter_app, KEPT)[0])
-
-        monkeypatch.setattr(mover, 'forget_info', list_and_forget)
-        env = {'swift.cache': swift.memcached, 'swift.infocache': {}}
-        settle(mover, env, Path('v1', ACCOUNT, 'c'))
-        assert listed == [['020', '021', '021a', '022', '023']]
 
     def test_reads_shards_if_the_root_has_answered_late(
         self, swift, filter_app, monkeypatch
