@@ -104,13 +104,14 @@ MUTATIONS = {
             ),
             (
                 'backend/rows.py',
-                'return all(_has_taken(answer, rows) for answer in answers)',
+                'return all(answer.is_success for answer in answers)',
                 'return True',
             ),
             (
                 'backend/rows.py',
-                '        all(_has_taken(answer, rows) for answer in answers),',
-                '        True,',
+                '        all(answer.is_success for answer in answers),\n'
+                '        all(OFFSET',
+                '        True,\n        all(OFFSET',
             ),
         ),
         ('container-loop-reshard', 'container-loop-unshard'),
@@ -134,13 +135,14 @@ MUTATIONS = {
                 'while False',
             ),
             (
-                'layout/adoption.py',
-                'running = self._running.get(key)\n',
-                'return False\n        running = None\n',
+                'layout/late_rows.py',
+                '    return settling.settle(left)\n',
+                '    return NOTHING\n',
             ),
             (
                 'layout/resharding.py',
-                'return self._look_through(target, [*shards, None])',
+                'return self._look_through(target, [*shards, None], '
+                'may_be_hidden=True)',
                 'return 0',
             ),
         ),
@@ -173,7 +175,8 @@ MUTATIONS = {
         (
             (
                 'layout/passes.py',
-                'self._steps.append((time.monotonic() + STAY_SECONDS, step))',
+                'self._steps.append((time.monotonic() + self._seconds, '
+                'step))',
                 'self._steps.append((0, step))',
             ),
             (

@@ -14,6 +14,7 @@ from shardmw.admin.progress import (
 from shardmw.layout.register import Register
 from shardmw.layout.resharding import Progress
 from shardmw.paths import Path
+from shardmw.placement import REGISTER
 from shardmw.record import Sharding
 from test.unit.fakeswift import ACCOUNT
 
@@ -68,6 +69,7 @@ class Notes:
 
 @pytest.fixture
 def notes(swift, clock) -> Notes:
+    swift.put_container(f'/{REGISTER}/{ACCOUNT}')
     return Notes(swift, clock)
 
 

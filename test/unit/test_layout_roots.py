@@ -323,7 +323,7 @@ class TestAbsent:
 def test_the_error_tells_how_many_replicas_know_and_have_answered():
     root = Root()
     root.create([0], shards=4)
-    text = '1 of 3 replicas of the root know its state, 2 have answered'
+    text = '1 of 3 replicas of the root have a database, 2 have answered'
     with pytest.raises(BackendError, match=text):
         state_of(root.heads([0, 1]))
 

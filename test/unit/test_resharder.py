@@ -198,6 +198,7 @@ class Daemon(Resharder):
         self.write_seconds = self.reclaim_age = 0
         self._settled = self._looked_at_all = -math.inf
         self._clean, self._unsettled, self._unneeded = {}, {}, {}
+        self._sound, self._settling = {}, None
         self._progress, self._states, self._completed = {}, {}, {}
         self._looking, self._moving = set(), set()
 
@@ -403,7 +404,8 @@ class TestChange:
             daemon._work_on(path)
         assert list(daemon.changes.register.changes(ACCOUNT)) == [path]
         assert {*daemon.logger.lines} == {
-            'AUTH_test/c: no replica of the root has a database'
+            'AUTH_test/c: 0 of 1 replicas of the root have a database, '
+            '1 have answered'
         }
 
     def test_of_a_deleted_root_is_dropped(self, swift, daemon, clock):
