@@ -175,8 +175,7 @@ MUTATIONS = {
         (
             (
                 'layout/passes.py',
-                'self._steps.append((time.monotonic() + self._seconds, '
-                'step))',
+                'self._steps.append((time.monotonic() + self._seconds, step))',
                 'self._steps.append((0, step))',
             ),
             (

@@ -50,6 +50,7 @@ class Notes:
     """The register, and what notes the progress of `c` in it."""
 
     def __init__(self, swift, clock: Clock, path: Path = PATH) -> None:
+        swift.put_container(f'/{REGISTER}/{ACCOUNT}')
         self.cluster = SwiftCluster(swift)
         self.register = Register(self.cluster.backend, self.cluster.env)
         self.register.note(path)
@@ -69,7 +70,6 @@ class Notes:
 
 @pytest.fixture
 def notes(swift, clock) -> Notes:
-    swift.put_container(f'/{REGISTER}/{ACCOUNT}')
     return Notes(swift, clock)
 
 

@@ -237,7 +237,7 @@ def settled(monkeypatch) -> list[str]:
     """The containers that were settled, in which nothing was found."""
     settled = []
 
-    def settle(_backend, _env, path, _rate) -> Settled:
+    def settle(_backend, _env, path, *_seconds) -> Settled:
         settled.append(path.container)
         return NOTHING
 
@@ -308,9 +308,9 @@ class TestFigures:
         looks = []
         look = resharder.containers_with_leftovers
 
-        def looking(backend, env, account):
+        def looking(backend, env, account, sound):
             looks.append(account)
-            return look(backend, env, account)
+            return look(backend, env, account, sound)
 
         monkeypatch.setattr(resharder, 'containers_with_leftovers', looking)
         daemon._settle_all()
