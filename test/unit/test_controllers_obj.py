@@ -312,7 +312,7 @@ class TestContainerThatMayBeSharded:
         assert resp.status_int == 503
         assert (method, self.PATH) not in replicated.sent()
         (line,) = filter_app._logger.lines
-        assert '1 of 3 replicas of the root know its state' in line
+        assert '1 of 3 replicas of the root have a database' in line
 
     @pytest.mark.parametrize('method', ['PUT', 'POST', 'DELETE'])
     def test_takes_writes_if_a_majority_says_so(
