@@ -13,6 +13,7 @@ import pytest
 
 from test.functional.client import Answer
 from test.functional.conftest import unique
+from test.functional.operating import settle
 from test.functional.syncing import (
     KEY,
     KINDS,
@@ -412,5 +413,6 @@ class TestStrays:
     def test_are_sent_once_they_have_moved(self, sides, pair):
         self.upload(pair.here, 'o', b'new')
         assert pair.here.bodies() == {'o': b'new'}
+        settle(sides[0].cluster)
         sync(sides)
         assert pair.there.bodies() == {'o': b'new'}

@@ -609,7 +609,9 @@ class TestDaemon:
         update(one)
         daemon = Resharder(one)
         logs = [daemon.once(processes=2, process=i) for i in range(2)]
-        assert [f'{late}: 3 late rows' in log for log in logs].count(True) == 1
+        assert [f'{late}: settled: 3 late rows' in log for log in logs].count(
+            True
+        ) == 1
         assert client.listing(late).names() == NAMES[:4]
 
     def test_moves_nothing_while_it_does_not_run(self, one, client, late):

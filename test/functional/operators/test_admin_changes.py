@@ -150,7 +150,7 @@ class TestRefusals:
                 name, *count = command
                 told = refused(name, 'c', *count)
                 assert told == (
-                    '0 of 1 replicas of the root know its state, '
+                    '0 of 1 replicas of the root have a database, '
                     '0 have answered'
                 )
         finally:

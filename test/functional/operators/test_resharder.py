@@ -394,7 +394,7 @@ class TestLateRows:
         put_rows(cluster, hidden, changed, ['late'])
         cluster.daemon('container-updater')
         log = resharder.once()
-        assert f'{client.account}/c: 1 late rows and 0 strays moved' in log
+        assert 'c: settled: 1 late rows and 0 strays moved' in log
         assert 'late' in client.listing('c').names()
 
     def test_of_the_root_are_moved(
@@ -403,14 +403,14 @@ class TestLateRows:
         put_rows(cluster, client.account, 'c', ['late'])
         cluster.daemon('container-updater')
         log = resharder.once()
-        assert f'{client.account}/c: 0 late rows and 1 strays moved' in log
+        assert 'c: settled: 0 late rows and 1 strays moved' in log
         assert backing.root_names('c') == []
         assert 'late' in client.listing('c').names()
 
     def test_are_looked_for_once_an_interval(
         self, cluster, client, changed, resharder
     ):
-        moved = f'{client.account}/c: 0 late rows and 1 strays moved'
+        moved = f'{client.account}/c: settled: 0 late rows and 1 strays moved'
         with resharder.running(late_rows_interval=3) as daemon:
             for number, name in enumerate(('late', 'later'), 1):
                 put_rows(cluster, client.account, 'c', [name])
