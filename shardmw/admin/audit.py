@@ -16,7 +16,7 @@ from shardmw.layout.backing import Listed, listed_backing
 from shardmw.layout.late_rows import abandoned, settle
 from shardmw.layout.moving import by_place, deleted_at, heads_of_objects
 from shardmw.layout.resharding import MoveOptions, Resharding
-from shardmw.layout.roots import RootState, read_root
+from shardmw.layout.roots import RootState, read_root, unproved
 from shardmw.layout.row_targets import RowTargets
 from shardmw.layout.syncing import agreed_settings
 from shardmw.paths import Path
@@ -332,6 +332,8 @@ class Audit:
         """
         cluster = self.cluster
         root = self._root(container)
+        if root.exists and not root.is_proved:
+            raise BackendError(None, 503, unproved(root))
         path = Path(API_VERSION, self.account, container)
         resharding = Resharding(
             cluster.backend, cluster.env, path, MoveOptions()
@@ -349,7 +351,7 @@ class Audit:
             places = [path]
         if self.looks_for_objects:
             self._remove_without_objects(path, root, places)
-        resharding.sweep()
+        resharding.sweep(cluster.kept_seconds)
         settle(
             cluster.backend,
             cluster.env,
@@ -477,4 +479,6 @@ class Audit:
 
     def _root(self, container: str) -> RootState:
         path = Path(API_VERSION, self.account, container)
-        return read_root(self.cluster.backend, self.cluster.env, path)
+        return read_root(
+            self.cluster.backend, self.cluster.env, path, waits=True
+        )

@@ -14,6 +14,7 @@ from swift.common.swob import HTTPConflict, Request
 
 from shardmw.backend.answers import Answer, Verbatim, unavailable
 from shardmw.backend.containers import BackendError, authorize
+from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import Backend
 from shardmw.evidence import Contents
 from shardmw.layout.roots import contents_of, unproved_empty
@@ -128,9 +129,10 @@ class AccountController:
 
     def _is_registered(self, env: dict, path: Path) -> bool:
         """Return False if the account has never had a sharded container."""
-        registered = Path(path.version, REGISTER, path.account).to_wsgi()
-        base = self.backend.owner_env(env)
-        return not self.backend.send(base, 'HEAD', registered).is_missing
+        answers = ask_primaries(
+            self.backend.proxy_app, env, REGISTER, path.account, 'HEAD'
+        )
+        return not all(answer.is_missing for answer in answers)
 
     def _is_refused(self, req: Request) -> bool:
         """Return True if Swift refuses to delete any account like this."""

@@ -171,6 +171,7 @@ class _Settling:
         self._row_targets = RowTargets(backend)
         self._checked = time.monotonic()
         self._moved = 0
+        self._problem = ''
 
     def settle(self, left: list[Listed]) -> Settled:
         """Settle leftovers.
@@ -191,17 +192,33 @@ class _Settling:
         if late or strays:
             self.backend.forget_info(self.env, self.path)
         emptied = (each._replace(object_count=0) for each in left)
-        deleted = sum(
-            delete_if_empty(self.backend, self.env, each.path(self.path))
-            for each in abandoned(emptied, self.root.record)
-        )
+        deleted = self._delete(list(abandoned(emptied, self.root.record)))
         metrics = self.backend.metrics
         for kind, rows in ((LATE, late), (STRAY, strays)):
             if rows:
                 metrics.note(ADOPTED, rows, kind=kind)
         if deleted:
             metrics.note(LEFTOVERS, deleted)
+        if self._problem:
+            raise BackendError(None, 503, self._problem)
         return Settled(late, strays, deleted)
+
+    def _delete(self, left: list[Listed]) -> int:
+        """Delete backing containers that are empty; return how many were.
+
+        They stay while a replica of the root is silent: it may have a record
+        that no other replica has.
+        """
+        if not left:
+            return 0
+        root = read_root(self.backend, self.env, self.path, waits=True)
+        is_same = root.record == self.root.record
+        if not is_same or root.answered < root.replicas:
+            return 0
+        return sum(
+            delete_if_empty(self.backend, self.env, each.path(self.path))
+            for each in left
+        )
 
     def _move(
         self, places: list[str], policy_index: int, kept_seconds: float = 0
@@ -261,7 +278,7 @@ class _Settling:
     def _by_policy(self, paths: list[Path]) -> dict[int, list[str]]:
         """Return backing containers by their storage policy.
 
-        :raises BackendError: if no replica of one tells its policy
+        One whose replicas do not tell it is left out: its rows wait.
         """
         found = defaultdict(list)
         for path in paths:
@@ -282,12 +299,11 @@ class _Settling:
             if found_to_be is Verdict.DELETED:
                 continue  # the hidden account has yet to hear of it
             if len(policies) != 1:
-                raise BackendError(
-                    None,
-                    503,
+                self._problem = (
                     f'the replicas of {path.account}/{path.container} do not '
-                    'tell its storage policy',
+                    'tell its storage policy'
                 )
+                continue
             found[policies.pop()].append(f'{path.account}/{path.container}')
         return found
 

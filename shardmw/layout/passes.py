@@ -333,6 +333,14 @@ class RowPass:
         query = f'limit={limit}&marker={quote(marker)}'
         bodies = self._read_together(place, query, TOMBSTONES)
         if bodies is None:
+            # Servers without the filter tell of none. Others do, unless the
+            # place was deleted.
+            if self._reads_together and self._listings(
+                place, 'format=json&limit=1'
+            ):
+                raise BackendError(
+                    None, 503, f'the tombstones of {place} cannot be read'
+                )
             return [], None
         newest: dict[str, str] = {}
         ends = []

@@ -289,7 +289,7 @@ class Resharding:
                 self._note(problem=str(err))
                 sleep(RETRY_SECONDS)
 
-    def sweep(self) -> int:
+    def sweep(self, kept_seconds: float = 0) -> int:
         """Move rows that are in a wrong place, once.
 
         This is for a container whose layout does not change: it moves strays,
@@ -297,19 +297,25 @@ class Resharding:
         shards stay there: container-sync would send their tombstones to the
         other container.
 
+        :param kept_seconds: for how long proxies keep what they read of
+                             shards
         :returns: how many it has found
         :raises BackendError: if a server does not answer
         """
         now = time.time()
-        root = read_root(self.backend, self.env, self.path)
+        root = read_root(self.backend, self.env, self.path, waits=True)
         if root.record is None or root.record.is_changing:
             return 0
+        if not root.is_proved:
+            raise BackendError(None, 503, unproved(root))
         target = self._target(root, root.record)
         is_synced = direct_sync(self.backend, self.env, target, now)
         if root.layout is None:
             return 0
         shards = [] if is_synced else target.shards()
-        return self._look_through(target, [*shards, None], may_be_hidden=True)
+        return self._look_through(
+            target, [*shards, None], self._sweeping(target, kept_seconds)
+        )
 
     def complete(self) -> None:
         """Finish a change whose last record is written, unless that is done.
@@ -516,26 +522,31 @@ class Resharding:
         self,
         target: LogicalContainer,
         sources: list[int | None],
-        may_be_hidden: bool | None = None,
+        row_pass: RowPass | None = None,
     ) -> int:
         """Move the rows that are in a wrong place.
 
         :param sources: the shards to look through, None for the root
-        :param may_be_hidden: True if rows may have been moved out of any
-                              place that they belong to, None if out of the
-                              root alone
+        :param row_pass: looks through them; None for that of a change
         :returns: how many rows it has found
         """
-        row_pass = self._row_pass(target, may_be_hidden)
+        row_pass = row_pass or self._row_pass(target)
         found = row_pass.run([target.place_in(each) for each in sources])
         if found:
             self._quiet_since = time.monotonic()
         self._note(problem='')
         return found
 
-    def _row_pass(
-        self, target: LogicalContainer, may_be_hidden: bool | None = None
+    def _sweeping(
+        self, target: LogicalContainer, kept_seconds: float
     ) -> RowPass:
+        """Return a pass for rows that may go back to where they were."""
+        row_pass = self._row_pass(target)
+        row_pass.may_be_hidden = True
+        row_pass.kept_seconds = kept_seconds
+        return row_pass
+
+    def _row_pass(self, target: LogicalContainer) -> RowPass:
         return RowPass(
             self.backend,
             self.env,
@@ -545,7 +556,6 @@ class Resharding:
             self.options.asks_for_objects,
             lambda: self._check_before_rows_move(target.layout),
             self._note_moved,
-            may_be_hidden=may_be_hidden,
         )
 
     def _note_moved(self, rows: int) -> None:

@@ -141,8 +141,9 @@ MUTATIONS = {
             ),
             (
                 'layout/resharding.py',
-                'return self._look_through(target, [*shards, None], '
-                'may_be_hidden=True)',
+                'return self._look_through(\n'
+                '            target, [*shards, None], '
+                'self._sweeping(target, kept_seconds)\n        )',
                 'return 0',
             ),
         ),
