@@ -453,6 +453,18 @@ class TestReplicas:
         with pytest.raises(BackendError, match='tell its storage policy'):
             process.settle()
 
+    def test_that_do_not_tell_the_policy_keep_no_other_row_waiting(
+        self, replicated, process
+    ):
+        other = next(n for n in NAMES if place_of(n) != place_of('a'))
+        upload(replicated, other)
+        replicated.update_accounts()
+        for replica in range(3):
+            replicated.lose(*place_of('a'), replica)
+        with pytest.raises(BackendError, match='tell its storage policy'):
+            process.settle()
+        assert listed(replicated) == {other: 1}
+
 
 class TestEmptyBackingContainers:
     @pytest.mark.parametrize('root', [put_root, delete_root])
@@ -529,6 +541,15 @@ class TestEmptyBackingContainers:
         upload(replicated, 'a', replicas=[2])
         assert Process(replicated).settle() == Settled(deleted=1)
         assert replicated.rows(*place_of('a'), 2) == {'a': 1}
+
+    def test_stay_while_a_replica_of_the_root_is_silent(self, replicated):
+        put_root(replicated)
+        put_backing(replicated)
+        replicated.update_accounts()
+        replicated.servers.away = {'d2'}
+        assert Process(replicated).settle() == NOTHING
+        replicated.servers.away = set()
+        assert len(backing_containers(replicated, EARLIER)) == 2
 
     def test_of_a_creation_that_never_ended_are_deleted(self, swift, process):
         put_backing(swift)
