@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the replicas of a container's database prove. Pure.
+"""Decide what the replicas of a container's database prove. Pure.
 
 Each replica *says* one of four things:
 
@@ -41,7 +41,7 @@ from typing import NamedTuple
 
 
 class Said(enum.Enum):
-    """What a replica says of a container."""
+    """Name what a replica says of a container."""
 
     ALIVE = 'alive'
     DELETED = 'deleted'
@@ -50,7 +50,7 @@ class Said(enum.Enum):
 
 
 class Verdict(enum.Enum):
-    """What all replicas together prove of a container."""
+    """Name what all replicas together prove of a container."""
 
     ALIVE = 'alive'
     DELETED = 'deleted'
@@ -59,7 +59,7 @@ class Verdict(enum.Enum):
 
 
 class Contents(enum.Enum):
-    """What all replicas together prove of the rows of a container."""
+    """Name what all replicas prove of the rows of a container."""
 
     HOLDS = 'holds'
     EMPTY = 'empty'
@@ -68,7 +68,7 @@ class Contents(enum.Enum):
 
 
 class Replica(NamedTuple):
-    """What one replica says.
+    """Hold what one replica says.
 
     :param put: when the container was put last, in seconds since 1970
     :param deleted: when it was deleted last, 0 for never

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many rows to ask Swift for at once.
+"""Bound the pages of listings that Swift is asked for.
 
 Container and account servers answer 412 to a page above the limits of
 ``swift.conf``. The limits are read here each time: a command reads its

@@ -79,7 +79,7 @@ CREATION_SECONDS = 3600
 
 
 class Settled(NamedTuple):
-    """What was done with the leftovers of a container.
+    """Count what was done with the leftovers of a container.
 
     :param late: how many late rows have moved
     :param strays: how many strays have moved
