@@ -163,7 +163,7 @@ class TestCountsThatAClientHasSeen:
 
     @pytest.fixture
     def used_up(self, client, narrow) -> str:
-        """The same with no room, and Swift knows of it."""
+        """Return such a container without room, of which Swift knows."""
         for name in ('a', 'b', 'c'):
             assert client.put(narrow, name, b'x').status == 201
         set_quota(client, narrow, Count=3, Bytes=3)

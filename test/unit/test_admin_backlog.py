@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What object servers tell of the updates that they have to deliver."""
+"""Test what object servers tell of updates that they have to deliver."""
 
 import json
 

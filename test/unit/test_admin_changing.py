@@ -11,7 +11,7 @@ INTERVAL = REPORT_SECONDS[1]
 
 
 class Report:
-    """What is printed of a change, as time passes."""
+    """Test what is printed of a change, as time passes."""
 
     def __init__(self, capsys, monkeypatch) -> None:
         self._capsys = capsys

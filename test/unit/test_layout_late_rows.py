@@ -686,7 +686,7 @@ class TestStrays:
 
 
 class TestManifest:
-    """Of a large object, the database has the size of the manifest."""
+    """Test large objects: the database has the size of the manifest."""
 
     ETAG = 'd41d8; slo_etag=ab12'
 
