@@ -162,14 +162,16 @@ class Backend:
                 app.max_containers_whitelist
             )
         if not self.account_exists(env, account):
-            self._register(env, account)
+            self.register(env, owner_of(account))
             self._autocreate(env, account)
 
-    def _register(self, env: dict, account: str) -> None:
-        """Have the register list the owner of a hidden account."""
+    def register(self, env: dict, owner: str) -> None:
+        """Have the register list an account.
+
+        :raises BackendError: if it does not
+        """
         if not self.account_exists(env, REGISTER):
             self._autocreate(env, REGISTER)
-        owner = owner_of(account)
         path = Path('v1', REGISTER, owner).to_wsgi()
         answer = self.send(self.owner_env(env), 'PUT', path)
         if not answer.is_success:

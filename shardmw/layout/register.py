@@ -77,9 +77,13 @@ class Register:
     def note(self, path: Path, text: str = '') -> None:
         """Add a container, or keep it.
 
+        If no server has the account's container any more, it is created anew.
+
         :param text: what to say of it; '' to keep what the register says
         """
         answer = self._find(path)
+        if answer.is_missing:
+            self.backend.register(self.env, path.account)
         for each in answer.rows():
             if each['name'] == path.container:
                 text = text or _text_of(each)

@@ -25,7 +25,7 @@ from shardmw.layout.resharding import (
 from shardmw.layout.roots import read_root
 from shardmw.listing import request as listing_request
 from shardmw.paths import Path
-from shardmw.placement import backing_container, shard_of
+from shardmw.placement import REGISTER, backing_container, shard_of
 from test.unit.fakeswift import (
     ACCOUNT,
     HIDDEN,
@@ -397,6 +397,17 @@ def test_the_register_lists_a_change_that_was_dropped_as_it_began(
 
     monkeypatch.setattr(Resharding, '_write', write_and_drop)
     change(swift).begin(4)
+    assert list(register.changes(ACCOUNT)) == [PATH]
+
+
+def test_a_register_that_is_lost_keeps_no_change_from_going_on(swift):
+    fill(swift)
+    change(swift).begin(4)
+    for replica in range(swift.container_ring.replica_count):
+        swift.lose(REGISTER, ACCOUNT, replica)
+    resharder = change(swift)
+    resharder._write(layout(swift).moving(time.time()), layout(swift))
+    register = Register(backend(swift), environ())
     assert list(register.changes(ACCOUNT)) == [PATH]
 
 
