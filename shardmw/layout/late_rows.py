@@ -52,6 +52,7 @@ from shardmw.layout.backing import (
 )
 from shardmw.layout.moving import AT_A_TIME
 from shardmw.layout.passes import Pace, RowPass
+from shardmw.layout.register import Register
 from shardmw.layout.roots import RootState, read_root, unproved
 from shardmw.layout.row_targets import RowTargets
 from shardmw.metrics import ADOPTED, LATE, LEFTOVERS, STRAY
@@ -110,6 +111,8 @@ def settle(
 ) -> Settled:
     """Settle the leftovers of a container whose layout does not change.
 
+    A change that is under way gets into the register, if it is not there.
+
     :param rows_per_second: the most rows to move a second; 0 for no limit
     :param kept_seconds: for how long proxies keep what they read of shards.
                          Strays stay in the root for longer: while it has
@@ -124,6 +127,8 @@ def settle(
     listed = list(listed_backing(backend, base, path))
     root = read_root(backend, env, path, waits=True)
     if root.record and root.record.is_changing:
+        # Whoever dropped it from the register may not have seen this record.
+        Register(backend, env).note(path)
         return NOTHING
     left = list(abandoned(listed, root.record))
     if not (left or root.exists):

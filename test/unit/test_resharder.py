@@ -416,3 +416,20 @@ class TestChange:
             clock.now += 1
             daemon._work_on(path)
         assert list(daemon.changes.register.changes(ACCOUNT)) == []
+
+    def test_that_the_register_does_not_list_is_found_again(
+        self, swift, daemon
+    ):
+        register = daemon.changes.register
+        _announce(swift)
+        daemon._settle_all()
+        path = SwiftPath('v1', ACCOUNT, 'c')
+        assert list(register.changes(ACCOUNT)) == [path]
+
+
+def _announce(swift: FakeSwift) -> None:
+    """Write the record of a change, without the register."""
+    announced = LAYOUT.announced(2, 0)
+    swift.put_container(
+        f'/{ACCOUNT}/c', {RECORD_HEADER: announced.to_record()}
+    )
