@@ -329,12 +329,15 @@ class Resharder(Daemon):
         paths = containers_with_leftovers(
             self.cluster.backend, self.cluster.env, account, self._sound
         )
-        is_clean = True
+        found = set()
         for path in paths:
-            is_clean = False
+            found.add((path.account, path.container))
             if self._is_own(path.account, path.container):
                 self._settle(path)
-        if is_clean:
+        for key in [each for each in self._unsettled if each[0] == account]:
+            if key not in found:
+                del self._unsettled[key]  # another process has settled it
+        if not found:
             self._clean[account] = figures
         else:
             self._clean.pop(account, None)

@@ -394,6 +394,17 @@ class TestUnsettled:
             daemon._settle_all()
         assert sent == [(1, '0'), (0, '0')]
 
+    def test_is_not_counted_once_another_process_has_settled_it(
+        self, swift, daemon, fail
+    ):
+        fail(BackendError(None, 503, 'x'))
+        daemon._settle_all()
+        swift.direct('DELETE', f'{shard(EARLIER)}/late')
+        swift.direct('DELETE', shard(EARLIER))
+        report(swift)
+        daemon._settle_all()
+        assert daemon._unsettled == {}
+
 
 class TestChange:
     def test_of_a_root_without_database_stays_registered(self, swift, daemon):
