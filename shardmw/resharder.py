@@ -398,16 +398,15 @@ class Resharder(Daemon):
                 self.cluster.backend, self.cluster.env, path, root
             ):
                 raise BackendError(None, 503, unproved(root))
-            if layout is None or self._is_over(layout):
-                self._drop(path)
-                return
-            if layout.is_changing:
+            if layout and layout.is_changing:
                 self._unneeded.pop(key, None)
                 resharding.run()
                 return
-            if self._completed.get(key) != layout.serial:
+            if layout and self._completed.get(key) != layout.serial:
                 resharding.complete()
                 self._completed[key] = layout.serial
+            if layout is None or self._is_over(layout):
+                self._drop(path)
         except BackendError as err:
             self.logger.error('%s: %s', name, err)
         except LayoutError as err:

@@ -437,6 +437,23 @@ class TestChange:
         path = SwiftPath('v1', ACCOUNT, 'c')
         assert list(register.changes(ACCOUNT)) == [path]
 
+    def test_that_ended_long_ago_takes_its_last_steps(
+        self, swift, daemon, clock, monkeypatch
+    ):
+        path = SwiftPath('v1', ACCOUNT, 'c')
+        daemon.changes.register.note(path)
+        completed = []
+        monkeypatch.setattr(
+            resharder.Resharding,
+            'complete',
+            lambda self: completed.append(self),
+        )
+        for _ in range(2):
+            clock.now += 1
+            daemon._work_on(path)
+        assert len(completed) == 1
+        assert list(daemon.changes.register.changes(ACCOUNT)) == []
+
 
 def _announce(swift: FakeSwift) -> None:
     """Write the record of a change, without the register."""
