@@ -432,19 +432,20 @@ class Resharding:
             self._note(WAITING_FOR_SYNC)
             self._sleep(self.options.sync_seconds, layout)
 
-    def _proved_root(self) -> RootState:
+    def _proved_root(self, waits: bool = True) -> RootState:
         """Return the state of the root.
 
+        :param waits: True to wait for every replica that may answer
         :raises BackendError: if no majority of its replicas knows it
         """
-        root = read_root(self.backend, self.env, self.path, waits=True)
+        root = read_root(self.backend, self.env, self.path, waits)
         if not root.is_proved:
             raise BackendError(None, 503, unproved(root))
         return root
 
     def _check_record(self, layout: Layout | None) -> RootState:
         asked = time.monotonic()
-        root = read_root(self.backend, self.env, self.path)
+        root = self._proved_root(waits=False)
         if root.record != layout:
             raise _RecordChangedError
         self._is_split = root.exists and root.answer.is_split

@@ -420,6 +420,23 @@ def test_a_killed_change_is_carried_on_by_another_process(swift, proxy):
     assert not layout(swift).is_changing
 
 
+@pytest.mark.parametrize('swift', [3], indirect=True)
+def test_no_row_moves_while_most_replicas_of_the_root_are_missing(swift):
+    fill(swift, 2)
+    resharder = change(swift)
+    resharder.begin(3)
+    resharder._write(layout(swift).moving(time.time()), layout(swift))
+    root = read_root(backend(swift), environ(), PATH)
+    for replica in range(2):
+        swift.lose(ACCOUNT, 'c', replica)
+    before = all_rows(swift)
+    resharder._checked = 0
+    target = resharder._target(root, root.record)
+    with pytest.raises(BackendError, match='1 of 3 replicas of the root'):
+        resharder._look_through(target, resharding._sources(target)[:-1])
+    assert all_rows(swift) == before
+
+
 @pytest.mark.parametrize('swift', [1], indirect=True)
 class TestRowsThatMoveDuringARequest:
     """They move all at once, before one of the databases is asked."""
