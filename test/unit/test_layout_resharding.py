@@ -421,6 +421,27 @@ def test_a_killed_change_is_carried_on_by_another_process(swift, proxy):
 
 
 @pytest.mark.parametrize('swift', [3], indirect=True)
+@pytest.mark.parametrize(('before', 'after'), [(0, 3), (3, 5), (3, 0)])
+def test_a_late_deletion_at_one_replica_of_the_old_place_reaches_the_new_one(
+    swift, proxy, before, after
+):
+    swift.servers.put_filter(range(3))
+    fill(swift, before)
+    deleted = NAMES[0]
+    old_place = place(swift, deleted, before)[1:].split('/')
+    resharder = change(swift)
+    resharder.begin(after)
+    resharder._write(layout(swift).moving(time.time()), layout(swift))
+    root = read_root(backend(swift), environ(), PATH)
+    target = resharder._target(root, root.record)
+    resharder._look_through(target, resharding._sources(target))
+    now = Timestamp.now().internal
+    swift.broker(*old_place, 1).delete_object(deleted, now)
+    resharder.run()
+    assert listed(swift, proxy) == NAMES[1:]
+
+
+@pytest.mark.parametrize('swift', [3], indirect=True)
 def test_no_row_moves_while_most_replicas_of_the_root_are_missing(swift):
     fill(swift, 2)
     resharder = change(swift)
