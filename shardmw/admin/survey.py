@@ -287,7 +287,7 @@ class Survey:
         large: float,
     ) -> Listed:
         name, rows, used = row['name'], row['count'], row['bytes']
-        layouts = backing.get(backing_base(name))
+        layouts = backing.get(backing_base(name), {})
         try:
             needs_root = layouts or rows >= large
             root = self.cluster.root(account, name) if needs_root else None

@@ -133,6 +133,16 @@ class TestContainers:
         assert after[container].new_shards == shards
         assert after[container].fullest == before[container].fullest
 
+    def test_whose_shards_are_not_listed_yet_keep_no_other_one_out(
+        self, swift, survey
+    ):
+        for name in NAMES:
+            swift.put_row(f'/{ACCOUNT}/c/{name}')
+        swift.update_accounts()
+        swift.register('GET', f'/v1/{HIDDEN}', 404)
+        listed = survey.containers(ACCOUNT, large=len(NAMES))
+        assert [each.container for each in listed] == ['c', 'plain']
+
     def test_of_an_account_without_shards_are_plain(self, swift, survey):
         swift.put_account('other')
         swift.put_container('/other/c')
