@@ -186,14 +186,14 @@ class _Settling:
         late = 0
         sources = [each.path(self.path) for each in left if each.object_count]
         for policy_index, places in self._by_policy(sources).items():
-            late += self._move(places, policy_index)
+            late += self._tried(places, policy_index)
         strays = 0
         has_rows = self.root.exists and self.root.answer.object_count > 0
         if has_rows and (self.root.layout or self.root.is_revived):
             root = f'{self.path.account}/{self.path.container}'
             # memcached counts whole seconds
             kept_seconds = self.kept_seconds and self.kept_seconds + 1
-            strays = self._move([root], self.root.policy_index, kept_seconds)
+            strays = self._tried([root], self.root.policy_index, kept_seconds)
         if late or strays:
             self.backend.forget_info(self.env, self.path)
         emptied = (each._replace(object_count=0) for each in left)
@@ -225,16 +225,29 @@ class _Settling:
             for each in left
         )
 
-    def _move(
+    def _tried(
         self, places: list[str], policy_index: int, kept_seconds: float = 0
     ) -> int:
+        """Move the rows of places, or note why they wait.
+
+        :returns: how many have moved
+        """
+        try:
+            self._move(places, policy_index, kept_seconds)
+        except BackendError as err:
+            self._problem = self._problem or str(err)
+        return self._moved
+
+    def _move(
+        self, places: list[str], policy_index: int, kept_seconds: float = 0
+    ) -> None:
         """Move the rows of places to where they belong.
 
         Rows of another policy than the root's go to the root: Swift's
         reconciler finds them there and moves their objects. It looks for an
         object of the row's very timestamp.
 
-        :returns: how many have moved
+        :raises BackendError: if not all of them can
         """
         root = self.root
         is_for_root = root.exists and policy_index != root.policy_index
@@ -259,7 +272,6 @@ class _Settling:
             kept_seconds=kept_seconds,
         )
         row_pass.run(places)
-        return self._moved
 
     def _note(self, rows: int) -> None:
         self._moved += rows

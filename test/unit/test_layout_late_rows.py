@@ -424,6 +424,16 @@ class TestReplicas:
             process.settle()
         assert listed(replicated, layout=EARLIER) == {'a': 1}
 
+    def test_that_lack_the_old_place_keep_no_stray_waiting(
+        self, replicated, process
+    ):
+        upload(replicated, 'b', None)
+        replicated.lose(*place_of('a'), 1)
+        with pytest.raises(BackendError, match='2 of 3 replicas list'):
+            process.settle()
+        assert listed(replicated) == {'b': 1}
+        assert process.logger.counts['adopted.stray'] == 1
+
     def test_that_lack_the_new_place_get_no_database_of_late_rows(
         self, replicated, process
     ):
