@@ -12,6 +12,7 @@ Strays, rows in the root, are returned where their names belong.
 """
 
 from collections.abc import Callable
+from itertools import accumulate
 
 from shardmw.listing.merge import Ask, Page
 from shardmw.listing.rows import Rows
@@ -121,14 +122,17 @@ class UnorderedPage:
         return page
 
     def can_be_continued(self) -> bool:
-        """Return True if the next page can begin after the last name.
+        """Return True if the next page can begin after the last names.
 
-        It cannot if the row of that name lies in a shard that the name does
-        not belong to. The filter puts no row there.
+        It begins after the last name, or after the one before that: s3api asks
+        for one row more than it shows. It cannot begin after a name whose row
+        lies in a shard that the name does not belong to. The filter puts no
+        row there.
         """
         names = self.rows().names
-        return not names or (
-            self.strays.shard_of(names[-1]) == self._last_shard()
+        return all(
+            self.strays.shard_of(names[i]) == self._shard_at(i)
+            for i in range(len(names))[-2:]
         )
 
     def _begin_without_misplaced(self) -> None:
@@ -184,15 +188,15 @@ class UnorderedPage:
             return ask
         return ask._replace(marker='')
 
-    def _last_shard(self) -> int:
-        """Return the shard that the page's last row was read from."""
-        last, room = self.strays.first, self.limit
-        for shard, count in self._row_counts().items():
-            last = shard if count else last
-            room -= count
-            if room <= 0:
-                break
-        return last
+    def _shard_at(self, index: int) -> int:
+        """Return the shard that a row of the page was read from."""
+        counts = self._row_counts()
+        ends = accumulate(counts.values())
+        return next(
+            shard
+            for shard, end in zip(counts, ends, strict=True)
+            if index < end
+        )
 
     def _row_counts(self) -> dict[int, int]:
         """Return how many rows each shard has for the page."""
