@@ -157,12 +157,21 @@ class Layouts:
         """Return the layout of a container whose info has a record."""
         known = self._confirmed.get(_key(path))
         if known is not None and layout.serial <= known.latest:
-            is_being_asked = _key(path) in self._being_asked
-            is_good_enough = is_being_asked and max_age >= CONFIRMED_SECONDS
-            if is_good_enough or known.counts(max_age):
+            if self._suffices(path, known, max_age) or known.counts(max_age):
                 return known.layout
             layout = known.layout
         return self._ask(env, path, layout, is_known=True)
+
+    def _suffices(self, path: Path, known: _Confirmed, max_age: float) -> bool:
+        """Return True if a layout will do while another request asks for it.
+
+        It will not if it expired long ago, nor for the DELETE of an object.
+        """
+        return (
+            _key(path) in self._being_asked
+            and max_age >= CONFIRMED_SECONDS
+            and time.monotonic() < known.expires + UNCONFIRMED_SECONDS
+        )
 
     def _confirm_plain(
         self, env: dict, path: Path, max_age: float
@@ -178,9 +187,9 @@ class Layouts:
         layout = known and known.layout
         is_for_delete = max_age < CONFIRMED_SECONDS
         if known is not None and not (layout and is_for_delete):
-            is_good_enough = _key(path) in self._being_asked and not layout
+            suffices = not layout and self._suffices(path, known, max_age)
             valid = DOUBT_SECONDS if layout else max_age
-            if is_good_enough or known.counts(valid):
+            if suffices or known.counts(valid):
                 return layout
         hidden = hidden_account(path.account)
         # Info that a long request cached at its beginning may be stale.
