@@ -1254,6 +1254,14 @@ class TestDeleteWithReplicasAway:
         assert resp.status_int == 503
         assert ('DELETE', CONTAINER) not in replicated.sent()
 
+    def test_that_is_refused_for_a_stray_leaves_every_replica_of_the_root(
+        self, replicated, filter_app
+    ):
+        replicated.put_row(f'/{ACCOUNT}/c/stray', replicas=[1, 2])
+        resp = replicated.send(filter_app, 'DELETE', CONTAINER)
+        assert resp.status_int == 409
+        assert replicated.exists(ACCOUNT, 'c', 0)
+
     def test_is_refused_if_one_of_two_replicas_lists_a_row(
         self, replicated, filter_app
     ):
