@@ -224,9 +224,11 @@ class Layouts:
                 raise
         finally:
             self._being_asked.discard(key)
+        known = self._confirmed.get(key)
+        if known is not None and known.is_confirmed and known.asked > asked:
+            return known.layout  # the answer to a later question came first
         if root is None or root.is_absent:
             # If it is absent, the info comes from a handoff.
-            known = self._confirmed.get(key)
             is_same = known is not None and known.layout == layout
             self._keep(
                 path,
@@ -262,8 +264,6 @@ class Layouts:
         is_confirmed: bool = True,
     ) -> None:
         known = self._confirmed.get(_key(path))
-        if known is not None and known.asked > asked:
-            return  # the answer to a later question came first
         latest = max(
             layout.serial if layout else '',
             seen,

@@ -515,6 +515,26 @@ class TestReplicasAway:
             target = layouts.of({}, PATH, info(OLD))
             assert (target.layout, target.policy_index) == (NEW, 1)
 
+    def test_leave_the_layout_that_was_confirmed_while_they_were_asked(
+        self, layouts, replicas, clock, monkeypatch
+    ):
+        replicas.are_away = False
+        seen(layouts, OLD)
+        clock.now += CONFIRMED_SECONDS
+        others = [NEW]
+
+        def overtaken(*args) -> RootState:
+            if not others:
+                return replicas.read_root(*args)
+            replicas.layout = others.pop()
+            clock.now += DOUBT_SECONDS
+            seen(layouts, OLD, DOUBT_SECONDS)
+            raise BackendError(None, 503)
+
+        monkeypatch.setattr(lookup, 'read_root', overtaken)
+        assert seen(layouts, OLD) == NEW
+        assert seen(layouts, OLD) == NEW
+
 
 class TestReplicasWithoutDatabase:
     """No replica of the root has one: the info comes from a handoff."""
