@@ -134,8 +134,6 @@ class ContainerController:
 
     def _head(self, req: Request, path: Path) -> Callable:
         root = self._read_root(req, path)
-        if root.is_missing:
-            self.layouts.forget(path)
         target = self._target_of(req, path, root)
         if target is None:
             return self._unsharded(req, path, root)
@@ -366,8 +364,6 @@ class ContainerController:
         """
         if is_server_error(root.status):
             raise BackendError(None, root.status)
-        if root.is_missing:
-            self.layouts.forget(path)
         return Verbatim(root)
 
     def _rows(

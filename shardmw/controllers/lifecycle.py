@@ -638,10 +638,11 @@ class Lifecycle:
         return None
 
     def _is_empty(self, req: Request, target: LogicalContainer) -> bool:
-        """Return True if the replicas of all shards prove to list no object.
+        """Return True if the replicas of root and shards prove to be empty.
 
-        During a change the root is asked first, as rows may move out of it.
-        Swift asks it when it is deleted.
+        Swift would ask the root, too, but a replica that lacks a stray would
+        be deleted. During a change rows may move out of the root, so it is
+        asked first.
 
         :raises BackendError: if they prove nothing
         """
@@ -649,8 +650,8 @@ class Lifecycle:
             [target.backing_path(shard) for shard in stage]
             for stage in target.read_stages()
         ]
-        if target.layout.is_changing:
-            stages.insert(0, [target.path])
+        first = 0 if target.layout.is_changing else len(stages)
+        stages.insert(first, [target.path])
         for stage in stages:
             found = self.backend.for_each(
                 partial(contents_of, self.backend, req.environ),

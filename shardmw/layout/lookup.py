@@ -157,12 +157,21 @@ class Layouts:
         """Return the layout of a container whose info has a record."""
         known = self._confirmed.get(_key(path))
         if known is not None and layout.serial <= known.latest:
-            is_being_asked = _key(path) in self._being_asked
-            is_good_enough = is_being_asked and max_age >= CONFIRMED_SECONDS
-            if is_good_enough or known.counts(max_age):
+            if self._suffices(path, known, max_age) or known.counts(max_age):
                 return known.layout
             layout = known.layout
         return self._ask(env, path, layout, is_known=True)
+
+    def _suffices(self, path: Path, known: _Confirmed, max_age: float) -> bool:
+        """Return True if a layout will do while another request asks for it.
+
+        It will not if it expired long ago, nor for the DELETE of an object.
+        """
+        return (
+            _key(path) in self._being_asked
+            and max_age >= CONFIRMED_SECONDS
+            and time.monotonic() < known.expires + UNCONFIRMED_SECONDS
+        )
 
     def _confirm_plain(
         self, env: dict, path: Path, max_age: float
@@ -178,9 +187,9 @@ class Layouts:
         layout = known and known.layout
         is_for_delete = max_age < CONFIRMED_SECONDS
         if known is not None and not (layout and is_for_delete):
-            is_good_enough = _key(path) in self._being_asked and not layout
+            suffices = not layout and self._suffices(path, known, max_age)
             valid = DOUBT_SECONDS if layout else max_age
-            if is_good_enough or known.counts(valid):
+            if suffices or known.counts(valid):
                 return layout
         hidden = hidden_account(path.account)
         # Info that a long request cached at its beginning may be stale.
@@ -215,9 +224,11 @@ class Layouts:
                 raise
         finally:
             self._being_asked.discard(key)
+        known = self._confirmed.get(key)
+        if known is not None and known.is_confirmed and known.asked > asked:
+            return known.layout  # the answer to a later question came first
         if root is None or root.is_absent:
             # If it is absent, the info comes from a handoff.
-            known = self._confirmed.get(key)
             is_same = known is not None and known.layout == layout
             self._keep(
                 path,
@@ -253,8 +264,6 @@ class Layouts:
         is_confirmed: bool = True,
     ) -> None:
         known = self._confirmed.get(_key(path))
-        if known is not None and known.asked > asked:
-            return  # the answer to a later question came first
         latest = max(
             layout.serial if layout else '',
             seen,

@@ -15,6 +15,7 @@ from shardmw.backend.nodes import ask_primaries, replica_of
 from shardmw.backend.requests import Backend
 from shardmw.evidence import (
     Contents,
+    Said,
     Verdict,
     contents,
     current,
@@ -138,9 +139,10 @@ def state_of(answers: list[Answer]) -> RootState:
         'knowing': sum(each.knows for each in replicas),
     }
     if found is Verdict.UNKNOWN:
-        raise BackendError(
-            None, 503, unproved(RootState(None, None, **numbers))
-        )
+        state = RootState(_without_record(answers), None, **numbers)
+        if state.exists and state.is_proved:
+            return state
+        raise BackendError(None, 503, unproved(state))
     if found is not Verdict.ALIVE:
         is_deleted = found is Verdict.DELETED
         return RootState(None, None, is_deleted=is_deleted, **numbers)
@@ -162,6 +164,22 @@ def state_of(answers: list[Answer]) -> RootState:
         return RootState(newest, layout, holders=holders, **numbers)
     newest, _ = max(alive, key=lambda pair: pair[1].put)
     return RootState(newest, None, **numbers)
+
+
+def _without_record(answers: list[Answer]) -> Answer | None:
+    """Return the newest answer of a container that can only be a plain one.
+
+    A DELETE that Swift refused, as most replicas list a row, may have deleted
+    the one that lacks it. Swift goes on with the others.
+
+    :returns: None if a replica is silent or has a record of a layout
+    """
+    said = [replica_of(answer) for answer in answers]
+    is_silent = any(each.said is Said.SILENT for each in said)
+    if is_silent or any(RECORD_HEADER in a.headers for a in answers):
+        return None
+    alive = [a for a in answers if a.is_success]
+    return max(alive, key=lambda a: replica_of(a).put, default=None)
 
 
 def contents_of(backend: Backend, env: dict, path: Path) -> Contents:

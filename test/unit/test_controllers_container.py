@@ -552,6 +552,23 @@ class TestDeletionThatOneReplicaTook:
         assert resp.status_int == {'PUT': 201, 'DELETE': 404}[method]
 
 
+class TestPlainContainerOfWhichTwoDisksAreNew:
+    """The third one was silent for a moment, in which Swift answered 404."""
+
+    def test_stays_plain_for_a_worker_that_knows_it(self, replicated):
+        filter_app = filtered(replicated)
+        create(replicated, filter_app, 2, 'sharded')
+        replicated.send(filter_app, 'PUT', CONTAINER)
+        replicated.send(filter_app, 'GET', CONTAINER)
+        for replica in (0, 1):
+            replicated.lose(ACCOUNT, 'c', replica)
+        replicated.servers.away = {'d2'}
+        resp = replicated.send(filter_app, 'HEAD', CONTAINER)
+        assert resp.status_int == 404
+        replicated.servers.away = set()
+        assert replicated.send(filter_app, 'GET', CONTAINER).is_success
+
+
 class TestDeletionThatOneReplicaMissed:
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
     def test_counts(self, replicated, method):

@@ -1222,6 +1222,28 @@ class TestDeleteOfAPlainContainer:
         assert resp.status_int == 404
 
 
+class TestRefusedDeleteOfAPlainContainer:
+    """It has deleted the replica that lacked the row."""
+
+    @pytest.fixture
+    def filter_app(self, replicated):
+        filter_app = filtered(replicated)
+        put(replicated, filter_app, 2, path=f'{CONTAINER}-sharded')
+        put(replicated, filter_app)
+        replicated.put_row(f'/{ACCOUNT}/c/o', replicas=[1, 2])
+        resp = replicated.send(filter_app, 'DELETE', CONTAINER)
+        assert resp.status_int == 409
+        assert not replicated.exists(ACCOUNT, 'c', 0)
+        return filter_app
+
+    @pytest.mark.parametrize(
+        ('method', 'status'), [('PUT', 202), ('DELETE', 409), ('GET', 200)]
+    )
+    def test_leaves_it_to_swift(self, replicated, filter_app, method, status):
+        resp = replicated.send(filter_app, method, CONTAINER)
+        assert resp.status_int == status
+
+
 class TestDeleteWithReplicasAway:
     @pytest.fixture
     def filter_app(self, replicated):
@@ -1253,6 +1275,14 @@ class TestDeleteWithReplicasAway:
         resp = replicated.send(filter_app, 'DELETE', CONTAINER)
         assert resp.status_int == 503
         assert ('DELETE', CONTAINER) not in replicated.sent()
+
+    def test_that_is_refused_for_a_stray_leaves_every_replica_of_the_root(
+        self, replicated, filter_app
+    ):
+        replicated.put_row(f'/{ACCOUNT}/c/stray', replicas=[1, 2])
+        resp = replicated.send(filter_app, 'DELETE', CONTAINER)
+        assert resp.status_int == 409
+        assert replicated.exists(ACCOUNT, 'c', 0)
 
     def test_is_refused_if_one_of_two_replicas_lists_a_row(
         self, replicated, filter_app

@@ -112,6 +112,27 @@ def seen(
     return target and target.layout
 
 
+def seen_meanwhile(
+    layouts: Layouts,
+    replicas: Replicas,
+    monkeypatch,
+    layout: Layout | None,
+    max_age: float = CONFIRMED_SECONDS,
+) -> Layout | None:
+    """Return what counts while the replicas are asked for another request."""
+    meanwhile = []
+
+    def read_root(*args) -> RootState:
+        if not meanwhile:
+            meanwhile.append(None)
+            meanwhile[0] = seen(layouts, layout, max_age)
+        return replicas.read_root(*args)
+
+    monkeypatch.setattr(lookup, 'read_root', read_root)
+    seen(layouts, layout)
+    return meanwhile[0]
+
+
 def test_the_target_has_the_path_and_the_info(layouts):
     known = info(OLD)
     target = layouts.of({}, PATH._replace(name='o'), known)
@@ -180,6 +201,14 @@ class TestRecord:
         assert seen(layouts, OLD) == NEW
         assert replicas.asked == 1
 
+    def test_of_long_ago_does_not_count_while_replicas_are_asked(
+        self, layouts, replicas, clock, monkeypatch
+    ):
+        seen(layouts, OLD)
+        clock.now += 2 * CONFIRMED_SECONDS
+        replicas.layout = NEW
+        assert seen_meanwhile(layouts, replicas, monkeypatch, OLD) == NEW
+
     def test_earlier_than_one_of_long_ago_is_not_asked_about(
         self, layouts, replicas, clock
     ):
@@ -237,6 +266,15 @@ class TestPlainInfo:
         monkeypatch.setattr(lookup, 'read_root', read_root)
         seen(layouts, None)
         assert meanwhile == [None]
+
+    def test_of_a_container_that_was_plain_long_ago_does_not_count_meanwhile(
+        self, layouts, replicas, clock, monkeypatch
+    ):
+        replicas.layout = None
+        seen(layouts, None)
+        clock.now += 2 * CONFIRMED_SECONDS
+        replicas.layout = NEW
+        assert seen_meanwhile(layouts, replicas, monkeypatch, None) == NEW
 
     def test_of_the_only_replica_with_a_database_does_not_count(
         self, layouts, replicas
@@ -335,17 +373,22 @@ class TestDeleteOfAnObject:
         seen(layouts, OLD)
         clock.now += CONFIRMED_SECONDS
         replicas.layout = NEW
-        meanwhile = []
+        found = seen_meanwhile(
+            layouts, replicas, monkeypatch, OLD, DOUBT_SECONDS
+        )
+        assert found == NEW
 
-        def read_root(*args) -> RootState:
-            if not meanwhile:
-                meanwhile.append(None)
-                meanwhile[0] = seen(layouts, OLD, DOUBT_SECONDS)
-            return replicas.read_root(*args)
-
-        monkeypatch.setattr(lookup, 'read_root', read_root)
-        seen(layouts, OLD)
-        assert meanwhile == [NEW]
+    def test_does_not_go_by_plain_info_that_is_being_confirmed(
+        self, layouts, replicas, clock, monkeypatch
+    ):
+        replicas.layout = None
+        seen(layouts, None)
+        clock.now += CONFIRMED_SECONDS
+        replicas.layout = NEW
+        found = seen_meanwhile(
+            layouts, replicas, monkeypatch, None, DOUBT_SECONDS
+        )
+        assert found == NEW
 
     def test_confirms_that_a_container_is_plain_once_a_second(
         self, layouts, replicas, clock
@@ -471,6 +514,26 @@ class TestReplicasAway:
             clock.now += CONFIRMED_SECONDS
             target = layouts.of({}, PATH, info(OLD))
             assert (target.layout, target.policy_index) == (NEW, 1)
+
+    def test_leave_the_layout_that_was_confirmed_while_they_were_asked(
+        self, layouts, replicas, clock, monkeypatch
+    ):
+        replicas.are_away = False
+        seen(layouts, OLD)
+        clock.now += CONFIRMED_SECONDS
+        others = [NEW]
+
+        def overtaken(*args) -> RootState:
+            if not others:
+                return replicas.read_root(*args)
+            replicas.layout = others.pop()
+            clock.now += DOUBT_SECONDS
+            seen(layouts, OLD, DOUBT_SECONDS)
+            raise BackendError(None, 503)
+
+        monkeypatch.setattr(lookup, 'read_root', overtaken)
+        assert seen(layouts, OLD) == NEW
+        assert seen(layouts, OLD) == NEW
 
 
 class TestReplicasWithoutDatabase:

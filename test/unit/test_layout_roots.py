@@ -291,6 +291,29 @@ class TestDeleted:
             state_of(root.heads(present))
 
 
+class TestRefusedDeletion:
+    """One replica lacked the rows for which the others refused."""
+
+    def refused(self, shards: int) -> Root:
+        root = Root()
+        root.create(REPLICAS, shards)
+        root.replicas[0].take_delete(root.now + 1)
+        root.replicas[1].rows = root.replicas[2].rows = 1
+        return root
+
+    def test_leaves_a_plain_container_plain(self):
+        state = state_of(self.refused(shards=0).heads())
+        assert (state.exists, state.layout) == (True, None)
+
+    def test_is_not_known_if_a_replica_that_was_not_deleted_is_away(self):
+        with pytest.raises(BackendError):
+            state_of(self.refused(shards=0).heads([0, 1]))
+
+    def test_is_not_known_of_a_container_with_a_record(self):
+        with pytest.raises(BackendError):
+            state_of(self.refused(shards=4).heads())
+
+
 class TestAbsent:
     """No replica has a database: this is no deletion."""
 
