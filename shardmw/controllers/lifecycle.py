@@ -196,7 +196,7 @@ class Lifecycle:
             if root.is_absent and root.answered < root.replicas:
                 # A replica that has not answered may be a sharded root, which
                 # has no rows.
-                self._check_unused(req, path, root, 0)
+                self._check_unused(req, path, root)
             if root.layout is None:
                 return Verbatim(self.backend.send_as_client(req))
             target = _target(path, root.answer.info(), root.layout)
@@ -219,7 +219,7 @@ class Lifecycle:
         if root.exists and not root.is_revived:
             return self._put_existing(req, path, root, asked_at)
         if root.is_absent:
-            self._check_unused(req, path, root, 1)
+            self._check_unused(req, path, root, with_rows=True)
         refusal = self._invalid_sharding(req)
         if refusal:
             return refusal
@@ -234,30 +234,41 @@ class Lifecycle:
         return Verbatim(self.backend.send_as_client(req))
 
     def _check_unused(
-        self, req: Request, path: Path, root: RootState, rows: int
+        self,
+        req: Request,
+        path: Path,
+        root: RootState,
+        with_rows: bool = False,
     ) -> None:
         """Check that a container without any database has no shards.
 
         With shards it has most likely a root somewhere, whose place in the
         ring has changed or whose disks are new, unless no server knows of it.
 
-        :param rows: how many rows such a shard has at least
+        :param with_rows: True if shards without rows do not matter. The hidden
+                          account may not know of rows yet, so their replicas
+                          are asked.
         :raises BackendError: if it has, or the hidden account does not answer
         """
         hidden = hidden_account(path.account)
         if not self.backend.account_exists(req.environ, hidden):
             return
         base = self.backend.owner_env(req.environ)
-        for each in listed_backing(self.backend, base, path):
-            if each.object_count >= rows:
-                if is_forgotten(self.backend, req.environ, path, root):
-                    return
-                raise BackendError(
-                    None,
-                    503,
-                    'no replica of the root has a database, but shard '
-                    f'{each.container} is there',
-                )
+        shards = list(listed_backing(self.backend, base, path))
+        if with_rows and not any(each.object_count for each in shards):
+            found = self._contents(req, [each.path(path) for each in shards])
+            shards = [
+                shard
+                for shard, each in zip(shards, found, strict=True)
+                if each is Contents.HOLDS
+            ]
+        if shards and not is_forgotten(self.backend, req.environ, path, root):
+            raise BackendError(
+                None,
+                503,
+                'no replica of the root has a database, but shard '
+                f'{shards[0].container} is there',
+            )
 
     def _put_existing(
         self, req: Request, path: Path, root: RootState, asked_at: Timestamp
@@ -653,17 +664,19 @@ class Lifecycle:
         first = 0 if target.layout.is_changing else len(stages)
         stages.insert(first, [target.path])
         for stage in stages:
-            found = self.backend.for_each(
-                partial(contents_of, self.backend, req.environ),
-                stage,
-                AT_A_TIME,
-            )
+            found = self._contents(req, stage)
             if Contents.HOLDS in found:
                 return False
             for path, each in zip(stage, found, strict=True):
                 if each is not Contents.EMPTY:
                     raise BackendError(None, 503, unproved_empty(path))
         return True
+
+    def _contents(self, req: Request, paths: list[Path]) -> list[Contents]:
+        """Return what the replicas of each container prove that it lists."""
+        return self.backend.for_each(
+            partial(contents_of, self.backend, req.environ), paths, AT_A_TIME
+        )
 
     def _delete_shards(self, req: Request, target: LogicalContainer) -> None:
         """Delete the shards of a container that was deleted just now.

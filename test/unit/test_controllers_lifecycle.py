@@ -347,6 +347,15 @@ class TestRootWithoutDatabase:
         (line,) = filter_app._logger.lines
         assert 'no replica of the root has a database, but shard c.' in line
 
+    def test_and_rows_that_the_account_does_not_count_yet_are_a_503(
+        self, replicated
+    ):
+        filter_app = filtered(replicated)
+        create(replicated, filter_app, 2)
+        put_sharded_row(replicated, 'o')
+        self.lose(replicated)
+        assert put(replicated, filter_app).status_int == 503
+
     def test_is_put_if_its_shards_have_no_rows(self, replicated):
         filter_app = filtered(replicated)
         create(replicated, filter_app, 2)
