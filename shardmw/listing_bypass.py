@@ -26,6 +26,11 @@ makes the other formats from JSON. This changes nothing but the speed.
 ``shardmw`` stores those with the counts of a sharded container in the request,
 and ``shardmw-listings`` adds them to the answer.
 
+``s3api`` also drops ``allow-unordered``, a parameter of ListObjects and
+ListObjectsV2 in Ceph's RADOS gateway, from the container GET that it sends.
+``shardmw-listings`` stores its value in the request, and ``shardmw`` treats
+the container GET as if it had ``allow_unordered`` with that value.
+
 A pipeline with encryption cannot have this filter: encryption decrypts the
 ETags in every listing. The proxy does not start with both.
 """
@@ -45,11 +50,12 @@ from swift.common.utils import close_if_possible, get_logger
 
 from shardmw.backend.containers import SHARD_COUNT_HEADER, SHARD_DEPTH_HEADER
 from shardmw.config import check_option_names
-from shardmw.listing.container_order import UNORDERED_HEADER
+from shardmw.listing.container_order import S3_SOURCE, UNORDERED_HEADER
 from shardmw.pipeline import check_listings
 
 BYPASS_ENV = 'shardmw.bypass'
 HEADS_ENV = 'shardmw.heads'
+ORDER_ENV = 'shardmw.s3_order'
 
 #: Where s3api notes the Swift path of its last request for a client's request.
 S3_PATH_ENV = 's3api.backend_path'
@@ -62,6 +68,9 @@ BUCKET_HEADERS = (
     SHARD_DEPTH_HEADER,
     UNORDERED_HEADER,
 )
+
+#: Parameters of GETs for which s3api lists a container, besides ListObjects.
+OTHER_S3_LISTINGS = frozenset({'uploads', 'uploadId', 'versions'})
 
 #: The listing that passes through the other filters.
 STAND_IN = b'[]'
@@ -131,6 +140,28 @@ def note_head(req: Request, headers: Mapping[str, str]) -> None:
         ]
 
 
+def note_order(env: dict) -> None:
+    """Store the ``allow-unordered`` of a GET that may be a ListObjects.
+
+    A GET without it, and any other request, gets None. This also replaces the
+    value of an earlier request with the same environment.
+    """
+    params = Request(env).params
+    is_get = env['REQUEST_METHOD'] == 'GET'
+    is_list_objects = is_get and not OTHER_S3_LISTINGS & params.keys()
+    env[ORDER_ENV] = params.get('allow-unordered') if is_list_objects else None
+
+
+def take_order(req: Request) -> None:
+    """Add the stored ``allow-unordered`` to the query of s3api's GET.
+
+    :param req: the GET of a sharded container, as it reached shardmw
+    """
+    value = req.environ.get(ORDER_ENV)
+    if value is not None and req.environ.get('swift.source') == S3_SOURCE:
+        req.params = {**req.params, 'allow_unordered': value}
+
+
 class ListingBypass:
     """The filter ``shardmw-listings``.
 
@@ -144,6 +175,7 @@ class ListingBypass:
 
     def __call__(self, env: dict, start_response: Callable):
         """WSGI entry point."""
+        note_order(env)
         if env['REQUEST_METHOD'] == 'HEAD':
             return self._head(env, start_response)
         if not _may_be_listing(env):

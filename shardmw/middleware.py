@@ -32,8 +32,9 @@ shard (:mod:`shardmw.listing.unordered`): each page reads one or two shards, or
 as many as it takes to fill it, and the last name of a page is the next one's
 marker, as usual. ``delimiter``, ``path`` and ``reverse`` need an order, so
 they are refused with 400. A list of versions (``?versions``) keeps its order.
-The figures in the headers may be ``stats_cache_seconds`` old. The owner of a
-container can make this the default of its listings, mainly for clients of S3:
+The figures in the headers may be ``stats_cache_seconds`` old. Clients of S3
+ask with ``allow-unordered=true`` (:mod:`shardmw.listing_bypass`). The
+owner of a container can make this the default of its listings:
 ``X-Container-Unordered-Listings`` (:mod:`shardmw.listing.container_order`).
 
 ``GET /info`` has ``shardmw`` with what a client may ask for: the default and
@@ -53,8 +54,8 @@ start::
 
 Swift's daemons that write objects (the expirer, the reconciler) and
 container-sync need it in the pipeline of their internal client, too. A second
-filter, :mod:`shardmw.listing_bypass`, makes large listings faster, and shows
-the counts of sharded buckets to S3 clients.
+filter, :mod:`shardmw.listing_bypass`, makes large listings faster, shows the
+counts of sharded buckets to S3 clients, and lets them list in any order.
 
 The options are in :mod:`shardmw.config`, and with their defaults and units in
 ``etc/proxy-server.conf-sample``. All proxies must share their memcached, and

@@ -48,7 +48,7 @@ from shardmw.listing.page_cache import KeptPage, PageCache
 from shardmw.listing.params import ListingParams
 from shardmw.listing.request import ListingRequest
 from shardmw.listing.rows import Rows, to_json
-from shardmw.listing_bypass import divert, note_head
+from shardmw.listing_bypass import divert, note_head, take_order
 from shardmw.metrics import (
     CONTAINER_REQUESTS,
     FANOUT,
@@ -217,6 +217,7 @@ class ContainerController:
     def _list(
         self, req: Request, path: Path, target: LogicalContainer
     ) -> Callable:
+        take_order(req)
         try:
             params = ListingParams.of(req)
         except (HTTPException, ValueError):

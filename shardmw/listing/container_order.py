@@ -3,8 +3,10 @@
 
 An unordered listing of a sharded container reads one or two shards for a
 page, an ordered one reads all of them. Clients of Swift ask for an unordered
-listing with ``allow_unordered=true``. Clients of S3 cannot, so the owner of a
-container can set ``X-Container-Unordered-Listings`` with a PUT or POST.
+listing with ``allow_unordered=true``, clients of S3 with
+``allow-unordered=true`` (:mod:`shardmw.listing_bypass`). For clients that
+cannot, the owner of a container can set ``X-Container-Unordered-Listings``
+with a PUT or POST.
 
 ====================================  =====================================
 value of the header                   effect

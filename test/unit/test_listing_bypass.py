@@ -6,10 +6,12 @@ from swift.common.swob import Request, Response
 from swift.common.utils import get_logger
 
 from shardmw.listing_bypass import (
+    ORDER_ENV,
     ListingBypass,
     divert,
     may_concern_others,
     note_head,
+    take_order,
 )
 
 PATH = '/v1/a/c'
@@ -180,3 +182,75 @@ def test_a_head_without_shardmw_listings_is_left_alone():
     req = Request.blank(PATH, method='HEAD')
     note_head(req, COUNTED)
     assert not [name for name in req.environ if name.startswith('shardmw.')]
+
+
+def query_of_listing(
+    query: str, method: str = 'GET', environ=(), source: str = 'S3'
+) -> str:
+    """Return the query of a container GET, as shardmw answers it.
+
+    :param query: that of the client
+    :param method: that of the client
+    :param environ: what its request has besides
+    :param source: the filter that sends the container GET
+    """
+    seen = []
+
+    def sender(env, start_response):
+        changes = {'REQUEST_METHOD': 'GET', 'QUERY_STRING': 'limit=3'}
+        req = Request({**env, **changes, 'swift.source': source})
+        take_order(req)
+        seen.append(req.query_string)
+        return Response()(env, start_response)
+
+    app = ListingBypass(sender, get_logger({}))
+    req = Request.blank(f'{BUCKET}?{query}', environ=dict(environ))
+    req.method = method
+    req.get_response(app)
+    return seen[0]
+
+
+@pytest.mark.parametrize('other', ['', '&list-type=2', '&prefix=p'])
+def test_list_objects_without_an_order_is_passed_on(other):
+    query = query_of_listing(f'allow-unordered=true{other}')
+    assert query == 'limit=3&allow_unordered=true'
+
+
+@pytest.mark.parametrize('value', ['', 'false', 'a%26b%3D', '%FF'])
+def test_the_value_that_list_objects_has_is_passed_on(value):
+    query = query_of_listing(f'allow-unordered={value}')
+    assert query == f'limit=3&allow_unordered={value}'
+
+
+def test_list_objects_without_the_parameter_is_left_alone():
+    assert query_of_listing('list-type=2') == 'limit=3'
+
+
+@pytest.mark.parametrize('other', ['uploads', 'uploadId=i', 'versions'])
+def test_other_lists_of_s3_keep_their_order(other):
+    assert query_of_listing(f'{other}&allow-unordered=true') == 'limit=3'
+
+
+@pytest.mark.parametrize('method', ['DELETE', 'HEAD', 'POST', 'PUT'])
+def test_a_listing_for_another_method_of_s3_keeps_its_order(method):
+    assert query_of_listing('allow-unordered=true', method) == 'limit=3'
+
+
+@pytest.mark.parametrize('source', [None, 'OV', 'SW'])
+def test_a_listing_that_s3api_does_not_send_keeps_its_order(source):
+    query = query_of_listing('allow-unordered=true', source=source)
+    assert query == 'limit=3'
+
+
+@pytest.mark.parametrize('method', ['DELETE', 'GET'])
+def test_the_order_of_an_earlier_request_is_forgotten(method):
+    environ = {ORDER_ENV: 'true'}
+    assert query_of_listing('list-type=2', method, environ) == 'limit=3'
+
+
+def test_a_header_cannot_set_the_order_without_shardmw_listings():
+    headers = {ORDER_ENV.removeprefix('HTTP_'): 'true'}
+    req = Request.blank(f'{PATH}?limit=3', headers=headers)
+    req.environ['swift.source'] = 'S3'
+    take_order(req)
+    assert req.query_string == 'limit=3'
