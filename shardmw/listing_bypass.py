@@ -69,6 +69,8 @@ BUCKET_HEADERS = (
     UNORDERED_HEADER,
 )
 
+S3_UNORDERED = 'allow-unordered'
+
 #: Parameters of GETs for which s3api lists a container, besides ListObjects.
 OTHER_S3_LISTINGS = frozenset({'uploads', 'uploadId', 'versions'})
 
@@ -146,10 +148,12 @@ def note_order(env: dict) -> None:
     A GET without it, and any other request, gets None. This also replaces the
     value of an earlier request with the same environment.
     """
-    params = Request(env).params
+    env[ORDER_ENV] = None
     is_get = env['REQUEST_METHOD'] == 'GET'
-    is_list_objects = is_get and not OTHER_S3_LISTINGS & params.keys()
-    env[ORDER_ENV] = params.get('allow-unordered') if is_list_objects else None
+    if is_get and S3_UNORDERED in env.get('QUERY_STRING', ''):
+        params = Request(env).params
+        if not OTHER_S3_LISTINGS & params.keys():
+            env[ORDER_ENV] = params.get(S3_UNORDERED)
 
 
 def take_order(req: Request) -> None:
