@@ -12,7 +12,7 @@ from shardmw.backend.answers import Answer
 from shardmw.backend.containers import BackendError, LogicalContainer
 from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.rows import deletion, listed_at, merge_rows
-from shardmw.layout.backing import Listed, listed_backing
+from shardmw.layout.backing import Listed, listed_backing, logical_name
 from shardmw.layout.late_rows import abandoned, settle
 from shardmw.layout.moving import by_place, deleted_at, heads_of_objects
 from shardmw.layout.resharding import MoveOptions, Resharding
@@ -22,7 +22,6 @@ from shardmw.layout.syncing import agreed_settings
 from shardmw.paths import Path
 from shardmw.placement import (
     backing_base,
-    has_digest,
     hidden_account,
     parse_backing,
 )
@@ -50,7 +49,10 @@ UNDER_WAY = 'audit it when the change has ended: shardmw-admin status'
 UNKNOWN_DELETION = 'no server knows of its deletion: DELETE the object'
 SHARD_IS_MISSING = 'a shard of the container is missing'
 SYNCS = 'the container syncs, which would delete the object at the other end'
-NAME_IS_CUT = "the container's full name is unknown: GET the container"
+NAME_IS_CUT = (
+    "no server tells the container's full name: repeat the command, or PUT "
+    'the container'
+)
 NOT_REPORTED = 'its account lists it until container-updater has run'
 NOT_YET = 'not done yet: repeat the command'
 
@@ -174,12 +176,18 @@ class Audit:
         hidden = Path(API_VERSION, hidden_account(self.account))
         backend, base = self.cluster.backend, self.cluster.base
         roots = set(map(backing_base, containers))
+        names: dict[str, str | None] = {}
         for row in account_rows(backend, base, hidden, '', ''):
             name = parse_backing(row['name'])
             if name and name.base not in roots:
                 listed = Listed(name, row['name'], row['count'])
                 for _ in abandoned([listed], None):
-                    yield Problem(NO_ROOT, name.base, row['name'])
+                    if name.base not in names:
+                        names[name.base] = logical_name(
+                            backend, base, hidden.of_container(row['name'])
+                        )
+                    container = names[name.base] or name.base
+                    yield Problem(NO_ROOT, container, row['name'])
 
     def problems(self, container: str) -> Iterator[Problem]:
         """Look through a container.
@@ -428,7 +436,8 @@ class Audit:
         :raises BackendError: if a server of the root does not answer
         """
         if problem.kind in LEFTOVERS:
-            if problem.kind == NO_ROOT and has_digest(problem.container):
+            name = parse_backing(problem.name)
+            if backing_base(problem.container) != name.base:
                 return NAME_IS_CUT
             hidden = hidden_account(self.account)
             heads = self._heads(Path(API_VERSION, hidden, problem.name))

@@ -4,8 +4,9 @@
 import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
+from shardmw.backend.containers import LOGICAL_HEADER
 from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import Backend
 from shardmw.evidence import Contents
@@ -15,6 +16,7 @@ from shardmw.placement import (
     BackingName,
     backing_base,
     backing_prefix,
+    has_digest,
     hidden_account,
     parse_backing,
 )
@@ -76,6 +78,23 @@ def backing_among(rows: Iterable[dict], container: str) -> Iterator[Listed]:
         name = parse_backing(row['name'])
         if name and name.base == base_name:
             yield Listed(name, row['name'], row['count'])
+
+
+def logical_name(backend: Backend, base: dict, backing: Path) -> str | None:
+    """Return the name of the container that a backing container belongs to.
+
+    A long name is cut in the backing container's name, and whole in its
+    metadata.
+
+    :param base: an environment of :meth:`Backend.owner_env`
+    :returns: None if the name is cut and no server tells the whole one
+    """
+    name = parse_backing(backing.container).base
+    if not has_digest(name):
+        return name
+    answer = backend.send(base, 'HEAD', backing.to_wsgi())
+    whole = answer.headers.get(LOGICAL_HEADER)
+    return unquote(whole) if whole else None
 
 
 def is_forgotten(

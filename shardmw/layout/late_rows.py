@@ -33,10 +33,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
-from urllib.parse import unquote
 
 from shardmw.backend.containers import (
-    LOGICAL_HEADER,
     BackendError,
     LogicalContainer,
 )
@@ -49,6 +47,7 @@ from shardmw.layout.backing import (
     delete_if_empty,
     is_forgotten,
     listed_backing,
+    logical_name,
 )
 from shardmw.layout.moving import AT_A_TIME
 from shardmw.layout.passes import Pace, RowPass
@@ -59,7 +58,6 @@ from shardmw.metrics import ADOPTED, LATE, LEFTOVERS, STRAY
 from shardmw.paths import Path
 from shardmw.placement import (
     backing_base,
-    has_digest,
     hidden_account,
     parse_backing,
 )
@@ -395,16 +393,10 @@ def containers_with_leftovers(
                 sound[this] = doubtful[this]
             else:
                 yield this
-    for backing_name, ids in shards.items():
-        this = path.of_container(backing_name)
-        if has_digest(backing_name):
-            backing = hidden.of_container(next(iter(ids.values())))
-            answer = backend.send(base, 'HEAD', backing.to_wsgi())
-            name = answer.headers.get(LOGICAL_HEADER)
-            if not name:
-                continue
-            this = path.of_container(unquote(name))
-        yield this
+    for ids in shards.values():
+        backing = hidden.of_container(next(iter(ids.values())))
+        if container := logical_name(backend, base, backing):
+            yield path.of_container(container)
 
 
 def _id_of(backend: Backend, env: dict, path: Path) -> str | None:

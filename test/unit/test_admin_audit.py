@@ -28,11 +28,12 @@ from shardmw.admin.audit import (
 )
 from shardmw.admin.cluster import SwiftCluster
 from shardmw.backend.containers import (
+    LOGICAL_HEADER,
     RECORD_HEADER,
     STORED_SYNC_TO_HEADER,
     BackendError,
 )
-from shardmw.placement import backing_base
+from shardmw.placement import backing_base, backing_container
 from shardmw.record import Layout
 from test.unit.containers import (
     OLD_ID,
@@ -44,6 +45,9 @@ from test.unit.containers import (
 from test.unit.fakeswift import ACCOUNT, HIDDEN, filtered
 
 LATE = f'late.{OLD_ID}.0'
+
+#: Too long to be whole in the name of a shard.
+LONG = 'n' * 250
 
 
 @pytest.fixture
@@ -214,6 +218,39 @@ class TestGhost:
         assert (left, left.reason) == (ghost, UNKNOWN_DELETION)
 
 
+def put_deleted(swift, headers: dict) -> str:
+    """Put a row in a shard of a deleted container with a long name.
+
+    :param headers: the metadata of the shard
+    :returns: the name of the shard
+    """
+    swift.put_container(f'/{ACCOUNT}/{LONG}')
+    swift.direct('DELETE', f'/{ACCOUNT}/{LONG}')
+    shard = backing_container(LONG, OLD_ID, 0)
+    swift.put_container(f'/{HIDDEN}/{shard}', headers)
+    swift.put_row(f'/{HIDDEN}/{shard}/o')
+    swift.update_accounts()
+    return shard
+
+
+class TestLongName:
+    """A deleted container whose name is cut in the names of its shards."""
+
+    @pytest.fixture
+    def left(self, swift) -> Problem:
+        shard = put_deleted(swift, {LOGICAL_HEADER: LONG})
+        return Problem(NO_ROOT, LONG, shard)
+
+    def test_is_read_from_a_shard(self, auditor, left):
+        assert auditor.look(None) == [left]
+
+    def test_is_the_container_that_gets_the_rows(self, swift, auditor, left):
+        assert auditor.repair_all(auditor.look(None)) == []
+        swift.update_accounts()
+        assert auditor.look(None) == []
+        assert list(swift.rows(ACCOUNT, LONG)) == ['o']
+
+
 class TestReasons:
     """Why a repair leaves a problem."""
 
@@ -251,9 +288,10 @@ class TestReasons:
         auditor.repair_all([late])
         assert self.reason(auditor, late) == NOT_REPORTED
 
-    def test_is_a_name_that_is_not_known(self, auditor):
-        base = backing_base('n' * 250)
-        problem = Problem(NO_ROOT, base, f'{base}.{OLD_ID}.0')
+    def test_is_a_name_that_no_server_tells(self, swift, auditor):
+        put_deleted(swift, {})
+        (problem,) = auditor.look(None)
+        assert problem.container == backing_base(LONG)
         assert self.reason(auditor, problem) == NAME_IS_CUT
 
     def test_is_that_it_was_not_done_yet_if_nothing_is_in_the_way(

@@ -9,7 +9,7 @@ from swift.common.swob import HTTPForbidden
 from swift.proxy.controllers.base import get_cache_key
 
 from shardmw.backend.containers import SHARD_COUNT_HEADER
-from shardmw.placement import backing_base, versions_container
+from shardmw.placement import REGISTER, backing_base, versions_container
 from shardmw.stats import accounts
 from test.unit.containers import (
     backing,
@@ -458,6 +458,48 @@ class TestDeleteWithReplicas:
         for replica in (0, 1):
             swift.lose_account(HIDDEN, replica)
         swift.servers.away = {'d2'}
+        resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)
+        assert resp.status_int == 503
+        assert swift.sent('DELETE') == []
+
+
+class TestDeleteWithoutAnAnswerOfTheHiddenAccount:
+    """The register tells whether the account may have a hidden one."""
+
+    @pytest.fixture
+    def swift(self):
+        with fake_swift(replicas=3, allow_account_management='true') as swift:
+            yield swift
+
+    @pytest.fixture
+    def filter_app(self, swift):
+        swift.servers.broken = {f'/{HIDDEN}'}
+        return filtered(swift)
+
+    def is_registered_at(self, swift, replicas: list[int]) -> None:
+        """Have replicas of the register list the account."""
+        swift.put_container(f'/{REGISTER}/{ACCOUNT}', replicas=replicas)
+
+    def test_of_an_account_that_is_not_registered_is_the_apps(
+        self, swift, filter_app
+    ):
+        resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)
+        assert resp.status_int == 204
+        assert swift.sent('DELETE')[0] == ('DELETE', PATH)
+
+    @pytest.mark.parametrize('replicas', [[0], [1, 2], [0, 1, 2]])
+    def test_of_an_account_that_any_replica_has_registered_is_a_503(
+        self, swift, filter_app, replicas
+    ):
+        self.is_registered_at(swift, replicas)
+        resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)
+        assert resp.status_int == 503
+        assert swift.sent('DELETE') == []
+
+    def test_of_an_account_that_a_silent_replica_may_have_registered_is_a_503(
+        self, swift, filter_app
+    ):
+        swift.servers.away = {'d0'}
         resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)
         assert resp.status_int == 503
         assert swift.sent('DELETE') == []

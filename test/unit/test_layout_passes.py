@@ -482,10 +482,10 @@ def test_an_answer_that_is_no_report_is_not_believed(answered, monkeypatch):
     assert answered.methods == [METHOD, 'GET']
 
 
-def change(app, method: str, container: str) -> None:
-    """Put or delete a container of one server."""
+def change(app, method: str, container: str, at: float | None = None) -> None:
+    """Put or delete a container, or a row of it, of one server."""
     headers = {
-        'X-Timestamp': Timestamp.now().internal,
+        'X-Timestamp': Timestamp(at or Timestamp.now()).internal,
         'X-Backend-Storage-Policy-Index': '0',
     }
     Request.blank(
@@ -522,3 +522,88 @@ def test_a_silent_replica_of_a_deleted_place_may_have_rows(answered, deleted):
     answered.apps[:] = [present, present, HTTPServiceUnavailable()]
     with pytest.raises(BackendError, match='a replica of .* is away'):
         answered.made._page(deleted, '', 9)
+
+
+class TestForwardedTombstones:
+    """Tombstones that a place has, when all rows have moved to the root."""
+
+    @pytest.fixture
+    def forwarded(self, answered, monkeypatch):
+        """Forwards the tombstones of a place; returns their timestamps."""
+        merged: dict[str, str] = {}
+
+        def merge(_backend, _env, place, _policy, rows) -> bool:
+            assert place == 'root'
+            merged.update((row['name'], row['created_at']) for row in rows)
+            return True
+
+        def forward(place: str = 'a/c') -> dict[str, str]:
+            answered.made.forward_tombstones([place])
+            return merged
+
+        monkeypatch.setattr(passes, 'merge_rows', merge)
+        return forward
+
+    @pytest.mark.parametrize('replica', [0, 1])
+    def test_are_those_of_any_replica(self, answered, forwarded, replica):
+        change(answered.apps[replica], 'DELETE', 'c/a', 5)
+        assert forwarded() == {'a': Timestamp(5).internal}
+
+    @pytest.mark.parametrize('times', [(5, 7), (7, 5)])
+    def test_are_the_newest_if_replicas_disagree(
+        self, answered, forwarded, times
+    ):
+        for app, at in zip(answered.apps, times, strict=True):
+            change(app, 'DELETE', 'c/a', at)
+        assert forwarded() == {'a': Timestamp(7).internal}
+
+    def test_are_all_if_the_pages_of_replicas_end_at_different_names(
+        self, answered, forwarded, monkeypatch
+    ):
+        monkeypatch.setattr(passes, 'container_page', lambda _limit: 1)
+        for app, names in zip(answered.apps, ('ac', 'd'), strict=True):
+            for name in names:
+                change(app, 'DELETE', f'c/{name}', 5)
+        assert set(forwarded()) == {'a', 'c', 'd'}
+
+    def test_are_none_of_moves(self, answered, forwarded):
+        moved = Timestamp(5, offset=1)
+        for app in answered.apps:
+            change(app, 'DELETE', 'c/a', moved)
+        change(answered.apps[0], 'DELETE', 'c/b', 5)
+        assert set(forwarded()) == {'b'}
+
+    def test_are_none_if_a_server_lacks_the_filter(self, answered, forwarded):
+        for app in answered.apps:
+            change(app, 'DELETE', 'c/a', 5)
+        answered.apps[1] = answered.apps[1].app
+        assert forwarded() == {}
+        assert answered.methods == [METHOD]
+
+    def test_are_none_of_a_place_that_was_deleted(self, forwarded, deleted):
+        assert forwarded(deleted) == {}
+
+    def test_are_not_known_while_a_replica_is_silent(
+        self, answered, forwarded
+    ):
+        change(answered.apps[0], 'DELETE', 'c/a', 5)
+        answered.apps.append(HTTPServiceUnavailable())
+        with pytest.raises(BackendError, match='a replica of a/c is away'):
+            forwarded()
+
+    def test_are_not_known_while_a_replica_is_missing(
+        self, answered, forwarded
+    ):
+        change(answered.apps[0], 'PUT', 'lost')
+        change(answered.apps[0], 'DELETE', 'lost/a', 5)
+        text = '1 of 2 replicas list a/lost'
+        with pytest.raises(BackendError, match=text):
+            forwarded('a/lost')
+
+    def test_are_not_known_if_a_filter_cannot_read_its_replica(
+        self, answered, forwarded, monkeypatch
+    ):
+        monkeypatch.setattr(answered.apps[1], '_found', lambda _read: None)
+        text = 'the tombstones of a/c cannot be read'
+        with pytest.raises(BackendError, match=text):
+            forwarded()
