@@ -14,9 +14,9 @@ from swift.common.swob import HTTPConflict, Request
 
 from shardmw.backend.answers import Answer, Verbatim, unavailable
 from shardmw.backend.containers import BackendError, authorize
-from shardmw.backend.nodes import ask_primaries, replica_of
+from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import Backend
-from shardmw.evidence import Contents, Verdict, verdict
+from shardmw.evidence import Contents
 from shardmw.layout.roots import contents_of, unproved_empty
 from shardmw.metrics import ACCOUNT_REQUESTS
 from shardmw.paths import Path
@@ -128,12 +128,11 @@ class AccountController:
         return Verbatim(answer)
 
     def _is_registered(self, env: dict, path: Path) -> bool:
-        """Return False if most replicas of the register lack the account."""
+        """Return False if the account has never had a sharded container."""
         answers = ask_primaries(
             self.backend.proxy_app, env, REGISTER, path.account, 'HEAD'
         )
-        found = verdict([replica_of(answer) for answer in answers])
-        return found is not Verdict.ABSENT
+        return not all(answer.is_missing for answer in answers)
 
     def _is_refused(self, req: Request) -> bool:
         """Return True if Swift refuses to delete any account like this."""

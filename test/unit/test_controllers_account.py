@@ -426,15 +426,6 @@ class TestDeleteWithReplicas:
         resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)
         assert resp.status_int == 409
 
-    def test_that_never_were_while_one_does_not_answer_is_the_apps(
-        self, swift
-    ):
-        filter_app = filtered(swift)
-        swift.send(filter_app, 'PUT', f'{PATH}/plain')
-        swift.servers.away = {'d0'}
-        resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)
-        assert resp.status_int == 204
-
     def test_of_which_most_do_not_answer_is_a_503(self, swift, filter_app):
         swift.servers.away = {'d0', 'd1'}
         resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)
