@@ -12,7 +12,7 @@ import pytest
 from shardmw.saio import Cluster, ClusterOptions
 from test.functional.backing import Backing
 from test.functional.client import Client
-from test.functional.unfiltered import running_unfiltered_proxy
+from test.functional.unfiltered import unfiltered_url
 
 SHARD_COUNT_HEADER = 'X-Container-Shard-Count'
 SHARD_DEPTH_HEADER = 'X-Container-Shard-Depth'
@@ -37,7 +37,10 @@ def cluster(tmp_path_factory):
 
 
 def logins(cluster: Cluster) -> Callable[[str], Client]:
-    """Return what logs a user of tempauth in, once."""
+    """Return what logs a user of tempauth in: ``login('test:tester')``.
+
+    It does so once for each user.
+    """
 
     @functools.cache
     def account(user: str) -> Client:
@@ -56,10 +59,16 @@ def account_maker(login: Callable[[str], Client]) -> Callable[[], Client]:
     return lambda: Client(f'{url}/AUTH_{unique("new")}', admin.token)
 
 
-@pytest.fixture(scope='session')
-def login(cluster):
-    """Logs a user of tempauth in: ``login('test:tester')``."""
-    return logins(cluster)
+def new_owner(new_account: Callable[[], Client]) -> Client:
+    """Return the owner of an account that nobody used before."""
+    return new_account()
+
+
+# They are kept as long as the cluster. What has a cluster of its own makes
+# them of the same functions.
+login = pytest.fixture(scope='session')(logins)
+new_account = pytest.fixture(scope='session')(account_maker)
+unfiltered_proxy = pytest.fixture(scope='session')(unfiltered_url)
 
 
 @pytest.fixture
@@ -78,12 +87,6 @@ def stranger(login, client) -> Client:
 def other_owner(login, client) -> Client:
     """The owner of another account, asking for this one."""
     return login(OTHER_OWNER).visiting(client)
-
-
-@pytest.fixture(scope='session')
-def new_account(login):
-    """Makes somebody the owner of an account that nobody used before."""
-    return account_maker(login)
 
 
 def unique(prefix: str) -> str:
@@ -199,17 +202,6 @@ def stored_pair(login) -> Pair:
     owner.put(pair.plain, 'o', STORED_BODY)
     owner.put(pair.sharded, 'o', STORED_BODY)
     return pair
-
-
-@pytest.fixture(scope='session')
-def unfiltered_proxy(cluster):
-    """The URL of one more proxy of the cluster, without shardmw.
-
-    As before the filter came, or on a proxy that an operator forgot. With
-    ``X-Allow-Reserved-Names: true`` it shows backing containers.
-    """
-    with running_unfiltered_proxy(cluster) as url:
-        yield url
 
 
 @pytest.fixture

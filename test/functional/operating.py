@@ -172,6 +172,16 @@ class Daemon:
         wait_until(lambda: text in self.log())
 
 
+def admin_of(cluster: Cluster) -> Admin:
+    """Return what runs ``shardmw-admin``, for fixtures."""
+    return Admin(cluster)
+
+
+def resharder_of(cluster: Cluster) -> Resharder:
+    """Return what runs ``shardmw-resharder``, for fixtures."""
+    return Resharder(cluster)
+
+
 def wait_until(is_true: Callable[[], bool]) -> None:
     """Wait until a condition holds."""
     deadline = time.monotonic() + PATIENCE_SECONDS

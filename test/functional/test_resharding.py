@@ -14,7 +14,7 @@ from test.functional.client import Client
 from test.functional.conftest import SHARD_COUNT_HEADER, USER, unique
 from test.functional.extra_proxy import running_detached_proxy
 from test.functional.history import Clients
-from test.functional.operating import SETTINGS, SETTLE_SECONDS, Admin
+from test.functional.operating import SETTINGS, SETTLE_SECONDS, admin_of
 from test.history import History
 
 PROXY_LOGS = ('proxy-1.log', 'detached-proxy.log')
@@ -53,9 +53,7 @@ def client(clients) -> Client:
     return clients[0]()
 
 
-@pytest.fixture(scope='module')
-def admin(cluster) -> Admin:
-    return Admin(cluster)
+admin = pytest.fixture(scope='module')(admin_of)
 
 
 def layout_of(client: Client, container: str) -> str | None:

@@ -21,6 +21,7 @@ from test.functional.operating import (
     SETTINGS,
     SETTLE_SECONDS,
     Admin,
+    admin_of,
     shards_of,
     wait_for_phase,
 )
@@ -52,14 +53,8 @@ def cluster(tmp_path_factory) -> Iterator[Cluster]:
         yield cluster
 
 
-@pytest.fixture(scope='module')
-def login(cluster):
-    return logins(cluster)
-
-
-@pytest.fixture(scope='module')
-def admin(cluster) -> Admin:
-    return Admin(cluster)
+login = pytest.fixture(scope='module')(logins)
+admin = pytest.fixture(scope='module')(admin_of)
 
 
 def make(client: Client, container: str, shards: int, **headers: str) -> str:

@@ -24,6 +24,12 @@ def running_unfiltered_proxy(cluster: Cluster) -> Iterator[str]:
         yield url
 
 
+def unfiltered_url(cluster: Cluster) -> Iterator[str]:
+    """Run such a proxy for as long as a fixture is kept; gives its URL."""
+    with running_unfiltered_proxy(cluster) as url:
+        yield url
+
+
 def owner_factory(global_conf: dict, **local_conf: str) -> Callable:
     """Return a filter for the place of tempauth that allows everything."""
 

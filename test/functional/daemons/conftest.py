@@ -8,7 +8,7 @@ import pytest
 
 from shardmw.saio import Cluster, ClusterOptions
 from test.functional.conftest import account_maker, logins
-from test.functional.unfiltered import running_unfiltered_proxy
+from test.functional.unfiltered import unfiltered_url
 
 
 @pytest.fixture(scope='session')
@@ -19,20 +19,6 @@ def cluster(tmp_path_factory):
         yield cluster
 
 
-@pytest.fixture(scope='session')
-def login(cluster):
-    """Logs a user of tempauth in."""
-    return logins(cluster)
-
-
-@pytest.fixture(scope='session')
-def new_account(login):
-    """Makes somebody the owner of an account that nobody used before."""
-    return account_maker(login)
-
-
-@pytest.fixture(scope='session')
-def unfiltered_proxy(cluster):
-    """The URL of one more proxy of this cluster, without shardmw."""
-    with running_unfiltered_proxy(cluster) as url:
-        yield url
+login = pytest.fixture(scope='session')(logins)
+new_account = pytest.fixture(scope='session')(account_maker)
+unfiltered_proxy = pytest.fixture(scope='session')(unfiltered_url)

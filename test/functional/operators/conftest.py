@@ -7,10 +7,9 @@ A daemon looks at all changes, and proxies cache little, to make them short.
 import pytest
 
 from shardmw.saio import Cluster, ClusterOptions
-from test.functional.client import Client
-from test.functional.conftest import account_maker, logins
-from test.functional.operating import SETTINGS, Admin, Resharder
-from test.functional.unfiltered import running_unfiltered_proxy
+from test.functional.conftest import account_maker, logins, new_owner
+from test.functional.operating import SETTINGS, admin_of, resharder_of
+from test.functional.unfiltered import unfiltered_url
 
 
 @pytest.fixture(scope='session')
@@ -21,30 +20,9 @@ def cluster(tmp_path_factory):
         yield cluster
 
 
-@pytest.fixture(scope='session')
-def new_account(cluster):
-    """Makes somebody the owner of an account that nobody used before."""
-    return account_maker(logins(cluster))
-
-
-@pytest.fixture
-def client(new_account) -> Client:
-    """The owner of an account that nobody used before."""
-    return new_account()
-
-
-@pytest.fixture(scope='session')
-def unfiltered_proxy(cluster):
-    """The URL of one more proxy of this cluster, without shardmw."""
-    with running_unfiltered_proxy(cluster) as url:
-        yield url
-
-
-@pytest.fixture(scope='session')
-def admin(cluster):
-    return Admin(cluster)
-
-
-@pytest.fixture(scope='session')
-def resharder(cluster):
-    return Resharder(cluster)
+login = pytest.fixture(scope='session')(logins)
+new_account = pytest.fixture(scope='session')(account_maker)
+unfiltered_proxy = pytest.fixture(scope='session')(unfiltered_url)
+admin = pytest.fixture(scope='session')(admin_of)
+resharder = pytest.fixture(scope='session')(resharder_of)
+client = pytest.fixture(new_owner)

@@ -10,16 +10,11 @@ import pytest
 from swift.common.utils import Timestamp
 from swift.container.backend import ContainerBroker
 
-from test.functional.backing import Backing, databases, put_rows
+from test.functional.backing import databases, put_rows
 from test.functional.conftest import SHARD_COUNT_HEADER, unique
 from test.functional.operating import wait_for_phase
 
 SETTLE_SECONDS = '6'
-
-
-@pytest.fixture
-def backing(client, unfiltered_proxy) -> Backing:
-    return Backing(client.on(unfiltered_proxy))
 
 
 @pytest.mark.parametrize(('former', 'shards'), [(0, 2), (2, 3), (2, 0)])

@@ -15,8 +15,8 @@ from test.functional.backing import put_rows
 from test.functional.conftest import account_maker, logins
 from test.functional.operating import (
     SETTINGS,
-    Admin,
     Resharder,
+    admin_of,
     fill,
     shards_of,
 )
@@ -37,15 +37,9 @@ def cluster(tmp_path_factory):
         yield cluster
 
 
-@pytest.fixture(scope='module')
-def new_account(cluster):
-    """Makes somebody the owner of an account that nobody used before."""
-    return account_maker(logins(cluster))
-
-
-@pytest.fixture(scope='module')
-def admin(cluster):
-    return Admin(cluster)
+login = pytest.fixture(scope='module')(logins)
+new_account = pytest.fixture(scope='module')(account_maker)
+admin = pytest.fixture(scope='module')(admin_of)
 
 
 @pytest.fixture

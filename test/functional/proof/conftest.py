@@ -17,11 +17,11 @@ import pytest
 from shardmw.saio import Cluster, ClusterOptions
 from test.functional.backing import Backing
 from test.functional.client import Client
-from test.functional.conftest import account_maker, logins
+from test.functional.conftest import account_maker, logins, new_owner
 from test.functional.extra_proxy import running_proxy
-from test.functional.operating import SETTINGS, Admin, Resharder
+from test.functional.operating import SETTINGS, admin_of, resharder_of
 from test.functional.proof.replicas import NODES, Stored, store
-from test.functional.unfiltered import running_unfiltered_proxy
+from test.functional.unfiltered import unfiltered_url
 
 #: The node whose replicas one of the proxies reads first.
 PREFERRED = 2
@@ -52,23 +52,12 @@ def cluster(tmp_path_factory):
         yield cluster
 
 
-@pytest.fixture(scope='module')
-def new_account(cluster):
-    """Makes somebody the owner of an account that nobody used before."""
-    return account_maker(logins(cluster))
-
-
-@pytest.fixture(scope='class')
-def client(new_account) -> Client:
-    """The owner of an account that nobody used before."""
-    return new_account()
-
-
-@pytest.fixture(scope='module')
-def unfiltered_proxy(cluster):
-    """The URL of one more proxy of this cluster, without shardmw."""
-    with running_unfiltered_proxy(cluster) as url:
-        yield url
+login = pytest.fixture(scope='module')(logins)
+new_account = pytest.fixture(scope='module')(account_maker)
+unfiltered_proxy = pytest.fixture(scope='module')(unfiltered_url)
+admin = pytest.fixture(scope='module')(admin_of)
+resharder = pytest.fixture(scope='module')(resharder_of)
+client = pytest.fixture(scope='class')(new_owner)
 
 
 @pytest.fixture(scope='class')
@@ -107,13 +96,3 @@ def cold(client, preferring_proxy) -> Client:
 def fill(cluster, client, backing) -> Callable[..., Stored]:
     """Fills containers, and waits until all replicas list all objects."""
     return functools.partial(store, cluster, client, backing)
-
-
-@pytest.fixture(scope='module')
-def admin(cluster):
-    return Admin(cluster)
-
-
-@pytest.fixture(scope='module')
-def resharder(cluster):
-    return Resharder(cluster)
