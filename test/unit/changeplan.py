@@ -66,6 +66,10 @@ LACKING = (1, 2, 3, 3)
 #: How long a replica that missed the creation of the container is stale.
 STALE_SECONDS = (10, 40)
 
+#: For how long a replica takes no record: longer than two records take if
+#: nothing waits for the first.
+DEAF_SECONDS = 30
+
 #: What happens to hot names.
 METHODS = ('PUT', 'PUT', 'PUT', 'DELETE', 'DELETE')
 
@@ -75,13 +79,13 @@ class Step(NamedTuple):
 
     :param kind: PUT, DELETE or walk; cut (a proxy reaches one replica only),
                  away (a replica is away), slow (a replica is slower than
-                 proxies wait for it), handoff (the databases of a place are
-                 on handoffs for a while, and their primaries answer 404),
-                 lost (they are gone, and replicators make them again), stale
-                 (a replica missed the deletion and the creation of the
-                 container, and has the plain one of before), kill (the mover
-                 is killed and started again), cancel (the change is
-                 cancelled)
+                 proxies wait for it), deaf (a replica takes no record),
+                 handoff (the databases of a place are on handoffs for a while,
+                 and their primaries answer 404), lost (they are gone, and
+                 replicators make them again), stale (a replica missed the
+                 deletion and the creation of the container, and has the plain
+                 one of before), kill (the mover is killed and started again),
+                 cancel (the change is cancelled)
     :param record: after how many records of the layout, or FIRST_MOVE, or
                    EARLIER
     :param delay: how many seconds later
@@ -160,9 +164,11 @@ def draw(seed: int) -> Plan:
         name, method = chance.choice(HOT_NAMES), chance.choice(METHODS)
         steps.append(_write(chance, method, name, *_moment(chance)))
     steps += [_walk(chance, *_moment(chance)) for _ in range(WALKS)]
-    steps += _faults(chance)
-    # A generator of its own, so that the other steps are what they were.
+    faults = _faults(chance)
+    steps += faults
+    # Generators of their own, so that the other steps are what they were.
     steps += _lacks(random.Random(f'{seed} lacks'), earlier == former)
+    steps += _misses(random.Random(f'{seed} misses'), faults)
     return Plan(seed, earlier, former, shards, filtered, tuple(steps))
 
 
@@ -295,6 +301,22 @@ def _lacks(chance: random.Random, may_be_stale: bool) -> list[Step]:
         if chance.random() < 0.3:
             steps += _lack(chance, record)
     return steps
+
+
+def _misses(chance: random.Random, faults: list[Step]) -> list[Step]:
+    """Return when a replica misses the first records of a change.
+
+    A proxy that is cut off when the first is written reaches only this
+    replica. So that proxy knows of no change until the cut has ended.
+
+    :param faults: what goes wrong otherwise; some are such cuts
+    """
+    return [
+        Step('deaf', 0, 0, replica=cut.replica, seconds=DEAF_SECONDS)
+        for cut in faults
+        if (cut.kind, cut.record, cut.delay) == ('cut', 1, 0)
+        and chance.random() < 0.5
+    ]
 
 
 def _is_stale(chance: random.Random) -> list[Step]:

@@ -178,12 +178,13 @@ class World:
         # When replicas got the rows of writes, and those that wait.
         self.delivered: dict[int, list[float]] = defaultdict(list)
         self.late: list[tuple[float, int, tuple]] = []
-        # The devices that are away, those that a proxy does not reach, and
-        # those that are slow; and the steps that keep replicators from
-        # running.
+        # The devices that are away, those that a proxy does not reach, those
+        # that are slow, and those that take no record; and the steps that
+        # keep replicators from running.
         self.away: list[str] = []
         self.cut: list[tuple[int, str]] = []
         self.slow: list[str] = []
+        self.deaf: list[str] = []
         self.lacking: list[Step] = []
         # From when until when something was away, cut off or lacking, and
         # lost; when a replica missed something; and when all were repaired.
@@ -262,6 +263,9 @@ class World:
         if is_move and path.split('/')[3] in (ACCOUNT, HIDDEN):
             self._pass(FIRST_MOVE)
         if is_move and is_real and self.random.random() < FAILED_SHARE:
+            raise ConnectionResetError(path)
+        if method == 'POST' and path.split('/')[1] in self.deaf:
+            self.missed = self.hub.now
             raise ConnectionResetError(path)
         answer = self.swift.servers.answer(kind, method, path, headers, body)
         if method == 'POST':
@@ -476,6 +480,14 @@ class World:
         sleep(step.seconds)
         self.slow.remove(device)
         self.note(f'{device} is not slow')
+
+    def _deaf(self, step: Step) -> None:
+        device = f'd{step.replica}'
+        self.note(f'{device} takes no record')
+        self.deaf.append(device)
+        sleep(step.seconds)
+        self.deaf.remove(device)
+        self.note(f'{device} takes records')
 
     def _handoff(self, step: Step) -> None:
         places = self._places(step)
