@@ -11,7 +11,7 @@ SEEDS = 12
 
 #: In how many histories a broken rule has to be found; each takes a second or
 #: two.
-SEEDS_TO_FIND = 120
+SEEDS_TO_FIND = 60
 
 
 #: Two replicas of the root are on handoffs when a change begins, and the third
