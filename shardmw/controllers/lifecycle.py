@@ -593,7 +593,7 @@ class Lifecycle:
         """
         path = target.path
         present = read_root(self.backend, req.environ, path)
-        if not present.exists or present.layout:
+        if present.layout or not present.is_put:
             return None
         target = dataclasses.replace(target, info=present.answer.info())
         settings = SyncSettings.of(present.answer).headers()

@@ -84,6 +84,7 @@ class Register:
         answer = self._find(path)
         if answer.is_missing:
             self.backend.register(self.env, path.account)
+            answer = self._find(path)
         for each in answer.rows():
             if each['name'] == path.container:
                 text = text or _text_of(each)

@@ -224,6 +224,10 @@ class Resharding:
             )
         if not root.exists:
             raise ChangeRefusedError('no such container')
+        if not root.is_put:
+            raise ChangeRefusedError(
+                'a server knows of a later deletion: PUT the container first'
+            )
         layout = root.record or PLAIN
         if layout.is_changing:
             raise ChangeRefusedError(

@@ -65,6 +65,15 @@ class RootState:
         return self.answer is not None
 
     @property
+    def is_put(self) -> bool:
+        """Return True if it was put after each deletion that is known.
+
+        Swift may still clear its metadata otherwise, or a later PUT may bring
+        back a record that did not count meanwhile. So none is written to it.
+        """
+        return self.exists and replica_of(self.answer).put > self.deleted
+
+    @property
     def is_absent(self) -> bool:
         """Return True if no replica has a database, which is no proof."""
         return not (self.exists or self.is_deleted)

@@ -458,6 +458,20 @@ def test_no_row_moves_while_most_replicas_of_the_root_are_missing(swift):
     assert all_rows(swift) == before
 
 
+@pytest.mark.parametrize('swift', [3], indirect=True)
+def test_no_change_begins_after_a_refused_deletion_until_the_next_put(
+    swift, proxy
+):
+    swift.send(proxy, 'PUT', f'/v1{ROOT}')
+    swift.put_row(f'{ROOT}/o', replicas=[1, 2])
+    assert swift.send(proxy, 'DELETE', f'/v1{ROOT}').status_int == 409
+    with pytest.raises(ChangeRefusedError, match='PUT the container first'):
+        change(swift).begin(4)
+    swift.send(proxy, 'PUT', f'/v1{ROOT}')
+    change(swift).begin(4)
+    assert layout(swift).shards == 4
+
+
 @pytest.mark.parametrize('swift', [1], indirect=True)
 class TestRowsThatMoveDuringARequest:
     """They move all at once, before one of the databases is asked."""
