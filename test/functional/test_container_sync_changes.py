@@ -13,7 +13,7 @@ import pytest
 
 from shardmw.saio import Cluster
 from test.functional.conftest import SHARD_COUNT_HEADER
-from test.functional.operating import wait_for_phase, wait_until
+from test.functional.operating import Admin, wait_for_phase, wait_until
 from test.functional.syncing import (
     Container,
     Pair,
@@ -24,7 +24,6 @@ from test.functional.syncing import (
     sync,
     two_clusters,
 )
-from test.functional.test_resharding import Admin
 
 # Rows that return to a root are refused in every pass, which looks at one
 # after the other. A pass must have the time for all of them.
