@@ -24,7 +24,9 @@ The rules for a container, with the :class:`Verdict` that they lead to:
 4. A majority says deleted, later than all that was put: DELETED.
 5. A majority has answered, and none says alive: ABSENT. A client gets Swift's
    404. It is no proof: nothing is moved, deleted or dropped for it.
-6. All else is UNKNOWN: a client gets 503, a process tries again later.
+6. All else is UNKNOWN: a client gets 503, a process tries again later. A root
+   that can only be a plain one is left to Swift all the same
+   (:func:`shardmw.layout.roots.state_of`).
 
 And for the rows in a database (:func:`contents`):
 
