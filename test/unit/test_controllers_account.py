@@ -382,13 +382,15 @@ class TestDelete:
         assert swift.sent('DELETE')[0] == ('DELETE', PATH)
 
 
-class TestDeleteWithReplicas:
-    """Replicas of the hidden account list different containers."""
-
+class _WithReplicas:
     @pytest.fixture
     def swift(self):
         with fake_swift(replicas=3, allow_account_management='true') as swift:
             yield swift
+
+
+class TestDeleteWithReplicas(_WithReplicas):
+    """Replicas of the hidden account list different containers."""
 
     @pytest.fixture
     def filter_app(self, swift):
@@ -454,13 +456,8 @@ class TestDeleteWithReplicas:
         assert swift.sent('DELETE') == []
 
 
-class TestDeleteWithoutAnAnswerOfTheHiddenAccount:
+class TestDeleteWithoutAnAnswerOfTheHiddenAccount(_WithReplicas):
     """The register tells whether the account may have a hidden one."""
-
-    @pytest.fixture
-    def swift(self):
-        with fake_swift(replicas=3, allow_account_management='true') as swift:
-            yield swift
 
     @pytest.fixture
     def filter_app(self, swift):
