@@ -23,6 +23,7 @@ from swift.proxy.controllers.base import close_swift_conn
 from swift.proxy.server import Application
 
 from shardmw.backend.answers import Answer
+from shardmw.backend.batch import Address
 from shardmw.backend.concurrency import Timeout
 from shardmw.backend.connections import Connection, Connections
 from shardmw.evidence import Replica, Said
@@ -37,6 +38,10 @@ DELETE_TIMESTAMP = 'X-Backend-Delete-Timestamp'
 #: The types of servers, as Swift's log has them.
 ACCOUNT_SERVER = 'Account'
 CONTAINER_SERVER = 'Container'
+
+#: Called with the address of a server when it has answered a request, or has
+#: not, and with False if that is the server's failure.
+Answered = Callable[[Address, bool], None]
 
 NO_ANSWER = Answer(None, '503 No Answer', HeaderKeyDict(), [])
 
@@ -177,6 +182,7 @@ def ask_primaries(
     waits: bool = False,
     query: str = '',
     row: str = '',
+    answered: Answered | None = None,
 ) -> list[Answer]:
     """Send a request to all primary servers of a container at once.
 
@@ -192,6 +198,7 @@ def ask_primaries(
     :param query: the quoted query string
     :param row: the name of the row that the request is about, if it is about
                 one, a native string
+    :param answered: called for each server when its answer has been read
     :returns: an answer for each primary; 503 for one that gave none
     """
     if container is None:
@@ -208,8 +215,9 @@ def ask_primaries(
         app.logger.thread_locals = log_locals
         if not needs_all and app.error_limited(node):
             return NO_ANSWER
+        answer = NO_ANSWER
         try:
-            return ask_node(
+            answer = ask_node(
                 app,
                 node,
                 part,
@@ -224,7 +232,10 @@ def ask_primaries(
             app.exception_occurred(
                 node, server_type, f'Trying to {method} {path}'
             )
-            return NO_ANSWER
+        if answered:
+            address = get_ip_port(node, all_headers)
+            answered(address, not is_server_error(answer.status))
+        return answer
 
     pile = GreenAsyncPile(len(nodes))
     for node in nodes:
@@ -234,6 +245,17 @@ def ask_primaries(
     if 2 * knowing <= len(nodes):
         answers += list(pile)
     return answers + [NO_ANSWER] * (len(nodes) - len(answers))
+
+
+def primary_addresses(
+    app: Application, account: str, container: str
+) -> list[Address]:
+    """Return the addresses of all primary servers of a container.
+
+    :param account: a native string, like `container`
+    """
+    _part, nodes = app.container_ring.get_nodes(account, container)
+    return [get_ip_port(node, {}) for node in nodes]
 
 
 def replica_of(answer: Answer) -> Replica:

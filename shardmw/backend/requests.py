@@ -34,6 +34,7 @@ from shardmw.backend.containers import (
 )
 from shardmw.backend.infocache import INFOCACHE_ENV, info_at_hand
 from shardmw.backend.shard_reads import ShardReads
+from shardmw.backend.throttle import Throttle
 from shardmw.backend.turns import TURN_ENV, Turns
 from shardmw.garbage import leave_out_lasting_objects
 from shardmw.metrics import SILENT, Metrics
@@ -92,6 +93,8 @@ class Backend:
         self._other_read_turns = other_read_turns
         # When to ask servers for batches again, by address.
         self._without_batches: dict[Address, float] = {}
+        #: For rows that move.
+        self.throttle = Throttle()
         #: To container servers, for reads of shards; None if none stay open.
         self.connections = (
             Connections(idle_connections) if idle_connections else None

@@ -6,7 +6,6 @@ and a deletion is a row, too. So rows can be merged in any order and again.
 """
 
 import functools
-from collections.abc import Mapping
 
 import orjson
 from swift.common.direct_client import direct_get_container
@@ -14,15 +13,17 @@ from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.utils import last_modified_date_to_timestamp, quorum_size
 
 from shardmw.backend.answers import Answer
-from shardmw.backend.batch import OFFSET_HEADER
 from shardmw.backend.containers import BackendError
-from shardmw.backend.nodes import ask_primaries
+from shardmw.backend.nodes import Answered, ask_primaries, primary_addresses
 from shardmw.backend.requests import Backend
 
 #: How long rows that move stay in both places. Say a listing reads the new
 #: place before the copy, and the old one after the removal: it then takes
 #: longer than this, and reads the new place again.
 STAY_SECONDS = 1
+
+#: Kinds of requests with rows that move. Removals take longer.
+COPY, REMOVAL = 'copy', 'removal'
 
 #: How many times, in whole seconds, to keep the text of.
 CACHED_SECONDS = 32_768
@@ -34,6 +35,7 @@ def merge_rows(
     place: str,
     policy_index: int,
     rows: list[dict],
+    kind: str | None = None,
 ) -> bool:
     """Merge rows into a container's database.
 
@@ -42,11 +44,45 @@ def merge_rows(
 
     :param place: the container, ``account/container``
     :param rows: as :func:`moved_row` and :func:`tombstone` return them
+    :param kind: COPY or REMOVAL for rows that move: the servers then get them
+                 when :mod:`shardmw.backend.throttle` has room for them
     :returns: True if every replica has taken them
     :raises BackendError: if fewer than a majority have
     """
-    answers = _merged(backend, env, place, policy_index, rows)
+    account, container = place.split('/', 1)
+    app = backend.proxy_app
+
+    def ask(answered: Answered | None = None) -> list[Answer]:
+        return ask_primaries(
+            app,
+            env,
+            account,
+            container,
+            'UPDATE',
+            {
+                'X-Backend-Storage-Policy-Index': str(policy_index),
+                'X-Backend-Auto-Create': 'False',
+                'Content-Type': 'application/json',
+            },
+            orjson.dumps(rows),
+            answered=answered,
+        )
+
+    if kind is None:
+        answers = ask()
+    else:
+        addresses = primary_addresses(app, account, container)
+        with backend.throttle.sending(kind, addresses, len(rows)) as answered:
+            answers = ask(answered)
+    _check_quorum(answers)
     return all(answer.is_success for answer in answers)
+
+
+def rows_in_request(backend: Backend, place: str) -> int:
+    """Return how many rows that move to merge into a container at once."""
+    account, container = place.split('/', 1)
+    addresses = primary_addresses(backend.proxy_app, account, container)
+    return backend.throttle.in_request(addresses)
 
 
 def remove_row(
@@ -83,61 +119,6 @@ def remove_row(
         row=name,
     )
     _check_quorum(answers)
-
-
-def return_rows(
-    backend: Backend,
-    env: dict,
-    place: str,
-    policy_index: int,
-    rows: list[dict],
-    offset: int,
-) -> tuple[bool, bool]:
-    """Merge rows into a database that they may have been removed from.
-
-    A container server with the filter shardmw-container adds the offset to the
-    timestamps of those that tombstones of moves would hide. Others hide them.
-
-    :param rows: as :func:`moved_row` returns them, without an offset
-    :param offset: of the layout in which they move
-    :returns: True if every replica has taken them; True if every server has
-              the filter, which has left none of them to Swift
-    :raises BackendError: if fewer than a majority have taken them
-    """
-    headers = {OFFSET_HEADER: f'{offset:x}'}
-    answers = _merged(backend, env, place, policy_index, rows, headers=headers)
-    return (
-        all(answer.is_success for answer in answers),
-        all(OFFSET_HEADER in answer.headers for answer in answers),
-    )
-
-
-def _merged(
-    backend: Backend,
-    env: dict,
-    place: str,
-    policy_index: int,
-    rows: list[dict],
-    headers: Mapping[str, str] | None = None,
-) -> list[Answer]:
-    """Merge rows into a container's database and return all answers."""
-    account, container = place.split('/', 1)
-    answers = ask_primaries(
-        backend.proxy_app,
-        env,
-        account,
-        container,
-        'UPDATE',
-        {
-            **(headers or {}),
-            'X-Backend-Storage-Policy-Index': str(policy_index),
-            'X-Backend-Auto-Create': 'False',
-            'Content-Type': 'application/json',
-        },
-        orjson.dumps(rows),
-    )
-    _check_quorum(answers)
-    return answers
 
 
 def _check_quorum(answers: list[Answer]) -> None:

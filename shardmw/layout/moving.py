@@ -15,9 +15,10 @@ from swift.common.utils import Timestamp
 from shardmw.backend.answers import Answer, require_success
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import (
+    COPY,
+    REMOVAL,
     merge_rows,
     moved_row,
-    return_rows,
     tombstone,
 )
 from shardmw.paths import Path
@@ -69,45 +70,20 @@ class RowMover:
             moved_row(row, policy_index, offset)
             for row in self._complete(rows)
         ]
-        return merge_rows(self.backend, self.env, place, policy_index, copies)
-
-    def give_back(
-        self, rows: list[dict], place: str, policy_index: int
-    ) -> tuple[bool, bool]:
-        """Copy listed rows to a place that they may have been removed from.
-
-        Those that have been get an offset, if the container servers have the
-        filter shardmw-container.
-
-        :returns: True if every replica has them; True if every replica lists
-                  them, but for those that a client has deleted
-        :raises BackendError: if fewer than a majority have them
-        """
-        copies = [
-            moved_row(row, policy_index, 0) for row in self._complete(rows)
-        ]
-        return return_rows(
-            self.backend, self.env, place, policy_index, copies, self.offset
+        return merge_rows(
+            self.backend, self.env, place, policy_index, copies, COPY
         )
 
-    def remove(
-        self,
-        rows: list[dict],
-        policy_index: int,
-        place_of: Callable[[str], str],
-    ) -> bool:
-        """Remove listed rows from where they are.
+    def remove(self, rows: list[dict], place: str, policy_index: int) -> bool:
+        """Remove listed rows from a place, ``account/container``.
 
-        :param place_of: returns the place of a name, ``account/container``
         :returns: True if every replica has removed them
         :raises BackendError: if fewer than a majority have
         """
-        removed = [tombstone(row, policy_index, self.offset) for row in rows]
-        taken = [
-            merge_rows(self.backend, self.env, place, policy_index, gone)
-            for place, gone in by_place(removed, place_of).items()
-        ]
-        return all(taken)
+        gone = [tombstone(row, policy_index, self.offset) for row in rows]
+        return merge_rows(
+            self.backend, self.env, place, policy_index, gone, REMOVAL
+        )
 
     def _complete(self, rows: list[dict]) -> list[dict]:
         """Return listed rows with the sizes that their database has.

@@ -42,7 +42,9 @@ from shardmw.backend.rows import (
     deletion,
     listed_at,
     merge_rows,
+    rows_in_request,
 )
+from shardmw.backend.throttle import MOST_IN_REQUEST
 from shardmw.evidence import Said, Verdict, verdict
 from shardmw.layout.moving import (
     AT_A_TIME,
@@ -56,14 +58,14 @@ from shardmw.record import RETURNING
 #: How many places, or groups of places, to move rows out of at once, at most.
 SOURCES_AT_A_TIME = 4
 
-#: The least rows to read from each of many places that are read side by side,
-#: and beyond those that were copied back. With fewer, too few rows come before
-#: the last row of the first place.
-LEAST_ROWS = 50
+#: The most rows to read with one request. The server does nothing else
+#: meanwhile, about as long as while it merges MOST_IN_REQUEST rows.
+PAGE_ROWS = 1000
 
-#: The most rows to write with one request, which locks a database for about
-#: 0.1 s.
-ROWS_AT_A_TIME = 4000
+#: The least rows to read from each of many places that are read side by side,
+#: and beyond those that were copied to a place where they may be hidden. With
+#: fewer, too few rows come before the last row of the first place.
+LEAST_ROWS = 100
 
 #: With a limit on rows a second: the rows of how many seconds to read at once,
 #: and to write with one request. Each request is a transaction that waits for
@@ -78,6 +80,9 @@ COLLECT_SECONDS = 5
 #: How many seconds of unused rate the mover may use later.
 CATCH_UP_SECONDS = 0.2
 
+#: The least time that reading is taken to last, for the rate of it.
+MIN_SECONDS = 0.01
+
 #: How often a row that moves is written: where it belongs, and as a tombstone.
 WRITES_A_ROW = 2
 
@@ -85,39 +90,28 @@ WRITES_A_ROW = 2
 class Pace:
     """Limits how many rows are moved a second.
 
-    :param rate: rows a second; 0 for no limit
-    :ivar part: how many rows to write with one request
+    :param rate: rows a second; 0 for as many as the servers have room for
+    :ivar part: how many rows to write with one request, at most
     :ivar page: how many rows to read at once
+    :ivar sources: how many places to move rows out of at a time. The rows of
+                   all of them are collected at the same time
     """
 
     def __init__(self, rate: int) -> None:
         self._rate = rate
         self._paid_until = 0.0
-        self.part = _bounded(rate * PAGE_SECONDS, ROWS_AT_A_TIME)
-        self.page = _bounded(rate * PAGE_SECONDS, CONTAINER_LISTING_LIMIT)
+        self.part = _bounded(rate * PAGE_SECONDS, MOST_IN_REQUEST)
+        self.page = _bounded(rate * PAGE_SECONDS, PAGE_ROWS)
+        collected = rate * COLLECT_SECONDS / CONTAINER_LISTING_LIMIT
+        self.sources = _bounded(collected, SOURCES_AT_A_TIME)
 
-    def pages(self, places: int) -> int:
+    def pages(self, rate: float) -> int:
         """Return how many pages to read before their rows are copied.
 
-        :param places: how many places the rows move to
+        :param rate: how many rows were read a second so far
         """
-        if not self._rate:
-            return 1
-        most = min(self._rate * COLLECT_SECONDS, CONTAINER_LISTING_LIMIT)
-        return max(1, int(min(places * self.part, most) / self.page))
-
-    def sources(self, places: int) -> int:
-        """Return how many places to move rows out of at a time.
-
-        The rows of all of them are collected at the same time.
-
-        :param places: how many places the rows move to
-        """
-        if not self._rate:
-            return SOURCES_AT_A_TIME
-        of_each = self.pages(places) * self.page
-        count = int(self._rate * COLLECT_SECONDS / of_each)
-        return min(count, SOURCES_AT_A_TIME)
+        most = (self._rate or rate) * COLLECT_SECONDS
+        return max(1, int(min(most, CONTAINER_LISTING_LIMIT) / self.page))
 
     def rest(self) -> None:
         """Wait before a further page of the same rows is read.
@@ -146,8 +140,6 @@ class _Step(NamedTuple):
     :param moving: the misplaced rows by the place that they are in
     :param misplaced: the same by the place that they belong to
     :param found: how many are misplaced, or have no object
-    :param hidden: those that may be hidden where they have been copied to, by
-                   the place
     """
 
     start: str
@@ -155,10 +147,9 @@ class _Step(NamedTuple):
     moving: dict[str, list[dict]]
     misplaced: dict[str, list[dict]]
     found: int
-    hidden: dict[str, list[dict]]
 
 
-_NOTHING = _Step('', None, {}, {}, 0, {})
+_NOTHING = _Step('', None, {}, {}, 0)
 
 
 class _Shown:
@@ -271,8 +262,6 @@ class RowPass:
         self.may_be_hidden = may_be_hidden
         self.kept_seconds = kept_seconds
         self.pace = pace
-        self._places = target.layout.shards or 1
-        self._pages_a_step = pace.pages(self._places)
         self._asks_for_objects = asks_for_objects
         self._check = check
         self._report = report
@@ -295,7 +284,7 @@ class RowPass:
         groups = [(place,) for place in sources]
         if self.target.layout.shards == 0:
             groups = [tuple(sources)]
-        count = min(self.pace.sources(self._places), len(groups))
+        count = min(self.pace.sources, len(groups))
         chains = [groups[i::count] for i in range(count)]
         return sum(
             self.backend.for_each(self._move_out_of, chains, len(chains))
@@ -318,7 +307,7 @@ class RowPass:
                 places = by_place(deletions, self.place_of)
                 for place, rows in places.items():
                     if place != source:
-                        _require_whole(self._write(self._merge(place), rows))
+                        self._write(self._merge(place), place, rows)
 
     def _deletions(
         self, place: str, marker: str
@@ -398,10 +387,9 @@ class RowPass:
             while step or copied.moving:
                 following = None
 
-                def read_on() -> bool:
+                def read_on() -> None:
                     nonlocal following
                     following = next(steps, None)
-                    return True
 
                 shown.wait_for_room()
                 if shown.has_failed:
@@ -423,32 +411,39 @@ class RowPass:
         with shown.failing():
             for step in shown.due():
                 for place, rows in step.moving.items():
-                    _require_whole(
-                        self._write(partial(self._remove, place), rows)
-                    )
+                    self._write(partial(self._remove, place), place, rows)
                     self._report(len(rows))
 
     def _steps(self, groups: list[tuple[str, ...]]) -> Iterator[_Step]:
         """Read all rows of groups of places, some at a time."""
+        rate = 0.0
         for places in groups:
             end = ''
             while end is not None:
-                step = self._next_step(places, end)
+                pages = self.pace.pages(rate)
+                step = self._next_step(places, end, pages)
                 end = step.end
+                began = time.monotonic()
                 yield step
+                # The step before it has been copied, or this one.
+                seconds = max(MIN_SECONDS, time.monotonic() - began)
+                rate = pages * self.pace.page / seconds
             for place in places:
                 self._read.pop(place, None)
 
-    def _next_step(self, places: Sequence[str], start: str) -> _Step:
+    def _next_step(
+        self, places: Sequence[str], start: str, count: int
+    ) -> _Step:
         """Read the next rows of some places.
 
         :param start: the name that they come after
+        :param count: how many pages to read
         """
         end = start
         moving: dict[str, list[dict]] = defaultdict(list)
         misplaced: dict[str, list[dict]] = defaultdict(list)
         found = 0
-        for number in range(self._pages_a_step):
+        for number in range(count):
             if number:
                 self.pace.rest()
             pages, end = self._pages(places, end)
@@ -463,17 +458,16 @@ class RowPass:
                         misplaced[new_place].append(row)
             if end is None:
                 break
-        hidden = defaultdict(list)
-        return _Step(start, end, moving, misplaced, found, hidden)
+        return _Step(start, end, moving, misplaced, found)
 
     def _copy_rows(
-        self, copied: _Step, found: _Step, read_on: Callable[[], bool]
+        self, copied: _Step, found: _Step, read_on: Callable[[], None]
     ) -> None:
         """Take the rows of some pages a step further, and read the next page.
 
         :param copied: the rows to make visible where they belong
         :param found: the rows to copy to where they belong
-        :param read_on: reads the next page
+        :param read_on: reads the next pages
         :raises BackendError: if a replica does not take them
         """
         if copied.moving or found.moving:
@@ -482,68 +476,47 @@ class RowPass:
             read_on,
             *(
                 partial(self._show, rows, place, copied.start)
-                for place, rows in copied.hidden.items()
-                if rows
+                for place, rows in copied.misplaced.items()
+                if self._may_be_hidden_in(place)
             ),
             *(
-                partial(self._give_back, rows, place, found.hidden[place])
-                if self._may_be_hidden_in(place)
-                else partial(self._copy, rows, place, self._is_returning)
+                partial(self._copy, rows, place, self._is_returning)
                 for place, rows in found.misplaced.items()
             ),
         ]
-        are_whole = self.backend.for_each(
-            lambda call: call(), calls, AT_A_TIME
-        )
-        _require_whole(all(are_whole))
+        self.backend.for_each(lambda call: call(), calls, AT_A_TIME)
 
     def _write(
-        self, write: Callable[[list[dict]], bool], rows: list[dict]
-    ) -> bool:
-        """Write rows in parts, at the pace.
+        self,
+        write: Callable[[list[dict]], bool],
+        place: str,
+        rows: list[dict],
+    ) -> None:
+        """Write rows to a place in parts, at the pace.
 
         :param write: writes some; returns True if every replica has taken them
-        :returns: True if every replica has taken all
+        :raises BackendError: if a replica does not take them
         """
-        for start in range(0, len(rows), self.pace.part):
-            part = rows[start : start + self.pace.part]
+        start = 0
+        while start < len(rows):
+            most = rows_in_request(self.backend, place)
+            part = rows[start : start + min(most, self.pace.part)]
             self.pace.pay(len(part))
             self._check()
             if not write(part):
-                return False
-        return True
+                raise BackendError(
+                    None, 503, 'a replica does not take the rows that move'
+                )
+            start += len(part)
 
     def _remove(self, place: str, rows: list[dict]) -> bool:
-        return self.mover.remove(rows, self.policy_index, lambda _: place)
+        return self.mover.remove(rows, place, self.policy_index)
 
-    def _copy(
-        self, rows: list[dict], place: str, adds_offset: bool = False
-    ) -> bool:
-        return self._write(
-            lambda part: self.mover.copy(
-                part, place, self.policy_index, adds_offset
-            ),
-            rows,
-        )
+    def _copy(self, rows: list[dict], place: str, adds_offset: bool) -> None:
+        def copy(part: list[dict]) -> bool:
+            return self.mover.copy(part, place, self.policy_index, adds_offset)
 
-    def _give_back(
-        self, rows: list[dict], place: str, hidden: list[dict]
-    ) -> bool:
-        """Copy rows to a place that they may have been removed from.
-
-        :param hidden: where to note the rows that may be hidden
-        :returns: True if every replica has them
-        """
-
-        def write(part: list[dict]) -> bool:
-            is_whole, is_shown = self.mover.give_back(
-                part, place, self.policy_index
-            )
-            if not is_shown:
-                hidden.extend(part)
-            return is_whole
-
-        return self._write(write, rows)
+        self._write(copy, place, rows)
 
     @property
     def _is_returning(self) -> bool:
@@ -561,7 +534,7 @@ class RowPass:
             may_be = place == self.target.place_in(None)
         return may_be and not self._is_returning
 
-    def _show(self, rows: list[dict], place: str, start: str) -> bool:
+    def _show(self, rows: list[dict], place: str, start: str) -> None:
         """Show copied rows in a place that they may have been removed from.
 
         Rows that are listed keep their timestamps. The others are hidden by
@@ -570,16 +543,15 @@ class RowPass:
         of moves.
 
         :param start: a name that all of them come after
-        :returns: True if every replica has them
         """
         marker, listed = start, set()
         last = max(row['name'] for row in rows)
-        limit = len(rows) + LEAST_ROWS
+        limit = min(len(rows) + LEAST_ROWS, PAGE_ROWS)
         while marker is not None and marker < last:
             agreed, _, marker = self._page(place, marker, limit)
             listed.update(row['name'] for row in agreed)
         hidden = [row for row in rows if row['name'] not in listed]
-        return self._copy(hidden, place, adds_offset=True)
+        self._copy(hidden, place, adds_offset=True)
 
     def _pages(
         self, places: Sequence[str], marker: str
@@ -752,14 +724,6 @@ class RowPass:
             merge_rows(self.backend, self.env, place, policy_index, tombstones)
             self._report(0)
         return existing
-
-
-def _require_whole(is_whole: bool) -> None:
-    """Raise an error unless every replica has taken rows."""
-    if not is_whole:
-        raise BackendError(
-            None, 503, 'a replica does not take the rows that move'
-        )
 
 
 def _after(marker: str, rows: list[dict]) -> list[dict]:

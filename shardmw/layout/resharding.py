@@ -38,11 +38,17 @@ from shardmw.backend.containers import (
 from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import STAY_SECONDS
+from shardmw.evidence import Contents
 from shardmw.layout.backing import delete_if_empty, listed_backing
 from shardmw.layout.lookup import LEAST_SECONDS, UNCONFIRMED_SECONDS
 from shardmw.layout.passes import Pace, RowPass
 from shardmw.layout.register import Register
-from shardmw.layout.roots import RootState, read_root, unproved
+from shardmw.layout.roots import (
+    RootState,
+    contents_of,
+    read_root,
+    unproved,
+)
 from shardmw.layout.syncing import (
     agreed_settings,
     direct_sync,
@@ -386,14 +392,30 @@ class Resharding:
             self._write(layout.moving(time.time()), layout)
             return False
         self._note('waiting to move')
-        # A process that moved rows the other way has finished by then.
-        app = self.backend.proxy_app
-        timeouts = app.conn_timeout + app.node_timeout
-        self._wait_until_known(layout, CHECK_SECONDS + timeouts)
+        self._wait_until_known(layout, self._seconds_to_turn(root))
         self._direct_sync(layout)
         self._move(root)
         self._write(layout.done(time.time()), layout)
         return False
+
+    def _seconds_to_turn(self, root: RootState) -> float:
+        """Return how long a process may still move rows the other way.
+
+        Before a change was cancelled, rows moved to where they now move from.
+        Before a container becomes plain, strays moved out of its root. None
+        was on its way if the root is empty: a later one stays there.
+
+        :raises BackendError: if the root does not answer
+        """
+        layout = root.record
+        if layout.phase != RETURNING:
+            if not self._target(root, layout).moves_to_root:
+                return 0
+            found = contents_of(self.backend, self.env, self.path)
+            if found is Contents.EMPTY:
+                return 0
+        app = self.backend.proxy_app
+        return CHECK_SECONDS + app.conn_timeout + app.node_timeout
 
     def _wait_until_known(self, layout: Layout, seconds: float = 0) -> None:
         """Wait until every proxy must know a record.

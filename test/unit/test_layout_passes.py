@@ -16,11 +16,12 @@ from shardmw.backend import concurrency
 from shardmw.backend.answers import Answer
 from shardmw.backend.batch import METHOD
 from shardmw.backend.containers import BackendError
+from shardmw.backend.throttle import MOST_IN_REQUEST
 from shardmw.container_filter import ContainerFilter
 from shardmw.layout import passes
 from shardmw.layout.passes import (
     CATCH_UP_SECONDS,
-    ROWS_AT_A_TIME,
+    PAGE_ROWS,
     SOURCES_AT_A_TIME,
     STAY_SECONDS,
     Pace,
@@ -46,43 +47,44 @@ def clock(monkeypatch) -> Clock:
 
 
 @pytest.mark.parametrize(
-    ('rate', 'page', 'part'),
+    ('rate', 'page', 'part', 'sources'),
     [
-        (0, CONTAINER_LISTING_LIMIT, ROWS_AT_A_TIME),
-        (1, 1, 1),
-        (50, 25, 25),
-        (2000, 1000, 1000),
-        (10**6, CONTAINER_LISTING_LIMIT, ROWS_AT_A_TIME),
+        (0, PAGE_ROWS, MOST_IN_REQUEST, SOURCES_AT_A_TIME),
+        (1, 1, 1, 1),
+        (50, 25, 25, 1),
+        (2000, PAGE_ROWS, MOST_IN_REQUEST, 1),
+        (4000, PAGE_ROWS, MOST_IN_REQUEST, 2),
+        (10**6, PAGE_ROWS, MOST_IN_REQUEST, SOURCES_AT_A_TIME),
     ],
 )
-def test_rows_of_half_a_second_are_read_and_written_at_once(rate, page, part):
+def test_rows_of_half_a_second_are_read_and_written_at_once(
+    rate, page, part, sources
+):
     pace = Pace(rate)
-    assert (pace.page, pace.part) == (page, part)
+    assert (pace.page, pace.part, pace.sources) == (page, part, sources)
 
 
 @pytest.mark.parametrize(
-    ('rate', 'places', 'pages', 'sources'),
+    ('rate', 'measured', 'pages'),
     [
-        (0, 1024, 1, 4),
-        (1, 32, 5, 1),
-        (2000, 1, 1, 4),
-        (2000, 4, 4, 2),
-        (2000, 32, 10, 1),
-        (2000, 1024, 10, 1),
-        (8000, 32, 2, 4),
-        (10**6, 1024, 1, 4),
+        (0, 0, 1),
+        (0, 300, 1),
+        (0, 1000, 5),
+        (0, 10**6, CONTAINER_LISTING_LIMIT // PAGE_ROWS),
+        (1, 0, 5),
+        (2000, 100, 10),
     ],
 )
-def test_rows_are_collected_for_many_places(rate, places, pages, sources):
-    pace = Pace(rate)
-    assert (pace.pages(places), pace.sources(places)) == (pages, sources)
+def test_rows_of_some_seconds_are_collected(rate, measured, pages):
+    assert Pace(rate).pages(measured) == pages
 
 
-@given(st.integers(0, 10**7), st.integers(1, 1024))
-def test_there_is_always_a_row_to_move(rate, places):
+@given(st.integers(0, 10**7), st.floats(0, 10**7))
+def test_there_is_always_a_row_to_move(rate, measured):
     pace = Pace(rate)
-    assert 1 <= pace.part <= pace.page <= CONTAINER_LISTING_LIMIT
-    assert pace.pages(places) >= 1
+    assert 1 <= pace.part <= MOST_IN_REQUEST
+    assert 1 <= pace.page <= PAGE_ROWS
+    assert pace.pages(measured) >= 1
 
 
 def test_without_a_rate_nothing_waits(clock):
@@ -119,8 +121,8 @@ class Places:
     :ivar rows: the names of the rows of each place
     :ivar reads: how often each place was read
     :ivar reported: what the pass has reported
-    :ivar shows: False to hide what is copied, as container servers without
-                 the filter do after an earlier move
+    :ivar shows: False to hide what is copied, as tombstones of an earlier
+                 move do
     :ivar hidden: the names that are hidden
     """
 
@@ -145,20 +147,19 @@ class Places:
         return 'root'
 
     def copy(self, rows, place, _policy, adds_offset) -> bool:
-        assert adds_offset
-        self.hidden.difference_update(row['name'] for row in rows)
+        names = {row['name'] for row in rows}
+        if adds_offset:
+            assert names <= self.hidden
+            self.hidden -= names
+        else:
+            self.rows[place] += sorted(names)
+            if not self.shows:
+                self.hidden |= names
         return True
 
-    def give_back(self, rows, place, _policy) -> tuple[bool, bool]:
-        names = [row['name'] for row in rows]
-        self.rows[place] += names
-        if not self.shows:
-            self.hidden.update(names)
-        return True, self.shows
-
-    def remove(self, rows, _policy, place_of) -> bool:
+    def remove(self, rows, place, _policy) -> bool:
         for row in rows:
-            self.rows[place_of(row['name'])].remove(row['name'])
+            self.rows[place].remove(row['name'])
         return True
 
     def page(self, place, marker, limit):
@@ -180,11 +181,12 @@ def row_pass(places: Places, monkeypatch) -> RowPass:
         for_each=places.for_each, owner_env=dict, proxy_app=None
     )
     monkeypatch.setattr(passes, 'LEAST_ROWS', PAGE)
+    monkeypatch.setattr(passes, 'rows_in_request', lambda *_: PAGE)
     pace = SimpleNamespace(
         page=PAGE,
         part=PAGE,
-        pages=lambda _places: 1,
-        sources=lambda _places: SOURCES_AT_A_TIME,
+        pages=lambda _rate: 1,
+        sources=SOURCES_AT_A_TIME,
         rest=lambda: None,
         pay=lambda _rows: None,
     )
@@ -216,7 +218,7 @@ def test_rows_of_several_places_move_together(monkeypatch, pages):
     places = Places(names(95), names(95, 2, 1000), names(3, 1, 9000), [])
     total = 95 + 95 + 3
     made = row_pass(places, monkeypatch)
-    made._pages_a_step = pages
+    made.pace.pages = lambda _rate: pages
     found = made.run(shards(4))
     assert found == sum(places.reported) == total
     assert [len(rows) for rows in places.rows.values()] == [0, 0, 0, 0, total]
@@ -321,7 +323,7 @@ def test_rows_move_out_of_as_many_places_as_the_pace_says(monkeypatch, count):
     monkeypatch.setattr(places, 'remove', noting)
     monkeypatch.setattr(passes, 'STAY_SECONDS', 0)
     made = row_pass(places, monkeypatch)
-    made.pace.sources = lambda _places: count
+    made.pace.sources = count
     made.run(shards(6))
     assert max(most) == count
     assert len(places.rows['root']) == 6 * 20 * PAGE
@@ -330,7 +332,6 @@ def test_rows_move_out_of_as_many_places_as_the_pace_says(monkeypatch, count):
 @pytest.mark.parametrize('failing', ['remove', 'copy'])
 def test_nothing_is_written_after_a_failure(monkeypatch, clock, failing):
     places = Places(names(20 * PAGE))
-    places.shows = False
     written = []
 
     def note(name: str):
@@ -344,7 +345,7 @@ def test_nothing_is_written_after_a_failure(monkeypatch, clock, failing):
 
         monkeypatch.setattr(places, name, noting)
 
-    for name in ('give_back', 'copy', 'remove'):
+    for name in ('copy', 'remove'):
         note(name)
     with pytest.raises(BackendError):
         row_pass(places, monkeypatch).run(shards(1))
@@ -356,14 +357,13 @@ def test_nothing_is_written_after_a_failure(monkeypatch, clock, failing):
     assert len(after) <= 2
 
 
-def test_rows_are_looked_for_only_where_servers_may_hide_them(monkeypatch):
-    for shows in (True, False):
-        places = Places(names(3 * PAGE))
-        places.shows = shows
-        row_pass(places, monkeypatch).run(shards(1))
-        assert sorted(places.rows['root']) == names(3 * PAGE)
-        assert not places.hidden
-        assert bool(places.reads['root']) is not shows
+@pytest.mark.parametrize('shows', [True, False])
+def test_rows_that_tombstones_hide_are_shown(monkeypatch, shows):
+    places = Places(names(3 * PAGE))
+    places.shows = shows
+    row_pass(places, monkeypatch).run(shards(1))
+    assert sorted(places.rows['root']) == names(3 * PAGE)
+    assert not places.hidden
 
 
 def test_rows_move_to_where_the_caller_says(monkeypatch):
@@ -377,25 +377,15 @@ def test_rows_move_to_where_the_caller_says(monkeypatch):
 
 
 @pytest.mark.parametrize('may_be_hidden', [True, False])
-def test_rows_may_have_been_moved_out_of_shards_too(
+def test_rows_are_looked_for_only_where_they_may_be_hidden(
     monkeypatch, may_be_hidden
 ):
     places = Places(names(3), [])
-    copies = []
-
-    def copy(_rows, place, _policy, adds_offset) -> bool:
-        copies.append((place, adds_offset))
-        return True
-
-    monkeypatch.setattr(places, 'copy', copy)
-    monkeypatch.setattr(
-        places, 'give_back', lambda *_: copies.append('given') or (True, True)
-    )
     made = row_pass(places, monkeypatch)
     made.may_be_hidden = may_be_hidden
     made.place_of = lambda _name: 'shard 1'
     made.run(shards(1))
-    assert copies == (['given'] if may_be_hidden else [('shard 1', False)])
+    assert bool(places.reads['shard 1']) is may_be_hidden
 
 
 def test_pages_are_not_kept_when_their_rows_have_moved(monkeypatch):

@@ -138,7 +138,7 @@ def test_rows_that_return_to_the_root_are_read_about_once(monkeypatch, depth):
     """Also if neighbours are in one shard, which the others wait for."""
     shards, page = 16, 10
     monkeypatch.setattr(resharding, 'sleep', lambda _seconds: None)
-    monkeypatch.setattr(passes, 'CONTAINER_LISTING_LIMIT', shards * page)
+    monkeypatch.setattr(passes, 'PAGE_ROWS', shards * page)
     monkeypatch.setattr(passes, 'LEAST_ROWS', page)
     names = [f'{top}/{i:02}' for top in 'abcdef' for i in range(50)]
     with fake_swift() as swift:
@@ -625,7 +625,7 @@ def test_rows_are_written_in_parts_at_the_pace(swift, proxy, monkeypatch):
     merge_rows = moving.merge_rows
 
     def merge(*args):
-        merged.append(len(args[-1]))
+        merged.append(len(args[4]))
         return merge_rows(*args)
 
     monkeypatch.setattr(Pace, 'pay', lambda _pace, rows: paid.append(rows))
@@ -764,6 +764,45 @@ class TestComplete:
         change(swift).complete()
         assert layout(swift).phase == 'announced'
         assert all(swift.exists(HIDDEN, each) for each in ended)
+
+
+class TestWaits:
+    """The time after which no process moves rows the other way."""
+
+    #: An age that no other wait has.
+    TIMEOUT = 77
+
+    @pytest.fixture
+    def waits(self, swift, monkeypatch) -> list[float]:
+        waits = []
+        monkeypatch.setattr(resharding, 'sleep', waits.append)
+        monkeypatch.setattr(swift, 'node_timeout', self.TIMEOUT)
+        return waits
+
+    def is_long(self, waits) -> bool:
+        return max(waits) > self.TIMEOUT
+
+    @pytest.mark.parametrize(('before', 'after'), [(0, 4), (4, 8), (4, 0)])
+    def test_are_short_for_changes(self, swift, waits, before, after):
+        fill(swift, before)
+        reshard(swift, after)
+        assert not self.is_long(waits)
+
+    def test_are_long_if_strays_of_a_root_may_be_on_their_way(
+        self, swift, proxy, waits
+    ):
+        fill(swift, 4)
+        swift.put_row(f'{ROOT}/stray', size=2)
+        reshard(swift, 0)
+        assert self.is_long(waits)
+        assert listed(swift, proxy) == [*NAMES, 'stray']
+
+    def test_are_long_for_changes_that_were_cancelled(self, swift, waits):
+        fill(swift)
+        change(swift).begin(4)
+        change(swift).cancel()
+        change(swift).run()
+        assert self.is_long(waits)
 
 
 def killed(*_args) -> None:
@@ -945,9 +984,11 @@ class TestCancel:
         merge_rows = moving.merge_rows
         late = []
 
-        def pause(backend, env, place, policy_index, rows) -> bool:
+        def pause(backend, env, place, policy_index, rows, kind) -> bool:
             if not rows[0]['deleted']:
-                return merge_rows(backend, env, place, policy_index, rows)
+                return merge_rows(
+                    backend, env, place, policy_index, rows, kind
+                )
             late.append((place, policy_index, rows))
             monkeypatch.setattr(moving, 'merge_rows', merge_rows)
             change(swift).cancel()

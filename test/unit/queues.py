@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A queue model of a container server, on which rows are merged.
+
+A server has some processes. The system gives each request to one of them by
+chance, which works on its requests in the order in which they came. Clients'
+requests come at random times (Poisson), and take a random time (exponential);
+a merge takes a time for the request and one for each row.
+"""
+
+import heapq
+import random
+from collections.abc import Callable
+
+from shardmw.backend.throttle import Window
+
+#: How long a client's request takes on average, and a merge at least.
+CLIENT_SECONDS = 0.004
+MERGE_SECONDS = 0.0035
+ROW_SECONDS = 0.00004
+
+
+class Server:
+    """A container server that clients use, and a mover of rows.
+
+    :param seed: of all that is random
+    :param processes: how many processes the server has
+    :param load: returns the part of the processes' time that clients need, at
+                 a time in seconds
+    :param merge_seconds: how long a merge takes at least
+    :param senders: how many requests the mover has to send at any time
+    :ivar now: the time in seconds
+    :ivar waits: when a client's request came, and how long it waited
+    :ivar merges: when a merge ended, and how many rows it had
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        load: Callable[[float], float],
+        processes: int = 2,
+        merge_seconds: float = MERGE_SECONDS,
+        senders: int = 4,
+    ) -> None:
+        self.now = 0.0
+        self.waits: list[tuple[float, float]] = []
+        self.merges: list[tuple[float, int]] = []
+        self.window = Window()
+        self._random = random.Random(seed)
+        self._load = load
+        self._free = [0.0] * processes
+        self._merge_seconds = merge_seconds
+        self._senders = senders
+        self._events: list = []
+        self._count = 0
+
+    def run(self, seconds: float) -> None:
+        """Let the time pass up to an end."""
+        self._later(0, self._client_comes)
+        for _ in range(self._senders):
+            self._later(0, self._send)
+        while self._events and self._events[0][0] <= seconds:
+            self.now, _, act = heapq.heappop(self._events)
+            act()
+
+    def rate(self, begin: float, end: float) -> float:
+        """Return how many rows were merged a second during a time."""
+        rows = (rows for at, rows in self.merges if begin <= at < end)
+        return sum(rows) / (end - begin)
+
+    def wait(self, share: float, begin: float, end: float) -> float:
+        """Return the wait that a share of clients' requests did not exceed."""
+        waits = sorted(w for at, w in self.waits if begin <= at < end)
+        return waits[int(share * len(waits))]
+
+    def _later(self, seconds: float, act: Callable[[], None]) -> None:
+        self._count += 1
+        heapq.heappush(self._events, (self.now + seconds, self._count, act))
+
+    def _serve(self, seconds: float) -> float:
+        """Give a request to a process; return when it will be answered."""
+        process = self._random.randrange(len(self._free))
+        start = max(self.now, self._free[process])
+        self._free[process] = start + seconds
+        return start + seconds
+
+    def _client_comes(self) -> None:
+        load = self._load(self.now)
+        if load:
+            seconds = self._random.expovariate(1 / CLIENT_SECONDS)
+            end = self._serve(seconds)
+            self.waits.append((self.now, end - seconds - self.now))
+        rate = max(load, 0.01) * len(self._free) / CLIENT_SECONDS
+        self._later(self._random.expovariate(rate), self._client_comes)
+
+    def _send(self) -> None:
+        window = self.window
+        rows = window.in_request
+        pause = window.pause(rows, self.now)
+        if pause:
+            self._later(min(pause, 0.001), self._send)
+            return
+        sent = self.now
+        window.send(rows)
+        end = self._serve(self._merge_seconds + rows * ROW_SECONDS)
+
+        def answer() -> None:
+            window.answer('copy', rows, sent, self.now, True)
+            self.merges.append((self.now, rows))
+            self._later(0, self._send)
+
+        self._later(end - self.now, answer)

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Test how the mover adapts to the load of a container server."""
+
+from statistics import mean
+
+import pytest
+
+from shardmw.backend import concurrency
+from shardmw.backend.throttle import (
+    FAILED_SECONDS,
+    FIRST_ROWS,
+    LEAST_IN_REQUEST,
+    LEAST_ROWS,
+    MOST_IN_REQUEST,
+    MOST_ROWS,
+    ROUND_ANSWERS,
+    Throttle,
+    Window,
+)
+from test.unit.queues import MERGE_SECONDS, ROW_SECONDS, Server
+
+SEEDS = range(3)
+HERE, THERE = ('127.0.0.1', 6201), ('127.0.0.2', 6201)
+
+
+def served(seed: int, load, seconds: float = 60, **options) -> Server:
+    server = Server(seed, load, **options)
+    server.run(seconds)
+    return server
+
+
+def capacity(processes: int, merge_seconds: float) -> float:
+    """Return how many rows a second a server merges at best."""
+    request = merge_seconds + MOST_IN_REQUEST * ROW_SECONDS
+    return processes * MOST_IN_REQUEST / request
+
+
+@pytest.mark.parametrize('seed', SEEDS)
+@pytest.mark.parametrize('merge_seconds', [MERGE_SECONDS, 0.04])
+@pytest.mark.parametrize('processes', [1, 2, 4])
+def test_an_idle_server_gets_as_many_rows_as_it_takes(
+    seed, merge_seconds, processes
+):
+    server = served(
+        seed, lambda _: 0, processes=processes, merge_seconds=merge_seconds
+    )
+    # With more processes, the system gives two requests to one of them.
+    share = {1: 0.9, 2: 0.6, 4: 0.35}[processes]
+    least = share * capacity(processes, merge_seconds)
+    assert server.rate(5, 60) > least
+
+
+@pytest.mark.parametrize('load', [0.6, 0.8])
+def test_clients_of_a_busy_server_wait_no_longer(load):
+    with_mover = [served(seed, lambda _: load) for seed in SEEDS]
+    without = [served(seed, lambda _: load, senders=0) for seed in SEEDS]
+    for share in (0.5, 0.9, 0.99):
+        waits = mean(each.wait(share, 10, 60) for each in with_mover)
+        waits_before = mean(each.wait(share, 10, 60) for each in without)
+        # a wait is a part of the latency of a request
+        assert waits < 1.15 * waits_before + 0.002
+    assert all(each.rate(10, 60) > 100 for each in with_mover)
+
+
+@pytest.mark.parametrize('load', [0.1, 0.3])
+def test_clients_of_a_server_with_little_load_wait_for_a_few_merges(load):
+    server = served(0, lambda _: load)
+    merge = MERGE_SECONDS + MOST_IN_REQUEST * ROW_SECONDS
+    assert server.wait(0.99, 10, 60) < 3.5 * merge
+
+
+@pytest.mark.parametrize('seed', SEEDS)
+def test_the_mover_follows_a_load_that_jumps(seed):
+    server = served(seed, lambda at: 0.7 if 20 <= at < 40 else 0, 70)
+    full = server.rate(10, 20)
+    assert server.rate(23, 40) < 0.08 * full
+    assert server.rate(50, 70) > 0.8 * full
+
+
+def test_a_database_that_becomes_slower_is_no_load():
+    class Growing(Server):
+        def _serve(self, seconds: float) -> float:
+            return super()._serve(seconds * (1 + self.now / 20))
+
+    server = Growing(0, lambda _: 0)
+    server.run(60)
+    # Each request takes four times as long as at the begin.
+    assert server.rate(50, 60) > server.rate(2, 10) / 6
+
+
+class TestWindow:
+    @pytest.fixture
+    def window(self) -> Window:
+        return Window()
+
+    def request(self, window, at=0.0, seconds=0.01, good=True, rows=50):
+        window.send(rows)
+        window.answer('copy', rows, at, at + seconds, good)
+
+    def rounds(self, window, count: int, **answers) -> None:
+        for _ in range(count * ROUND_ANSWERS):
+            self.request(window, **answers)
+
+    def test_doubles_until_a_request_waits(self, window):
+        self.rounds(window, 3)
+        assert window.rows == 8 * FIRST_ROWS
+        self.request(window, seconds=1)
+        self.request(window, seconds=1)
+        assert window.rows == 4 * FIRST_ROWS
+        self.rounds(window, 1, at=2)
+        assert 4 * FIRST_ROWS < window.rows < 8 * FIRST_ROWS
+
+    def test_has_bounds(self, window):
+        self.rounds(window, 50)
+        assert window.rows == MOST_ROWS
+        assert window.in_request == MOST_IN_REQUEST
+        for at in range(50):
+            self.request(window, at=at, good=False)
+        assert window.rows == LEAST_ROWS
+        assert window.in_request == LEAST_IN_REQUEST
+
+    def test_is_halved_once_for_requests_that_were_under_way(self, window):
+        self.rounds(window, 3)
+        for _ in range(6):
+            window.send(50)
+        for _ in range(6):
+            window.answer('copy', 50, 1, 9, True)
+        assert window.rows == 4 * FIRST_ROWS
+
+    def test_has_room_for_one_request_at_least(self, window):
+        assert window.pause(MOST_IN_REQUEST, 0) == 0
+        window.send(MOST_IN_REQUEST)
+        assert window.pause(1, 0) > 10**9
+
+    def test_rests_if_it_is_smaller_than_a_request(self, window):
+        window.rows = LEAST_ROWS
+        self.request(window, at=10, seconds=0.5)
+        rest = 0.5 * (50 / LEAST_ROWS - 1)
+        assert window.pause(50, 10.5) == pytest.approx(rest)
+        assert window.pause(50, 10.6 + rest) == 0
+
+    def test_leaves_a_server_alone_that_failed(self, window):
+        window.rows = MOST_ROWS
+        self.request(window, at=10, seconds=0.5, good=False)
+        assert window.pause(50, 10.5) == pytest.approx(FAILED_SECONDS)
+
+    def test_expects_more_of_kinds_that_take_longer(self, window):
+        for _ in range(4 * ROUND_ANSWERS):
+            window.send(50)
+            window.answer('removal', 50, 0, 0.1, True)
+            window.send(50)
+            window.answer('copy', 50, 0, 0.01, True)
+        assert window.rows == MOST_ROWS
+
+
+class TestThrottle:
+    @pytest.fixture
+    def throttle(self) -> Throttle:
+        return Throttle()
+
+    def send(self, throttle, addresses, log, name, answer=None) -> None:
+        with throttle.sending('copy', addresses, FIRST_ROWS) as answered:
+            log.append(name)
+            if answer:
+                answer.wait()
+            for address in addresses:
+                answered(address, True)
+
+    def start(self, *args) -> concurrency.Event:
+        answer = concurrency.Event()
+        concurrency.spawn(self.send, *args, answer)
+        concurrency.sleep()
+        return answer
+
+    def test_waits_until_all_servers_have_room(self, throttle):
+        log = []
+        first = self.start(throttle, [HERE, THERE], log, 'both')
+        second = self.start(throttle, [THERE], log, 'there')
+        assert log == ['both']
+        first.send()
+        concurrency.sleep(0.1)
+        assert log == ['both', 'there']
+        second.send()
+
+    def test_other_servers_have_room_meanwhile(self, throttle):
+        log = []
+        first = self.start(throttle, [HERE], log, 'here')
+        self.start(throttle, [THERE], log, 'there').send()
+        assert log == ['here', 'there']
+        first.send()
+
+    def test_a_server_that_has_not_answered_has_failed(
+        self, throttle, monkeypatch
+    ):
+        with (
+            pytest.raises(RuntimeError),
+            throttle.sending('copy', [HERE, HERE], FIRST_ROWS),
+        ):
+            raise RuntimeError
+        window = throttle._windows[HERE]
+        assert window.rows < FIRST_ROWS
+        assert window.pause(1, 0) < 10**9
+
+    def test_a_request_has_as_many_rows_as_all_servers_take(self, throttle):
+        throttle._windows[HERE].rows = MOST_ROWS
+        assert throttle.in_request([HERE]) == MOST_IN_REQUEST
+        assert throttle.in_request([HERE, THERE]) == FIRST_ROWS
