@@ -99,12 +99,11 @@ class Server:
         if pause:
             self._later(min(pause, 0.001), self._send)
             return
-        sent = self.now
-        window.send(rows)
+        sent = window.send('copy', rows, self.now)
         end = self._serve(self._merge_seconds + rows * ROW_SECONDS)
 
         def answer() -> None:
-            window.answer('copy', rows, sent, self.now, True)
+            window.answer(sent, self.now, True)
             self.merges.append((self.now, rows))
             self._later(0, self._send)
 
