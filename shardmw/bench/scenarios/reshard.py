@@ -22,7 +22,7 @@ from shardmw.bench.changing import (
 from shardmw.bench.kinds import PLAIN, Kind, sharded
 from shardmw.bench.load.outcome import Outcome
 from shardmw.bench.load.sources import Load, Mixed
-from shardmw.bench.load.stage import Stage, run_text
+from shardmw.bench.load.stage import Stage, rotated, run_text
 from shardmw.bench.names import FlatNames, Names
 from shardmw.bench.options import option
 from shardmw.bench.plots.plot import Axis, Band, Plot, Series
@@ -202,52 +202,58 @@ class Reshard(base.ClusterScenario):
                 if cases != [IDLE]:
                     carried = self._carried(stage, site)
                 for case in cases:
-                    for row in self._round(stage, site, case, carried):
-                        yield {**place, **row}
+                    for way in rotated([*self.ways(case)], turn):
+                        for row in self._changes(
+                            stage, site, case, carried, *way
+                        ):
+                            yield {**place, **row}
 
-    def _round(
+    def _changes(
         self,
         stage: Stage,
         site: Site,
         case: str,
         carried: Mapping[int, float],
+        mover: str,
+        changes: Sequence[tuple[int, int]],
     ) -> Iterator[Mapping]:
-        for mover, changes in self.ways(case):
-            container, objects = self._filled(stage, site, PLAIN, case)
-            for former, shards in changes:
-                step = {
-                    'case': case,
-                    'mover': mover,
-                    'former': former,
-                    'shards': shards,
-                }
-                of_clients = {}
-                if case == IDLE:
-                    change = self._changed(stage, site, container, step)
-                else:
-                    rate = min(carried[former], carried[shards])
-                    rate *= self.percent / 100
-                    change, of_clients = self._with_clients(
-                        stage, site, container, objects, step, rate
-                    )
-                    of_clients['carried_before'] = carried[former]
-                    of_clients['carried_after'] = carried[shards]
-                yield {
-                    **step,
-                    'rows_moved': change.rows_moved,
-                    'rows_per_second': change.rows_per_second,
-                    'seconds': change.seconds,
-                    'waits_seconds': change.waits_seconds,
-                    'servers_processor': change.per_rows(
-                        change.servers_processor, _PER_ROWS
-                    ),
-                    'command_processor': change.per_rows(
-                        change.command_processor, _PER_ROWS
-                    ),
-                    'phases': {p.name: p.seconds for p in change.phases},
-                    **of_clients,
-                    'change': change._asdict(),
-                }
+        """Change a new container, and yield the figures of each change.
+
+        :param carried: the most requests/s by shard count; empty if idle
+        """
+        container, objects = self._filled(stage, site, PLAIN, case)
+        for former, shards in changes:
+            step = {'case': case, 'mover': mover}
+            step |= {'former': former, 'shards': shards}
+            of_clients = {}
+            if case == IDLE:
+                change = self._changed(stage, site, container, step)
+            else:
+                most = carried[former], carried[shards]
+                rate = self.percent / 100 * min(most)
+                change, of_clients = self._with_clients(
+                    stage, site, container, objects, step, rate
+                )
+                names = ('carried_before', 'carried_after')
+                of_clients |= zip(names, most, strict=True)
+            processor = {
+                'servers_processor': change.servers_processor,
+                'command_processor': change.command_processor,
+            }
+            yield {
+                **step,
+                'rows_moved': change.rows_moved,
+                'rows_per_second': change.rows_per_second,
+                'seconds': change.seconds,
+                'waits_seconds': change.waits_seconds,
+                **{
+                    name: change.per_rows(seconds, _PER_ROWS)
+                    for name, seconds in processor.items()
+                },
+                'phases': {p.name: p.seconds for p in change.phases},
+                **of_clients,
+                'change': change._asdict(),
+            }
 
     def _filled(
         self, stage: Stage, site: Site, kind: Kind, case: str
