@@ -1,20 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Change the layout of a container with ``shardmw-admin``, and time it."""
+"""Change the layout of a container, and time it.
+
+``shardmw-admin`` moves rows between any two layouts. Swift's own sharder
+splits a plain container.
+"""
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from shardmw.bench.errors import BenchError
+from shardmw.bench.targets import native
+from shardmw.bench.targets.usage import (
+    CONTAINER,
+    processes_of,
+    processor_seconds,
+)
 from shardmw.saio import Cluster
 
-STARTING = 'starting'  #: until the command reports its first phase
-MOVING = 'moving'
+STARTING = 'starting'  #: until rows are looked at
+MOVING, SETTLING = 'moving', 'settling'
 
 
 class Phase(NamedTuple):
@@ -33,15 +44,19 @@ class Change(NamedTuple):
     """A change of a layout.
 
     :param began_at: in seconds since 1970
-    :param seconds: how long the command ran
+    :param seconds: how long all commands ran
     :param moments: reports of its progress: ``seconds`` since the begin, the
                     ``phase``, the rows ``moved`` so far, and the ``problem``
                     for which the change waits, or ''
+    :param command_processor: processor seconds of the commands
+    :param servers_processor: processor seconds of the container servers
     """
 
     began_at: float
     seconds: float
     moments: Sequence[Mapping]
+    command_processor: float = 0.0
+    servers_processor: float = 0.0
 
     @property
     def phases(self) -> list[Phase]:
@@ -54,10 +69,22 @@ class Change(NamedTuple):
             for name, span in zip(begins, times, strict=True)
         ]
 
+    def phase(self, name: str) -> Phase | None:
+        return next((x for x in self.phases if x.name == name), None)
+
     @property
     def moving(self) -> Phase | None:
         """Return the phase in which rows move, if there was one."""
-        return next((x for x in self.phases if x.name == MOVING), None)
+        return self.phase(MOVING)
+
+    @property
+    def waits_seconds(self) -> float:
+        """Return how long it neither moved rows nor settled."""
+        return sum(
+            each.seconds
+            for each in self.phases
+            if each.name not in (MOVING, SETTLING)
+        )
 
     @property
     def rows_moved(self) -> int:
@@ -70,22 +97,9 @@ class Change(NamedTuple):
             return None
         return self.rows_moved / self.moving.seconds
 
-    def rates(self, step: float) -> list[tuple[float, float]]:
-        """Return ``(seconds, rows a second)`` while rows moved.
-
-        :param step: the least time between two points, in seconds
-        """
-        moving = self.moving or Phase(MOVING, 0, 0)
-        kept: list[tuple[float, int]] = []
-        for each in self.moments:
-            seconds = each['seconds']
-            is_due = not kept or seconds - kept[-1][0] >= step
-            if is_due and moving.begin <= seconds <= moving.end:
-                kept.append((seconds, each['moved']))
-        return [
-            ((begin + end) / 2, (moved - before) / (end - begin))
-            for (begin, before), (end, moved) in pairwise(kept)
-        ]
+    def per_rows(self, value: float, rows: int) -> float | None:
+        """Return a value by so many rows that moved; None if none moved."""
+        return value * rows / self.rows_moved if self.rows_moved else None
 
 
 def change_layout(
@@ -100,33 +114,95 @@ def change_layout(
     command = [sys.executable, '-c', admin]
     command += ['--swift-dir', str(cluster.swift_dir), 'reshard', '--json']
     # Clients upload and delete meanwhile, more than the servers can take.
-    command += ['--despite-backlog']
-    with tempfile.TemporaryFile('w+') as progress:
-        began_at = time.time()
-        # run() kills the command if this process is interrupted
-        code = subprocess.run(
-            [*command, *options, path, str(shards)],
-            stdout=subprocess.DEVNULL,
-            stderr=progress,
-        ).returncode
-        seconds = time.time() - began_at
-        progress.seek(0)
-        lines = progress.read().splitlines()
-    if code:
-        told = lines[-1] if lines else f'exit code {code}'
-        raise BenchError(f'{path} was not changed to {shards} shards: {told}')
-    return Change(began_at, seconds, moments_of(lines, began_at))
+    command += ['--despite-backlog', *options, path, str(shards)]
+
+    def change(began_at: float) -> list[dict]:
+        with tempfile.TemporaryFile('w+') as progress:
+            # run() kills the command if this process is interrupted
+            code = subprocess.run(
+                command, stdout=subprocess.DEVNULL, stderr=progress
+            ).returncode
+            progress.seek(0)
+            lines = progress.read().splitlines()
+        if code:
+            told = lines[-1] if lines else f'exit code {code}'
+            raise BenchError(
+                f'{path} was not changed to {shards} shards: {told}'
+            )
+        return moments_of(lines, began_at)
+
+    return _measured(cluster, change)
+
+
+def split_natively(
+    cluster: Cluster, path: str, ranges: int, rows: int
+) -> Change:
+    """Have Swift's own sharder split a plain container.
+
+    Its rows move from the begin of the container-sharder to its end.
+
+    :param ranges: how many, if there are at least as many rows in each
+    :param rows: how many the container has
+    :raises BenchError: if a command fails, or a range does not become active
+    """
+    account, container = path.split('/')
+    database = native.root_database(cluster, account, container)
+
+    def change(began_at: float) -> list[dict]:
+        found = native.find_ranges(database, -(-rows // ranges))
+        begun = _moment(time.time() - began_at, MOVING, 0)
+        native.run_sharder(cluster, account, container, found)
+        return [begun, _moment(time.time() - began_at, MOVING, rows)]
+
+    return _measured(cluster, change)
+
+
+def _measured(
+    cluster: Cluster, change: Callable[[float], list[dict]]
+) -> Change:
+    """Return a change with its times.
+
+    :param change: takes its begin in seconds since 1970; returns its moments
+    """
+    servers = processes_of(cluster, CONTAINER)
+    of_servers, of_commands = processor_seconds(servers), _of_commands()
+    began_at = time.time()
+    moments = change(began_at)
+    return Change(
+        began_at,
+        time.time() - began_at,
+        moments,
+        _of_commands() - of_commands,
+        processor_seconds(servers) - of_servers,
+    )
+
+
+def _of_commands() -> float:
+    """Return the processor seconds of all commands that have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def moments_of(lines: Iterable[str], began_at: float) -> list[dict]:
     """Return the moments of the command's reports. Pure."""
     reports = [json.loads(line) for line in lines if line.startswith('{')]
     return [
-        {
-            'seconds': round(each['time'] - began_at, 3),
-            'phase': each['phase'],
-            'moved': each['rows_moved'],
-            'problem': each['problem'],
-        }
+        _moment(
+            each['time'] - began_at,
+            each['phase'],
+            each['rows_moved'],
+            each['problem'],
+        )
         for each in reports
     ]
+
+
+def _moment(
+    seconds: float, phase: str, moved: int, problem: str = ''
+) -> dict[str, object]:
+    return {
+        'seconds': round(seconds, 3),
+        'phase': phase,
+        'moved': moved,
+        'problem': problem,
+    }

@@ -157,7 +157,8 @@ def _section(result: Result, experiment: type[Scenario]) -> Section:
     figures = result.figures
     parameters = experiment.from_json(result.parameters)
     tables = parameters.tables(figures)
-    brief = {RATELIMIT: tables, WORKLOAD: tables[:2], SCENARIO: tables[:1]}
+    brief = {RATELIMIT: tables, WORKLOAD: tables[:2]}
+    brief[SCENARIO] = tables[: experiment.main_tables]
     if result.command == COMPARE:
         brief[COMPARE] = works.tables(figures, is_brief=True)
     plots = parameters.plots(figures)

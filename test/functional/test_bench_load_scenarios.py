@@ -51,12 +51,11 @@ def test_a_scenario_is_measured(name, cluster, tmp_path):
     assert 'N = 2' in ran.output
 
 
-def test_changes_of_layout_are_measured(cluster, tmp_path):
-    options = ['--rows', '3000', '--shards', '2', '-t', '2', '--seconds', '1']
-    options += ['--rows-per-second', '1000', '--cases', 'bounded']
-    options += ['--settle-seconds', '0.5', '--info-cache-seconds', '1']
-    options += ['--set', 'internal-client.node_timeout=3']
-    options += ['--set', 'internal-client.conn_timeout=1']
+def test_changes_of_layout_are_measured_beside_swifts_sharder(
+    cluster, tmp_path
+):
+    options = ['--client-rows', '2000', '--shards', '2', '--cases', 'clients']
+    options += ['--rounds', '1', '--seconds', '1', '-t', '2']
     with own_cluster_is(cluster):
         ran = run_here(
             'scenario', 'reshard', *options, '--output', str(tmp_path)
@@ -65,16 +64,21 @@ def test_changes_of_layout_are_measured(cluster, tmp_path):
     result = result_of(tmp_path, 'scenario-reshard')
     assert result['complete']
     rows = result['figures']['rows']
-    assert [row['shards'] for row in rows] == [2, 0]
+    assert [(row['mover'], row['shards']) for row in rows] == [
+        *(('shardmw-admin', 2), ('shardmw-admin', 0)),
+        ('container-sharder', 2),
+    ]
     for row in rows:
-        assert row['rows_moved'] >= 3000
+        assert row['rows_moved'] >= 2000
         assert row['rows_per_second'] > 0
-        assert row['during']['summary']['errors'] == {}
-        assert row['during']['summary']['refused'] == 0
-    assert len(csv_rows(tmp_path, 'scenario-reshard')) == 2
+        assert row['servers_processor'] > 0
+        assert row['command_processor'] > 0
+        assert row['rate'] < row['carried_before']
+        assert (row['errors'], row['refused']) == ({}, 0)
+    assert len(csv_rows(tmp_path, 'scenario-reshard')) == 3
     made = run_here('report', '--output', str(tmp_path))
     assert made.exit_code == 0, made.output
-    assert 'Rates over time' in (tmp_path / 'report.html').read_text()
+    assert 'Latency over time' in (tmp_path / 'report.html').read_text()
 
 
 def test_all_scenarios_are_listed_with_a_line_each():

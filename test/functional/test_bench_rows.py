@@ -17,7 +17,10 @@ from shardmw.bench.preload import preload, stagger
 from shardmw.bench.targets.account import Account
 from shardmw.bench.targets.native import (
     even_bounds,
+    find_ranges,
     report_usage,
+    root_database,
+    run_sharder,
     shard_natively,
 )
 from shardmw.placement import hidden_account, shard_of
@@ -191,6 +194,31 @@ class TestNative:
             for each in databases(cluster, part.account, part.container)
         ]
         assert counts == [20, 20, 20]
+
+    def test_swifts_tool_finds_ranges_that_the_sharder_splits_off(
+        self, client, cluster
+    ):
+        names, account = FlatNames(11), client.account
+        container = make_plain(client)
+        preload(cluster, account, container, PLAIN, names)
+        root = root_database(cluster, account, container)
+        assert find_ranges(root, 5) == 3
+        run_sharder(cluster, account, container, 3)
+        found = parts(cluster, account, container, native(3))
+        counts = [
+            content(each).rows
+            for part in found
+            for each in databases(cluster, part.account, part.container)
+        ]
+        assert counts == [5, 5, 1]
+        assert client.get(container).text.split() == list(names)
+
+    def test_a_database_without_rows_has_no_ranges_to_find(
+        self, client, cluster
+    ):
+        root = root_database(cluster, client.account, make_plain(client))
+        with pytest.raises(BenchError, match='swift-manage-shard-ranges'):
+            find_ranges(root, 5)
 
     def test_an_upload_falls_into_its_range(self, client, cluster, split):
         client.put(split, 'zz', BODY)

@@ -31,6 +31,8 @@ class Scenario(Parameters):
         the name of what is measured among the figures
     ``defaults``
         parameters that differ from the defaults of the fields
+    ``main_tables``
+        how many of its tables a page for operators has, the first ones
     ``minutes``
         about how long it takes with the default options; 0 for work, whose
         ``expected_seconds`` are computed
@@ -40,6 +42,7 @@ class Scenario(Parameters):
     published: ClassVar[str] = ''
     rows_key: ClassVar[str] = 'rows'
     defaults: ClassVar[Mapping[str, object]] = {}
+    main_tables: ClassVar[int] = 1
     minutes: ClassVar[int] = 0
 
     @classmethod
@@ -98,11 +101,6 @@ _SHARED = {
         'Shard counts, in addition to the plain container.',
     ),
     'clients': (types.CLIENTS, 'Concurrent clients.', '-t', '--clients'),
-    'rate': (
-        types.NATURAL,
-        'Requests/s of all clients together, evenly spread; 0: as many as '
-        'possible.',
-    ),
     'size': (types.SIZE, 'Size of the objects.', '-b', '--size'),
     'rows': (types.COUNT, 'Rows in each container.'),
     'page': (types.PAGES, 'Page sizes: limits of the listings.'),
@@ -160,19 +158,6 @@ class ClusterScenario(Scenario):
             workers=self.workers,
             settings={**(settings or {}), **self.settings},
         )
-
-
-@dataclass(frozen=True)
-class PacedScenario(Scenario):
-    """A scenario whose clients may have a fixed rate in total."""
-
-    clients: int = shared('clients', 16)
-    rate: int = shared('rate', 0)
-
-    @property
-    def pace_seconds(self) -> float:
-        """Return the time between two requests of a client."""
-        return self.clients / self.rate if self.rate else 0.0
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from shardmw.bench.names import FlatNames
 from shardmw.bench.options import (
     COUNT,
     DURATION,
+    NATURAL,
     PAGE,
     POSITIVE,
     SHARDS,
@@ -345,7 +346,7 @@ def _sizes_by_kind(figures: base.Figures) -> dict[Kind, list[Mapping]]:
 
 
 @dataclass(frozen=True)
-class ListingFairness(base.PacedScenario, base.LoadScenario):
+class ListingFairness(base.LoadScenario):
     """Writes by the proxy worker that also serves a client that lists."""
 
     name = 'listing-fairness'
@@ -354,10 +355,21 @@ class ListingFairness(base.PacedScenario, base.LoadScenario):
     shards: tuple[int, ...] = base.shared('shards', (4, 32, 128))
     seconds: float = option(10.0, DURATION, 'How long each load lasts.')
     workers: int = base.shared('workers', 4)
-    rate: int = base.shared('rate', 50)
+    clients: int = base.shared('clients', 16)
+    rate: int = option(
+        50,
+        NATURAL,
+        'Requests/s of all clients together, evenly spread; 0: as many as '
+        'possible.',
+    )
     size: int = base.shared('size', 1)
     rows: int = base.shared('rows', 1_000_000)
     page: tuple[int, ...] = base.shared('page', (10_000, 100))
+
+    @property
+    def pace_seconds(self) -> float:
+        """Return the time between two requests of a client."""
+        return self.clients / self.rate if self.rate else 0.0
 
     def measure(self, stage: Stage, keep: base.Keep) -> base.Figures:
         steps = [

@@ -2,95 +2,156 @@
 """``reshard``: changes of a container's layout, idle and with clients."""
 
 import math
+import statistics
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
+from typing import NamedTuple
 
 import click
 
 from shardmw.bench import options as types
-from shardmw.bench.changing import Change, change_layout
-from shardmw.bench.kinds import PLAIN
+from shardmw.bench.changing import (
+    MOVING,
+    SETTLING,
+    Change,
+    change_layout,
+    split_natively,
+)
+from shardmw.bench.kinds import PLAIN, Kind, sharded
 from shardmw.bench.load.outcome import Outcome
-from shardmw.bench.load.sources import Mixed
-from shardmw.bench.load.stage import Stage, run_text
+from shardmw.bench.load.sources import Load, Mixed
+from shardmw.bench.load.stage import Stage, rotated, run_text
 from shardmw.bench.names import FlatNames, Names
 from shardmw.bench.options import option
 from shardmw.bench.plots.plot import Axis, Band, Plot, Series
-from shardmw.bench.results.figures import latency
+from shardmw.bench.results.figures import Interval, latency, ratio_interval
 from shardmw.bench.results.runs import Run
-from shardmw.bench.results.summary import Summary, summarize
+from shardmw.bench.results.summary import summarize
 from shardmw.bench.scenarios import base
-from shardmw.bench.scenarios.rounds import plot_if_any
+from shardmw.bench.scenarios.rounds import grouped, plot_if_any
 from shardmw.bench.site import Site
 from shardmw.bench.tables import figure, number, plain
 from shardmw.bench.units import parse_mix
+from shardmw.saio import ClusterOptions
 
-#: The cases: no clients; clients, and the rows move as fast as they can;
-#: clients, and the rows move at a bounded rate.
-IDLE, UNBOUNDED, BOUNDED = CASES = ('idle', 'unbounded', 'bounded')
+#: The cases: no clients; clients; clients, and rows move at a bounded rate.
+IDLE, CLIENTS, BOUNDED = CASES = ('idle', 'clients', 'bounded')
+
+#: What moves the rows.
+SHARDMW, SWIFT = ('shardmw-admin', 'container-sharder')
 
 #: The parts of a load that is under way before, during and after a change.
-PARTS = BEFORE, DURING, MOVING, AFTER = 'before', 'during', 'moving', 'after'
+BEFORE, AFTER = 'before', 'after'
+PARTS = (BEFORE, MOVING, SETTLING, AFTER)
 
-#: The container for which the duration of a change is computed.
-LARGE_ROWS = 200_000_000
+#: The goals: the slowest change without clients, its longest waits, and the
+#: highest p99 of a kind of request while rows move, over that of before.
+GOAL_ROWS_PER_SECOND = 12_000
+GOAL_WAITS_SECONDS = 10
+GOAL_RATIO = 1.2
 
-#: The goal of the p99 of a bounded change, divided by the p99 before it.
-GOAL_RATIO = 1.5
-
-# Objects that clients read and overwrite.
+# Objects that clients read.
 _OBJECTS = 1000
 
-# Swift's default: a change waits for this time and the conn_timeout before
-# rows move. Clusters of the benchmark have more.
-_NODE_TIMEOUT = '10'
+# Before rows move, a change waits for these timeouts of its own requests.
+_TIMEOUTS = {
+    'internal-client.conn_timeout': '0.5',
+    'internal-client.node_timeout': '3',
+}
 
+_NO_CONTAINER_FILTER = {'shardmw-container.use': 'egg:swift#healthcheck'}
+
+# How long clients send as much as they can, to learn how much that is.
+_CARRIED_SECONDS = 10
+
+_MOST_REPLICAS = 3
+_PER_ROWS = 100_000
 _MOST_POINTS = 120
 _LEAST_STEP_SECONDS = 2
 _READS = ('GET', 'list')
-_ALL = 'all'
 
 _CASES = types.several('cases', click.Choice(CASES))
+_REPLICAS = types.several('counts', click.IntRange(1, _MOST_REPLICAS))
+
+
+class Goal(NamedTuple):
+    """A goal, and what was found; None if it was not measured."""
+
+    what: str
+    wanted: float
+    found: float | None
+    is_least: bool = False
+
+    @property
+    def is_met(self) -> bool:
+        if self.found is None:
+            return False
+        at_most = self.found <= self.wanted
+        return self.found >= self.wanted if self.is_least else at_most
 
 
 @dataclass(frozen=True)
-class Reshard(base.PacedScenario, base.ClusterScenario):
-    """Changes of the number of shards, idle and while clients write."""
+class Reshard(base.ClusterScenario):
+    """Changes of the number of shards, idle and while clients write; Swift's
+    own sharder beside them.
+    """
 
     name = 'reshard'
-    minutes = 60
+    minutes = 55
+    main_tables = 4
 
-    rows: int = base.shared('rows', 1_000_000)
+    rows: int = base.shared('rows', 400_000)
+    client_rows: int = option(
+        100_000, types.COUNT, 'Rows in each container that clients use.'
+    )
     shards: tuple[int, ...] = option(
         (4, 32),
         types.COUNTS,
         'Shard counts; 4,32 changes from 0 to 4, 32, 4 and 0 again.',
     )
     cases: tuple[str, ...] = option(
-        CASES,
+        (IDLE, CLIENTS),
         _CASES,
-        'idle: no clients; unbounded: clients, and rows move as fast as '
-        'possible; bounded: clients, and rows move at --rows-per-second.',
+        'idle: no clients; clients: rows move while clients work; bounded: '
+        'the same, at --rows-per-second.',
+    )
+    rounds: int = base.shared('rounds', 3)
+    replicas: tuple[int, ...] = option(
+        (1,),
+        _REPLICAS,
+        'Replicas of the containers: 1,2,3 measures idle changes with each '
+        'number, and those with clients with the first one.',
+    )
+    container_filter: bool = option(
+        False, bool, 'Container servers with the filter shardmw-container.'
     )
     rows_per_second: int = option(
         2000, types.POSITIVE, 'How fast rows move in bounded changes.'
     )
     settle_seconds: float = option(
-        30.0, types.DURATION, 'How long the old place has to stay empty.'
+        3.0,
+        types.DURATION,
+        'How long the old place has to stay empty without clients; with '
+        'clients, it is --seconds.',
     )
     info_cache_seconds: int = option(
-        5, types.POSITIVE, 'How long proxies cache container info.'
+        1, types.POSITIVE, 'How long proxies cache container info.'
     )
     seconds: float = option(
         30.0,
         types.DURATION,
         'How long the clients work before and after each change.',
     )
+    clients: int = base.shared('clients', 16)
+    percent: int = option(
+        60,
+        click.IntRange(1, 100),
+        'How much the clients send, of what the machine carries.',
+    )
     mix: str = option(
-        'write=40,overwrite=20,delete=5,read=25,list=10',
+        'write=35,delete=20,read=30,list=15',
         types.MIX,
         'Requests of the clients, in percent.',
     )
@@ -99,6 +160,7 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
     )
     size: int = base.shared('size', 1)
     processes: int = base.shared('processes', 2)
+    workers: int = base.shared('workers', 2)
 
     @property
     def changes(self) -> list[tuple[int, int]]:
@@ -106,37 +168,139 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
         back = reversed(self.shards[:-1])
         return list(pairwise((0, *self.shards, *back, 0)))
 
-    def measured(self, stage: Stage) -> Iterator[Mapping]:
+    def ways(self, case: str) -> Iterator[tuple[str, list[tuple[int, int]]]]:
+        """Return what moves rows, and the changes of one container by it."""
+        yield SHARDMW, self.changes
+        if case != BOUNDED:
+            yield from ((SWIFT, [(0, ranges)]) for ranges in self.shards)
+
+    def replicated(self, replicas: int) -> ClusterOptions:
+        """Return the options of a cluster with so many replicas."""
         cached = str(self.info_cache_seconds)
         settings = {
             'proxy-server.recheck_container_existence': cached,
             'proxy-server.recheck_account_existence': cached,
-            'internal-client.node_timeout': _NODE_TIMEOUT,
+            **_TIMEOUTS,
+            **({} if self.container_filter else _NO_CONTAINER_FILTER),
         }
-        names = FlatNames(self.rows)
+        options = self.cluster(settings)
+        return options.changed(replicas=replicas, devices=replicas)
+
+    def measured(self, stage: Stage) -> Iterator[Mapping]:
+        for replicas, turn in product(self.replicas, range(self.rounds)):
+            cases = [
+                case
+                for case in self.cases
+                if case == IDLE or replicas == self.replicas[0]
+            ]
+            if not cases:
+                continue
+            place = {'replicas': replicas, 'turn': turn}
+            # a new one: databases that are left would cost time
+            with stage.site(self.replicated(replicas)) as site:
+                carried = {}
+                if cases != [IDLE]:
+                    carried = self._carried(stage, site)
+                for case in cases:
+                    for way in rotated([*self.ways(case)], turn):
+                        for row in self._changes(
+                            stage, site, case, carried, *way
+                        ):
+                            yield {**place, **row}
+
+    def _changes(
+        self,
+        stage: Stage,
+        site: Site,
+        case: str,
+        carried: Mapping[int, float],
+        mover: str,
+        changes: Sequence[tuple[int, int]],
+    ) -> Iterator[Mapping]:
+        """Change a new container, and yield the figures of each change.
+
+        :param carried: the most requests/s by shard count; empty if idle
+        """
+        container, objects = self._filled(stage, site, PLAIN, case)
+        for former, shards in changes:
+            step = {'case': case, 'mover': mover}
+            step |= {'former': former, 'shards': shards}
+            of_clients = {}
+            if case == IDLE:
+                change = self._changed(stage, site, container, step)
+            else:
+                most = carried[former], carried[shards]
+                rate = self.percent / 100 * min(most)
+                change, of_clients = self._with_clients(
+                    stage, site, container, objects, step, rate
+                )
+                names = ('carried_before', 'carried_after')
+                of_clients |= zip(names, most, strict=True)
+            processor = {
+                'servers_processor': change.servers_processor,
+                'command_processor': change.command_processor,
+            }
+            yield {
+                **step,
+                'rows_moved': change.rows_moved,
+                'rows_per_second': change.rows_per_second,
+                'seconds': change.seconds,
+                'waits_seconds': change.waits_seconds,
+                **{
+                    name: change.per_rows(seconds, _PER_ROWS)
+                    for name, seconds in processor.items()
+                },
+                'phases': {p.name: p.seconds for p in change.phases},
+                **of_clients,
+                'change': change._asdict(),
+            }
+
+    def _filled(
+        self, stage: Stage, site: Site, kind: Kind, case: str
+    ) -> tuple[str, Names]:
+        """Return a new container and its names that have objects."""
+        names = FlatNames(self.rows if case == IDLE else self.client_rows)
+        container = base.filled(stage, site, kind, names)
+        if case == IDLE:
+            return container, ()
         count = min(_OBJECTS, len(names))
         objects = tuple(names[i * len(names) // count] for i in range(count))
-        with stage.site(self.cluster(settings)) as site:
-            for case in self.cases:
-                container = base.filled(stage, site, PLAIN, names)
-                site.populate(container, objects, self.size)
-                for former, shards in self.changes:
-                    step = {'case': case, 'former': former, 'shards': shards}
-                    of_clients = {}
-                    if case == IDLE:
-                        change = self._changed(stage, site, container, step)
-                    else:
-                        change, of_clients = self._with_clients(
-                            stage, site, container, objects, step
-                        )
-                    yield {
-                        **step,
-                        'rows_moved': change.rows_moved,
-                        'rows_per_second': change.rows_per_second,
-                        'phases': {p.name: p.seconds for p in change.phases},
-                        **of_clients,
-                        'change': change._asdict(),
-                    }
+        site.populate(container, objects, self.size)
+        return container, objects
+
+    def _load(
+        self,
+        site: Site,
+        container: str,
+        objects: Names,
+        tag: str,
+        **fields: object,
+    ) -> Load:
+        source = Mixed(
+            site.container_path(container),
+            parse_mix(self.mix),
+            objects,
+            self.size,
+            tag,
+            self.page,
+        )
+        return site.load(source, self.clients, **fields)
+
+    def _carried(self, stage: Stage, site: Site) -> dict[int, float]:
+        """Return the most requests/s on a container of each shard count."""
+        found = {}
+        for shards in (0, *self.shards):
+            kind = sharded(shards) if shards else PLAIN
+            container, objects = self._filled(stage, site, kind, CLIENTS)
+            seconds = min(_CARRIED_SECONDS, self.seconds)
+            load = self._load(
+                *(site, container, objects, 'carried'), seconds=seconds
+            )
+            label = f'{kind.label}: as many requests as possible'
+            outcome = stage.run(load, label)
+            found[shards] = summarize(outcome).done_rate
+            stage.screen.line(f'{label}: {figure(found[shards])} /s')
+        return found
 
     def _with_clients(
         self,
@@ -145,17 +309,16 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
         container: str,
         objects: Names,
         step: Mapping,
+        rate: float,
     ) -> tuple[Change, dict[str, object]]:
-        """Make a change during a load; return it and the load's figures."""
-        source = Mixed(
-            site.container_path(container),
-            parse_mix(self.mix),
-            objects,
-            self.size,
-            _word(step),
-            self.page,
+        """Make a change during a load; return it and the load's figures.
+
+        :param rate: of all clients together, in requests/s
+        """
+        pace = self.clients / rate
+        load = self._load(
+            *(site, container, objects, _word(step)), pace_seconds=pace
         )
-        load = site.load(source, self.clients, pace_seconds=self.pace_seconds)
         running = stage.clients.begin(load)
         running.sleep_until(self.seconds)
         change = self._changed(stage, site, container, step)
@@ -167,7 +330,11 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
         step_seconds = max(
             _LEAST_STEP_SECONDS, math.ceil(outcome.seconds / _MOST_POINTS)
         )
+        whole = summarize(outcome)
         return change, {
+            'rate': rate,
+            'refused': whole.refused,
+            'errors': whole.errors,
             'seconds_before': change.began_at - outcome.began_at,
             **{part: run.as_json() for part, run in runs.items()},
             'point_seconds': step_seconds,
@@ -177,19 +344,30 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
     def _changed(
         self, stage: Stage, site: Site, container: str, step: Mapping
     ) -> Change:
-        label = f'{self._case(step)}, {_change_text(step)}'
-        bound = self.rows_per_second if step['case'] == BOUNDED else 0
-        options = (
-            *('--settle-seconds', plain(self.settle_seconds)),
-            *('--info-cache-seconds', plain(self.info_cache_seconds)),
-            *('--rows-per-second', str(bound)),
-        )
+        label = f'{self._case(step)}, {step["mover"]}, {_change_text(step)}'
         path = f'{site.account.name}/{container}'
+        is_idle = step['case'] == IDLE
         with stage.screen.status(label):
-            change = change_layout(site.cluster, path, step['shards'], options)
+            if step['mover'] == SWIFT:
+                rows = self.rows if is_idle else self.client_rows
+                change = split_natively(
+                    site.cluster, path, step['shards'], rows
+                )
+            else:
+                settle = self.settle_seconds if is_idle else self.seconds
+                bound = self.rows_per_second * (step['case'] == BOUNDED)
+                options = (
+                    *('--settle-seconds', plain(settle)),
+                    *('--info-cache-seconds', plain(self.info_cache_seconds)),
+                    *('--rows-per-second', str(bound)),
+                )
+                change = change_layout(
+                    site.cluster, path, step['shards'], options
+                )
         stage.screen.line(
             f'{label}: {number(change.rows_moved)} rows, '
             f'{figure(change.rows_per_second)} rows/s, '
+            f'{figure(change.waits_seconds)} s of waits, '
             f'{figure(change.seconds)} s in all'
         )
         problems = (each['problem'] for each in change.moments)
@@ -201,66 +379,54 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
     def _case(self, step: Mapping) -> str:
         return {
             IDLE: 'no clients',
-            UNBOUNDED: 'clients, no bound',
+            CLIENTS: 'clients',
             BOUNDED: f'clients, {number(self.rows_per_second)} rows/s',
         }[step['case']]
 
     def shown(self, figures: base.Figures) -> Mapping[str, object]:
         rows = figures['rows']
+        changes = [*grouped(rows, _key).values()]
         return {
-            'changes': rows,
+            'changes': changes,
+            'idle': [own for own in changes if own[0]['case'] == IDLE],
+            'with_clients': [own for own in changes if own[0]['case'] != IDLE],
+            'goals': goals_of(
+                [
+                    own
+                    for own in changes
+                    if own[0]['mover'] == SHARDMW
+                    and own[0]['replicas'] == self.replicas[0]
+                ]
+            ),
             'case_of': self._case,
             'change_of': _change_text,
+            'of_rounds': _of_rounds,
+            'p99_of': _median_p99,
+            'ratio_of': _ratio,
+            'operations_of': _operations,
             'part_of': _part,
-            'latencies': _latencies,
-            'failures': _failures,
-            'whole': (BEFORE, DURING, AFTER),
             'phases': dict.fromkeys(n for row in rows for n in row['phases']),
-            'with_clients': [row for row in rows if BEFORE in row],
-            'all': _ALL,
-            'goal': GOAL_RATIO,
-            'large_rows': LARGE_ROWS,
-            'objects': min(_OBJECTS, self.rows),
+            'goal_ratio': GOAL_RATIO,
+            'per_rows': _PER_ROWS,
+            'objects': min(_OBJECTS, self.client_rows),
+            'shardmw_admin': SHARDMW,
+            'container_sharder': SWIFT,
         }
 
     def plots(self, figures: base.Figures) -> list[Plot]:
         return [
             plot
             for row in figures['rows']
-            if row.get('points')
+            if row['turn'] == 0 and row.get('points')
             for plot in self._over_time(row)
         ]
 
-    def _over_time(self, row: Mapping) -> Iterator[Plot]:
-        points, step = row['points'], row['point_seconds']
-        words = f'{_change_text(row)} ({self._case(row)})'
-        change = Change(**row['change'])
-        began = row['seconds_before']
-        moved = [(began + at, rate) for at, rate in change.rates(step)]
+    def _over_time(self, row: Mapping) -> list[Plot]:
+        points, began = row['points'], row['seconds_before']
         # the time after the command belongs to its last phase
-        *phases, last = change.phases
+        *phases, last = Change(**row['change']).phases
         end = points[-1]['seconds'] - began
         phases.append(last._replace(end=max(end, last.end)))
-        shown = {
-            'x': Axis('time since the clients began (s)'),
-            'note': f'Each point is of {step} s. Writes: PUT and DELETE of '
-            'objects; reads: GET of objects and of pages of the listing.',
-            'bands': [
-                Band(each.name, began + each.begin, began + each.end)
-                for each in phases
-            ],
-        }
-        requests = [(each['seconds'], each['rate']) for each in points]
-        yield from plot_if_any(
-            f'rates-{_word(row)}',
-            f'Rates over time: {words}',
-            [
-                _line('requests of clients', requests),
-                _line('rows moved', moved),
-            ],
-            y=Axis('rate (/s)', log=True),
-            **shown,
-        )
         lines = [
             _line(
                 f'{name} {share}',
@@ -272,30 +438,72 @@ class Reshard(base.PacedScenario, base.ClusterScenario):
             for share in ('p99', 'p50')
             for name in ('writes', 'reads')
         ]
-        yield from plot_if_any(
+        case = f'{self._case(row)}, {row["mover"]}'
+        return plot_if_any(
             f'latency-{_word(row)}',
-            f'Latency over time: {words}',
+            f'Latency over time: {_change_text(row)} ({case})',
             lines,
+            x=Axis('time since the clients began (s)'),
             y=Axis('latency (ms)', log=True),
-            **shown,
+            note=f'Each point is of {row["point_seconds"]} s, in the first '
+            'round. Writes: PUT and DELETE of objects; reads: GET of objects '
+            'and of pages of the listing.',
+            bands=[
+                Band(each.name, began + each.begin, began + each.end)
+                for each in phases
+            ],
         )
+
+
+def goals_of(changes: Sequence[Sequence[Mapping]]) -> list[Goal]:
+    """Return the goals, and the worst change of each. Pure.
+
+    :param changes: the rounds of each change
+    """
+    idle = [own for own in changes if own[0]['case'] == IDLE]
+    loaded = [own for own in changes if own[0]['case'] == CLIENTS]
+    rates = _medians(idle, 'rows_per_second')
+    waits = _medians(idle, 'waits_seconds')
+    ratios = [
+        ratio.median
+        for own in loaded
+        for operation in _operations(own)
+        if (ratio := _ratio(own, MOVING, operation))
+    ]
+    failed = [
+        row['refused'] + sum(row['errors'].values())
+        for own in loaded
+        for row in own
+    ]
+    return [
+        Goal(
+            *('rows/s without clients', GOAL_ROWS_PER_SECOND),
+            *(min(rates, default=None), True),
+        ),
+        *(
+            Goal(what, wanted, max(found, default=None))
+            for what, wanted, found in (
+                ('waits without clients (s)', GOAL_WAITS_SECONDS, waits),
+                ('p99 while rows move / before', GOAL_RATIO, ratios),
+                ('requests refused or failed', 0, failed),
+            )
+        ),
+    ]
 
 
 def runs_of_parts(outcome: Outcome, change: Change) -> dict[str, Run]:
     """Return a run for each part of a load in which a change was made. Pure.
 
-    The part *moving* is a part of *during*, if rows moved.
+    A change without the phase of a part has no such part.
     """
     begin = outcome.began + change.began_at - outcome.began_at
-    end = begin + change.seconds
     first = min(outcome.steady_from, (outcome.began + begin) / 2)
-    spans = {
-        BEFORE: (first, begin),
-        DURING: (begin, end),
-        AFTER: (end, outcome.began + outcome.seconds),
-    }
-    if moving := change.moving:
-        spans[MOVING] = (begin + moving.begin, begin + moving.end)
+    over = outcome.began + outcome.seconds
+    spans = {BEFORE: (first, begin)}
+    for name in (MOVING, SETTLING):
+        if phase := change.phase(name):
+            spans[name] = (begin + phase.begin, begin + phase.end)
+    spans[AFTER] = (begin + change.seconds, over)
     return {
         part: Run(
             'mixed', PLAIN, 0, {'part': part}, summarize(outcome.part(*span))
@@ -305,7 +513,7 @@ def runs_of_parts(outcome: Outcome, change: Change) -> dict[str, Run]:
 
 
 def points_of(outcome: Outcome, step: int) -> list[dict[str, object]]:
-    """Return rates and latencies of each so many seconds of a load. Pure.
+    """Return latencies of each so many seconds of a load. Pure.
 
     :returns: ``seconds`` is the middle of each; ``writes`` and ``reads`` are
               their latencies in milliseconds, None of no requests
@@ -319,7 +527,6 @@ def points_of(outcome: Outcome, step: int) -> list[dict[str, object]]:
     return [
         {
             'seconds': (place + 0.5) * step,
-            'rate': (len(writes) + len(reads)) / step,
             'writes': latency(writes)._asdict(),
             'reads': latency(reads)._asdict(),
         }
@@ -333,9 +540,16 @@ def _line(label: str, points: Sequence[tuple]) -> Series:
     return Series(label, [x for x, _ in known], [y for _, y in known])
 
 
+def _key(row: Mapping) -> tuple:
+    """Return what the rounds of a change have in common."""
+    names = ('case', 'replicas', 'mover', 'former', 'shards')
+    return tuple(row[name] for name in names)
+
+
 def _word(step: Mapping) -> str:
     """Return what tells the objects and plots of changes apart."""
-    return f'{step["case"]}-{step["former"]}-{step["shards"]}'
+    names = ('case', 'mover', 'former', 'shards')
+    return '-'.join(str(step[name]) for name in names)
 
 
 def _change_text(step: Mapping) -> str:
@@ -343,30 +557,45 @@ def _change_text(step: Mapping) -> str:
     return ' to '.join(str(n) if n else PLAIN.label for n in counts)
 
 
-def _part(row: Mapping, part: str, kind: str = _ALL) -> Summary | None:
-    if part not in row:
+def _of_rounds(own: Sequence[Mapping], name: str) -> Interval:
+    """Return the median and the range of a figure; NaN if it is not known."""
+    found = [row[name] for row in own if row[name] is not None] or [math.nan]
+    return Interval(statistics.median(found), min(found), max(found), 0.0)
+
+
+def _medians(changes: Sequence[Sequence[Mapping]], name: str) -> list[float]:
+    """Return the median of a figure of each change that has it."""
+    found = (_of_rounds(own, name).median for own in changes)
+    return [each for each in found if not math.isnan(each)]
+
+
+def _part(row: Mapping, part: str) -> Run | None:
+    return Run.from_json(row[part]) if part in row else None
+
+
+def _operations(own: Sequence[Mapping]) -> list[str]:
+    return [*_part(own[0], BEFORE).summary.by_operation]
+
+
+def _p99(row: Mapping, part: str, operation: str) -> float | None:
+    """Return the p99 in milliseconds, if there were such requests."""
+    run = _part(row, part)
+    if run is None or operation not in run.summary.by_operation:
         return None
-    summary = Run.from_json(row[part]).summary
-    if kind == _ALL:
-        return summary
-    return summary.of(kind) if kind in summary.by_operation else None
+    return run.summary.of(operation).latency.p99_ms
 
 
-def _latencies(
-    row: Mapping, name: str, kind: str = _ALL
-) -> dict[str, float | None]:
-    summaries = {part: _part(row, part, kind) for part in PARTS}
-    return {
-        part: each and getattr(each.latency, name)
-        for part, each in summaries.items()
-    }
+def _median_p99(own: Sequence[Mapping], part: str, operation: str) -> float:
+    """Return the median of the rounds; NaN if there were no such requests."""
+    found = (_p99(row, part, operation) for row in own)
+    return statistics.median([x for x in found if x] or [math.nan])
 
 
-def _failures(row: Mapping) -> tuple[int | None, dict[str, int] | None]:
-    """Return the refused requests and the errors of a load, if any."""
-    parts = [_part(row, part) for part in (BEFORE, DURING, AFTER)]
-    known = [each for each in parts if each]
-    if not known:
-        return None, None
-    errors = sum((Counter(each.errors) for each in known), Counter())
-    return sum(each.refused for each in known), dict(errors)
+def _ratio(
+    own: Sequence[Mapping], part: str, operation: str
+) -> Interval | None:
+    """Return the p99 of a part over that of before, round by round."""
+    return ratio_interval(
+        (_p99(row, part, operation), _p99(row, BEFORE, operation))
+        for row in own
+    )

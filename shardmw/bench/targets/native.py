@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Containers that Swift's own container-sharder splits."""
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from shardmw.saio import Cluster
 
 SHARDER = 'container-sharder'
 REPLICATOR = 'container-replicator'
+
+_MANAGE_SHARD_RANGES = (sys.executable, '-m', 'swift.cli.manage_shard_ranges')
 
 # Unlike Swift's own prefix, this one is not that of the account that has the
 # backing containers.
@@ -47,11 +51,49 @@ def shard_natively(
     :param bounds: the upper ends of all ranges but the last, ascending
     :raises BenchError: if some range does not become active
     """
+    begin_sharding(root_database(cluster, account, container), bounds)
+    run_sharder(cluster, account, container, len(bounds) + 1)
+
+
+def root_database(cluster: Cluster, account: str, container: str) -> Path:
+    """Return a replica of the root; raise BenchError if there is none."""
     found = databases(cluster, account, container)
     if not found:
         raise BenchError(f'{account}/{container} has no database')
-    begin_sharding(found[0], bounds)
-    ranges = len(bounds) + 1
+    return found[0]
+
+
+def find_ranges(database: Path, rows: int) -> int:
+    """Find ranges of so many rows each, and tell the sharder to split them.
+
+    :returns: how many ranges were found
+    :raises BenchError: if ``swift-manage-shard-ranges`` fails
+    """
+    ran = subprocess.run(
+        [
+            *(*_MANAGE_SHARD_RANGES, str(database), 'find_and_replace'),
+            *(str(rows), '--minimum-shard-size', '1', '--enable'),
+            *('--shards_account_prefix', _PREFIX),
+        ],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    if ran.returncode:
+        raise BenchError(
+            f'swift-manage-shard-ranges {database} failed: {ran.stderr}'
+        )
+    return len(ContainerBroker(str(database)).get_shard_ranges())
+
+
+def run_sharder(
+    cluster: Cluster, account: str, container: str, ranges: int
+) -> None:
+    """Run the container-sharder until a container is split.
+
+    :raises BenchError: if some range does not become active
+    """
+    found = databases(cluster, account, container)
     # a run splits off some ranges, two by default, and another one may be
     # needed to report them to the root
     for _ in range(2 * ranges + 4):
