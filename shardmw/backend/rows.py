@@ -14,7 +14,6 @@ from swift.common.header_key_dict import HeaderKeyDict
 from swift.common.utils import last_modified_date_to_timestamp, quorum_size
 
 from shardmw.backend.answers import Answer
-from shardmw.backend.batch import OFFSET_HEADER
 from shardmw.backend.containers import BackendError
 from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import Backend
@@ -104,12 +103,7 @@ def return_rows(
               the filter, which has left none of them to Swift
     :raises BackendError: if fewer than a majority have taken them
     """
-    headers = {OFFSET_HEADER: f'{offset:x}'}
-    answers = _merged(backend, env, place, policy_index, rows, headers=headers)
-    return (
-        all(answer.is_success for answer in answers),
-        all(OFFSET_HEADER in answer.headers for answer in answers),
-    )
+    return merge_rows(backend, env, place, policy_index, rows), False
 
 
 def _merged(
