@@ -28,7 +28,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import chain
 
@@ -135,12 +135,8 @@ class ContainerFilter:
 
     def _merge(self, *where: str) -> None:
         """Have Swift's code merge the rows that wait, if it gets the lock."""
-        with self._swift_broker(*where) as broker:
-            try:
-                are_waiting = os.path.getsize(broker.pending_file) > 0
-            except FileNotFoundError:
-                return
-            if are_waiting:
+        with self._swift_broker(*where) as broker, suppress(FileNotFoundError):
+            if os.path.getsize(broker.pending_file):
                 broker.get_info()
 
     def _merge_or_log(self, *where: str) -> None:
