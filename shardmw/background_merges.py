@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Merge rows in the background that have been listed while they waited.
+"""Have rows merged soon after they have been listed while they wait.
 
-Nothing says when rows in a ``.pending`` file reach the disk. Swift merges them
-before each of its listings; a client that lists an object knows that it is
-there for good. So what has been listed while it waited is merged some seconds
-later, by one green thread, which works at most half of the time.
+A row in a ``.pending`` file may be lost with the power of its node. Swift
+merges such rows, and waits for the disk, before each listing of a container.
+So rows that were listed without that are merged some seconds later, by one
+green thread of the process, which works at most half of the time.
 """
 
 import time

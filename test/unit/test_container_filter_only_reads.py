@@ -17,7 +17,7 @@ from swift.common.utils import Timestamp, get_logger
 from swift.container.backend import ContainerBroker
 from swift.container.server import ContainerController
 
-from shardmw import background_merges
+from shardmw import background_merges, container_filter
 from shardmw.backend.batch import TOMBSTONES, Read, encode_reads
 from shardmw.backend.concurrency import sleep
 from shardmw.container_filter import ContainerFilter
@@ -203,6 +203,35 @@ def test_rows_that_only_a_head_has_counted_are_soon_in_the_database(
     report(filtered, [read('full', 'HEAD')])
     wait_until(lambda: not pending(server, 'full').read_bytes())
     assert names_in_database(server, 'full') == sorted(NAMES[1:])
+
+
+@pytest.mark.parametrize(
+    ('asked', 'most'),
+    [
+        (read('full'), 16384),
+        (read('full'), 1),
+        (read('full', reverse='on'), 16384),
+        (read('full', path=''), 16384),
+        (read('full', TOMBSTONES), 16384),
+    ],
+    ids=['waiting', 'too many', 'reverse', 'path', 'tombstones'],
+)
+def test_only_swifts_own_broker_merges_rows(
+    server, filtered, monkeypatch, asked, most
+):
+    monkeypatch.setattr(background_merges, 'DELAY_SECONDS', 0)
+    monkeypatch.setattr(container_filter, 'MOST_WAITING_BYTES', most)
+    merge_items = ContainerBroker.merge_items
+    merging = []
+
+    def merge(self, *args):
+        merging.append((type(self), self.skip_commits))
+        merge_items(self, *args)
+
+    monkeypatch.setattr(ContainerBroker, 'merge_items', merge)
+    report(filtered, [asked])
+    wait_until(lambda: not pending(server, 'full').read_bytes())
+    assert merging == [(ContainerBroker, False)]
 
 
 def test_rows_are_merged_before_they_are_listed_if_too_many_containers_wait(
