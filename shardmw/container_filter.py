@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read several containers for one request: the filter of container servers.
+"""Read several containers for one request: a filter that only reads.
 
 A listing of a sharded container reads a few rows of each shard. Most of what
 such a read costs is the HTTP request around it, and the opening of the
-database. With this filter, a proxy asks a server for several shards at once,
-their databases stay open for a moment, and a few rows that wait to be merged
-are listed while they wait. And rows that are merged into a container, as for a
-change of layout, take less time::
+database. With this filter of container servers, a proxy asks a server for
+several shards at once, their databases stay open for a moment, and a few rows
+that wait to be merged are listed while they wait::
 
     [pipeline:main]
     pipeline = healthcheck recon shardmw-container container-server
@@ -17,14 +16,19 @@ change of layout, take less time::
 Proxies find out by themselves which servers have it. It answers what a GET or
 a HEAD of a plain, present container answers; all else it leaves to a request
 for that container alone. It stands next to ``container-server``.
+
+Nothing here writes: databases are open read-only. Rows that have been listed
+while they wait are merged by Swift's own code some seconds after the answer,
+as it does it before each of its listings. What can be listed only when no rows
+wait is listed by Swift's own code.
 """
 
-import copy
 import json
 import os
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import chain
 
@@ -38,7 +42,6 @@ from swift.container.server import ContainerController
 
 from shardmw.backend.batch import (
     METHOD,
-    OFFSET_HEADER,
     TOMBSTONES,
     Found,
     Read,
@@ -46,17 +49,22 @@ from shardmw.backend.batch import (
     encode_found,
 )
 from shardmw.backend.concurrency import Timeout, Turn
+from shardmw.background_merges import BackgroundMerges
 from shardmw.config import ConfigError, check_option_names
 from shardmw.garbage import leave_out_lasting_objects
 from shardmw.listing.database import listed_rows, simple_text
-from shardmw.merging import MergingBroker, RowsBody
-from shardmw.open_brokers import OpenBrokers
-from shardmw.waiting import ReadingBroker, Snapshot
+from shardmw.open_brokers import OpenBrokers, close
+from shardmw.waiting import ReadingBroker, Snapshot, WaitingRowsError
 
-#: How long to wait for the lock of a database's rows, if they are to be
-#: merged. It is then read without them. Swift waits a tenth of this, twice for
-#: a listing, which has one chance to lack a row; here each shard is another.
+#: How long Swift's code may wait for the lock of a database's rows, to merge
+#: them. If it takes longer, they are not merged. Swift waits a tenth of this,
+#: twice for a listing, which has one chance to lack a row; here each shard is
+#: another.
 PENDING_SECONDS = 1
+
+#: The largest size of a ``.pending`` file, in bytes, whose rows are listed
+#: while they wait, about 100 of short names.
+MOST_WAITING_BYTES = 16384
 
 #: After this time, what has been found is sent before the next read. A proxy
 #: waits ``node_timeout`` for the first of it, and again for the rest.
@@ -65,10 +73,11 @@ SEND_SECONDS = 0.1
 #: How eventlet is told not to wait for more to send.
 SEND_AT_ONCE_ENV = 'eventlet.minimum_write_chunk_size'
 
-_OFFSET_ENV = 'HTTP_' + OFFSET_HEADER.upper().replace('-', '_')
-
 #: More than the longest request that a proxy sends.
-MOST_BYTES = 2 * 1024 * 1024
+MOST_BODY_BYTES = 2 * 1024 * 1024
+
+#: The device, the partition, the account and the container.
+Where = tuple[str, str, str, str]
 
 
 class ContainerFilter:
@@ -82,11 +91,10 @@ class ContainerFilter:
         self.app = app
         self.logger = logger
         self._brokers = OpenBrokers(self._reading_broker)
+        self._merges = BackgroundMerges(self._merge_or_log)
 
     def __call__(self, env: dict, start_response: Callable):
         """WSGI entry point."""
-        if env['REQUEST_METHOD'] == 'UPDATE':
-            return self._merge(env, start_response)
         if env['REQUEST_METHOD'] != METHOD:
             return self.app(env, start_response)
         leave_out_lasting_objects()
@@ -94,7 +102,7 @@ class ContainerFilter:
         req = Request(env)
         self.logger.txn_id = req.headers.get('X-Trans-Id')
         try:
-            reads = decode_reads(req.body_file.read(MOST_BYTES))
+            reads = decode_reads(req.body_file.read(MOST_BODY_BYTES))
         except ValueError as err:
             response = HTTPBadRequest(request=req, body=str(err))
         else:
@@ -102,38 +110,45 @@ class ContainerFilter:
         return response(env, start_response)
 
     def _reading_broker(self, *where: str) -> ReadingBroker:
+        with self._swift_broker(*where) as broker:
+            return ReadingBroker(
+                broker.db_file,
+                account=broker.account,
+                container=broker.container,
+                logger=broker.logger,
+            )
+
+    @contextmanager
+    def _swift_broker(self, *where: str) -> Iterator[ContainerBroker]:
+        """Have a new broker of Swift's during a block.
+
+        It merges the rows that wait before it reads, if it gets their lock.
+        """
         # The server's own method chooses the database's path.
         broker = self.app._get_container_broker(  # noqa: SLF001
             *where, pending_timeout=PENDING_SECONDS, stale_reads_ok=True
         )
-        broker.__class__ = ReadingBroker
-        return broker
+        try:
+            yield broker
+        finally:
+            close(broker)
 
-    def _merge(self, env: dict, start_response: Callable):
-        """Answer an UPDATE as the server does, but for how rows are merged."""
-        offset = env.get(_OFFSET_ENV, '')
-        brokers = []
-        body = env['wsgi.input'] = RowsBody(env['wsgi.input'])
+    def _merge(self, *where: str) -> None:
+        """Have Swift's code merge the rows that wait, if it gets the lock."""
+        with self._swift_broker(*where) as broker, suppress(FileNotFoundError):
+            if os.path.getsize(broker.pending_file):
+                broker.get_info()
 
-        def merging_broker(*args, **kwargs) -> ContainerBroker:
-            broker = self.app._get_container_broker(*args, **kwargs)  # noqa: SLF001
-            broker.__class__ = MergingBroker
-            broker.offset = int(offset or '0', 16)
-            broker.body = body
-            brokers.append(broker)
-            return broker
-
-        def start(status: str, headers: list, *args):
-            if body.rows and status.startswith('2'):
-                raise RuntimeError('the server has not merged all rows')
-            is_complete = brokers and all(each.is_complete for each in brokers)
-            if offset and is_complete:
-                headers = [*headers, (OFFSET_HEADER, offset)]
-            return start_response(status, headers, *args)
-
-        app = copy.copy(self.app)
-        app._get_container_broker = merging_broker  # noqa: SLF001
-        return app(env, start)
+    def _merge_or_log(self, *where: str) -> None:
+        try:
+            self._merge(*where)
+        except (Exception, LockTimeout, Timeout):
+            _device, _part, account, container = where
+            self.logger.exception(
+                'shardmw-container: could not merge rows into /%s/%s',
+                account,
+                container,
+            )
 
     def _answer(self, reads: list[Read], req: Request) -> Response:
         """Return what reads find: at once, or in parts if it takes long."""
@@ -203,40 +218,79 @@ class ContainerFilter:
             return None
 
     def _read(self, read: Read) -> Found | None:
-        with self._brokers.broker(
-            read.device, str(read.part), read.account, read.container
-        ) as broker:
+        where = read.device, str(read.part), read.account, read.container
+        params = _params(read.query)
+        if read.method == TOMBSTONES or _needs_swift(params):
+            return self._read_merged(where, read.method, params)
+        has_room = self._merges.has_room(*where)
+        try:
+            most = MOST_WAITING_BYTES if has_room else 0
+            return self._read_waiting(where, read.method, params, most)
+        except WaitingRowsError:
+            self._merge(*where)
+            # If another process holds the lock, what earlier reads listed has
+            # to stay listed.
+            return self._read_waiting(where, read.method, params, None)
+
+    def _read_waiting(
+        self, where: Where, method: str, params: dict, most: int | None
+    ) -> Found | None:
+        """Read a container with the rows that wait to be merged.
+
+        :param most: as of :meth:`ReadingBroker.snapshot`
+        :raises WaitingRowsError: if they have to be merged first
+        """
+        rows: list[tuple] = []
+        with self._brokers.broker(*where) as broker:
             if not os.path.exists(broker.db_file):
                 return None
-            params = _params(read.query)
-            has_tombstones = read.method == TOMBSTONES
-            broker.may_merge = has_tombstones or _needs_swift(params)
-            with broker.snapshot() as snapshot:
-                info = snapshot.info
+            with broker.snapshot(most) as snapshot:
                 if snapshot.is_deleted:
                     return None
-                if read.method == 'GET' and not broker.may_merge:
+                if method == 'GET':
                     rows = _rows(snapshot, params)
             # It may open the database once more: not in a transaction, which
             # another process may wait for.
             if broker.get_db_state() in (SHARDING, SHARDED):
                 return None
-            headers = {
-                'X-Container-Object-Count': str(info['object_count']),
-                'X-Container-Bytes-Used': str(info['bytes_used']),
-                'X-PUT-Timestamp': _normal(info['put_timestamp']),
-            }
-            if read.method == 'HEAD':
-                return Found(headers, b'')
-            if has_tombstones:
-                return Found(headers, _tombstones(broker, params))
-            if broker.may_merge:
-                rows = _rows_of_swift(broker, params, info)
+        if snapshot.rows_wait:
+            self._merges.add(*where)
+        body = b'' if method == 'HEAD' else self._listing(rows)
+        return Found(_headers(snapshot.info), body)
+
+    def _read_merged(
+        self, where: Where, method: str, params: dict
+    ) -> Found | None:
+        """Read a container as Swift does, which merges the rows first."""
+        with self._swift_broker(*where) as broker:
+            info, is_deleted = broker.get_info_is_deleted()
+            if is_deleted or info['db_state'] in (SHARDING, SHARDED):
+                return None
+            body = b''
+            if method == TOMBSTONES:
+                body = _tombstones(broker, params)
+            elif method == 'GET':
+                body = self._listing(_rows_of_swift(broker, params, info))
+        return Found(_headers(info), body)
+
+    def _listing(self, rows: list[tuple]) -> bytes:
         texts = [
             simple_text(row) or json.dumps(self.app.update_object_record(row))
             for row in rows
         ]
-        return Found(headers, f'[{", ".join(texts)}]'.encode('ascii'))
+        return f'[{", ".join(texts)}]'.encode('ascii')
+
+
+def _headers(info: dict) -> dict[str, str]:
+    """Return the headers of an answer that proxies look at.
+
+    :param info: the figures of the container
+    """
+    return {
+        'X-Container-Object-Count': str(info['object_count']),
+        'X-Container-Bytes-Used': str(info['bytes_used']),
+        'X-PUT-Timestamp': _normal(info['put_timestamp']),
+    }
 
 
 @lru_cache(maxsize=1024)

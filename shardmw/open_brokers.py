@@ -80,7 +80,7 @@ class OpenBrokers:
         """
         found = self._open.pop(where, None)
         if found and _files(found.broker) != found.files:
-            _close(found.broker)
+            close(found.broker)
             found = None
         if not found:
             broker = self._make(*where)
@@ -89,7 +89,7 @@ class OpenBrokers:
             yield found.broker
             self._keep(where, found)
         except BaseException:
-            _close(found.broker)
+            close(found.broker)
             raise
 
     def _keep(self, where: tuple, found: _Open) -> None:
@@ -97,14 +97,12 @@ class OpenBrokers:
         if not broker.conn or broker.conn is not found.connection:
             # It is new, or it has opened its database anew.
             if not self._is_lasting(found):
-                _close(broker)
+                close(broker)
                 return
-            # While it merges rows that wait, others can read until it commits.
             broker.conn.execute(f'PRAGMA cache_size = -{CACHE_KIB}')
-            broker.conn.execute('PRAGMA cache_spill = OFF')
         other = self._open.pop(where, None)
         if other:
-            _close(other.broker)
+            close(other.broker)
         self._open[where] = _Open(
             broker, found.files, broker.conn, time.monotonic()
         )
@@ -147,7 +145,7 @@ class OpenBrokers:
 
     def _close_first(self) -> None:
         _where, first = self._open.popitem(last=False)
-        _close(first.broker)
+        close(first.broker)
 
 
 def _files(broker: ContainerBroker) -> dict[str, tuple[int, int]]:
@@ -161,7 +159,8 @@ def _files(broker: ContainerBroker) -> dict[str, tuple[int, int]]:
     return {}
 
 
-def _close(broker: ContainerBroker) -> None:
+def close(broker: ContainerBroker) -> None:
+    """Close a broker's database, if it is open."""
     # Brokers do it themselves from Swift 2.38 on.
     if broker.conn:
         broker.conn.close()

@@ -8,9 +8,9 @@ the disk, and uploads wait for it, because it holds the file's lock. A listing
 of a sharded container reads all shards, and as a rule finds some rows in each.
 
 So a reader here takes the rows from the file, and reads the database as it
-will be when they have been merged. It takes no lock. If there are many, or a
-row cannot be understood, it merges them as Swift does. All else that reads the
-container, the replicator for example, merges them as before.
+will be when they have been merged. It takes no lock, and it writes nothing:
+SQLite has opened the database read-only. Swift merges the rows, as before:
+when it reads the container itself, and for :mod:`shardmw.background_merges`.
 """
 
 import io
@@ -20,17 +20,16 @@ from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
+from urllib.parse import quote
 
+from swift.common.db import GreenDBConnection
 from swift.container.backend import (
     ContainerBroker,
     update_new_item_from_existing,
 )
 
-from shardmw.merging import marks, parts
-
-#: The largest size of a ``.pending`` file, in bytes, that is read without
-#: merging its rows, about 100 of short names.
-MOST_BYTES = 16384
+#: How many names a statement has at most. SQLite takes as few as 999 values.
+NAMES_A_STATEMENT = 100
 
 _LISTED = ('name', 'created_at', 'size', 'content_type', 'etag')
 
@@ -40,12 +39,17 @@ _FORMER = (
 )
 
 
+class WaitingRowsError(Exception):
+    """Rows wait that Swift has to merge before a database is read."""
+
+
 class Snapshot(NamedTuple):
     """A container as it will be when the rows that wait have been merged.
 
     :param connection: to its database, in a transaction
     :param info: its figures, as of ``get_info``, but for ``db_state``
     :param is_deleted: True if a client has deleted it
+    :param rows_wait: True if rows wait
     :param waiting: the rows that a listing has to add to those of the
                     database, as of
                     :func:`shardmw.listing.database.listed_rows`
@@ -54,70 +58,59 @@ class Snapshot(NamedTuple):
     connection: sqlite3.Connection
     info: dict
     is_deleted: bool
+    rows_wait: bool
     waiting: Mapping[str, tuple | None]
 
 
 class ReadingBroker(ContainerBroker):
-    """A broker whose figures include the rows that wait.
+    """A broker that only reads, and whose snapshots include waiting rows.
 
     It may be used again and again. Then it reads the database's own figures,
     and takes rows apart, only when they are new.
 
-    :ivar may_merge: True to merge them, as Swift's broker does
+    :param db_file: the path of the database
+    :param options: as of Swift's broker
     """
 
-    may_merge = False
-    _text = b''
-    _rows: Sequence[dict] = ()
-    # Of the database, when its figures were read.
-    _version: tuple | None = None
-    _figures: dict
-    _changes: '_Changes'
-
-    def _commit_puts_stale_ok(self) -> None:
-        if not self.may_merge:
-            with suppress(ValueError):
-                self._read_file(MOST_BYTES)
-                return
-        self._forget()
-        super()._commit_puts_stale_ok()
-        if not self.may_merge:
-            # If another process holds the lock, what earlier reads listed
-            # has to stay listed.
-            with suppress(ValueError):
-                self._read_file(None)
-
-    def _forget(self) -> None:
-        self._text, self._rows, self._version = b'', (), None
-
-    def _read_file(self, most: int | None) -> None:
-        """Read the rows in the ``.pending`` file.
-
-        :param most: its largest size, in bytes; None for any size
-        :raises ValueError: if it is larger, or has other rows than uploads
-                            and deletions
-        """
-        text = b''
-        with (
-            suppress(FileNotFoundError),
-            open(self.pending_file, 'rb', buffering=0) as file,
-        ):
-            text = file.read(-1 if most is None else most + 1)
-        if most is not None and len(text) > most:
-            raise ValueError('too many rows wait')
-        if not text.startswith(self._text):
-            self._forget()
-        new = _rows(self, text[len(self._text) :])
-        self._text, self._rows = text, [*self._rows, *new]
-
-    def _get_info(self) -> dict:
-        with self.snapshot() as snapshot:
-            return snapshot.info
+    def __init__(self, db_file: str, **options) -> None:
+        super().__init__(db_file, skip_commits=True, **options)
+        self._text = b''
+        self._rows: Sequence[dict] = ()
+        # Of the database, when its figures were read.
+        self._version: tuple | None = None
+        self._figures: dict = {}
+        self._changes = _Changes(0)
 
     @contextmanager
-    def snapshot(self) -> Iterator['Snapshot']:
-        """Have the container as it will be, of one moment, during a block."""
-        self._commit_puts_stale_ok()
+    def get(self) -> Iterator[sqlite3.Connection]:
+        """Have a connection that can only read, during a block."""
+        if not self.conn:
+            self.conn = _read_only(self.db_file, self.timeout)
+        with super().get() as connection:
+            yield connection
+
+    def quarantine(self, reason: str) -> None:
+        """Leave a damaged database where it is.
+
+        :raises sqlite3.DatabaseError: always. The server quarantines the
+                                       database when it reads it itself
+        """
+        raise sqlite3.DatabaseError(reason)
+
+    @contextmanager
+    def snapshot(self, most: int | None) -> Iterator[Snapshot]:
+        """Have the container as it will be, of one moment, during a block.
+
+        :param most: the largest size of the ``.pending`` file, in bytes; None
+                     for any size, and to leave out rows that make no sense
+        :raises WaitingRowsError: if the file is larger, or has others than
+                                  uploads and deletions
+        """
+        try:
+            self._read_file(most)
+        except WaitingRowsError:
+            if most is not None:
+                raise
         with self.get() as connection:
             cursor = connection.cursor(sqlite3.Cursor)
             cursor.execute('BEGIN')
@@ -138,8 +131,27 @@ class ReadingBroker(ContainerBroker):
             info = dict(self._figures)
             info['object_count'] += self._changes.objects
             info['bytes_used'] += self._changes.bytes
-            is_deleted = self._is_deleted_info(**info)
-            yield Snapshot(connection, info, is_deleted, self._changes.listed)
+            yield Snapshot(
+                connection,
+                info,
+                self._is_deleted_info(**info),
+                bool(self._text),
+                self._changes.listed,
+            )
+
+    def _read_file(self, most: int | None) -> None:
+        text = b''
+        with (
+            suppress(FileNotFoundError),
+            open(self.pending_file, 'rb', buffering=0) as file,
+        ):
+            text = file.read(-1 if most is None else most + 1)
+        if most is not None and len(text) > most:
+            raise WaitingRowsError(f'more than {most} bytes of rows wait')
+        if not text.startswith(self._text):
+            self._text, self._rows, self._version = b'', (), None
+        new = _rows(self, text[len(self._text) :])
+        self._text, self._rows = text, [*self._rows, *new]
 
 
 class _Changes:
@@ -178,8 +190,9 @@ class _Changes:
         self._taken = len(rows)
         names = list({row['name'] for row in new} - self._former.keys())
         self._former |= {name: [] for name in names}
-        for some in parts(names):
-            query = _FORMER.format(marks(some))
+        for start in range(0, len(names), NAMES_A_STATEMENT):
+            some = names[start : start + NAMES_A_STATEMENT]
+            query = _FORMER.format(', '.join('?' * len(some)))
             for found in cursor.execute(query, some):
                 if found['storage_policy_index'] == self._policy:
                     self._former[found['name']].append(dict(found))
@@ -210,7 +223,7 @@ class _Changes:
 def _rows(broker: ContainerBroker, text: bytes) -> list[dict]:
     """Return the rows in a part of a broker's ``.pending`` file.
 
-    :raises ValueError: if there are others than uploads and deletions
+    :raises WaitingRowsError: if there are others than uploads and deletions
     """
     rows: list[dict] = []
     for entry in filter(None, text.split(b':')):
@@ -221,7 +234,7 @@ def _rows(broker: ContainerBroker, text: bytes) -> list[dict]:
             ).load()
             broker._commit_puts_load(rows, values)  # noqa: SLF001
         except Exception as err:
-            raise ValueError('not a row') from err
+            raise WaitingRowsError('not a row') from err
     return rows
 
 
@@ -231,3 +244,22 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str):
         """Refuse all else."""
         raise pickle.UnpicklingError(f'{module}.{name} in a row')
+
+
+def _read_only(path: str, timeout: float) -> sqlite3.Connection:
+    """Open a database so that SQLite and the system refuse to write into it.
+
+    It waits for locks as Swift's own connections do, up to a timeout in
+    seconds.
+
+    :raises sqlite3.OperationalError: if there is none
+    """
+    connection = sqlite3.connect(
+        f'file:{quote(path)}?mode=ro',
+        uri=True,
+        timeout=timeout,
+        check_same_thread=False,
+        factory=GreenDBConnection,
+    )
+    connection.row_factory = sqlite3.Row
+    return connection

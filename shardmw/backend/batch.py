@@ -21,11 +21,6 @@ METHOD = 'REPORT'
 #: has a name and a timestamp for each, in the order of their names.
 TOMBSTONES = 'TOMBSTONES'
 
-#: Not of a batch, but of an UPDATE: the offset for rows that return to where
-#: they were removed from, in hexadecimal. A server with the filter repeats it
-#: in its answer if it has merged all rows with it.
-OFFSET_HEADER = 'X-Backend-Shardmw-Offset'
-
 #: How many reads a request has at most.
 MOST_READS = 128
 

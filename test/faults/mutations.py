@@ -107,12 +107,6 @@ MUTATIONS = {
                 'return all(answer.is_success for answer in answers)',
                 'return True',
             ),
-            (
-                'backend/rows.py',
-                '        all(answer.is_success for answer in answers),\n'
-                '        all(OFFSET',
-                '        True,\n        all(OFFSET',
-            ),
         ),
         ('container-loop-reshard', 'container-loop-unshard'),
     ),

@@ -8,6 +8,7 @@ import json
 import shutil
 import sqlite3
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -419,6 +420,36 @@ class TestDamages:
             timer.start()
             damage.mendings.callback(timer.join)
         assert client.listing(twins.sharded).body == expected.body
+
+
+def test_rows_that_a_client_has_listed_are_soon_in_databases(
+    cluster, client, backing
+):
+    container = make_sharded(client, 4)
+    names = [f'{number:02}' for number in range(16)]
+    for name in names:
+        assert client.put(container, name, b'').status == 201
+    shards = shard_databases(cluster, client, backing, container)
+    assert merged_names(shards) == set()
+    assert client.listing(container, limit=100).names() == names
+    assert merged_names(shards) == set()
+    until = time.monotonic() + 10
+    while merged_names(shards) != set(names):
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def merged_names(shards: list[list[Path]]) -> set[str]:
+    """Return the names in databases of which no rows wait."""
+    found = set()
+    for database in itertools.chain.from_iterable(shards):
+        waiting = database.with_name(f'{database.name}.pending')
+        if waiting.exists() and waiting.read_bytes():
+            continue
+        with contextlib.closing(sqlite3.connect(database)) as connection:
+            names = connection.execute('SELECT name FROM object')
+            found |= {name for (name,) in names}
+    return found
 
 
 def report(

@@ -19,8 +19,6 @@ import eventlet.tpool
 from eventlet import hubs
 from eventlet.hubs.hub import BaseHub
 
-from shardmw import merging
-
 #: When simulated time begins, in seconds since 1970.
 STARTED = 1_800_000_000
 
@@ -113,7 +111,6 @@ def simulated_time(seed: object) -> Iterator[SimulatedHub]:
         mock.patch.object(
             eventlet.tpool, 'execute', lambda call, *args: call(*args)
         ),
-        mock.patch.object(merging, 'run_in_thread', lambda call: call()),
         *(
             mock.patch(f'{module}.set', OrderedSet, create=True)
             for module in WITH_SETS

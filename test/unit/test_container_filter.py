@@ -28,7 +28,6 @@ from swift.container.server import ContainerController
 from shardmw import container_filter, waiting
 from shardmw.backend.batch import (
     METHOD,
-    OFFSET_HEADER,
     Read,
     decode_found,
     encode_reads,
@@ -36,7 +35,6 @@ from shardmw.backend.batch import (
 from shardmw.config import ConfigError
 from shardmw.container_filter import ContainerFilter, filter_factory
 from shardmw.listing.database import listed_rows
-from shardmw.merging import MergingBroker
 
 ACCOUNT = '.shards_shardmw_AUTH_t'
 NAMES = ['a', 'a/b', 'a/c', 'b/', 'b/\U0001f600', 'c"\n', '\0v\0x', 'é']
@@ -102,6 +100,10 @@ def are_in(headers, answer):
     return (
         HeaderKeyDict(headers).items() <= HeaderKeyDict(answer.headers).items()
     )
+
+
+def names_in(found):
+    return [row['name'] for row in json.loads(found.body)]
 
 
 def read(container, method='GET', device='sdb1', **params):
@@ -203,8 +205,7 @@ def test_writes_and_reads_take_turns(server, filtered):
     asked = read('full', prefix='late')
     for count in range(len(names) + 1):
         (found,) = report(filtered, [asked])
-        listed = [row['name'] for row in json.loads(found.body)]
-        assert listed == names[:count]
+        assert names_in(found) == names[:count]
         for name in names[count : count + 1]:
             send(server, 'PUT', 'full', name)
     for name in names:
@@ -283,7 +284,7 @@ def test_a_read_does_not_wait_for_who_merges_rows(server, filtered):
     send(server, 'PUT', 'full', 'waits')
     with lock_parent_directory(str(pending(server, 'full'))):
         found = report(filtered, [read('full', prefix='waits')])[0]
-    assert [row['name'] for row in json.loads(found.body)] == ['waits']
+    assert names_in(found) == ['waits']
     send(server, 'DELETE', 'full', 'waits')
 
 
@@ -346,7 +347,7 @@ def test_the_file_is_read_before_the_database(
 
     monkeypatch.setattr(waiting.ReadingBroker, '_read_file', merge_and_read)
     found = report(filtered, [read(container)])[0]
-    assert [row['name'] for row in json.loads(found.body)] == ['a']
+    assert names_in(found) == ['a']
     assert found.headers['X-Container-Object-Count'] == '1'
 
 
@@ -354,14 +355,16 @@ def test_many_rows_are_merged(server, filtered):
     send(server, 'PUT', 'many')
     rows = pending(server, 'many')
     names = []
-    while not names or rows.stat().st_size <= waiting.MOST_BYTES:
+    while (
+        not names or rows.stat().st_size <= container_filter.MOST_WAITING_BYTES
+    ):
         assert len(names) == len(
             json.loads(report(filtered, [read('many')])[0].body)
         )
         names.append(f'{len(names):03}')
         send(server, 'PUT', 'many', names[-1])
     found = report(filtered, [read('many')])[0]
-    assert [row['name'] for row in json.loads(found.body)] == names
+    assert names_in(found) == names
     assert rows.read_bytes() == b''
 
 
@@ -379,7 +382,7 @@ def test_many_rows_are_listed_while_others_keep_them_from_being_merged(
         )
     with lock_parent_directory(str(rows)):
         found = report(filtered, [read('locked', 'HEAD'), read('locked')])
-    assert rows.stat().st_size > waiting.MOST_BYTES
+    assert rows.stat().st_size > container_filter.MOST_WAITING_BYTES
     assert found[0].headers['X-Container-Object-Count'] == str(len(names))
     assert [row['name'] for row in json.loads(found[1].body)] == names
 
@@ -427,9 +430,10 @@ def test_no_row_is_merged_into_a_database_that_another_one_has_replaced(
         copied.exists() and copied.rename(broker.db_file)
         commit(broker, *args)
 
-    monkeypatch.setattr(waiting, 'MOST_BYTES', 1)
+    monkeypatch.setattr(container_filter, 'MOST_WAITING_BYTES', 1)
     monkeypatch.setattr(ContainerBroker, '_commit_puts', replace_and_commit)
-    report(filtered, [read(container, **params)])
+    found = report(filtered, [read(container, **params)])[0]
+    assert names_in(found) == ['a']
     assert not copied.exists()
     plain = send(server, 'GET', container, query='format=json')
     assert [row['name'] for row in json.loads(plain.body)] == ['a']
@@ -441,7 +445,7 @@ def test_rows_that_a_read_has_merged_count_once(server, filtered):
     send(server, 'PUT', container, 'a')
     for params in ({}, {'reverse': 'on'}, {}):
         (found,) = report(filtered, [read(container, **params)])
-        assert [row['name'] for row in json.loads(found.body)] == ['a']
+        assert names_in(found) == ['a']
         assert found.headers['X-Container-Object-Count'] == '1'
 
 
@@ -452,7 +456,7 @@ def test_what_is_no_row_is_left_to_swift(server, filtered):
     with rows.open('ab') as file:
         file.write(b':torn')
     found = report(filtered, [read('torn')])[0]
-    assert [row['name'] for row in json.loads(found.body)] == ['waits']
+    assert names_in(found) == ['waits']
     assert rows.read_bytes() == b''
 
 
@@ -482,7 +486,7 @@ def test_a_read_waits_for_who_merges_rows(server, filtered):
     eventlet.sleep()
     (found,) = report(filtered, [read('full', prefix='waits', reverse='on')])
     holder.wait()
-    assert [row['name'] for row in json.loads(found.body)] == ['waits']
+    assert names_in(found) == ['waits']
     send(server, 'DELETE', 'full', 'waits')
 
 
@@ -540,94 +544,6 @@ def test_other_requests_reach_the_server(server, filtered):
         send(filtered, 'GET', 'full').body == send(server, 'GET', 'full').body
     )
     assert send(server, METHOD, 'full').status_int == 405
-
-
-def update(app, container, body, creates='false'):
-    return updated(app, container, body, creates).status_int
-
-
-def updated(app, container, body, creates='false', **headers):
-    request = Request.blank(
-        f'/sdb1/1/{ACCOUNT}/{container}',
-        environ={'REQUEST_METHOD': 'UPDATE'},
-        headers={
-            'X-Timestamp': Timestamp(next(CLOCK)).internal,
-            'X-Backend-Storage-Policy-Index': '0',
-            'X-Backend-Auto-Create': creates,
-            **headers,
-        },
-        body=body,
-    )
-    return request.get_response(app)
-
-
-def test_rows_are_merged_as_the_server_merges_them(
-    server, filtered, monkeypatch
-):
-    rows = [
-        {
-            'name': name,
-            'created_at': Timestamp(5).internal,
-            'size': 3,
-            'content_type': 'text/plain',
-            'etag': 'etag',
-            'deleted': 0,
-            'storage_policy_index': 0,
-        }
-        for name in NAMES
-    ]
-    body = json.dumps(rows).encode()
-    for app, container in ((server, 'theirs'), (filtered, 'ours')):
-        assert update(app, container, body) == 404
-        assert update(app, container, b'no list', 'true') == 400
-        assert update(app, container, b'[7]', 'true') == 500
-        for body_of_no_rows in (b'7', b'null', b'false'):
-            assert update(app, container, body_of_no_rows, 'true') == 500
-        assert update(app, container, b'[]', 'true') == 202
-        if app is filtered:
-            monkeypatch.delattr(ContainerBroker, 'merge_items')
-        assert update(app, container, body) == 202
-    monkeypatch.undo()
-    theirs, ours = (
-        send(server, 'GET', each, query='format=json')
-        for each in ('theirs', 'ours')
-    )
-    assert theirs.body == ours.body
-    assert len(json.loads(ours.body)) == len(NAMES)
-    assert theirs.headers['X-Container-Bytes-Used'] == str(3 * len(NAMES))
-    assert ours.headers['X-Container-Bytes-Used'] == str(3 * len(NAMES))
-
-
-def test_rows_that_the_server_does_not_merge_are_an_error(
-    filtered, monkeypatch
-):
-    monkeypatch.setattr(MergingBroker, 'merge_items', lambda *_: None)
-    assert update(filtered, 'full', b'[]') == 202
-    with pytest.raises(RuntimeError, match='merged'):
-        update(filtered, 'full', b'[{}]')
-
-
-def test_a_server_says_whether_it_shows_rows_that_return(server, filtered):
-    def answer(app, content_type='text/plain', name='a', **headers):
-        row = {
-            'name': name,
-            'created_at': Timestamp(5).internal,
-            'size': 3,
-            'content_type': content_type,
-            'etag': 'etag',
-            'deleted': 0,
-            'storage_policy_index': 0,
-        }
-        body = json.dumps([row]).encode()
-        return updated(app, 'full', body, **headers).headers
-
-    offset = {OFFSET_HEADER: '5f'}
-    assert answer(filtered, **offset)[OFFSET_HEADER] == '5f'
-    assert OFFSET_HEADER not in answer(filtered)
-    assert OFFSET_HEADER not in answer(server, **offset)
-    assert OFFSET_HEADER not in answer(filtered, name=7, **offset)
-    # Swift merges a row whose content type has parameters.
-    assert OFFSET_HEADER not in answer(filtered, 'a/b; x=1', **offset)
 
 
 def test_it_stands_next_to_the_container_server(server):

@@ -215,20 +215,6 @@ def test_a_database_that_swift_opens_anew_is_like_a_new_one(
     assert names(brokers) == ['after']
 
 
-def test_merges_do_not_lock_readers_out(databases, brokers):
-    names(brokers)
-    (broker,) = databases.made
-    broker.conn.execute('BEGIN IMMEDIATE')
-    broker.conn.executemany(
-        'INSERT INTO object (name, created_at, size, etag, deleted) '
-        "VALUES (?, '1', 0, 'etag', 0)",
-        ((f'{i * 7919 % 10007}-{"x" * 100}',) for i in range(5000)),
-    )
-    other = sqlite3.connect(databases.path('one'), timeout=0)
-    assert other.execute('SELECT count(*) FROM object').fetchone() == (0,)
-    broker.conn.rollback()
-
-
 def test_what_is_not_used_is_closed(databases, brokers, monkeypatch):
     monkeypatch.setattr(open_brokers, 'IDLE_SECONDS', 0.2)
     for _again in range(2):  # the second time, nothing was open
@@ -245,7 +231,7 @@ def test_what_is_not_used_is_closed_after_a_failure_to_close(
 ):
     monkeypatch.setattr(open_brokers, 'IDLE_SECONDS', 0.1)
     with monkeypatch.context() as patch:
-        patch.setattr(open_brokers, '_close', None)
+        patch.setattr(open_brokers, 'close', None)
         names(brokers)
         names(brokers, 'two')
         sleep(0.3)
