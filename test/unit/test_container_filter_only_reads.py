@@ -165,7 +165,10 @@ def test_no_request_changes_a_byte_of_a_file(devices, merged, filtered, body):
 
 @requests_settings
 @given(reads(['GET', 'HEAD'], PARAMS).map(encode_reads))
-def test_no_listing_changes_a_byte_while_rows_wait(devices, filtered, body):
+def test_no_listing_changes_a_byte_while_rows_wait(
+    devices, filtered, monkeypatch, body
+):
+    monkeypatch.setattr(background_merges, 'DELAY_SECONDS', 3600)
     assert pending(filtered.app, 'full').read_bytes()
     before = files(devices)
     ask(filtered, body)
