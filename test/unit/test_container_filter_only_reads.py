@@ -286,7 +286,7 @@ def test_a_merge_that_fails_is_logged_and_others_follow(
 
     def fail(self):
         failures.append(self.container)
-        raise LockTimeout(1, 'lock')
+        raise LockTimeout(None, 'lock')
 
     monkeypatch.setattr(
         filtered.logger, 'exception', lambda line, *_: failures.append(line)
