@@ -165,7 +165,10 @@ def test_no_request_changes_a_byte_of_a_file(devices, merged, filtered, body):
 
 @requests_settings
 @given(reads(['GET', 'HEAD'], PARAMS).map(encode_reads))
-def test_no_listing_changes_a_byte_while_rows_wait(devices, filtered, body):
+def test_no_listing_changes_a_byte_while_rows_wait(
+    devices, filtered, monkeypatch, body
+):
+    monkeypatch.setattr(background_merges, 'DELAY_SECONDS', 3600)
     assert pending(filtered.app, 'full').read_bytes()
     before = files(devices)
     ask(filtered, body)
@@ -283,7 +286,7 @@ def test_a_merge_that_fails_is_logged_and_others_follow(
 
     def fail(self):
         failures.append(self.container)
-        raise LockTimeout(1, 'lock')
+        raise LockTimeout(None, 'lock')
 
     monkeypatch.setattr(
         filtered.logger, 'exception', lambda line, *_: failures.append(line)
