@@ -55,12 +55,6 @@ GOAL_RATIO = 1.2
 # Objects that clients read.
 _OBJECTS = 1000
 
-# Before rows move, a change waits for these timeouts of its own requests.
-_TIMEOUTS = {
-    'internal-client.conn_timeout': '0.5',
-    'internal-client.node_timeout': '3',
-}
-
 _NO_CONTAINER_FILTER = {'shardmw-container.use': 'egg:swift#healthcheck'}
 
 # How long clients send as much as they can, to learn how much that is.
@@ -180,7 +174,6 @@ class Reshard(base.ClusterScenario):
         settings = {
             'proxy-server.recheck_container_existence': cached,
             'proxy-server.recheck_account_existence': cached,
-            **_TIMEOUTS,
             **({} if self.container_filter else _NO_CONTAINER_FILTER),
         }
         options = self.cluster(settings)
@@ -592,10 +585,10 @@ def _median_p99(own: Sequence[Mapping], part: str, operation: str) -> float:
 
 
 def _ratio(
-    own: Sequence[Mapping], part: str, operation: str
+    own: Sequence[Mapping], part: str, operation: str, of: str = BEFORE
 ) -> Interval | None:
-    """Return the p99 of a part over that of before, round by round."""
+    """Return the p99 of a part over that of another one, round by round."""
     return ratio_interval(
-        (_p99(row, part, operation), _p99(row, BEFORE, operation))
+        (_p99(row, part, operation), _p99(row, of, operation))
         for row in own
     )
