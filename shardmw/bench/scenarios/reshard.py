@@ -589,6 +589,5 @@ def _ratio(
 ) -> Interval | None:
     """Return the p99 of a part over that of another one, round by round."""
     return ratio_interval(
-        (_p99(row, part, operation), _p99(row, of, operation))
-        for row in own
+        (_p99(row, part, operation), _p99(row, of, operation)) for row in own
     )
