@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Walks through kept pages, by two proxies, while clients write now and then.
+"""Walks through pages that may be some seconds old, while clients write.
 
-The history checker finds each page that lacks an acknowledged write.
+The history checker finds each page that shows what was not there at any time
+of the last seconds, and each walk that lacks an object that was there from so
+many seconds before it to its end, or that lists one twice.
 """
 
 import threading
@@ -13,24 +15,29 @@ from contextlib import contextmanager
 
 import pytest
 
+from shardmw.listing.max_age import MAX_AGE_HEADER, REQUEST_HEADER
 from shardmw.saio import Cluster, ClusterOptions
 from test.functional.client import Client
 from test.functional.conftest import USER, make_sharded
 from test.functional.history import Worker, merged
-from test.functional.operating import wait_until
+from test.functional.memcached import flush
 from test.functional.statsd import Statsd
+from test.functional.test_faults import LASTING_TOKENS, LASTING_TRUST
 
 NAMES = [f'o{number:02}' for number in range(24)]
 SEED = int(time.time())
-BURSTS = 3
-BURST_SECONDS = 3
+SECONDS = 12
 
-#: Answers from kept pages between bursts: they come when the marks of the
-#: last writes have lapsed.
-KEPT = 25
+#: How old pages may be, and how old some walkers take them. Memcached keeps
+#: them for at least two seconds less than they may be old.
+MAX_AGE = 5
+LESS = 2
 SETTINGS = {
-    'shardmw.listing_cache_seconds': '2',
-    'shardmw.head_cache_seconds': '2',
+    **LASTING_TOKENS,
+    **LASTING_TRUST,
+    'memcache.connect_timeout': '0.3',
+    'memcache.pool_timeout': '0.3',
+    'memcache.io_timeout': '0.3',
     # Rows are in the databases before a write is acknowledged.
     'object-server.container_update_timeout': '30',
 }
@@ -44,8 +51,7 @@ def statsd() -> Iterator[Statsd]:
 
 
 @pytest.fixture(scope='module')
-def proxies(tmp_path_factory, statsd) -> Iterator[list[Client]]:
-    """Clients of the same user by two proxies."""
+def cluster(tmp_path_factory, statsd) -> Iterator[Cluster]:
     settings = {
         **SETTINGS,
         'DEFAULT.log_statsd_host': '127.0.0.1',
@@ -53,9 +59,14 @@ def proxies(tmp_path_factory, statsd) -> Iterator[list[Client]]:
     }
     options = ClusterOptions(proxies=2, settings=settings)
     with Cluster(tmp_path_factory.mktemp('kept'), options) as cluster:
-        key = cluster.users[USER]
-        client = Client.login(cluster.auth_url, USER, key)
-        yield [client.on(url) for url in cluster.proxy_urls]
+        yield cluster
+
+
+@pytest.fixture(scope='module')
+def proxies(cluster) -> list[Client]:
+    """Clients of the same user by two proxies."""
+    client = Client.login(cluster.auth_url, USER, cluster.users[USER])
+    return [client.on(url) for url in cluster.proxy_urls]
 
 
 @contextmanager
@@ -77,27 +88,69 @@ def repeating(works: list[Callable[[], None]]) -> Iterator[None]:
         each.result()
 
 
-def workers(proxies: list[Client], container: str, kind: str) -> list[Worker]:
-    """Return two clients of each proxy."""
-    return [
-        Worker(proxy, container, NAMES, SEED, f'{kind}{number}')
-        for number, proxy in enumerate(2 * proxies)
-    ]
+@contextmanager
+def flushed(cluster: Cluster) -> Iterator[None]:
+    """Have memcached forget everything, again and again."""
+    with repeating([lambda: (flush(cluster), time.sleep(0.5))]):
+        yield
 
 
-def test_a_kept_page_never_lacks_an_acknowledged_write(proxies, statsd):
-    container = make_sharded(proxies[0])
-    walkers = workers(proxies, container, 'walker')
-    writers = workers(proxies, container, 'writer')
+@contextmanager
+def away_for_a_while(cluster: Cluster) -> Iterator[None]:
+    """Take memcached away during a third of the block."""
+
+    def take_away() -> None:
+        time.sleep(SECONDS / 3)
+        cluster.stop('memcached')
+        time.sleep(SECONDS / 3)
+        cluster.start('memcached')
+
+    thread = threading.Thread(target=take_away)
+    thread.start()
+    yield
+    thread.join()
+
+
+@contextmanager
+def away(cluster: Cluster) -> Iterator[None]:
+    cluster.stop('memcached')
+    yield
+    cluster.start('memcached')
+
+
+@contextmanager
+def there(_cluster: Cluster) -> Iterator[None]:
+    yield
+
+
+@pytest.mark.parametrize('memcached', [there, flushed, away_for_a_while, away])
+def test_a_walk_never_lacks_what_was_there_nor_lists_an_object_twice(
+    cluster, proxies, statsd, memcached
+):
+    container = make_sharded(
+        proxies[0], **{MAX_AGE_HEADER.replace('-', '_'): str(MAX_AGE)}
+    )
+
+    def worker(proxy: int, by: str, *args) -> Worker:
+        by = f'{by}{proxy}'
+        return Worker(proxies[proxy], container, NAMES, SEED, by, *args)
+
+    less = {REQUEST_HEADER: str(LESS)}
+    workers, walkers = [], []
+    for proxy in range(2):
+        workers += [worker(proxy, 'writer'), worker(proxy, 'other-writer')]
+        walkers += [
+            worker(proxy, 'walker', MAX_AGE),
+            worker(proxy, 'less', LESS, less),
+            worker(proxy, 'newest', 0, {'X-Newest': 'true'}),
+        ]
+    works = [each.work for each in workers] + [each.walk for each in walkers]
     counts = Counter()
-    walks = [each.walk for each in walkers]
-    with repeating([*walks, lambda: counts.update(statsd.counts(1))]):
-        for _ in range(BURSTS):
-            with repeating([each.work for each in writers]):
-                time.sleep(BURST_SECONDS)
-            enough = counts['listing.kept'] + KEPT
-            wait_until(lambda enough=enough: counts['listing.kept'] >= enough)
-    history = merged([*walkers, *writers])
+    works.append(lambda: counts.update(statsd.counts(1)))
+    with memcached(cluster), repeating(works):
+        time.sleep(SECONDS)
+    history = merged([*workers, *walkers])
     print('seed', SEED, dict(history.counts), counts['listing.kept'])
+    assert counts['listing.kept'] >= 20
     violations = history.violations()
     assert [history.text(each) for each in violations[:1]] == []

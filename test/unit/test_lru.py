@@ -81,7 +81,7 @@ def test_the_oldest_entry_of_an_owner_that_has_too_much_is_dropped():
     assert entries.set('a', 'w', 'w', 5) == {'y': 'y'}
 
 
-def test_the_owner_that_set_nothing_for_longest_loses_entries_if_all_have_many():
+def test_the_owner_that_set_nothing_for_longest_loses_its_entries_first():
     entries = SizedLRU(10, 15)
     for owner in 'aba':
         entries.set(owner, owner, owner, 5)
