@@ -42,7 +42,8 @@ up to 30 seconds old (:mod:`shardmw.listing.max_age`). Pages are then kept and
 read ahead, and a request for a kept page costs one read, that of the root.
 
 ``GET /info`` has ``shardmw`` with what a client may ask for: the default and
-the largest shard count and depth, ``unordered_listings``, and the rates.
+the largest shard count and depth, ``unordered_listings``, the default of
+``listing_max_age``, and the rates.
 
 What an operator sets
 ---------------------
@@ -334,6 +335,7 @@ def filter_factory(global_conf: dict, **local_conf: str) -> Callable:
         max_shards=options.max_shards,
         client_max_shards=options.client_max_shards,
         unordered_listings=True,
+        listing_max_age=options.listing_max_age,
         max_sleep_time_seconds=limits.max_sleep_time_seconds,
         container_ratelimits=limits.writes.by_size,
         container_listing_ratelimits=limits.listings.by_size,

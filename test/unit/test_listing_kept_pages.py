@@ -3,6 +3,7 @@
 
 import json
 import time
+from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
@@ -12,7 +13,7 @@ from swift.common import request_helpers
 from swift.common.swob import HTTPForbidden, Request, Response
 
 from shardmw.backend import short_store
-from shardmw.backend.containers import LogicalContainer
+from shardmw.backend.containers import RECORD_HEADER, LogicalContainer
 from shardmw.backend.short_store import ShortStore
 from shardmw.controllers import container as container_module
 from shardmw.listing import kept_pages as kept_pages_module
@@ -250,6 +251,32 @@ class TestSamePageAgain:
         for _again in range(2):
             assert page(swift, filter_app, query=query)[1]
 
+    @pytest.mark.parametrize(
+        ('query', 'headers'),
+        [
+            ('path=', {}),
+            ('allow_unordered=on', {}),
+            ('versions=on', {}),
+            ('', {'X-Newest': 'true'}),
+            ('', {REQUEST_HEADER: '0'}),
+        ],
+    )
+    def test_is_read_again_if_the_first_request_was_another_one(
+        self, swift, filter_app, query, headers
+    ):
+        page(swift, filter_app, query=query, headers=headers)
+        assert page(swift, filter_app)[1]
+
+    def test_is_read_again_if_the_root_has_a_later_layout(
+        self, swift, filter_app
+    ):
+        page(swift, filter_app)
+        layout = replace(layout_of(swift), changed='f' * 13)
+        headers = {RECORD_HEADER: layout.to_record()}
+        env = {'swift_owner': True, 'swift.cache': Memcached()}
+        swift.send(swift, 'POST', CONTAINER, headers, env)
+        assert page(swift, filter_app)[1]
+
     def test_of_a_directory_in_one_shard_is_not_read_again(
         self, swift, filter_app
     ):
@@ -350,14 +377,32 @@ class TestAge:
         assert answer.status_int == 400
         assert b'whole number of seconds' in answer.body
 
+    def test_is_bounded_by_memcached_whatever_the_clocks_of_proxies_say(
+        self, swift, filter_app, clock, monkeypatch
+    ):
+        def wait():
+            clock.now += 7
+
+        def set_multi(_values, _place, serialize, time):
+            seconds.append(time)
+
+        seconds = []
+        monkeypatch.setattr(swift.memcached, 'set_multi', set_multi)
+        swift.before('GET', CONTAINER, wait)
+        ask(swift, filter_app)
+        assert seconds == [SECONDS - 7 - 5]
+
     @pytest.mark.parametrize('headers', [{}, {REQUEST_HEADER: '60'}])
-    def test_is_0_without_a_setting(self, swift, clock, headers):
+    def test_is_0_without_a_setting_and_memcached_is_not_asked(
+        self, swift, clock, headers, monkeypatch
+    ):
         filter_app = filtered(swift)
         create(swift, filter_app, SHARDS)
         ask(swift, filter_app)
+        for method in ('get_multi', 'set_multi'):
+            monkeypatch.delattr(Memcached, method)
         ask(swift, filter_app, headers)
         assert len(swift.servers.asked) == 1 + SHARDS
-        assert not [key for key in swift.memcached.values if 'page' in key]
 
 
 class TestSetting:

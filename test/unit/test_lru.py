@@ -83,9 +83,9 @@ def test_the_oldest_entry_of_an_owner_that_has_too_much_is_dropped():
 
 def test_the_owner_that_set_nothing_for_longest_loses_its_entries_first():
     entries = SizedLRU(10, 15)
-    for owner in 'aba':
-        entries.set(owner, owner, owner, 5)
-    assert entries.set('c', 'c', 'c', 10) == {'b': 'b'}
+    for key in ('a1', 'b1', 'a2'):
+        entries.set(key[0], key, key, 5)
+    assert list(entries.set('c', 'c1', 'c1', 10)) == ['b1', 'a1']
 
 
 def test_an_entry_that_is_larger_than_its_owner_may_have_is_not_kept():
