@@ -19,6 +19,7 @@ walk to its end, and none twice.
 
 import json
 import time
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import orjson
@@ -104,7 +105,10 @@ class KeptPages:
         """
         if not (self.store.most_bytes and _can_be_kept(target, params)):
             return 0, None
-        keys = [_key(kind, target, params) for kind in (PAGE_KEY, AHEAD_KEY)]
+        keys = [
+            _key(kind, target, params, params.marker)
+            for kind in (PAGE_KEY, AHEAD_KEY)
+        ]
         page, ahead = self.store.get(
             env, target.account, _place(target), keys, seconds
         )
@@ -129,14 +133,18 @@ class KeptPages:
         """
         if target.layout.is_changing:
             return
-        values = {_key(PAGE_KEY, target, params): page.encode()}
-        if _most_pages(target, params) > 1:
-            values |= _behind(env, target, params, rows, page, ahead)
-        values = {
-            key: value
-            for key, value in values.items()
-            if len(value) <= MOST_BYTES
+        pages = {
+            _key(PAGE_KEY, target, params, marker): each.encode()
+            for marker, each in _pages(env, params, rows, page, ahead)
         }
+        values = {k: v for k, v in pages.items() if len(v) <= MOST_BYTES}
+        # Pages that cannot be kept are not read ahead.
+        most = _most_pages(target, params) if len(values) == len(pages) else 1
+        step = _step(env, params)
+        if most > 1 and step and len(rows.names) == params.limit * ahead:
+            last = rows.names[step * ahead - 1]
+            key = _key(AHEAD_KEY, target, params, last)
+            values[key] = b'%d' % min(2 * ahead, most)
         self.store.put(env, target.account, _place(target), values, expires)
 
 
@@ -150,29 +158,19 @@ def _can_be_kept(target: LogicalContainer, params: ListingParams) -> bool:
     )
 
 
-def _behind(
-    env: dict,
-    target: LogicalContainer,
-    params: ListingParams,
-    rows: Rows,
-    page: Page,
-    ahead: int,
-) -> dict[str, bytes]:
-    """Return what to keep of the pages behind a page, by their keys."""
+def _pages(
+    env: dict, params: ListingParams, rows: Rows, page: Page, ahead: int
+) -> Iterator[tuple[str, Page]]:
+    """Yield a page, and the pages behind it, with their markers."""
     limit, step = params.limit, _step(env, params)
-    if len(rows.names) < limit or step == 0:
-        return {}
-    values = {}
+    yield params.marker, page
+    if len(rows.names) < limit or ahead == 1:
+        return
     for begin in range(step, step * ahead, step):
         if begin > len(rows.names):
-            break
-        behind = page._replace(body=to_json(rows.texts[begin : begin + limit]))
-        key = _key(PAGE_KEY, target, params, rows.names[begin - 1])
-        values[key] = behind.encode()
-    if len(rows.names) == limit * ahead:
-        key = _key(AHEAD_KEY, target, params, rows.names[step * ahead - 1])
-        values[key] = b'%d' % min(2 * ahead, _most_pages(target, params))
-    return values
+            return
+        body = to_json(rows.texts[begin : begin + limit])
+        yield rows.names[begin - 1], page._replace(body=body)
 
 
 def _place(target: LogicalContainer) -> str:
@@ -181,21 +179,18 @@ def _place(target: LogicalContainer) -> str:
 
 
 def _key(
-    kind: str,
-    target: LogicalContainer,
-    params: ListingParams,
-    marker: str | None = None,
+    kind: str, target: LogicalContainer, params: ListingParams, marker: str
 ) -> str:
     """Return the key of something of a page.
 
     The layout's id is different for a container that was created again.
 
-    :param marker: in place of the client's marker
+    :param marker: that of the page, in place of the client's
     """
     page = json.dumps(
         [
             params.limit,
-            params.marker if marker is None else marker,
+            marker,
             params.end_marker,
             params.prefix,
             params.delimiter,

@@ -654,6 +654,19 @@ def walk_through(container: Container) -> None:
         marker = names[-1]
 
 
+@pytest.mark.parametrize('most', [250, 470])
+def test_pages_that_memcached_does_not_take_are_not_read_ahead(
+    most, monkeypatch
+):
+    """All pages have more than 250 bytes, and the second one more than 470."""
+    names = [f'{number:03}' + 'x' * 50 for number in range(5)]
+    names += [f'{number:03}' + 'x' * 100 for number in range(5, 40)]
+    container = Container(names, 4, LIMIT)
+    monkeypatch.setattr(kept_pages_module, 'MOST_BYTES', most)
+    walk_through(container)
+    assert container.most_read == (LIMIT if most == 250 else 2 * LIMIT)
+
+
 def test_no_value_is_larger_than_memcached_takes(monkeypatch):
     most = 450
     names = [f'{number:03}' + '"' * (number % 40) for number in range(60)]
