@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from swift.common import request_helpers
 from swift.common.swob import HTTPForbidden, Request, Response
+from swift.proxy.controllers.base import get_cache_key
 
 from shardmw.backend import short_store
 from shardmw.backend.containers import RECORD_HEADER, LogicalContainer
@@ -291,6 +292,19 @@ class TestSamePageAgain:
             )
             assert json.loads(answer.body)[0]['name'] == 'a/b'
             assert is_read is is_first
+
+    def test_does_not_replace_the_counts_that_quotas_go_by(
+        self, swift, filter_app
+    ):
+        owner = {'swift_owner': True}
+        quota = {'X-Container-Meta-Quota-Count': '100'}
+        swift.send(filter_app, 'POST', CONTAINER, quota, owner)
+        page(swift, filter_app)
+        put_sharded_row(swift, 'new')
+        swift.send(filter_app, 'HEAD', CONTAINER, {'X-Newest': 'true'})
+        assert not page(swift, filter_app)[1]
+        info = swift.memcached.get(get_cache_key(ACCOUNT, 'c'))
+        assert int(info['object_count']) == len(NAMES) + 1
 
     def test_costs_a_read_of_the_root(self, swift, filter_app):
         page(swift, filter_app)
