@@ -69,7 +69,9 @@ def measure_work(
                 listed[container] = names and work.fill(
                     site, container, kind, names
                 )
-        site.prepare(container, work.writes, phase_of(turn, work.rounds))
+        meanwhile = work.meanwhile(site, container, turn=turn, **each)
+        phase = None if meanwhile else phase_of(turn, work.rounds)
+        site.prepare(container, work.writes, phase)
         path = site.container_path(container)
         load = site.load(
             work.source(path, listed[container], turn=turn, **each),
@@ -77,7 +79,6 @@ def measure_work(
             seconds=work.load_seconds,
             count=work.count,
         )
-        meanwhile = work.meanwhile(site, container, turn=turn, **each)
         with _beside(meanwhile):
             run = ledger.measure(load, work.name, kind, turn, **each)
         if run.summary.bytes_sent > _MANY_BYTES and work.spends:
