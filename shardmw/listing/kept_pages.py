@@ -8,8 +8,8 @@ a page that was read is kept for that time, whoever writes meanwhile.
 
 The next page of a walk is nearly always asked for right after this one. So a
 page that follows another one is read together with the pages behind it, which
-are kept, too. A walk reads ahead as many pages as it has asked for so far, so
-that few are read in vain if it ends.
+are kept, too. A walk reads ahead as many pages as it has asked for so far, or
+as many as cost little, so that few are read in vain if it ends.
 
 The time of a page counts from when its reading began: every object that was
 there all the time since is in it. Each page begins behind the last name of the
@@ -37,6 +37,8 @@ PAGE_KEY = 'shardmw/page'
 AHEAD_KEY = 'shardmw/ahead'
 
 #: How many rows to read of each shard for the pages of a walk, and of all.
+#: The first ones cost a shard less than the request.
+FIRST_ROWS_PER_SHARD = 16
 ROWS_PER_SHARD = 512
 MOST_ROWS = 10_000
 
@@ -144,7 +146,9 @@ class KeptPages:
         if most > 1 and step and len(rows.names) == params.limit * ahead:
             last = rows.names[step * ahead - 1]
             key = _key(AHEAD_KEY, target, params, last)
-            values[key] = b'%d' % min(2 * ahead, most)
+            first = FIRST_ROWS_PER_SHARD * _shards(target, params)
+            following = max(2 * ahead, first // params.limit)
+            values[key] = b'%d' % min(following, most)
         self.store.put(env, target.account, _place(target), values, expires)
 
 
@@ -210,13 +214,20 @@ def _step(env: dict, params: ListingParams) -> int:
     return params.limit - 1 if is_s3 else params.limit
 
 
+def _shards(target: LogicalContainer, params: ListingParams) -> int:
+    """Return over how many shards the rows of a page are spread.
+
+    Each shard may have all pseudo-directories of a page.
+    """
+    return 1 if params.has_levels() else target.layout.shards
+
+
 def _most_pages(target: LogicalContainer, params: ListingParams) -> int:
     """Return how many pages of a walk to read at once.
 
-    Container servers refuse to list more rows than Swift's limit. Each shard
-    may have all pseudo-directories of a page.
+    Container servers refuse to list more rows than Swift's limit.
     """
-    shards = 1 if params.has_levels() else target.layout.shards
+    shards = _shards(target, params)
     most = min(MOST_ROWS, CONTAINER_LISTING_LIMIT)
     rows = min(most, ROWS_PER_SHARD * shards)
     return min(MOST_PAGES, max(1, rows // params.limit))

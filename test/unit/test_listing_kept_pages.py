@@ -102,11 +102,20 @@ def is_reader(req: Request) -> Response | None:
 
 
 class TestWalk:
-    def test_lists_everything_once_with_few_reads(self, swift, filter_app):
-        # 13 pages: 1, 2, 4 and 8 together
-        assert walk(swift, filter_app) == (NAMES, 4)
+    @pytest.mark.parametrize(
+        # 13 pages: 1, 2, 4 and 8 together, or 1, 5 and 10
+        ('first_rows', 'reads'),
+        [(0, 4), (7, 3)],
+    )
+    def test_lists_everything_once_with_few_reads(
+        self, swift, filter_app, monkeypatch, first_rows, reads
+    ):
+        monkeypatch.setattr(
+            kept_pages_module, 'FIRST_ROWS_PER_SHARD', first_rows
+        )
+        assert walk(swift, filter_app) == (NAMES, reads)
 
-    @pytest.mark.parametrize(('limit', 'reads'), [(5, 4), (2, 6)])
+    @pytest.mark.parametrize(('limit', 'reads'), [(5, 4), (2, 4)])
     def test_of_s3_lists_everything_once_with_few_reads(
         self, swift, filter_app, limit, reads
     ):
@@ -674,11 +683,11 @@ def test_pages_that_memcached_does_not_take_are_not_read_ahead(
 ):
     """All pages have more than 250 bytes, and the second one more than 470."""
     names = [f'{number:03}' + 'x' * 50 for number in range(5)]
-    names += [f'{number:03}' + 'x' * 100 for number in range(5, 40)]
+    names += [f'{number:03}' + 'x' * 100 for number in range(5, 200)]
     container = Container(names, 4, LIMIT)
     monkeypatch.setattr(kept_pages_module, 'MOST_BYTES', most)
     walk_through(container)
-    assert container.most_read == (LIMIT if most == 250 else 2 * LIMIT)
+    assert container.most_read == (LIMIT if most == 250 else 12 * LIMIT)
 
 
 def test_no_value_is_larger_than_memcached_takes(monkeypatch):
