@@ -31,7 +31,8 @@ OPTION_NAMES = (
     'fanout_wait_seconds',
     'head_cache_seconds',
     'idle_connections',
-    'listing_cache_seconds',
+    'listing_kept_megabytes',
+    'listing_max_age',
     'log_sleep_time_seconds',
     'max_fanouts',
     'max_shards',
@@ -70,8 +71,13 @@ SIMILARITY = 0.6
 #: How long Swift caches container info by default.
 INFO_SECONDS = 60
 
-#: The right side of a rule: a number of shards, and a depth if it names one.
-_RULE_SHARDING = re.compile(r'([0-9]+)(?:\s+depth\s+([0-9]+))?')
+#: How many seconds old the listings of a container may be at most.
+MOST_LISTING_AGE = 3600
+
+#: The right side of a rule: a number of shards, and what else it names.
+_RULE_VALUES = re.compile(
+    r'([0-9]+)(?:\s+depth\s+([0-9]+))?(?:\s+listing_max_age\s+([0-9]+))?'
+)
 
 #: The lowest rate, in requests a second: one request in three hours.
 LEAST_RATE = 0.0001
@@ -91,11 +97,14 @@ class ShardRule:
     :param pattern: a glob over ``account/container``
     :param shards: the number of shards, 0 for a plain container
     :param depth: the depth, None for the default
+    :param listing_max_age: how many seconds old the listings of a container,
+                            new or not, may be; None for the default
     """
 
     pattern: str
     shards: int
     depth: int | None = None
+    listing_max_age: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +197,11 @@ class Options:
                                container since
     :param metric_containers: for how many containers, the busiest ones, a
                               process sends metrics of their own
-    :param listing_cache_seconds: how long pages of listings are kept, if no
-                                  proxy has written to the container since;
-                                  0: none are kept or read ahead
+    :param listing_max_age: how many seconds old the listings of a container
+                            may be if neither its owner nor a rule says so
+    :param listing_kept_megabytes: the most megabytes of pages of listings that
+                                   a process has put into memcached, or keeps
+                                   while memcached is away; 0: none are kept
     :param rate_limits: the rates of containers
     :param account_ratelimit: container creations and deletions a second that
                               Swift's ratelimit filter allows an account; 0
@@ -214,12 +225,13 @@ class Options:
     stats_cache_seconds: int
     head_cache_seconds: int
     metric_containers: int
-    listing_cache_seconds: int
+    listing_kept_megabytes: int
     rate_limits: RateLimits
     account_ratelimit: float = 0
     account_ratelimit_clock_accuracy: int = 1000
     account_ratelimit_buffer_seconds: int = 5
     default_depth: int = 0
+    listing_max_age: int = 0
 
     @property
     def account_max_fanouts(self) -> int:
@@ -251,6 +263,16 @@ class Options:
         if rule.depth is None:
             return Sharding(rule.shards, self.default_depth)
         return Sharding(rule.shards, rule.depth)
+
+    def listing_max_age_of(self, account: str, container: str) -> int:
+        """Return how many seconds old the listings of a container may be.
+
+        Its owner may have set something else.
+        """
+        rule = self._rule_for(account, container)
+        if rule is None or rule.listing_max_age is None:
+            return self.listing_max_age
+        return rule.listing_max_age
 
     def has_rule(self, account: str, container: str) -> bool:
         """Return True if one of the shard rules matches a container."""
@@ -297,8 +319,11 @@ def parse_options(conf: Mapping[str, str]) -> Options:
         stats_cache_seconds=stats_cache_seconds,
         head_cache_seconds=_integer(conf, 'head_cache_seconds', 5, 0, 60),
         metric_containers=_integer(conf, 'metric_containers', 20, 0, 1000),
-        listing_cache_seconds=_integer(
-            conf, 'listing_cache_seconds', 0, 0, 60
+        listing_max_age=_integer(
+            conf, 'listing_max_age', 0, 0, MOST_LISTING_AGE
+        ),
+        listing_kept_megabytes=_integer(
+            conf, 'listing_kept_megabytes', 32, 0, 1024
         ),
         rate_limits=_rate_limits(conf, stats_cache_seconds),
     )
@@ -398,28 +423,27 @@ def _shard_rules(text: str, max_shards: int) -> tuple[ShardRule, ...]:
 
 
 def _shard_rule(text: str, max_shards: int) -> ShardRule:
-    pattern, equals, sharding = text.rpartition('=')
+    pattern, equals, values = text.rpartition('=')
     pattern = pattern.strip()
-    match = _RULE_SHARDING.fullmatch(sharding.strip())
+    match = _RULE_VALUES.fullmatch(values.strip())
     if not (equals and '/' in pattern and match):
         raise ConfigError(
-            f'shardmw: shard_rules: {text!r}: must be '
-            'account/container = shards, or shards depth k, globs allowed'
+            f'shardmw: shard_rules: {text!r}: must be account/container = '
+            'shards [depth k] [listing_max_age seconds], globs allowed'
         )
-    count, depth = match.groups()
-    if int(count) > max_shards:
-        raise ConfigError(
-            f'shardmw: shard_rules: {text!r}: must be at most max_shards = '
-            f'{max_shards}'
-        )
-    if depth is None:
-        return ShardRule(pattern, int(count))
-    if int(depth) > DEPTH_LIMIT:
-        raise ConfigError(
-            f'shardmw: shard_rules: {text!r}: depth must be at most '
-            f'{DEPTH_LIMIT}'
-        )
-    return ShardRule(pattern, int(count), int(depth))
+    count, depth, age = (value and int(value) for value in match.groups())
+    for value, most, name in (
+        (count, max_shards, f'must be at most max_shards = {max_shards}'),
+        (depth, DEPTH_LIMIT, f'depth must be at most {DEPTH_LIMIT}'),
+        (
+            age,
+            MOST_LISTING_AGE,
+            f'listing_max_age must be at most {MOST_LISTING_AGE}',
+        ),
+    ):
+        if value is not None and value > most:
+            raise ConfigError(f'shardmw: shard_rules: {text!r}: {name}')
+    return ShardRule(pattern, count, depth, age)
 
 
 def _rate_limits(

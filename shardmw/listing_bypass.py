@@ -51,6 +51,7 @@ from swift.common.utils import close_if_possible, get_logger
 from shardmw.backend.containers import SHARD_COUNT_HEADER, SHARD_DEPTH_HEADER
 from shardmw.config import check_option_names
 from shardmw.listing.container_order import S3_SOURCE, UNORDERED_HEADER
+from shardmw.listing.max_age import MAX_AGE_HEADER
 from shardmw.pipeline import check_listings
 
 BYPASS_ENV = 'shardmw.bypass'
@@ -67,6 +68,7 @@ BUCKET_HEADERS = (
     SHARD_COUNT_HEADER,
     SHARD_DEPTH_HEADER,
     UNORDERED_HEADER,
+    MAX_AGE_HEADER,
 )
 
 S3_UNORDERED = 'allow-unordered'

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A dictionary and a function cache of bounded size: pure."""
+"""Dictionaries and a function cache of bounded size: pure."""
 
 import functools
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 #: The most characters of what a client sends that are kept as a key. Requests
@@ -73,6 +74,57 @@ class LRU:
     def pop(self, key, default=None):
         """Remove a key and return its value."""
         return self._young.pop(key, self._old.pop(key, default))
+
+
+class SizedLRU:
+    """Keep the entries that were set last, up to a number of bytes.
+
+    :param owner_bytes: the most bytes of the entries of one owner
+    :param most_bytes: the most bytes of all entries
+    """
+
+    def __init__(self, owner_bytes: int, most_bytes: int) -> None:
+        self.owner_bytes = owner_bytes
+        self.most_bytes = most_bytes
+        # The sizes and values of each owner's entries. What was set last, and
+        # the owner that it belongs to, are at the end.
+        self._owners: dict[str, dict[str, tuple[int, object]]] = {}
+        self._sizes: Counter[str] = Counter()
+
+    def get(self, owner: str, key: str):
+        """Return the value of a key, None if this has none."""
+        _, value = self._owners.get(owner, {}).get(key, (0, None))
+        return value
+
+    def set(self, owner: str, key: str, value, size: int) -> dict:
+        """Set a value.
+
+        :param size: its size in bytes
+        :returns: the entries that were dropped, maybe this one, by their keys
+        """
+        if key in self._owners.get(owner, {}):
+            self._drop(owner, key)
+        self._owners[owner] = self._owners.pop(owner, {})
+        self._owners[owner][key] = size, value
+        self._sizes[owner] += size
+        dropped = {}
+        while self._sizes[owner] > self.owner_bytes:
+            dropped |= self._drop_first(owner)
+        while self._sizes.total() > self.most_bytes:
+            dropped |= self._drop_first(next(iter(self._owners)))
+        return dropped
+
+    def _drop_first(self, owner: str) -> dict:
+        key = next(iter(self._owners[owner]))
+        return {key: self._drop(owner, key)}
+
+    def _drop(self, owner: str, key: str):
+        """Drop an entry and return its value."""
+        size, value = self._owners[owner].pop(key)
+        self._sizes[owner] -= size
+        if not self._owners[owner]:
+            del self._owners[owner], self._sizes[owner]
+        return value
 
 
 def cached_if_short(count: int) -> Callable:

@@ -37,8 +37,13 @@ ask with ``allow-unordered=true`` (:mod:`shardmw.listing_bypass`). The
 owner of a container can make this the default of its listings:
 ``X-Container-Unordered-Listings`` (:mod:`shardmw.listing.container_order`).
 
+With ``X-Container-Listing-Max-Age: 30``, the listings of the container may be
+up to 30 seconds old (:mod:`shardmw.listing.max_age`). Pages are then kept and
+read ahead, and a request for a kept page costs one read, that of the root.
+
 ``GET /info`` has ``shardmw`` with what a client may ask for: the default and
-the largest shard count and depth, ``unordered_listings``, and the rates.
+the largest shard count and depth, ``unordered_listings``, the default of
+``listing_max_age``, and the rates.
 
 What an operator sets
 ---------------------
@@ -107,6 +112,7 @@ from swift.common.utils import get_logger
 
 from shardmw.backend.crypto import move_keys
 from shardmw.backend.requests import Backend, pass_timestamps_on
+from shardmw.backend.short_store import ShortStore
 from shardmw.backend.turns import Turns
 from shardmw.backend.write_marks import WriteMarks
 from shardmw.config import Options, check_option_names, parse_options
@@ -117,7 +123,7 @@ from shardmw.controllers.obj import WRITES, ObjectController
 from shardmw.layout.lookup import Layouts
 from shardmw.layout.row_targets import RowTargets
 from shardmw.layout.syncing import logical_path
-from shardmw.listing.page_cache import PageCache
+from shardmw.listing.kept_pages import KeptPages
 from shardmw.metrics import SILENT, Metrics, open_metrics
 from shardmw.paths import Path, parse_path
 from shardmw.pipeline import check_pipeline
@@ -137,6 +143,8 @@ from shardmw.record import DEPTH_LIMIT
 from shardmw.stats.accounts import AccountStats
 from shardmw.stats.head_cache import HeadCache
 from shardmw.stats.sums import SummedStats
+
+MEGABYTE = 1_000_000
 
 #: The requests of Swift's daemons for objects that backing containers list.
 READS = ('GET', 'HEAD')
@@ -168,13 +176,10 @@ class ShardMiddleware:
             metrics,
         )
         stats = SummedStats(backend, options.stats_cache_seconds)
-        account_stats = AccountStats(backend, options.head_cache_seconds)
-        #: The most seconds for which what was read of shards is kept.
-        self.kept_seconds = max(
-            options.head_cache_seconds, options.listing_cache_seconds
-        )
+        #: For how many seconds the sums over shards are kept.
+        self.kept_seconds = options.head_cache_seconds
+        account_stats = AccountStats(backend, self.kept_seconds)
         marks = WriteMarks(self.kept_seconds)
-        head_cache = HeadCache(marks, options.head_cache_seconds)
         limiter = RateLimiter(backend, options.rate_limits, logger)
         accounting = Accounting(backend, stats, limiter)
         layouts = Layouts(backend)
@@ -207,8 +212,9 @@ class ShardMiddleware:
             layouts,
             lifecycle,
             stats,
-            head_cache,
-            PageCache(marks, options.listing_cache_seconds),
+            HeadCache(marks),
+            KeptPages(ShortStore(options.listing_kept_megabytes * MEGABYTE)),
+            options.listing_max_age_of,
             accounting,
         )
         self._objects = ObjectController(
@@ -329,6 +335,7 @@ def filter_factory(global_conf: dict, **local_conf: str) -> Callable:
         max_shards=options.max_shards,
         client_max_shards=options.client_max_shards,
         unordered_listings=True,
+        listing_max_age=options.listing_max_age,
         max_sleep_time_seconds=limits.max_sleep_time_seconds,
         container_ratelimits=limits.writes.by_size,
         container_listing_ratelimits=limits.listings.by_size,

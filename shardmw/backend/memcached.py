@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memcached, as the proxy's ``cache`` filter provides it."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,6 +16,9 @@ from swift.common.utils import cache_from_env
 from shardmw.backend.concurrency import sleep
 
 LOCK_POLL_SECONDS = 0.05
+
+#: memcached counts whole seconds, so an entry may expire one earlier or later.
+ROUNDING_SECONDS = 1
 
 
 class LockError(Exception):
@@ -69,6 +73,15 @@ class SharedCache:
         """Keep values for :meth:`get_together`."""
         if self._memcache:
             self._memcache.set_multi(values, place, time=seconds)
+
+    def set_bytes_together(
+        self, values: dict[str, bytes], place: str, seconds: int
+    ) -> None:
+        """Keep bytes as they are for :meth:`get_together`."""
+        if self._memcache:
+            self._memcache.set_multi(
+                values, place, serialize=False, time=seconds
+            )
 
     def delete(self, key: str) -> None:
         """Drop a key."""
@@ -126,9 +139,9 @@ class SharedCache:
         return getattr(self._memcache, '_io_timeout', IO_TIMEOUT)
 
     @property
-    def latest_seconds(self) -> float:
+    def latest_seconds(self) -> int:
         """Return how late a value may reach the server that keeps it."""
-        return (
+        return math.ceil(
             getattr(self._memcache, '_pool_timeout', POOL_TIMEOUT)
             + getattr(self._memcache, '_connect_timeout', CONN_TIMEOUT)
             + self.timeout_seconds

@@ -27,12 +27,11 @@ on the server that all proxies use next, which has marks of other containers:
 writes show late until the workers set their marks again.
 """
 
-import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 
 from shardmw.backend.containers import LogicalContainer
-from shardmw.backend.memcached import SharedCache
+from shardmw.backend.memcached import ROUNDING_SECONDS, SharedCache
 from shardmw.lru import LRU
 
 MARK_KEY = 'shardmw/written'
@@ -44,9 +43,6 @@ HAS_MARKS_KEY = 'shardmw/has-marks'
 LACKS_MARKS_KEY = 'shardmw/lacks-marks'
 FOREVER = 0
 
-#: memcached counts whole seconds, so an entry may expire one earlier or later.
-ROUNDING_SECONDS = 1
-
 #: How many containers' marks a worker remembers.
 MARKS = 10_000
 
@@ -54,7 +50,7 @@ MARKS = 10_000
 class WriteMarks:
     """Keeps answers of containers that no client writes to.
 
-    :param seconds: the most seconds for which anything is kept; 0: nothing is
+    :param seconds: how long to keep them; 0: not at all
     """
 
     def __init__(self, seconds: int) -> None:
@@ -63,22 +59,18 @@ class WriteMarks:
         self._marked = LRU(MARKS)
 
     def kept(
-        self, env: dict, target: LogicalContainer, keys: Sequence[str]
-    ) -> list[list | None] | None:
-        """Return what is kept under some keys.
+        self, env: dict, target: LogicalContainer, key: str
+    ) -> list | None:
+        """Return what is kept under a key, None if it must not be used.
 
         :param target: the container, as its root is now
-        :returns: a value for each key, None for one that has none; None if
-                  kept values must not be used or stored now
         """
         if not self._may_be_kept(env, target):
             return None
         mark = _key(MARK_KEY, target)
         cache = SharedCache(env)
-        written, lacks_marks, has_marks, *values = cache.get_together(
-            [mark, LACKS_MARKS_KEY, HAS_MARKS_KEY]
-            + [_key(key, target) for key in keys],
-            mark,
+        written, lacks_marks, has_marks, kept = cache.get_together(
+            [mark, LACKS_MARKS_KEY, HAS_MARKS_KEY, _key(key, target)], mark
         )
         if not has_marks:
             # The server must be seen to have the second key before it gets
@@ -89,35 +81,27 @@ class WriteMarks:
                 seconds = self._mark_seconds(cache)
                 cache.set_together({LACKS_MARKS_KEY: True}, mark, seconds)
             return None
-        if written or lacks_marks:
+        if written or lacks_marks or not kept:
             return None
-        serial = target.layout.serial
-        return [
-            value[1:] if value and value[0] == serial else None
-            for value in values
-        ]
+        serial, *value = kept
+        return value if serial == target.layout.serial else None
 
     def keep(
         self,
         env: dict,
         target: LogicalContainer,
-        values: Mapping[str, list],
+        key: str,
+        value: Iterable,
         asked: float,
-        seconds: int,
     ) -> None:
-        """Keep values by their keys.
+        """Keep a value under a key.
 
         :param asked: when the shards were asked, by the monotonic clock
-        :param seconds: for how long since then, at most that of the marks
         """
-        left = int(seconds - (time.monotonic() - asked))
-        if left > 0 and values and self._may_be_kept(env, target):
-            serial = target.layout.serial
+        left = int(self.seconds - (time.monotonic() - asked))
+        if left > 0 and self._may_be_kept(env, target):
             SharedCache(env).set_together(
-                {
-                    _key(key, target): [serial, *value]
-                    for key, value in values.items()
-                },
+                {_key(key, target): [target.layout.serial, *value]},
                 _key(MARK_KEY, target),
                 left,
             )
@@ -139,8 +123,8 @@ class WriteMarks:
 
         An answer may reach memcached late, and then lasts longer.
         """
-        late = math.ceil(cache.latest_seconds)
-        return 2 * (self.seconds + ROUNDING_SECONDS) + late
+        lasts = self.seconds + ROUNDING_SECONDS
+        return 2 * lasts + cache.latest_seconds
 
     def _may_be_kept(self, env: dict, target: LogicalContainer) -> bool:
         """Return False also while rows move between the root and shards."""

@@ -196,7 +196,9 @@ class Site:
         if self.cluster.reconfigure(settings):
             _settle(self.account)
 
-    def prepare(self, container: str, writes: bool, phase: float) -> None:
+    def prepare(
+        self, container: str, writes: bool, phase: float | None
+    ) -> None:
         """Prepare a container for a load, as if it had been in use.
 
         The proxies look up what they look up once a minute. On a temporary
@@ -204,12 +206,13 @@ class Site:
         databases before writes.
 
         :param phase: how full the files beside the databases are, from 0 to
-                      below 1; different for each round
+                      below 1; different for each round. None: they stay
+                      empty, as listings leave them
         """
         kind = self._made[container]
         shards = (kind.shards if writes else None) or 1
         self.account.miss(container, one_name_each(shards, _MISSING), writes)
-        if writes and self.is_own:
+        if writes and phase is not None and self.is_own:
             stagger(self.cluster, self.account.name, container, kind, phase)
 
     def remove(self, container: str) -> None:

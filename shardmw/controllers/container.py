@@ -5,6 +5,7 @@ Creation, changes and deletion are in :mod:`shardmw.controllers.lifecycle`.
 """
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -43,8 +44,9 @@ from shardmw.backend.rows import STAY_SECONDS
 from shardmw.controllers.lifecycle import Lifecycle
 from shardmw.layout.lookup import Layouts
 from shardmw.layout.roots import read_root
-from shardmw.listing import container_order
-from shardmw.listing.page_cache import KeptPage, PageCache
+from shardmw.listing import container_order, max_age
+from shardmw.listing.kept_pages import KeptPages, Page
+from shardmw.listing.max_age import MaxAge
 from shardmw.listing.params import ListingParams
 from shardmw.listing.request import ListingRequest
 from shardmw.listing.rows import Rows, to_json
@@ -74,7 +76,12 @@ LAYOUT_TRIES = 5
 
 
 class ContainerController:
-    """Handles requests to containers."""
+    """Handles requests to containers.
+
+    :param default_max_age: returns how many seconds old the listings of an
+                            account and container may be if its owner does not
+                            say
+    """
 
     def __init__(
         self,
@@ -84,7 +91,8 @@ class ContainerController:
         lifecycle: Lifecycle,
         stats: SummedStats,
         head_cache: HeadCache,
-        page_cache: PageCache,
+        kept_pages: KeptPages,
+        default_max_age: Callable[[str, str], int],
         accounting: Accounting,
     ) -> None:
         self.app = app
@@ -93,7 +101,8 @@ class ContainerController:
         self.layouts = layouts
         self.stats = stats
         self.head_cache = head_cache
-        self.page_cache = page_cache
+        self.kept_pages = kept_pages
+        self.default_max_age = default_max_age
         self.accounting = accounting
         self._handlers = {
             'GET': self._get,
@@ -186,7 +195,7 @@ class ContainerController:
         if root.is_success:
             # There is a record if the container was sharded before.
             share_with_sums(req.environ, path, root.headers)
-        _show_settings(req, root)
+        _show_settings(req, root, 0)
         return Verbatim(root)
 
     def _read_root(self, req: Request, path: Path) -> Answer:
@@ -236,21 +245,32 @@ class ContainerController:
                 body='allow_unordered cannot be combined with delimiter, '
                 'path or reverse',
             )
+        try:
+            age = self._max_age(req, target)
+        except ValueError as err:
+            return HTTPBadRequest(
+                request=req, content_type='text/plain', body=str(err)
+            )
         self.metrics.note(CONTAINER_REQUESTS, method='GET')
-        started = time.monotonic()
-        kept = self.page_cache.kept(req.environ, target, params)
-        if kept and kept.body is not None:
-            answer = self._kept(req, path, target, kept, started)
+        ahead, page = 0, None
+        if age.asked:
+            ahead, page = self.kept_pages.find(
+                req.environ, target, params, age.kept
+            )
+        if page is not None:
+            answer = self._kept(req, path, target, page, age)
             if answer is not None:
                 return answer
         # The wait for the turn may be long, so the page is dropped.
-        ahead = kept.ahead if kept else 0
-        del kept
+        del page
+        seconds = age.kept if ahead else 0
         with self.backend.turn(req.environ, path.account):
             for _ in range(LAYOUT_TRIES):
                 listing = ListingRequest(self.backend, req, target)
                 try:
-                    answer = self._listed(req, path, listing, params, ahead)
+                    answer = self._listed(
+                        req, path, listing, params, max(1, ahead), seconds
+                    )
                 finally:
                     listing.stop()
                 if answer is not None:
@@ -264,30 +284,42 @@ class ContainerController:
         req: Request,
         path: Path,
         target: LogicalContainer,
-        kept: KeptPage,
-        started: float,
+        page: Page,
+        age: MaxAge,
     ) -> Callable | None:
         """Return the answer with a page that is kept.
 
-        :param started: when it was not known yet that the page is kept
-        :returns: None if the root says that the shards have to be read, or if
-                  a stray may have moved from the root to a shard meanwhile
+        Its figures are too old to decide about quotas.
+
+        :returns: None if the page is too old, or if the root does not have
+                  its layout or setting any more
         """
+        if not 0 <= page.age() <= age.asked:
+            return None
+        started = time.monotonic()
         listing = ListingRequest(self.backend, req, target)
         root = read_and_share(req.environ, path, listing.read_root)
         if not root.is_success:
             return self._refused_by_root(req, path, root)
-        is_late = time.monotonic() - started >= STAY_SECONDS
-        if is_late or listing.root_has_rows:
-            return None
         present = self._target_of(req, path, root)
         if present is None or present.layout != target.layout:
             return None
+        seconds = page.age()
+        if seconds > self._max_age(req, present).asked:
+            return None
         self.metrics.note(LISTINGS_KEPT)
         self._note_page(target, time.monotonic() - started)
-        share_stats(req.environ, target, kept.stats)
-        body = divert(req, kept.body)
-        return self._summed(req, target, root, kept.stats, body)
+        root.headers['Age'] = str(math.ceil(seconds))
+        body = divert(req, page.body)
+        return self._summed(req, target, root, page.stats, body)
+
+    def _max_age(self, req: Request, target: LogicalContainer) -> MaxAge:
+        """Return how old a page may be that answers a request.
+
+        :raises ValueError: if the client asks for an invalid age
+        """
+        default = self.default_max_age(target.account, target.container)
+        return max_age.of_request(req, target.info, default)
 
     def _listed(
         self,
@@ -296,20 +328,21 @@ class ContainerController:
         listing: ListingRequest,
         params: ListingParams,
         ahead: int,
+        kept_seconds: int,
     ) -> Callable | None:
         """Read a page.
 
-        :param ahead: how many pages to read; 0: one, which is not kept
+        :param ahead: how many pages to read
+        :param kept_seconds: for how long to keep them; 0: not at all
         :returns: the answer, or None if the layout has changed meanwhile, so
                   that the page may lack rows
         """
         target = listing.target
-        started = time.monotonic()
+        started, read_at = time.monotonic(), time.time()
         if listing.is_unordered(params):
             read = listing.read_root
         else:
-            pages = max(1, ahead)
-            read = partial(listing.read_root_and_shards, params, pages)
+            read = partial(listing.read_root_and_shards, params, ahead)
         root = read_and_share(req.environ, path, read)
         if not root.is_success:
             return self._refused_by_root(req, path, root)
@@ -343,17 +376,16 @@ class ContainerController:
         else:
             stats = total(listing.answers.values())
             share_stats(req.environ, target, stats)
-            if ahead and not listing.root_has_rows:
-                self.page_cache.keep(
-                    req.environ,
-                    target,
-                    params,
-                    rows,
-                    body,
-                    stats,
-                    listing.ahead,
-                    started,
-                )
+        if kept_seconds:
+            self.kept_pages.keep(
+                req.environ,
+                target,
+                params,
+                rows,
+                Page(read_at, stats, body),
+                listing.ahead,
+                started + kept_seconds,
+            )
         return self._summed(req, target, root, stats, divert(req, body))
 
     def _refused_by_root(
@@ -419,7 +451,8 @@ class ContainerController:
 
         :param body: the listing, None for a HEAD
         """
-        _show_settings(req, root)
+        default = self.default_max_age(target.account, target.container)
+        _show_settings(req, root, default)
         headers = HeaderKeyDict(root.headers)
         headers['X-Container-Object-Count'] = str(stats.object_count)
         headers['X-Container-Bytes-Used'] = str(stats.bytes_used)
@@ -437,7 +470,8 @@ class ContainerController:
         return Verbatim(root._replace(headers=headers, body=[body or b'']))
 
 
-def _show_settings(req: Request, root: Answer) -> None:
+def _show_settings(req: Request, root: Answer, default_max_age: int) -> None:
     """Add to a root's answer what this filter stores for its container."""
     container_rate.show(req, root.headers)
     container_order.show(root.headers)
+    max_age.show(root.headers, default_max_age)

@@ -66,7 +66,7 @@ from shardmw.layout.syncing import (
     root_headers,
     shard_headers,
 )
-from shardmw.listing import container_order
+from shardmw.listing import container_order, max_age
 from shardmw.metrics import CONTAINER_REQUESTS
 from shardmw.paths import Path
 from shardmw.placement import (
@@ -767,7 +767,11 @@ def _take_settings(req: Request) -> Response | None:
 
     :returns: the error response if one is forbidden or invalid
     """
-    return container_rate.take_header(req) or container_order.take_header(req)
+    for module in (container_rate, container_order, max_age):
+        refusal = module.take_header(req)
+        if refusal:
+            return refusal
+    return None
 
 
 def _count_asked(req: Request) -> int | None:

@@ -151,15 +151,6 @@ class ListingRequest:
             self.stop()
         return root
 
-    @property
-    def root_has_rows(self) -> bool:
-        """Return True if the root has rows, or had when it was read.
-
-        A stray may come after the objects were counted.
-        """
-        root = self.answers[ROOT]
-        return root.object_count > 0 or bool(_rows_in(root).names)
-
     def stop(self) -> None:
         """End the requests to shards that are under way."""
         if self._shard_reader is not None:

@@ -16,14 +16,10 @@ SUMS_KEY = 'shardmw/head'
 
 
 class HeadCache:
-    """Keeps the sums of containers that no client writes to.
+    """Keeps the sums of containers that no client writes to."""
 
-    :param seconds: how long to keep sums; 0: not at all
-    """
-
-    def __init__(self, marks: WriteMarks, seconds: int) -> None:
+    def __init__(self, marks: WriteMarks) -> None:
         self.marks = marks
-        self.seconds = seconds
 
     def kept(
         self, env: dict, target: LogicalContainer
@@ -32,9 +28,7 @@ class HeadCache:
 
         :param target: the container, as its root is now
         """
-        if self.seconds == 0:
-            return None
-        (sums,) = self.marks.kept(env, target, [SUMS_KEY]) or [None]
+        sums = self.marks.kept(env, target, SUMS_KEY)
         return ContainerStats(*sums) if sums else None
 
     def keep(
@@ -48,5 +42,4 @@ class HeadCache:
 
         :param asked: when they were asked, by the monotonic clock
         """
-        sums = {SUMS_KEY: list(total(shards))}
-        self.marks.keep(env, target, sums, asked, self.seconds)
+        self.marks.keep(env, target, SUMS_KEY, total(shards), asked)

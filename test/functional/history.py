@@ -47,6 +47,8 @@ class Worker:
 
     :param names: the names that it uses
     :param by: its name
+    :param max_age: how many seconds old the pages of its walks may be
+    :param headers: of its requests for pages
     """
 
     def __init__(
@@ -56,11 +58,15 @@ class Worker:
         names: list[str],
         seed: int,
         by: str,
+        max_age: float = 0,
+        headers: dict[str, str] | None = None,
     ) -> None:
         self.client = client
         self.container = container
         self.names = names
         self.by = by
+        self.max_age = max_age
+        self.headers = headers or {}
         self.history = History()
         self._chance = random.Random(f'{seed} {by}')
         self._number = 0
@@ -82,12 +88,14 @@ class Worker:
         if is_reverse:
             query['reverse'] = 'true'
         listed: list[str] = []
-        first = time.monotonic()
+        first = time.monotonic() - self.max_age
         is_last = False
         while not is_last:
             marker = query['marker'] = listed[-1] if listed else ''
-            began = time.monotonic()
-            answer = self._request('page', 'GET', query=query)
+            began = time.monotonic() - self.max_age
+            answer = self._request(
+                'page', 'GET', query=query, headers=self.headers
+            )
             ended = time.monotonic()
             if answer is None or answer.status != 200:
                 return

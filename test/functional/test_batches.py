@@ -87,7 +87,6 @@ SETTINGS = {
     'proxy-server.error_suppression_limit': '100000',
     # Each request reads the shards.
     'shardmw.head_cache_seconds': '0',
-    'shardmw.listing_cache_seconds': '0',
 }
 WITHOUT_FILTER = {'shardmw-container.use': 'egg:swift#healthcheck'}
 WITH_FILTER = dict.fromkeys(WITHOUT_FILTER)

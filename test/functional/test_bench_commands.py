@@ -87,6 +87,24 @@ def test_work_is_measured_on_each_container_and_cleaned_up(
     assert listed(name) == []
 
 
+def test_others_write_into_a_container_that_is_listed(
+    access, client, tmp_path
+):
+    name = unique('bench')
+    ran = run_here(
+        *('list', '--seconds', '2', '--shards', '0', '--rows', '30', *access),
+        *('--page', '10', '--writes-per-second', '20', '--no-cleanup'),
+        *('--container', name, '--output', str(tmp_path)),
+    )
+    assert ran.exit_code == 0, ran.output
+    (run,) = result_of(tmp_path, 'workload-list')['figures']['runs']
+    assert run['summary']['errors'] == {}
+    assert run['conditions']['writes/s'] == 20
+    names = client.listing(name).names()
+    assert len(names[:30]) == len([n for n in names if n.startswith('o')])
+    assert 20 <= len(names[30:]) <= 50
+
+
 def test_a_count_ends_a_load(access, tmp_path):
     run_here(
         *('write', '-t', '4', '--count', '9', '--shards', '0', *access),

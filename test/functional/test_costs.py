@@ -17,6 +17,7 @@ from copy import copy as copy_of
 import pytest
 from botocore.exceptions import ClientError
 
+from shardmw.listing.max_age import REQUEST_HEADER
 from shardmw.saio import Cluster, ClusterOptions
 from test.functional.archives import archive_of
 from test.functional.conftest import (
@@ -64,6 +65,11 @@ class Scene:
         self.containers = {count: self._make(count) for count in COUNTS}
         self.versioned = {
             count: self._make(count, X_Versions_Enabled='true')
+            for count in COUNTS
+        }
+        #: Those whose listings may be old.
+        self.old = {
+            count: self._make(count, X_Container_Listing_Max_Age='3600')
             for count in COUNTS
         }
         #: Clients of S3 by user.
@@ -154,6 +160,24 @@ def web(scene: Scene, count: int) -> str:
     path = f'{scene.granted.path(scene.containers[count])}/'
     headers = {'X-Web-Mode': 'true'}
     return transaction(scene.granted.raw('GET', path, headers=headers))
+
+
+def again(**kwargs):
+    """Return what asks for a page a second time; it may be old."""
+
+    def ask(scene: Scene, count: int) -> str:
+        for _ in range(2):
+            answer = scene.granted.get(scene.old[count], **kwargs)
+        return transaction(answer)
+
+    return ask
+
+
+def old_web(scene: Scene, count: int) -> str:
+    path = f'{scene.granted.path(scene.old[count])}/'
+    for _ in range(2):
+        answer = scene.granted.raw('GET', path, headers={'X-Web-Mode': 'true'})
+    return transaction(answer)
 
 
 def head_after_write(scene: Scene, count: int) -> str:
@@ -308,6 +332,13 @@ ALLOWED = {
     ],
     'HEAD of the container, after a write': [head_after_write],
     'page of a static web site': [web],
+    'GET of a page that is kept': [
+        again(), again(query='delimiter=/&format=json')
+    ],
+    'the same with `X-Listing-Max-Age: 0`': [
+        again(headers={REQUEST_HEADER: '0'})
+    ],
+    'page of a static web site that is kept': [old_web],
     'S3: list a bucket': [s3(USER, 'list_objects_v2')],
     'list of versions': [of_versions('GET', versions='true')],
     'HEAD of a container with versions': [of_versions('HEAD')],

@@ -57,6 +57,15 @@ def container(request, client) -> str:
     return request.param(client)
 
 
+def test_a_page_that_was_kept_shows_the_etags_of_what_was_sent(client):
+    container = make_sharded(client, X_Container_Listing_Max_Age='3600')
+    client.put(container, 'o', BODY)
+    first, again = (client.listing(container) for _ in range(2))
+    assert 'age' in again.headers
+    assert again.body == first.body
+    assert again.json()[0]['hash'] == BODY_ETAG
+
+
 class TestObject:
     def test_reads_back_as_it_was_sent(self, client, container):
         client.put(container, 'o', BODY, headers={'X-Object-Meta-A': 'b'})

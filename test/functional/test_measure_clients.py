@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 MEASURE = Path(__file__).parents[2] / 'tools' / 'measure-clients'
-KINDS = ['plain', 'by name', 'by directory', 'by name, pages kept']
+KINDS = ['plain', 'by name', 'by directory']
 PROGRAMS = [
     'swift list, a directory',
     '20 pages of 100',

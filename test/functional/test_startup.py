@@ -19,6 +19,7 @@ DEFAULT_INFO = {
     'max_shards': 1024,
     'client_max_shards': 64,
     'unordered_listings': True,
+    'listing_max_age': 0,
     'max_sleep_time_seconds': 60,
     'rate_buffer_seconds': 5,
     'container_ratelimits': [],
@@ -141,7 +142,7 @@ class TestWrongOption:
         configuration.set('shardmw', shard_rules=f'*/ok=2, {rule}')
         assert refusal() == (
             f"shardmw: shard_rules: '{rule}': must be account/container = "
-            'shards, or shards depth k, globs allowed'
+            'shards [depth k] [listing_max_age seconds], globs allowed'
         )
 
     def test_rule_of_more_shards_than_allowed_is_refused(
@@ -355,6 +356,7 @@ class TestInfo:
             default_depth='1',
             max_shards='8',
             client_max_shards='4',
+            listing_max_age='30',
             max_sleep_time_seconds='2.5',
             rate_buffer_seconds='3',
             container_ratelimit_0='100',
@@ -368,6 +370,7 @@ class TestInfo:
             'max_shards': 8,
             'client_max_shards': 4,
             'unordered_listings': True,
+            'listing_max_age': 30,
             'max_sleep_time_seconds': 2.5,
             'rate_buffer_seconds': 3,
             'container_ratelimits': [[0, 100], [1000, 10]],

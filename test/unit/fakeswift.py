@@ -131,7 +131,8 @@ class Memcached:
         self.values: dict = {}
 
     def get(self, key, raise_on_error=False):
-        return json.loads(self.values.get(key, 'null'))
+        value = self.values.get(key, 'null')
+        return value if isinstance(value, bytes) else json.loads(value)
 
     def set(self, key, value, serialize=True, time=0, raise_on_error=False):
         self.values[key] = json.dumps(value)
@@ -147,9 +148,9 @@ class Memcached:
     def get_multi(self, keys, _server_key):
         return [self.get(key) for key in keys]
 
-    def set_multi(self, values, _server_key, time=0):
+    def set_multi(self, values, _server_key, serialize=True, time=0):
         for key, value in values.items():
-            self.set(key, value)
+            self.values[key] = json.dumps(value) if serialize else value
 
 
 class Ring:

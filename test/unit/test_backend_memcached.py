@@ -25,7 +25,7 @@ class AwayMemcached:
     def get_multi(self, _keys, _server_key):
         return None
 
-    def set_multi(self, _values, _server_key, time=0):
+    def set_multi(self, _values, _server_key, serialize=True, time=0):
         pass
 
     def delete(self, _key):
@@ -62,6 +62,10 @@ class TestValues:
         cache.set_together({'a': 1, 'b': 2}, KEY, 60)
         assert cache.get_together(['a', 'x', 'b'], KEY) == [1, None, 2]
 
+    def test_can_be_bytes_that_are_kept_as_they_are(self, cache):
+        cache.set_bytes_together({'a': b'"\xff'}, KEY, 60)
+        assert cache.get_together(['a'], KEY) == [b'"\xff']
+
     def test_can_be_dropped(self, cache):
         cache.set(KEY, 1, 60)
         cache.delete(KEY)
@@ -83,6 +87,7 @@ class TestUnavailable:
     def test_keeps_nothing(self, useless):
         useless.set(KEY, 1, 60)
         useless.set_together({KEY: 1}, KEY, 60)
+        useless.set_bytes_together({KEY: b'1'}, KEY, 60)
         useless.delete(KEY)
         assert useless.get(KEY) is None
         assert useless.get_together([KEY, 'x'], KEY) == [None, None]

@@ -175,6 +175,17 @@ def test_some_pages_lie_evenly_among_all(first, stride, number):
     assert following == [number, number + 2, number + 4]
 
 
+def test_different_requests_for_pages_have_the_same_rows():
+    rows = [*FlatNames(5)]
+    listings = Listings(PATH, rows, 5, different=True)
+    asked = [*islice(listings.requests(0, 1), 20)]
+    assert len({each.target for each in asked}) == len(asked)
+    for each in asked:
+        query = parse_qs(urlsplit(each.target.decode()).query)
+        assert query.pop('end_marker')[0] > rows[-1]
+        assert query == {'format': ['json'], 'limit': ['5']}
+
+
 def test_a_page_asks_for_what_is_wanted_only():
     request = next(Listings(PATH, FEW, 5).requests(0, 1))
     assert request.target == b'/v1/AUTH_test/c?format=json&limit=5'

@@ -75,11 +75,51 @@ def test_names_are_hashed_whole_by_default():
         (
             {'shard_rules': '*/c=8 depth'},
             "shardmw: shard_rules: '*/c=8 depth': must be account/container = "
-            'shards, or shards depth k, globs allowed',
+            'shards [depth k] [listing_max_age seconds], globs allowed',
         ),
     ],
 )
 def test_other_depths_are_refused(conf, message):
+    assert refusal_of(**conf) == message
+
+
+# Listings that may be old
+
+
+def test_listings_are_read_anew_by_default():
+    assert parse_options({}).listing_max_age_of('AUTH_a', 'c') == 0
+
+
+def test_a_rule_may_say_how_old_listings_may_be():
+    options = parse_options(
+        {
+            'listing_max_age': '5',
+            'shard_rules': '*/a=8 depth 1 listing_max_age 30, '
+            '*/b=8 listing_max_age 0, */c=8',
+        }
+    )
+    ages = [options.listing_max_age_of('AUTH_a', each) for each in 'abcd']
+    assert ages == [30, 0, 5, 5]
+    assert options.sharding_for('AUTH_a', 'a') == (8, 1)
+    assert options.sharding_for('AUTH_a', 'b') == (8, 0)
+
+
+@pytest.mark.parametrize(
+    ('conf', 'message'),
+    [
+        (
+            {'listing_max_age': '3601'},
+            'shardmw: listing_max_age = 3601: must be a whole number from 0 '
+            'to 3600',
+        ),
+        (
+            {'shard_rules': '*/c=8 listing_max_age 3601'},
+            "shardmw: shard_rules: '*/c=8 listing_max_age 3601': "
+            'listing_max_age must be at most 3600',
+        ),
+    ],
+)
+def test_listings_are_not_older_than_an_hour(conf, message):
     assert refusal_of(**conf) == message
 
 

@@ -2,7 +2,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmw.lru import LONGEST_KEY, LRU, cached_if_short
+from shardmw.lru import LONGEST_KEY, LRU, SizedLRU, cached_if_short
 
 COUNT, SECONDS = 4, 10
 
@@ -51,6 +51,47 @@ def test_entries_that_are_too_old_are_dropped_when_others_are_set():
         entries[number] = number
         clock.now += SECONDS
     assert list(entries) == [2, 3]
+
+
+_owners = st.sampled_from('abc')
+
+
+@given(st.lists(st.tuples(_owners, _keys, st.integers(1, 12))))
+def test_no_owner_has_more_than_its_bytes_nor_all_more_than_theirs(steps):
+    entries = SizedLRU(10, 15)
+    sizes = {}
+    for owner, key, size in steps:
+        dropped = entries.set(owner, f'{owner}{key}', size, size)
+        sizes[f'{owner}{key}'] = size
+        for each, value in dropped.items():
+            assert sizes.pop(each) == value
+            assert entries.get(each[0], each) is None
+        for each, value in sizes.items():
+            assert entries.get(each[0], each) == value
+        mine = [value for each, value in sizes.items() if each[0] == owner]
+        assert sum(mine) <= 10
+        assert sum(sizes.values()) <= 15
+
+
+def test_the_oldest_entry_of_an_owner_that_has_too_much_is_dropped():
+    entries = SizedLRU(10, 100)
+    for key in 'xyx':
+        entries.set('a', key, key, 5)
+    entries.set('b', 'z', 'z', 5)
+    assert entries.set('a', 'w', 'w', 5) == {'y': 'y'}
+
+
+def test_the_owner_that_set_nothing_for_longest_loses_its_entries_first():
+    entries = SizedLRU(10, 15)
+    for key in ('a1', 'b1', 'a2'):
+        entries.set(key[0], key, key, 5)
+    assert list(entries.set('c', 'c1', 'c1', 10)) == ['b1', 'a1']
+
+
+def test_an_entry_that_is_larger_than_its_owner_may_have_is_not_kept():
+    entries = SizedLRU(10, 15)
+    assert entries.set('a', 'x', 'x', 11) == {'x': 'x'}
+    assert entries.get('a', 'x') is None
 
 
 def test_a_missing_key_has_the_default_value():

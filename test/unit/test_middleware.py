@@ -161,7 +161,9 @@ class TestFactory:
         )
 
     def test_tells_clients_its_limits_by_info(self, swift_info):
-        filter_factory({}, max_shards='128', default_shards='4')
+        filter_factory(
+            {}, max_shards='128', default_shards='4', listing_max_age='30'
+        )
         limits = swift_info['shardmw']
         assert limits['max_shards'] == 128
         assert limits['client_max_shards'] == 64
@@ -169,6 +171,7 @@ class TestFactory:
         assert limits['default_depth'] == 0
         assert limits['max_depth'] == DEPTH_LIMIT
         assert limits['unordered_listings'] is True
+        assert limits['listing_max_age'] == 30
 
     def test_refuses_an_unknown_option(self):
         with pytest.raises(ConfigError, match='defualt_shards'):

@@ -79,7 +79,7 @@ def env(memcached) -> dict:
 
 
 def head_cache(seconds: int) -> HeadCache:
-    return HeadCache(WriteMarks(seconds), seconds)
+    return HeadCache(WriteMarks(seconds))
 
 
 def container(layout_id: str = ID) -> LogicalContainer:

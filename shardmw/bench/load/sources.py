@@ -200,6 +200,8 @@ class Listings:
     :param unordered: True for ``allow_unordered``
     :param first: the page that is requested first
     :param stride: only every so many pages are requested
+    :param different: True to send each request with an end_marker of its own,
+                      behind all rows, so that nobody has asked for it before
     """
 
     container_path: str
@@ -210,6 +212,7 @@ class Listings:
     unordered: bool = False
     first: int = 0
     stride: int = 1
+    different: bool = False
     kinds: ClassVar[tuple[str, ...]] = ('GET',)
 
     @property
@@ -233,6 +236,8 @@ class Listings:
             target = f'{self.container_path}?{query}'
             if before := self._before(number):
                 target += f'&marker={quote(self.rows[before - 1])}'
+            if self.different:
+                target += f'&end_marker=~{number}'
             yield Request(0, number, b'GET', target.encode(), None)
 
     def _before(self, number: int) -> int:

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure a work on each kind of container, round by round."""
 
-from collections.abc import Callable, Collection, Mapping
+import contextlib
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from shardmw.bench.kinds import Kind
+from shardmw.bench.load.clients import Clients
+from shardmw.bench.load.sources import Load
 from shardmw.bench.load.stage import Ledger, Stage, phase_of, rotated
 from shardmw.bench.names import Names
 from shardmw.bench.site import Site
@@ -66,7 +69,9 @@ def measure_work(
                 listed[container] = names and work.fill(
                     site, container, kind, names
                 )
-        site.prepare(container, work.writes, phase_of(turn, work.rounds))
+        meanwhile = work.meanwhile(site, container, turn=turn, **each)
+        phase = None if meanwhile else phase_of(turn, work.rounds)
+        site.prepare(container, work.writes, phase)
         path = site.container_path(container)
         load = site.load(
             work.source(path, listed[container], turn=turn, **each),
@@ -74,10 +79,23 @@ def measure_work(
             seconds=work.load_seconds,
             count=work.count,
         )
-        run = ledger.measure(load, work.name, kind, turn, **each)
+        with _beside(meanwhile):
+            run = ledger.measure(load, work.name, kind, turn, **each)
         if run.summary.bytes_sent > _MANY_BYTES and work.spends:
             # to have room on the disk
             site.remove(container)
+
+
+@contextlib.contextmanager
+def _beside(load: Load | None) -> Iterator[None]:
+    """Run a load beside the block, if there is one."""
+    if load is None:
+        yield
+        return
+    with Clients(1) as clients:
+        clients.begin(load)
+        yield
+        clients.stop()
 
 
 def container_names(

@@ -3,7 +3,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import click
@@ -22,7 +22,7 @@ from shardmw.bench.results.summary import Summary, errors_text
 from shardmw.bench.scenarios.base import Figures, Scenario, shared
 from shardmw.bench.site import Site
 from shardmw.bench.tables import Table, plain
-from shardmw.bench.units import parse_mix, parse_size_mix
+from shardmw.bench.units import GOLDEN_SHARE, parse_mix, parse_size_mix
 from shardmw.bench.workloads import report
 from shardmw.record import DEPTH_LIMIT
 from shardmw.saio import ClusterOptions
@@ -36,6 +36,11 @@ _SECONDS = 10.0
 _OWN_ROWS = 100_000
 _REMOTE_ROWS = 10_000
 _DIRECTORIES = 100
+
+# What the names of uploads meanwhile begin with, and how many clients send
+# them.
+_BEHIND = 'z/'
+_WRITERS = 4
 
 
 @dataclass(frozen=True)
@@ -113,6 +118,12 @@ class Work(Scenario):
         :param run: the conditions, and the turn
         """
         raise NotImplementedError
+
+    def meanwhile(
+        self, site: Site, container: str, turn: int, **run: object
+    ) -> sources.Load | None:
+        """Return a load that runs beside each one, without an end."""
+        return None
 
     def fill(
         self, site: Site, container: str, kind: Kind, names: Names
@@ -331,6 +342,18 @@ class List(HeadContainer):
     unordered: bool = option(
         False, bool, 'List in any order (allow_unordered=true).'
     )
+    different: bool = option(
+        False,
+        bool,
+        'Send each request with another end_marker, so that nobody has asked '
+        'for the same page before.',
+    )
+    writes_per_second: int = option(
+        0,
+        options.NATURAL,
+        'Uploads/s into the container meanwhile, behind the names that are '
+        'listed; 0: none.',
+    )
     depths: tuple[int, ...] = option(
         (0,),
         options.several('shards', click.IntRange(0, DEPTH_LIMIT)),
@@ -343,6 +366,25 @@ class List(HeadContainer):
         return [
             kind for each in super().kinds for kind in each.at(self.depths)
         ]
+
+    @property
+    def writes(self) -> bool:
+        return self.writes_per_second > 0
+
+    def meanwhile(
+        self, site: Site, container: str, turn: int, **run: object
+    ) -> sources.Load | None:
+        if not self.writes:
+            return None
+        return site.load(
+            sources.Uploads(
+                site.container_path(container),
+                size=1,
+                prefix=f'{_BEHIND}{turn}-{run["page"]}-',
+            ),
+            _WRITERS,
+            pace_seconds=_WRITERS / self.writes_per_second,
+        )
 
     def check(self) -> None:
         super().check()
@@ -384,15 +426,21 @@ class List(HeadContainer):
             'delimiter': self.delimiter,
             'prefix': self.prefix,
             'order': 'any' if self.unordered else '',
+            'writes/s': self.writes_per_second,
+            'requests': 'all different' if self.different else '',
         }
         also = {name: word for name, word in words.items() if word}
         return [{**conditions, 'page': page, **also} for page in self.page]
 
     def source(self, path: str, names: Names, **run: object) -> Source:
-        return sources.Listings(
+        listings = sources.Listings(
             *(path, names, run['page']),
             *(self.delimiter, self.prefix, self.unordered),
+            different=self.different,
         )
+        # other pages than those that were listed last
+        place = run['turn'] * GOLDEN_SHARE % 1
+        return replace(listings, first=int(place * listings.pages))
 
 
 @dataclass(frozen=True)
