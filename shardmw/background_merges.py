@@ -4,9 +4,10 @@
 A row in a ``.pending`` file may be lost with the power of its node. Swift
 merges such rows, and waits for the disk, before each listing of a container.
 So rows that were listed without that are merged some seconds later, by one
-green thread of the process, which works at most half of the time.
+green thread of the process, which rests after each merge.
 """
 
+import math
 import time
 from collections.abc import Callable
 
@@ -16,8 +17,14 @@ from shardmw.backend.concurrency import sleep, spawn
 #: waits by then is merged with them, in one transaction.
 DELAY_SECONDS = 2
 
-#: How many containers a process remembers at most. Rows of others have to be
-#: merged before they are listed.
+#: By how much a merge may be late, in seconds. Rows of further containers have
+#: to be merged before they are listed then.
+MOST_LATE_SECONDS = 2
+
+#: The longest pause after a merge, in seconds.
+MOST_REST_SECONDS = 1
+
+#: How many containers a process remembers at most. For others, the same holds.
 MOST_CONTAINERS = 1024
 
 
@@ -35,11 +42,16 @@ class BackgroundMerges:
         self._is_running = False
 
     def has_room(self, *where: str) -> bool:
-        """Return True if a container can be added.
+        """Return True if a container can be added, or will soon be merged.
 
         :param where: as of :meth:`add`
         """
-        return where in self._due or len(self._due) < MOST_CONTAINERS
+        due = self._due.get(where)
+        if due is None:
+            if len(self._due) >= MOST_CONTAINERS:
+                return False
+            due = next(iter(self._due.values()), math.inf)
+        return time.monotonic() <= due + MOST_LATE_SECONDS
 
     def add(self, *where: str) -> None:
         """Have the rows of a container merged soon.
@@ -59,6 +71,6 @@ class BackgroundMerges:
                 del self._due[where]
                 began = time.monotonic()
                 self._merge(*where)
-                sleep(time.monotonic() - began)
+                sleep(min(time.monotonic() - began, MOST_REST_SECONDS))
         finally:
             self._is_running = False

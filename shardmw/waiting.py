@@ -15,6 +15,7 @@ when it reads the container itself, and for :mod:`shardmw.background_merges`.
 
 import io
 import pickle
+import re
 import sqlite3
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
@@ -254,8 +255,10 @@ def _read_only(path: str, timeout: float) -> sqlite3.Connection:
 
     :raises sqlite3.OperationalError: if there is none
     """
+    # After two slashes, the name of a host would follow.
+    quoted = quote(re.sub('^/+', '/', path))
     connection = sqlite3.connect(
-        f'file:{quote(path)}?mode=ro',
+        f'file:{quoted}?mode=ro',
         uri=True,
         timeout=timeout,
         check_same_thread=False,

@@ -23,7 +23,6 @@ from swift.proxy.controllers.base import close_swift_conn
 from swift.proxy.server import Application
 
 from shardmw.backend.answers import Answer
-from shardmw.backend.batch import Address
 from shardmw.backend.concurrency import Timeout
 from shardmw.backend.connections import Connection, Connections
 from shardmw.evidence import Replica, Said
@@ -39,9 +38,9 @@ DELETE_TIMESTAMP = 'X-Backend-Delete-Timestamp'
 ACCOUNT_SERVER = 'Account'
 CONTAINER_SERVER = 'Container'
 
-#: Called with the address of a server when it has answered a request, or has
-#: not, and with False if that is the server's failure.
-Answered = Callable[[Address, bool], None]
+#: Called with a node when its server has answered a request, or has not, and
+#: with False if the request failed.
+Answered = Callable[[dict, bool], None]
 
 NO_ANSWER = Answer(None, '503 No Answer', HeaderKeyDict(), [])
 
@@ -233,8 +232,7 @@ def ask_primaries(
                 node, server_type, f'Trying to {method} {path}'
             )
         if answered:
-            address = get_ip_port(node, all_headers)
-            answered(address, not is_server_error(answer.status))
+            answered(node, answer.is_success)
         return answer
 
     pile = GreenAsyncPile(len(nodes))
@@ -245,17 +243,6 @@ def ask_primaries(
     if 2 * knowing <= len(nodes):
         answers += list(pile)
     return answers + [NO_ANSWER] * (len(nodes) - len(answers))
-
-
-def primary_addresses(
-    app: Application, account: str, container: str
-) -> list[Address]:
-    """Return the addresses of all primary servers of a container.
-
-    :param account: a native string, like `container`
-    """
-    _part, nodes = app.container_ring.get_nodes(account, container)
-    return [get_ip_port(node, {}) for node in nodes]
 
 
 def replica_of(answer: Answer) -> Replica:

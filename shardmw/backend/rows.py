@@ -6,6 +6,8 @@ and a deletion is a row, too. So rows can be merged in any order and again.
 """
 
 import functools
+from collections.abc import Callable
+from typing import NamedTuple
 
 import orjson
 from swift.common.direct_client import direct_get_container
@@ -14,7 +16,7 @@ from swift.common.utils import last_modified_date_to_timestamp, quorum_size
 
 from shardmw.backend.answers import Answer
 from shardmw.backend.containers import BackendError
-from shardmw.backend.nodes import Answered, ask_primaries, primary_addresses
+from shardmw.backend.nodes import Answered, ask_primaries
 from shardmw.backend.requests import Backend
 
 #: How long rows that move stay in both places. Say a listing reads the new
@@ -29,13 +31,25 @@ COPY, REMOVAL = 'copy', 'removal'
 CACHED_SECONDS = 32_768
 
 
+class Moving(NamedTuple):
+    """Tells requests with rows that move from others.
+
+    :param kind: COPY or REMOVAL
+    :param check: called just before the request is sent, which may have waited
+                  for long; raises an error if the rows must not move any more
+    """
+
+    kind: str
+    check: Callable[[], None]
+
+
 def merge_rows(
     backend: Backend,
     env: dict,
     place: str,
     policy_index: int,
     rows: list[dict],
-    kind: str | None = None,
+    moving: Moving | None = None,
 ) -> bool:
     """Merge rows into a container's database.
 
@@ -44,10 +58,11 @@ def merge_rows(
 
     :param place: the container, ``account/container``
     :param rows: as :func:`moved_row` and :func:`tombstone` return them
-    :param kind: COPY or REMOVAL for rows that move: the servers then get them
-                 when :mod:`shardmw.backend.throttle` has room for them
+    :param moving: for rows that move: the servers get them when
+                   :mod:`shardmw.backend.throttle` has room for them
     :returns: True if every replica has taken them
     :raises BackendError: if fewer than a majority have
+    :raises Exception: what the check of `moving` raises
     """
     account, container = place.split('/', 1)
     app = backend.proxy_app
@@ -68,11 +83,13 @@ def merge_rows(
             answered=answered,
         )
 
-    if kind is None:
+    if moving is None:
         answers = ask()
     else:
-        addresses = primary_addresses(app, account, container)
-        with backend.throttle.sending(kind, addresses, len(rows)) as answered:
+        nodes = _primaries(backend, place)
+        with backend.throttle.sending(
+            moving.kind, nodes, len(rows), moving.check
+        ) as answered:
             answers = ask(answered)
     _check_quorum(answers)
     return all(answer.is_success for answer in answers)
@@ -80,9 +97,13 @@ def merge_rows(
 
 def rows_in_request(backend: Backend, place: str) -> int:
     """Return how many rows that move to merge into a container at once."""
-    account, container = place.split('/', 1)
-    addresses = primary_addresses(backend.proxy_app, account, container)
-    return backend.throttle.in_request(addresses)
+    return backend.throttle.in_request(_primaries(backend, place))
+
+
+def _primaries(backend: Backend, place: str) -> list[dict]:
+    ring = backend.proxy_app.container_ring
+    _part, nodes = ring.get_nodes(*place.split('/', 1))
+    return nodes
 
 
 def remove_row(

@@ -3,7 +3,7 @@
 
 Rows that move must not keep clients waiting. A container server does not tell
 its load, but the time that it takes for a request does: if a request takes
-longer than requests of its size have taken at best, it has waited for others.
+longer than is usual for its size, it has waited for others.
 So there is a window for each server, the number of rows that may be under way
 there. It grows by a constant while few requests wait, and is halved when some
 do: additive increase and multiplicative decrease. It is as small as a fraction
@@ -17,8 +17,8 @@ RFC 6817, LEDBAT, 2012.
 
 import math
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -47,7 +47,7 @@ MOST_LATE = 1
 #: An answer is late if it takes longer than expected by this share of the
 #: expected time, and these seconds.
 SLACK_SHARE = 0.25
-SLACK_SECONDS = 0.004
+SLACK_SECONDS = 0.003
 
 #: How long to leave a server alone that has not answered well, in seconds.
 FAILED_SECONDS = 1
@@ -57,37 +57,37 @@ FAILED_SECONDS = 1
 FEW_ROWS = 100
 MANY_ROWS = 200
 
-#: How many times are looked at for the shortest one, at least. The older of
-#: twice as many are forgotten, as a database that grows becomes slower.
+#: How many of the last times tell what is usual.
 KEPT_TIMES = 64
 
+#: The longest pause after a request, in seconds.
+MOST_REST_SECONDS = 5
 
-class _Shortest:
-    """The shortest of the last times, at least KEPT_TIMES of them."""
+
+class _Usual:
+    """The time that requests take which do not wait for others.
+
+    On a busy server, a fifth of the requests still wait for none. On an idle
+    one none waits, but disks are uneven: if their times are spread evenly, two
+    fifths are as short as this.
+    """
 
     def __init__(self) -> None:
-        self._former = self._present = math.inf
-        self._count = 0
+        self._times: deque[float] = deque(maxlen=KEPT_TIMES)
+        self.seconds = math.inf  #: infinity before the first time
 
     def add(self, seconds: float) -> None:
-        self._present = min(self._present, seconds)
-        self._count += 1
-        if self._count == KEPT_TIMES:
-            self._former, self._present = self._present, math.inf
-            self._count = 0
-
-    @property
-    def seconds(self) -> float:
-        """Return the shortest time, infinity before the first one."""
-        return min(self._former, self._present)
+        self._times.append(seconds)
+        ordered = sorted(self._times)
+        self.seconds = 2 * ordered[len(ordered) // 5] - ordered[0]
 
 
 class _Expected:
     """Expects how long requests take that wait for no others."""
 
     def __init__(self) -> None:
-        self._request = _Shortest()
-        self._row = _Shortest()
+        self._request = _Usual()
+        self._row = _Usual()
 
     def add(self, rows: int, seconds: float) -> None:
         """Add the time that a request took."""
@@ -107,15 +107,17 @@ class _Expected:
 class Sent(NamedTuple):
     """A request that a server has got.
 
-    :param kind: of the request, as some kinds take longer than others
+    :param kind: of the request, with its device, as some take longer
     :param rows: those of the request
     :param ahead: the rows that were under way when it was sent
+    :param same: the rows of the same request to other replicas on the server
     :param at: when it was sent
     """
 
     kind: str
     rows: int
     ahead: int
+    same: int
     at: float
 
 
@@ -148,9 +150,12 @@ class Window:
             return math.inf
         return max(0, self._rests_until - now)
 
-    def send(self, kind: str, rows: int, now: float) -> Sent:
-        """Note that a request is sent, and return it."""
-        sent = Sent(kind, rows, self._under_way, now)
+    def send(self, kind: str, rows: int, now: float, same: int = 0) -> Sent:
+        """Note that a request is sent, and return it.
+
+        :param kind: as of :class:`Sent`, like `same`
+        """
+        sent = Sent(kind, rows, self._under_way - same, same, now)
         self._under_way += rows
         return sent
 
@@ -159,7 +164,7 @@ class Window:
         self._under_way -= sent.rows
         seconds = now - sent.at
         expected = self._expected[sent.kind]
-        best = expected.seconds(sent.rows)
+        best = expected.seconds(sent.rows) * (1 + sent.same / sent.rows)
         if sent.ahead:
             # One process may get them all, and is half done on average.
             best += expected.seconds(sent.ahead) / 2
@@ -169,9 +174,11 @@ class Window:
         # A window is halved once for the requests that were under way.
         if sent.at >= self._halved:
             self._count(is_late or not is_good, now)
-        rest = seconds * max(0, sent.rows / self.rows - 1)
+        rows = min(sent.rows, LEAST_IN_REQUEST)
+        rest = seconds * max(0, rows / self.rows - 1)
         if not is_good:
             rest = max(rest, FAILED_SECONDS)
+        rest = min(rest, MOST_REST_SECONDS)
         self._rests_until = max(self._rests_until, now + rest)
 
     def _count(self, is_late: bool, now: float) -> None:
@@ -199,56 +206,72 @@ class Throttle:
         self._windows: defaultdict[Address, Window] = defaultdict(Window)
         self._change = Event()
 
-    def in_request(self, addresses: Iterable[Address]) -> int:
-        """Return how many rows to send with one request to some servers."""
-        return min(self._windows[each].in_request for each in addresses)
+    def in_request(self, nodes: Iterable[Mapping]) -> int:
+        """Return how many rows to send with one request to some servers.
+
+        :param nodes: as of :meth:`sending`
+        """
+        return min(self._window(node).in_request for node in nodes)
 
     @contextmanager
     def sending(
-        self, kind: str, addresses: Iterable[Address], rows: int
-    ) -> Iterator[Callable[[Address, bool], None]]:
+        self,
+        kind: str,
+        nodes: Sequence[Mapping],
+        rows: int,
+        check: Callable[[], None],
+    ) -> Iterator[Callable[[Mapping, bool], None]]:
         """Send one request to each of some servers in a block.
 
         It begins when all of them have room.
 
-        :param kind: as of :class:`Sent`
-        :param addresses: one for each request: a server may have several
-                          replicas
+        :param kind: what the request does: kinds take different times
+        :param nodes: the servers and devices, as a ring describes them
         :param rows: the rows of a request
+        :param check: called when there is room, before the block; it raises
+                      an error if the request must not be sent any more
         :returns: a function to be called when a server has answered, with its
-                  address, and False if it failed
+                  node, and False if the request failed
         """
-        addresses = list(addresses)
-        self._wait_for_room(addresses, rows)
+        self._wait_for_room(nodes, rows)
+        check()
+        while self._pause(nodes, rows):
+            # Others were faster during the check.
+            self._wait_for_room(nodes, rows)
+            check()
         now = time.monotonic()
-        under_way = [
-            (each, self._windows[each].send(kind, rows, now))
-            for each in addresses
-        ]
+        same: Counter[Window] = Counter()
+        under_way: list[tuple[Mapping, Sent]] = []
+        for node in nodes:
+            window = self._window(node)
+            device = f'{kind} {node["device"]}'
+            sent = window.send(device, rows, now, same[window])
+            same[window] += rows
+            under_way.append((node, sent))
 
-        def answered(address: Address, is_good: bool) -> None:
-            one = next(each for each in under_way if each[0] == address)
+        def answered(node: Mapping, is_good: bool) -> None:
+            one = next(x for x in under_way if x[0]['id'] == node['id'])
             under_way.remove(one)
-            window = self._windows[address]
-            window.answer(one[1], time.monotonic(), is_good)
+            self._window(node).answer(one[1], time.monotonic(), is_good)
             change, self._change = self._change, Event()
             change.send()
 
         try:
             yield answered
         finally:
-            for address, _ in list(under_way):
-                answered(address, False)
+            for node, _ in list(under_way):
+                answered(node, False)
 
-    def _wait_for_room(self, addresses: list[Address], rows: int) -> None:
-        while True:
-            now = time.monotonic()
-            pause = max(
-                self._windows[each].pause(rows, now) for each in addresses
-            )
+    def _window(self, node: Mapping) -> Window:
+        return self._windows[node['ip'], node['port']]
+
+    def _wait_for_room(self, nodes: Sequence[Mapping], rows: int) -> None:
+        while pause := self._pause(nodes, rows):
             if pause == math.inf:
                 self._change.wait()
-            elif pause > 0:
-                sleep(pause)
             else:
-                return
+                sleep(pause)
+
+    def _pause(self, nodes: Sequence[Mapping], rows: int) -> float:
+        now = time.monotonic()
+        return max(self._window(node).pause(rows, now) for node in nodes)

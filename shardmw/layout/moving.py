@@ -17,6 +17,7 @@ from shardmw.backend.requests import Backend
 from shardmw.backend.rows import (
     COPY,
     REMOVAL,
+    Moving,
     merge_rows,
     moved_row,
     tombstone,
@@ -40,15 +41,22 @@ class RowMover:
 
     :param path: the path of the logical container
     :param offset: of the layout in which rows move
+    :param check: as of :class:`shardmw.backend.rows.Moving`
     """
 
     def __init__(
-        self, backend: Backend, env: dict, path: Path, offset: int
+        self,
+        backend: Backend,
+        env: dict,
+        path: Path,
+        offset: int,
+        check: Callable[[], None],
     ) -> None:
         self.backend = backend
         self.env = env
         self.path = path
         self.offset = offset
+        self.check = check
 
     def copy(
         self,
@@ -71,7 +79,12 @@ class RowMover:
             for row in self._complete(rows)
         ]
         return merge_rows(
-            self.backend, self.env, place, policy_index, copies, COPY
+            self.backend,
+            self.env,
+            place,
+            policy_index,
+            copies,
+            Moving(COPY, self.check),
         )
 
     def remove(self, rows: list[dict], place: str, policy_index: int) -> bool:
@@ -82,7 +95,12 @@ class RowMover:
         """
         gone = [tombstone(row, policy_index, self.offset) for row in rows]
         return merge_rows(
-            self.backend, self.env, place, policy_index, gone, REMOVAL
+            self.backend,
+            self.env,
+            place,
+            policy_index,
+            gone,
+            Moving(REMOVAL, self.check),
         )
 
     def _complete(self, rows: list[dict]) -> list[dict]:

@@ -13,6 +13,7 @@ once.
 """
 
 import time
+from bisect import bisect_right
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -38,7 +39,9 @@ from shardmw.backend.nodes import ask_primaries, replica_of
 from shardmw.backend.pages import container_page
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import (
+    COPY,
     STAY_SECONDS,
+    Moving,
     deletion,
     listed_at,
     merge_rows,
@@ -80,7 +83,7 @@ COLLECT_SECONDS = 5
 #: How many seconds of unused rate the mover may use later.
 CATCH_UP_SECONDS = 0.2
 
-#: The least time that reading is taken to last, for the rate of it.
+#: The least time in which rows are taken to have been copied.
 MIN_SECONDS = 0.01
 
 #: How often a row that moves is written: where it belongs, and as a tombstone.
@@ -105,13 +108,13 @@ class Pace:
         collected = rate * COLLECT_SECONDS / CONTAINER_LISTING_LIMIT
         self.sources = _bounded(collected, SOURCES_AT_A_TIME)
 
-    def pages(self, rate: float) -> int:
-        """Return how many pages to read before their rows are copied.
+    def collected(self, rate: float) -> float:
+        """Return how many rows to read before they are copied.
 
-        :param rate: how many rows were read a second so far
+        :param rate: how many rows a second were copied so far
         """
-        most = (self._rate or rate) * COLLECT_SECONDS
-        return max(1, int(min(most, CONTAINER_LISTING_LIMIT) / self.page))
+        rows = (self._rate or rate) * COLLECT_SECONDS
+        return min(rows, CONTAINER_LISTING_LIMIT)
 
     def rest(self) -> None:
         """Wait before a further page of the same rows is read.
@@ -140,6 +143,7 @@ class _Step(NamedTuple):
     :param moving: the misplaced rows by the place that they are in
     :param misplaced: the same by the place that they belong to
     :param found: how many are misplaced, or have no object
+    :param read: how many rows have been read
     """
 
     start: str
@@ -147,9 +151,10 @@ class _Step(NamedTuple):
     moving: dict[str, list[dict]]
     misplaced: dict[str, list[dict]]
     found: int
+    read: int
 
 
-_NOTHING = _Step('', None, {}, {}, 0)
+_NOTHING = _Step('', None, {}, {}, 0, 0)
 
 
 class _Shown:
@@ -265,7 +270,9 @@ class RowPass:
         self._asks_for_objects = asks_for_objects
         self._check = check
         self._report = report
-        self.mover = RowMover(backend, env, target.path, target.layout.offset)
+        self.mover = RowMover(
+            backend, env, target.path, target.layout.offset, check
+        )
         # What has been read of each place, of which some rows may be left.
         self._read: dict[str, tuple[list[dict], list[dict], str | None]] = {}
         # False when a server has not answered as shardmw-container does.
@@ -348,7 +355,12 @@ class RowPass:
     def _merge(self, place: str) -> Callable[[list[dict]], bool]:
         """Return the function that merges rows into a place."""
         return partial(
-            merge_rows, self.backend, self.env, place, self.policy_index
+            merge_rows,
+            self.backend,
+            self.env,
+            place,
+            self.policy_index,
+            moving=Moving(COPY, self._check),
         )
 
     def _move_out_of(self, groups: list[tuple[str, ...]]) -> int:
@@ -420,34 +432,36 @@ class RowPass:
         for places in groups:
             end = ''
             while end is not None:
-                pages = self.pace.pages(rate)
-                step = self._next_step(places, end, pages)
+                step = self._next_step(places, end, self.pace.collected(rate))
                 end = step.end
                 began = time.monotonic()
                 yield step
-                # The step before it has been copied, or this one.
-                seconds = max(MIN_SECONDS, time.monotonic() - began)
-                rate = pages * self.pace.page / seconds
+                # Meanwhile, the rows of a step were copied, unless this step
+                # is the first, or has no rows to copy.
+                seconds = time.monotonic() - began
+                if seconds > MIN_SECONDS:
+                    rate = step.read / seconds
             for place in places:
                 self._read.pop(place, None)
 
     def _next_step(
-        self, places: Sequence[str], start: str, count: int
+        self, places: Sequence[str], start: str, least: float
     ) -> _Step:
         """Read the next rows of some places.
 
         :param start: the name that they come after
-        :param count: how many pages to read
+        :param least: how many rows to read, if there are as many
         """
         end = start
         moving: dict[str, list[dict]] = defaultdict(list)
         misplaced: dict[str, list[dict]] = defaultdict(list)
-        found = 0
-        for number in range(count):
-            if number:
+        found = read = 0
+        while end is not None and (end == start or read < least):
+            if end != start:
                 self.pace.rest()
             pages, end = self._pages(places, end)
             for place, (agreed, doubtful) in pages.items():
+                read += len(agreed) + len(doubtful)
                 existing = self._existing(doubtful, place)
                 found += len(doubtful) - len(existing)
                 for row in [*agreed, *existing]:
@@ -456,9 +470,7 @@ class RowPass:
                         found += 1
                         moving[place].append(row)
                         misplaced[new_place].append(row)
-            if end is None:
-                break
-        return _Step(start, end, moving, misplaced, found)
+        return _Step(start, end, moving, misplaced, found, read)
 
     def _copy_rows(
         self, copied: _Step, found: _Step, read_on: Callable[[], None]
@@ -475,7 +487,7 @@ class RowPass:
         calls = [
             read_on,
             *(
-                partial(self._show, rows, place, copied.start)
+                partial(self._show, rows, place)
                 for place, rows in copied.misplaced.items()
                 if self._may_be_hidden_in(place)
             ),
@@ -502,7 +514,6 @@ class RowPass:
             most = rows_in_request(self.backend, place)
             part = rows[start : start + min(most, self.pace.part)]
             self.pace.pay(len(part))
-            self._check()
             if not write(part):
                 raise BackendError(
                     None, 503, 'a replica does not take the rows that move'
@@ -534,24 +545,29 @@ class RowPass:
             may_be = place == self.target.place_in(None)
         return may_be and not self._is_returning
 
-    def _show(self, rows: list[dict], place: str, start: str) -> None:
+    def _show(self, rows: list[dict], place: str) -> None:
         """Show copied rows in a place that they may have been removed from.
 
         Rows that are listed keep their timestamps. The others are hidden by
         tombstones, of moves out of the place or of clients. They get an
         offset on their timestamps, which makes them newer than the tombstones
         of moves.
-
-        :param start: a name that all of them come after
         """
-        marker, listed = start, set()
-        last = max(row['name'] for row in rows)
+        left = sorted(row['name'] for row in rows)
+        hidden: set[str] = set()
         limit = min(len(rows) + LEAST_ROWS, PAGE_ROWS)
-        while marker is not None and marker < last:
-            agreed, _, marker = self._page(place, marker, limit)
-            listed.update(row['name'] for row in agreed)
-        hidden = [row for row in rows if row['name'] not in listed]
-        self._copy(hidden, place, adds_offset=True)
+        marker = ''
+        while left:
+            # The place may have many other rows between these.
+            marker = max(marker, left[0][:-1])
+            agreed, _, end = self._page(place, marker, limit)
+            count = len(left) if end is None else bisect_right(left, end)
+            hidden.update(left[:count])
+            hidden.difference_update(row['name'] for row in agreed)
+            left = left[count:]
+            marker = end or ''
+        shown = [row for row in rows if row['name'] in hidden]
+        self._copy(shown, place, adds_offset=True)
 
     def _pages(
         self, places: Sequence[str], marker: str

@@ -38,14 +38,13 @@ from shardmw.backend.containers import (
 from shardmw.backend.nodes import ask_primaries
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import STAY_SECONDS
-from shardmw.evidence import Contents
 from shardmw.layout.backing import delete_if_empty, listed_backing
 from shardmw.layout.lookup import LEAST_SECONDS, UNCONFIRMED_SECONDS
 from shardmw.layout.passes import Pace, RowPass
 from shardmw.layout.register import Register
 from shardmw.layout.roots import (
     RootState,
-    contents_of,
+    lists_nothing,
     read_root,
     unproved,
 )
@@ -411,8 +410,7 @@ class Resharding:
         if layout.phase != RETURNING:
             if not self._target(root, layout).moves_to_root:
                 return 0
-            found = contents_of(self.backend, self.env, self.path)
-            if found is Contents.EMPTY:
+            if lists_nothing(self.backend, self.env, self.path):
                 return 0
         app = self.backend.proxy_app
         return CHECK_SECONDS + app.conn_timeout + app.node_timeout

@@ -213,6 +213,12 @@ def contents_of(backend: Backend, env: dict, path: Path) -> Contents:
     return contents([replica_of(answer) for answer in answers])
 
 
+def lists_nothing(backend: Backend, env: dict, path: Path) -> bool:
+    """Return True if each replica of a root has answered, and lists no row."""
+    replicas = map(replica_of, _heads(backend, env, path, waits=True))
+    return all(each.is_alive and not each.objects for each in replicas)
+
+
 def unproved(root: RootState) -> str:
     """Return the text for a root whose replicas do not prove its state."""
     return (

@@ -4,18 +4,19 @@
 A server has some processes. The system gives each request to one of them by
 chance, which works on its requests in the order in which they came. Clients'
 requests come at random times (Poisson), and take a random time (exponential);
-a merge takes a time for the request and one for each row.
+a merge takes a random time for the disk, and one for each row.
 """
 
 import heapq
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from shardmw.backend.throttle import Window
+from shardmw.backend.throttle import Sent, Window
 
-#: How long a client's request takes on average, and a merge at least.
+#: How long a client's request takes on average, a merge at least and at most,
+#: and a row of a merge.
 CLIENT_SECONDS = 0.004
-MERGE_SECONDS = 0.0035
+MERGE_SECONDS = 0.003, 0.004
 ROW_SECONDS = 0.00004
 
 
@@ -26,8 +27,10 @@ class Server:
     :param processes: how many processes the server has
     :param load: returns the part of the processes' time that clients need, at
                  a time in seconds
-    :param merge_seconds: how long a merge takes at least
+    :param merge_seconds: the least and the most that a merge takes for the
+                          disk, for each of its devices
     :param senders: how many requests the mover has to send at any time
+    :param replicas: how many replicas of a place the server has
     :ivar now: the time in seconds
     :ivar waits: when a client's request came, and how long it waited
     :ivar merges: when a merge ended, and how many rows it had
@@ -38,8 +41,9 @@ class Server:
         seed: int,
         load: Callable[[float], float],
         processes: int = 2,
-        merge_seconds: float = MERGE_SECONDS,
+        merge_seconds: Sequence[tuple[float, float]] = (MERGE_SECONDS,),
         senders: int = 4,
+        replicas: int = 1,
     ) -> None:
         self.now = 0.0
         self.waits: list[tuple[float, float]] = []
@@ -50,6 +54,7 @@ class Server:
         self._free = [0.0] * processes
         self._merge_seconds = merge_seconds
         self._senders = senders
+        self._replicas = replicas
         self._events: list = []
         self._count = 0
 
@@ -99,12 +104,19 @@ class Server:
         if pause:
             self._later(min(pause, 0.001), self._send)
             return
-        sent = window.send('copy', rows, self.now)
-        end = self._serve(self._merge_seconds + rows * ROW_SECONDS)
+        device = self._random.randrange(len(self._merge_seconds))
+        left = self._replicas
+        for replica in range(self._replicas):
+            sent = window.send(str(device), rows, self.now, replica * rows)
+            disk = self._random.uniform(*self._merge_seconds[device])
+            end = self._serve(disk + rows * ROW_SECONDS)
 
-        def answer() -> None:
-            window.answer(sent, self.now, True)
-            self.merges.append((self.now, rows))
-            self._later(0, self._send)
+            def answer(sent: Sent = sent) -> None:
+                nonlocal left
+                left -= 1
+                window.answer(sent, self.now, True)
+                if not left:
+                    self.merges.append((self.now, rows))
+                    self._later(0, self._send)
 
-        self._later(end - self.now, answer)
+            self._later(end - self.now, answer)

@@ -7,11 +7,18 @@ import pytest
 
 from shardmw import background_merges
 from shardmw.backend.concurrency import sleep
-from shardmw.background_merges import DELAY_SECONDS, BackgroundMerges
+from shardmw.background_merges import (
+    DELAY_SECONDS,
+    MOST_LATE_SECONDS,
+    MOST_REST_SECONDS,
+    BackgroundMerges,
+)
 from test.unit.simtime import simulated_time
 
-#: How long a merge takes here, in seconds.
+#: How long a merge takes here, and from the begin of one to that of the next
+#: one, in seconds.
 WORK_SECONDS = 10
+NEXT_SECONDS = WORK_SECONDS + MOST_REST_SECONDS
 
 
 class Merged:
@@ -57,16 +64,16 @@ def test_a_container_that_is_added_again_and_again_is_merged_in_time(
     merges, merged
 ):
     first = time.monotonic() + DELAY_SECONDS
-    second = first + 2 * WORK_SECONDS
+    second = first + NEXT_SECONDS
     merges.add('a')
-    for _again in range(DELAY_SECONDS + 2 * WORK_SECONDS):
+    for _again in range(DELAY_SECONDS + NEXT_SECONDS):
         merges.add('b')
         sleep(1)
     sleep(1)
     assert merged.at == [('a', round(first)), ('b', round(second))]
 
 
-def test_containers_are_merged_in_their_order_half_of_the_time(merges, merged):
+def test_containers_are_merged_in_their_order_with_rests(merges, merged):
     began = time.monotonic()
     for container in 'abcb':
         merges.add(container)
@@ -74,8 +81,8 @@ def test_containers_are_merged_in_their_order_half_of_the_time(merges, merged):
     first = began + DELAY_SECONDS
     assert merged.at == [
         ('a', round(first)),
-        ('b', round(first + 2 * WORK_SECONDS)),
-        ('c', round(first + 4 * WORK_SECONDS)),
+        ('b', round(first + NEXT_SECONDS)),
+        ('c', round(first + 2 * NEXT_SECONDS)),
     ]
 
 
@@ -106,3 +113,15 @@ def test_there_is_room_for_some_containers(merges, monkeypatch):
     assert [merges.has_room(each) for each in 'abc'] == [True, True, False]
     sleep(100)
     assert merges.has_room('c')
+
+
+def test_has_no_room_for_what_would_be_merged_late(merges):
+    for container in 'ab':
+        assert merges.has_room(container)
+        merges.add(container)
+    sleep(DELAY_SECONDS + MOST_LATE_SECONDS - 0.1)
+    assert all(map(merges.has_room, 'bc'))
+    sleep(0.2)
+    assert not any(map(merges.has_room, 'bc'))
+    sleep(100)
+    assert all(map(merges.has_room, 'bc'))

@@ -65,26 +65,25 @@ def test_rows_of_half_a_second_are_read_and_written_at_once(
 
 
 @pytest.mark.parametrize(
-    ('rate', 'measured', 'pages'),
+    ('rate', 'measured', 'rows'),
     [
-        (0, 0, 1),
-        (0, 300, 1),
-        (0, 1000, 5),
-        (0, 10**6, CONTAINER_LISTING_LIMIT // PAGE_ROWS),
+        (0, 0, 0),
+        (0, 300, 1500),
+        (0, 10**6, CONTAINER_LISTING_LIMIT),
         (1, 0, 5),
-        (2000, 100, 10),
+        (2000, 100, CONTAINER_LISTING_LIMIT),
     ],
 )
-def test_rows_of_some_seconds_are_collected(rate, measured, pages):
-    assert Pace(rate).pages(measured) == pages
+def test_rows_of_some_seconds_are_collected(rate, measured, rows):
+    assert Pace(rate).collected(measured) == rows
 
 
-@given(st.integers(0, 10**7), st.floats(0, 10**7))
-def test_there_is_always_a_row_to_move(rate, measured):
+@given(st.integers(0, 10**7))
+def test_there_is_always_a_row_to_move(rate):
     pace = Pace(rate)
     assert 1 <= pace.part <= MOST_IN_REQUEST
     assert 1 <= pace.page <= PAGE_ROWS
-    assert pace.pages(measured) >= 1
+    assert 1 <= pace.sources <= SOURCES_AT_A_TIME
 
 
 def test_without_a_rate_nothing_waits(clock):
@@ -185,7 +184,7 @@ def row_pass(places: Places, monkeypatch) -> RowPass:
     pace = SimpleNamespace(
         page=PAGE,
         part=PAGE,
-        pages=lambda _rate: 1,
+        collected=lambda _rate: 1,
         sources=SOURCES_AT_A_TIME,
         rest=lambda: None,
         pay=lambda _rows: None,
@@ -213,12 +212,12 @@ def shards(count: int) -> list[str]:
     return [f'shard {i}' for i in range(count)]
 
 
-@pytest.mark.parametrize('pages', [1, 3, 100])
-def test_rows_of_several_places_move_together(monkeypatch, pages):
+@pytest.mark.parametrize('collected', [1, 3 * PAGE, 10**6])
+def test_rows_of_several_places_move_together(monkeypatch, collected):
     places = Places(names(95), names(95, 2, 1000), names(3, 1, 9000), [])
     total = 95 + 95 + 3
     made = row_pass(places, monkeypatch)
-    made.pace.pages = lambda _rate: pages
+    made.pace.collected = lambda _rate: collected
     found = made.run(shards(4))
     assert found == sum(places.reported) == total
     assert [len(rows) for rows in places.rows.values()] == [0, 0, 0, 0, total]
@@ -388,6 +387,75 @@ def test_rows_are_looked_for_only_where_they_may_be_hidden(
     assert bool(places.reads['shard 1']) is may_be_hidden
 
 
+def test_a_row_is_looked_for_without_reading_its_whole_place(monkeypatch):
+    places = Places(['99999'])
+    places.rows['root'] = names(100 * PAGE)
+    made = row_pass(places, monkeypatch)
+    made.run(shards(1))
+    assert places.reads['root'] == 1
+
+
+@given(
+    st.sets(st.text('ab\uffff', min_size=1, max_size=4)),
+    st.sets(st.text('ab\uffff', min_size=1, max_size=4), min_size=1),
+    st.data(),
+)
+def test_rows_are_shown_wherever_they_are_hidden(others, moved, data):
+    places = Places(sorted(moved))
+    places.rows['root'] = sorted(others - moved)
+    places.hidden = set()
+    hidden = data.draw(st.sets(st.sampled_from(sorted(moved))))
+    copy = places.copy
+
+    def hide(rows, place, policy, adds_offset) -> bool:
+        done = copy(rows, place, policy, adds_offset)
+        if not adds_offset:
+            places.hidden |= hidden & {row['name'] for row in rows}
+        return done
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(places, 'copy', hide)
+        monkeypatch.setattr(passes, 'STAY_SECONDS', 0)
+        row_pass(places, monkeypatch).run(shards(1))
+    assert set(places.rows['root']) == others | moved
+    assert not places.hidden
+
+
+@pytest.mark.parametrize('count', [1, 64])
+def test_a_step_of_a_slow_move_has_the_rows_of_few_seconds(
+    monkeypatch, clock, count
+):
+    rate, least = 100, passes.LEAST_ROWS
+    places = Places(
+        *(
+            [f'{i:05}-{shard}' for i in range(10_000 // count)]
+            for shard in range(count)
+        )
+    )
+    made = row_pass(places, monkeypatch)
+    monkeypatch.setattr(passes, 'LEAST_ROWS', least)
+    monkeypatch.setattr(passes, 'rows_in_request', lambda *_: MOST_IN_REQUEST)
+    made.pace = Pace(0)
+    made.may_be_hidden = False
+    sizes, next_step = [], made._next_step
+
+    def noting(*args):
+        step = next_step(*args)
+        sizes.append(step.found)
+        return step
+
+    def copy(rows, *_args) -> bool:
+        passes.sleep(len(rows) / rate)
+        return True
+
+    monkeypatch.setattr(made, '_next_step', noting)
+    monkeypatch.setattr(places, 'copy', copy)
+    monkeypatch.setattr(places, 'remove', lambda *_: True)
+    made.run(shards(count))
+    page = max(PAGE_ROWS, least * count)
+    assert max(sizes) <= page + rate * passes.COLLECT_SECONDS
+
+
 def test_pages_are_not_kept_when_their_rows_have_moved(monkeypatch):
     places = Places(names(PAGE - 1), names(PAGE - 1, 1, 100))
     made = row_pass(places, monkeypatch)
@@ -522,8 +590,9 @@ class TestForwardedTombstones:
         """Forwards the tombstones of a place; returns their timestamps."""
         merged: dict[str, str] = {}
 
-        def merge(_backend, _env, place, _policy, rows) -> bool:
+        def merge(_backend, _env, place, _policy, rows, moving) -> bool:
             assert place == 'root'
+            moving.check()
             merged.update((row['name'], row['created_at']) for row in rows)
             return True
 

@@ -12,6 +12,7 @@ from shardmw.backend.concurrency import sleep, spawn
 from shardmw.backend.containers import BackendError
 from shardmw.backend.requests import Backend
 from shardmw.backend.rows import STAY_SECONDS
+from shardmw.backend.throttle import Throttle
 from shardmw.layout import moving, passes, resharding
 from shardmw.layout.backing import listed_backing
 from shardmw.layout.late_rows import settle
@@ -653,6 +654,28 @@ class TestSweep:
         assert listed(swift, proxy) == [*NAMES, 'stray']
         assert figures(swift, proxy)[0] == 61
 
+    def test_removes_nothing_if_the_layout_changed_while_it_waited_for_room(
+        self, swift, proxy, monkeypatch
+    ):
+        # No look at the record is late enough: waits take no time here.
+        monkeypatch.setattr(resharding, 'CHECK_SECONDS', 0)
+        fill(swift, 4)
+        swift.put_row(f'{ROOT}/stray', size=2)
+        wait_for_room = Throttle._wait_for_room
+        waits = []
+
+        def wait(throttle, nodes, rows) -> None:
+            waits.append(nodes)
+            if len(waits) == 2:  # for the removal, after the copy
+                reshard(swift, 0)
+            wait_for_room(throttle, nodes, rows)
+
+        monkeypatch.setattr(Throttle, '_wait_for_room', wait)
+        with pytest.raises(BackendError, match='another process'):
+            change(swift).sweep()
+        assert layout(swift).is_plain
+        assert listed(swift, proxy) == [*NAMES, 'stray']
+
     def test_leaves_strays_in_the_root_for_a_while(self, swift, monkeypatch):
         fill(swift, 4)
         swift.put_row(f'{ROOT}/stray', size=2)
@@ -796,6 +819,24 @@ class TestWaits:
         reshard(swift, 0)
         assert self.is_long(waits)
         assert listed(swift, proxy) == [*NAMES, 'stray']
+
+    @pytest.mark.parametrize('swift', [3], indirect=True)
+    def test_are_long_if_a_silent_replica_may_have_such_a_stray(
+        self, swift, waits, monkeypatch
+    ):
+        fill(swift, 4)
+        lists_nothing = resharding.lists_nothing
+
+        def silent_for_a_moment(*args) -> bool:
+            swift.servers.away.add('d2')
+            try:
+                return lists_nothing(*args)
+            finally:
+                swift.servers.away.discard('d2')
+
+        monkeypatch.setattr(resharding, 'lists_nothing', silent_for_a_moment)
+        reshard(swift, 0)
+        assert self.is_long(waits)
 
     def test_are_long_for_changes_that_were_cancelled(self, swift, waits):
         fill(swift)
@@ -984,10 +1025,10 @@ class TestCancel:
         merge_rows = moving.merge_rows
         late = []
 
-        def pause(backend, env, place, policy_index, rows, kind) -> bool:
+        def pause(backend, env, place, policy_index, rows, *rest) -> bool:
             if not rows[0]['deleted']:
                 return merge_rows(
-                    backend, env, place, policy_index, rows, kind
+                    backend, env, place, policy_index, rows, *rest
                 )
             late.append((place, policy_index, rows))
             monkeypatch.setattr(moving, 'merge_rows', merge_rows)
