@@ -90,6 +90,7 @@ class SizedLRU:
         # the owner that it belongs to, are at the end.
         self._owners: dict[str, dict[str, tuple[int, object]]] = {}
         self._sizes: Counter[str] = Counter()
+        self._total = 0
 
     def get(self, owner: str, key: str):
         """Return the value of a key, None if this has none."""
@@ -107,10 +108,11 @@ class SizedLRU:
         self._owners[owner] = self._owners.pop(owner, {})
         self._owners[owner][key] = size, value
         self._sizes[owner] += size
+        self._total += size
         dropped = {}
         while self._sizes[owner] > self.owner_bytes:
             dropped |= self._drop_first(owner)
-        while self._sizes.total() > self.most_bytes:
+        while self._total > self.most_bytes:
             dropped |= self._drop_first(next(iter(self._owners)))
         return dropped
 
@@ -122,6 +124,7 @@ class SizedLRU:
         """Drop an entry and return its value."""
         size, value = self._owners[owner].pop(key)
         self._sizes[owner] -= size
+        self._total -= size
         if not self._owners[owner]:
             del self._owners[owner], self._sizes[owner]
         return value

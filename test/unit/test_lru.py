@@ -94,6 +94,12 @@ def test_an_entry_that_is_larger_than_its_owner_may_have_is_not_kept():
     assert entries.get('a', 'x') is None
 
 
+def test_a_value_that_replaces_another_one_takes_no_more_bytes():
+    entries = SizedLRU(10, 10)
+    dropped = [entries.set('a', 'x', value, 5) for value in range(3)]
+    assert dropped == [{}, {}, {}]
+
+
 def test_a_missing_key_has_the_default_value():
     entries = LRU(1)
     assert entries.get('a') is entries.pop('a') is None
