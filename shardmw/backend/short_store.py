@@ -91,6 +91,7 @@ class ShortStore:
         cache = SharedCache(env)
         seconds = _shared_seconds(cache, expires - time.monotonic())
         is_shared = seconds > 0 and cache.put(place, True, seconds)
+        has_failed = seconds > 0 and not is_shared
         now = time.monotonic()
         seconds = _shared_seconds(cache, expires - now)
         dropped: dict[str, _Put] = {}
@@ -98,7 +99,14 @@ class ShortStore:
             put = _Put(place, expires, None if is_shared else value)
             size = len(value) + len(key) + OVERHEAD_BYTES
             dropped |= self._puts.set(account, key, put, size)
-        self._drop(cache, dropped, now)
+        # Some of the oldest values may have been put again.
+        dropped = {
+            key: put
+            for key, put in dropped.items()
+            if self._puts.get(account, key) is None
+        }
+        if not has_failed:
+            self._drop(cache, dropped, now)
         if is_shared and seconds > 0:
             shared = {k: v for k, v in values.items() if k not in dropped}
             cache.set_bytes_together(shared, place, seconds)

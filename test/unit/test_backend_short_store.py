@@ -208,3 +208,31 @@ def test_values_that_have_expired_are_not_dropped_from_memcached(
     calls = memcached.calls
     put(store, env, key='other')
     assert memcached.calls - calls == 2
+
+
+def test_a_value_of_a_short_time_takes_the_place_of_one_in_memcached(
+    memcached, env
+):
+    store = ShortStore(4 * (OVERHEAD_BYTES + 100))
+    put(store, env)
+    assert memcached.size == len(VALUE)
+    put(store, env, left=EARLY, key='other')
+    assert memcached.size == 0
+
+
+def test_a_memcached_that_has_just_failed_is_sent_nothing_more(memcached, env):
+    store = ShortStore(4 * (OVERHEAD_BYTES + 100))
+    put(store, env)
+    memcached.is_away = True
+    calls = memcached.calls
+    put(store, env, key='other')
+    assert memcached.calls - calls == 1
+
+
+def test_a_value_that_was_the_oldest_and_is_put_again_is_kept(clock, env):
+    store = ShortStore(4 * 2 * (OVERHEAD_BYTES + len('a') + len(VALUE)))
+    expires = clock.now + SECONDS
+    store.put(env, ACCOUNT, PLACE, {'a': VALUE, 'b': VALUE}, expires)
+    store.put(env, ACCOUNT, PLACE, {'c': VALUE, 'a': b'newer'}, expires)
+    kept = [get(store, env, key) for key in 'abc']
+    assert kept == [b'newer', None, VALUE]
