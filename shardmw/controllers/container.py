@@ -376,6 +376,8 @@ class ContainerController:
         else:
             stats = total(listing.answers.values())
             share_stats(req.environ, target, stats)
+        # The cached info that the request came with may have an older setting.
+        kept_seconds = min(kept_seconds, self._max_age(req, present).kept)
         if kept_seconds:
             self.kept_pages.keep(
                 req.environ,
@@ -384,6 +386,7 @@ class ContainerController:
                 rows,
                 Page(read_at, stats, body),
                 listing.ahead,
+                kept_seconds,
                 started + kept_seconds,
             )
         return self._summed(req, target, root, stats, divert(req, body))

@@ -108,13 +108,14 @@ class KeptPages:
         if not (self.store.most_bytes and _can_be_kept(target, params)):
             return 0, None
         keys = [
-            _key(kind, target, params, params.marker)
+            _key(kind, target, params, params.marker, seconds)
             for kind in (PAGE_KEY, AHEAD_KEY)
         ]
         page, ahead = self.store.get(
             env, target.account, _place(target), keys, seconds
         )
-        return int(ahead or 1), Page.decode(page) if page else None
+        ahead = min(int(ahead or 1), _most_pages(target, params))
+        return ahead, Page.decode(page) if page else None
 
     def keep(
         self,
@@ -124,6 +125,7 @@ class KeptPages:
         rows: Rows,
         page: Page,
         ahead: int,
+        seconds: int,
         expires: float,
     ) -> None:
         """Keep a page, the pages behind it, and how many to read next.
@@ -131,12 +133,13 @@ class KeptPages:
         :param params: those of the page
         :param rows: those of the page and behind it
         :param ahead: how many pages have been read
+        :param seconds: for how long pages of the container are kept
         :param expires: when to drop them, by the monotonic clock
         """
         if target.layout.is_changing:
             return
         pages = {
-            _key(PAGE_KEY, target, params, marker): each.encode()
+            _key(PAGE_KEY, target, params, marker, seconds): each.encode()
             for marker, each in _pages(env, params, rows, page, ahead)
         }
         values = {k: v for k, v in pages.items() if len(v) <= MOST_BYTES}
@@ -145,7 +148,7 @@ class KeptPages:
         step = _step(env, params)
         if most > 1 and step and len(rows.names) == params.limit * ahead:
             last = rows.names[step * ahead - 1]
-            key = _key(AHEAD_KEY, target, params, last)
+            key = _key(AHEAD_KEY, target, params, last, seconds)
             first = FIRST_ROWS_PER_SHARD * _shards(target, params)
             following = max(2 * ahead, first // params.limit)
             values[key] = b'%d' % min(following, most)
@@ -159,6 +162,8 @@ def _can_be_kept(target: LogicalContainer, params: ListingParams) -> bool:
         # Container servers omit some rows, depending on the marker.
         or params.path is not None
         or params.limit == 0
+        # Container servers fail where a name behind the page has it.
+        or params.has_unskippable_delimiter()
     )
 
 
@@ -168,7 +173,7 @@ def _pages(
     """Yield a page, and the pages behind it, with their markers."""
     limit, step = params.limit, _step(env, params)
     yield params.marker, page
-    if len(rows.names) < limit or ahead == 1:
+    if len(rows.names) < limit or step == 0:
         return
     for begin in range(step, step * ahead, step):
         if begin > len(rows.names):
@@ -183,13 +188,19 @@ def _place(target: LogicalContainer) -> str:
 
 
 def _key(
-    kind: str, target: LogicalContainer, params: ListingParams, marker: str
+    kind: str,
+    target: LogicalContainer,
+    params: ListingParams,
+    marker: str,
+    seconds: int,
 ) -> str:
     """Return the key of something of a page.
 
     The layout's id is different for a container that was created again.
 
     :param marker: that of the page, in place of the client's
+    :param seconds: for how long it is kept: if that is less than before, what
+                    memcached has is not used any more
     """
     page = json.dumps(
         [
@@ -199,6 +210,7 @@ def _key(
             params.prefix,
             params.delimiter,
             params.reverse,
+            seconds,
         ]
     )
     path = f'{target.account}/{target.container}/{target.layout.id}'

@@ -204,6 +204,9 @@ class ListingRequest:
         if isinstance(found, BackendError):
             raise found
         pages = [_rows_in(self.answers[ROOT]), *found]
+        if len(pages[0].names) >= params.limit:
+            # The root may have more rows, for the pages behind this one.
+            self.ahead = 1
         stages = self.target.read_stages(params.names())
         # What rows move into is last among the shards, or is the root.
         former = [shard for stage in stages[:-1] for shard in stage]

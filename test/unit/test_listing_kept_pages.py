@@ -26,7 +26,7 @@ from shardmw.listing.kept_pages import (
     Page,
 )
 from shardmw.listing.max_age import MAX_AGE_HEADER, REQUEST_HEADER
-from shardmw.listing.params import ListingParams
+from shardmw.listing.params import NO_SUCCESSOR, ListingParams
 from shardmw.listing.rows import rows_of, to_json
 from shardmw.record import Layout
 from shardmw.stats.sums import ContainerStats
@@ -84,14 +84,14 @@ def page(swift, app, marker='', query='', headers=None, env=None, limit=LIMIT):
     return names, bool(asked)
 
 
-def walk(swift, app, **kwargs) -> tuple[list[str], int]:
+def walk(swift, app, limit=LIMIT, **kwargs) -> tuple[list[str], int]:
     """Return what a walk lists, and for how many pages it asked shards."""
     listed, reads, marker = [], 0, ''
     while True:
-        names, is_read = page(swift, app, marker, **kwargs)
+        names, is_read = page(swift, app, marker, limit=limit, **kwargs)
         listed += names
         reads += is_read
-        if len(names) < LIMIT:
+        if len(names) < limit:
             return listed, reads
         marker = names[-1]
 
@@ -136,6 +136,24 @@ class TestWalk:
         for marker, name in ((KEPT, '020'), ('020', '021')):
             args = (swift, filter_app, marker)
             assert page(*args, env=env, limit=1) == ([name], True)
+
+    def test_of_s3_without_rows_may_follow_a_walk_of_swift(
+        self, swift, filter_app
+    ):
+        page(swift, filter_app, limit=1)
+        env = {'swift.source': 'S3'}
+        found = page(swift, filter_app, '000', env=env, limit=1)
+        assert found == (['001'], True)
+
+    @pytest.mark.parametrize(('limit', 'count'), [(LIMIT, 60), (1, 2)])
+    def test_lists_all_strays_if_they_fill_a_page(
+        self, swift, filter_app, limit, count
+    ):
+        strays = [f'{number:03}s' for number in range(count)]
+        for stray in strays:
+            swift.put_row(f'/{ACCOUNT}/c/{stray}')
+        listed, _ = walk(swift, filter_app, limit)
+        assert listed == sorted(NAMES + strays)
 
     def test_reads_each_page_if_nothing_is_kept(self, swift, filter_app):
         filter_app = filtered(swift)
@@ -200,6 +218,27 @@ class TestWalk:
             answer = swift.send(filter_app, 'GET', path, query=query)
             assert answer.status_int == 200
 
+    def test_asks_for_no_more_rows_once_container_servers_list_fewer(
+        self, swift, filter_app, monkeypatch
+    ):
+        page(swift, filter_app)
+        for each in (kept_pages_module, request_helpers):
+            monkeypatch.setattr(each, 'CONTAINER_LISTING_LIMIT', LIMIT)
+        assert page(swift, filter_app, NAMES[4])[0] == NAMES[5:10]
+
+    @pytest.mark.parametrize('delimiter', NO_SUCCESSOR)
+    def test_does_not_read_ahead_where_container_servers_fail(
+        self, swift, filter_app, delimiter
+    ):
+        """They fail behind the pages that the client asks for."""
+        for name in (f'059{delimiter}', f'059{delimiter}x'):
+            put_sharded_row(swift, name)
+        query = f'delimiter={quote(delimiter)}'
+        for begin in range(0, 5 * LIMIT, LIMIT):
+            marker = NAMES[begin - 1] if begin else ''
+            names, _ = page(swift, filter_app, marker, query)
+            assert names == NAMES[begin : begin + LIMIT]
+
     @pytest.mark.parametrize(
         ('query', 'headers'),
         [
@@ -253,7 +292,11 @@ class TestSamePageAgain:
         assert page(swift, filter_app, **whole) == (NAMES, False)
 
     @pytest.mark.parametrize(
-        'query', ['path=', 'allow_unordered=on', 'versions=on']
+        'query',
+        [
+            *('path=', 'allow_unordered=on', 'versions=on'),
+            *(f'delimiter={quote(each)}' for each in NO_SUCCESSOR),
+        ],
     )
     def test_is_read_again_with_some_parameters(
         self, swift, filter_app, query
@@ -481,6 +524,26 @@ class TestSetting:
         swift.send(filter_app, 'POST', CONTAINER, {MAX_AGE_HEADER: '9'}, env)
         assert ask(swift, filter_app)[1]
 
+    def test_that_is_lowered_counts_for_pages_that_are_kept_already(
+        self, swift, filter_app, clock
+    ):
+        """The clock of the other proxy is behind, so they seem younger."""
+        self.post(swift, filter_app, {MAX_AGE_HEADER: '30'})
+        page(swift, filter_app)
+        self.post(swift, filter_app, {MAX_AGE_HEADER: '10'})
+        clock.now += 5
+        assert page(swift, filtered(swift))[1]
+
+    def test_that_is_removed_counts_though_the_proxy_does_not_know_it_yet(
+        self, swift, filter_app
+    ):
+        self.post(swift, filter_app, {MAX_AGE_HEADER: '30'})
+        swift.send(filter_app, 'HEAD', CONTAINER)
+        env = {**self.OWNER, 'swift.cache': Memcached()}
+        swift.send(filter_app, 'POST', CONTAINER, {MAX_AGE_HEADER: ''}, env)
+        ask(swift, filter_app)
+        assert not [key for key in swift.memcached.values if PAGE_KEY in key]
+
     def test_of_another_value_is_refused_and_changes_nothing(
         self, swift, filter_app
     ):
@@ -528,6 +591,17 @@ class TestOtherContainer:
         assert answer.status_int == 404
 
 
+def test_a_process_that_keeps_nothing_does_not_use_what_others_keep(
+    swift, filter_app
+):
+    page(swift, filter_app)
+    options = {
+        'listing_max_age': str(SECONDS),
+        'listing_kept_megabytes': '0',
+    }
+    assert page(swift, filtered(swift, **options))[1]
+
+
 def test_no_page_is_kept_while_the_layout_changes(swift, filter_app):
     layout = layout_of(swift)
     changing = Layout(
@@ -540,7 +614,7 @@ def test_no_page_is_kept_while_the_layout_changes(swift, filter_app):
     params = ListingParams(LIMIT)
     rows = rows_of({'name': name} for name in NAMES[:LIMIT])
     page = Page(0, STATS, to_json(rows.texts))
-    kept_pages.keep(env, target, params, rows, page, 1, 2000)
+    kept_pages.keep(env, target, params, rows, page, 1, SECONDS, 2000)
     assert kept_pages.find(env, target, params, SECONDS) == (0, None)
     assert memcached.values == {}
 
@@ -606,7 +680,7 @@ class Container:
         body = to_json(rows.texts[: params.limit])
         self.kept_pages.keep(
             *(self.env, self.target, params, rows),
-            *(Page(time.time(), STATS, body), ahead),
+            *(Page(time.time(), STATS, body), ahead, SECONDS),
             time.monotonic() + SECONDS,
         )
 
