@@ -195,6 +195,9 @@ _DAEMON_OPTIONS: Sections = {
     'object-updater': {'objects_per_second': '0'},
 }
 
+#: Daemons work on what they find in a listing, so it must not be old.
+_CLIENT_OPTIONS: Sections = {'shardmw': {'listing_kept_megabytes': '0'}}
+
 _INTERNAL_CLIENTS = {
     'container-sharder': INTERNAL_CLIENT_CONF,
     'container-sync': SYNC_CLIENT_CONF,
@@ -533,11 +536,15 @@ def _client_conf(
     """Return the configuration of a daemon's internal client.
 
     It has the settings of the proxies and of their filters, without the rates
-    of containers: Swift does not limit its daemons either. Those of the
-    section ``internal-client`` come before those of the proxies.
+    of containers: Swift does not limit its daemons either. It keeps no pages
+    of listings. Settings of the section ``internal-client`` come before those
+    of the proxies.
     """
     sections = {
-        f'filter:{name}': _without_rates(_filter(options, name))
+        f'filter:{name}': {
+            **_without_rates(_filter(options, name)),
+            **_CLIENT_OPTIONS.get(name, {}),
+        }
         for name in pipeline.split()[:-1]
     }
     return {

@@ -88,10 +88,12 @@ def options_of(path: Path) -> dict[str, str]:
     return options
 
 
-def test_samples_of_the_daemons_that_are_rolled_out_create_no_shards():
-    for name in INTERNAL_CLIENTS:
-        path = ETC / f'{name}.conf-sample'
-        assert options_of(path) == {'max_shards': '0'}
+@pytest.mark.parametrize('name', INTERNAL_CLIENTS)
+def test_samples_of_daemons_create_no_shards_and_keep_no_pages(name):
+    assert options_of(ETC / f'{name}.conf-sample') == {
+        'max_shards': '0',
+        'listing_kept_megabytes': '0',
+    }
 
 
 @pytest.mark.parametrize('name', ['proxy-server', 'shardmw-resharder'])

@@ -279,6 +279,16 @@ def test_daemons_are_not_rate_limited(name):
     assert not rates.keys() & parsed(given, name)[SHARDMW].keys()
 
 
+@pytest.mark.parametrize('name', INTERNAL_CLIENTS)
+def test_daemons_get_no_listings_that_are_old(name):
+    settings = {
+        'shardmw.listing_max_age': '30',
+        'shardmw.listing_kept_megabytes': '8',
+    }
+    conf = parsed(ClusterOptions(settings=settings), name)
+    assert conf[SHARDMW]['listing_kept_megabytes'] == '0'
+
+
 @pytest.mark.parametrize(
     ('setting', 'file', 'section'),
     [
