@@ -7,8 +7,9 @@ it gets some seconds less. While memcached does not answer, or if nothing is
 left of the time, a worker keeps the value itself.
 
 A worker remembers what it has put, and drops the oldest values of an account,
-or of all, beyond a number of bytes: a client that asks for ever new values
-does not displace those of other accounts, or what Swift has in memcached.
+or of all, beyond a number of bytes. An account has at most a quarter of them:
+a client that asks for ever new values displaces older ones of its account, and
+not what Swift has in memcached.
 """
 
 import math
