@@ -7,6 +7,7 @@ and a deletion is a row, too. So rows can be merged in any order and again.
 
 import functools
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 import orjson
@@ -98,6 +99,11 @@ def merge_rows(
 def rows_in_request(backend: Backend, place: str) -> int:
     """Return how many rows that move to merge into a container at once."""
     return backend.throttle.in_request(_primaries(backend, place))
+
+
+def reading(backend: Backend, place: str) -> AbstractContextManager[None]:
+    """Read a page of a container's rows that move, in a block."""
+    return backend.throttle.reading(_primaries(backend, place))
 
 
 def _primaries(backend: Backend, place: str) -> list[dict]:

@@ -36,6 +36,9 @@ MOST_ROWS = 2000
 LEAST_IN_REQUEST = 50
 MOST_IN_REQUEST = 250
 
+#: The rows that take as long to merge as a page of rows that move to read.
+ROWS_WORTH_A_PAGE = 250
+
 #: After how many answers the window grows, and by how many rows. It doubles
 #: until a request waits for the first time.
 ROUND_ANSWERS = 8
@@ -109,7 +112,7 @@ class Sent(NamedTuple):
 
     :param kind: of the request, with its device, as some take longer
     :param rows: those of the request
-    :param ahead: the rows that were under way when it was sent
+    :param ahead: the rows that were under way, or being read, when it was sent
     :param same: the rows of the same request to other replicas on the server
     :param at: when it was sent
     """
@@ -133,6 +136,7 @@ class Window:
     def __init__(self) -> None:
         self.rows: float = FIRST_ROWS
         self._under_way = 0
+        self._reading = 0
         self._rests_until = -math.inf
         self._halved = -math.inf
         self._is_starting = True
@@ -155,9 +159,17 @@ class Window:
 
         :param kind: as of :class:`Sent`, like `same`
         """
-        sent = Sent(kind, rows, self._under_way - same, same, now)
+        ahead = self._under_way - same + self._reading
+        sent = Sent(kind, rows, ahead, same, now)
         self._under_way += rows
         return sent
+
+    def read(self, rows: int) -> None:
+        """Note that a page is asked for, or with less than 0, was answered.
+
+        :param rows: those that take as long to merge
+        """
+        self._reading += rows
 
     def answer(self, sent: Sent, now: float, is_good: bool) -> None:
         """Note that a request has been answered, or has failed."""
@@ -261,6 +273,20 @@ class Throttle:
         finally:
             for node, _ in list(under_way):
                 answered(node, False)
+
+    @contextmanager
+    def reading(self, nodes: Sequence[Mapping]) -> Iterator[None]:
+        """Read a page of rows that move from servers in a block.
+
+        It waits for no room, but other requests may wait for it.
+        """
+        for node in nodes:
+            self._window(node).read(ROWS_WORTH_A_PAGE)
+        try:
+            yield
+        finally:
+            for node in nodes:
+                self._window(node).read(-ROWS_WORTH_A_PAGE)
 
     def _window(self, node: Mapping) -> Window:
         return self._windows[node['ip'], node['port']]

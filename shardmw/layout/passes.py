@@ -45,6 +45,7 @@ from shardmw.backend.rows import (
     deletion,
     listed_at,
     merge_rows,
+    reading,
     rows_in_request,
 )
 from shardmw.backend.throttle import MOST_IN_REQUEST
@@ -85,6 +86,10 @@ CATCH_UP_SECONDS = 0.2
 
 #: The least time in which rows are taken to have been copied.
 MIN_SECONDS = 0.01
+
+#: How many steps may be due while another one is removed, so that rows are
+#: copied to some places while others are removed from theirs.
+MOST_DUE = 2
 
 #: How often a row that moves is written: where it belongs, and as a tombstone.
 WRITES_A_ROW = 2
@@ -192,11 +197,11 @@ class _Shown:
         self._tell()
 
     def wait_for_room(self) -> None:
-        """Wait until no step is due, so that few rows are in both places."""
+        """Wait until few steps are due: few rows are in both places then."""
         while (
             not self.has_failed
-            and self._steps
-            and self._steps[0][0] <= time.monotonic()
+            and len(self._steps) > MOST_DUE
+            and self._steps[MOST_DUE][0] <= time.monotonic()
         ):
             self._change.wait()
 
@@ -633,9 +638,10 @@ class RowPass:
         """
         limit = container_page(limit)
         query = f'format=json&limit={limit}&marker={quote(marker)}'
-        bodies = self._read_together(place, query)
-        if bodies is None:
-            bodies = self._listings(place, query)
+        with reading(self.backend, place):
+            bodies = self._read_together(place, query)
+            if bodies is None:
+                bodies = self._listings(place, query)
         if not bodies:
             return [], [], None
         pages = [orjson.loads(body or b'[]') for body in bodies]
