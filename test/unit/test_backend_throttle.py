@@ -114,6 +114,11 @@ class TestWindow:
     def window(self) -> Window:
         return Window()
 
+    @pytest.fixture
+    def throttle_of_one(self) -> tuple[Throttle, Window]:
+        throttle = Throttle()
+        return throttle, throttle._window(HERE)
+
     def request(self, window, at=0.0, seconds=0.01, good=True, rows=50):
         sent = window.send('copy', rows, at)
         window.answer(sent, at + seconds, good)
@@ -153,6 +158,18 @@ class TestWindow:
             for number, sent in enumerate(both):
                 window.answer(sent, 0.01 + 0.008 * number, True)
         assert window.rows > 8 * FIRST_ROWS
+
+    def test_may_wait_for_pages_that_are_read(self, throttle_of_one):
+        throttle, window = throttle_of_one
+        self.rounds(window, 3)
+        with throttle.reading([HERE]):
+            for _ in range(ROUND_ANSWERS):
+                self.request(window, seconds=0.016)
+        before = window.rows
+        assert before > 8 * FIRST_ROWS
+        for _ in range(ROUND_ANSWERS):
+            self.request(window, at=1, seconds=0.016)
+        assert window.rows < before
 
     def test_has_room_for_one_request_at_least(self, window):
         assert window.pause(MOST_IN_REQUEST, 0) == 0
