@@ -3,8 +3,8 @@
 
 Rows that move must not keep clients waiting. A container server does not tell
 its load, but the time that it takes for a request does: if a request takes
-longer than is usual for its size, it has waited for others.
-So there is a window for each server, the number of rows that may be under way
+longer than is usual for its size, it has waited for others. So there is a
+window for each server, the number of rows that may be under way
 there. It grows by a constant while few requests wait, and is halved when some
 do: additive increase and multiplicative decrease. It is as small as a fraction
 of a request if all of them wait: then there are pauses between requests. So
@@ -68,7 +68,7 @@ MOST_REST_SECONDS = 5
 
 
 class _Usual:
-    """The time that requests take which do not wait for others.
+    """Learn the time that requests take which do not wait for others.
 
     On a busy server, a fifth of the requests still wait for none. On an idle
     one none waits, but disks are uneven: if their times are spread evenly, two
@@ -108,7 +108,7 @@ class _Expected:
 
 
 class Sent(NamedTuple):
-    """A request that a server has got.
+    """Hold a request that a server has got.
 
     :param kind: of the request, with its device, as some take longer
     :param rows: those of the request
@@ -125,7 +125,7 @@ class Sent(NamedTuple):
 
 
 class Window:
-    """How much may be under way at one server. Pure.
+    """Decide how much may be under way at one server. Pure.
 
     Times are in seconds, by any clock that does not go back.
 

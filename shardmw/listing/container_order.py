@@ -36,13 +36,13 @@ them what to expect of a listing.
 from collections.abc import Mapping, MutableMapping
 
 from swift.common.request_helpers import get_sys_meta_prefix
-from swift.common.swob import HTTPBadRequest, Request, Response
+from swift.common.swob import Request, Response
 from swift.common.utils import TRUE_VALUES
 
 from shardmw.listing.params import ListingParams
+from shardmw.setting_headers import take_setting
 
 UNORDERED_HEADER = 'X-Container-Unordered-Listings'
-REMOVE_HEADER = 'X-Remove-Container-Unordered-Listings'
 UNORDERED_NAME = 'shardmw-unordered-listings'
 UNORDERED_SYSMETA = get_sys_meta_prefix('container') + UNORDERED_NAME
 
@@ -88,23 +88,19 @@ def take_header(req: Request) -> Response | None:
     :param req: an authorized request to a container
     :returns: the 400 for an invalid value
     """
-    if UNORDERED_HEADER in req.headers:
-        text = req.headers[UNORDERED_HEADER].strip().lower()
-    elif REMOVE_HEADER in req.headers:
-        text = ''
-    else:
-        return None
-    if text not in TRUE_VALUES | FALSE_VALUES:
-        return HTTPBadRequest(
-            request=req,
-            content_type='text/plain',
-            body=f'Bad value {text!a}: must be true or false '
-            f'({UNORDERED_HEADER})',
-        )
-    for name in (UNORDERED_HEADER, REMOVE_HEADER):
-        req.headers.pop(name, None)
-    req.headers[UNORDERED_SYSMETA] = ON if text in TRUE_VALUES else ''
-    return None
+
+    def stored(text: str) -> str:
+        if text.lower() not in TRUE_VALUES | FALSE_VALUES:
+            raise ValueError
+        return ON if text.lower() in TRUE_VALUES else ''
+
+    return take_setting(
+        req,
+        UNORDERED_HEADER,
+        UNORDERED_SYSMETA,
+        stored,
+        f'Bad value {{}}: must be true or false ({UNORDERED_HEADER})',
+    )
 
 
 def show(headers: MutableMapping[str, str]) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many seconds old the listings of a container may be.
+"""Decide how many seconds old the listings of a container may be.
 
 The owner of a container sets it with ``X-Container-Listing-Max-Age`` in a PUT
 or POST, an operator with ``listing_max_age``, or in a rule of ``shard_rules``.
@@ -33,14 +33,14 @@ from typing import NamedTuple
 
 from swift.common.middleware.s3api.utils import MULTIUPLOAD_SUFFIX
 from swift.common.request_helpers import get_sys_meta_prefix
-from swift.common.swob import HTTPBadRequest, Request, Response
+from swift.common.swob import Request, Response
 from swift.common.utils import config_true_value
 
 from shardmw.config import MOST_LISTING_AGE
 from shardmw.listing.container_order import CLIENT_SOURCES, S3_SOURCE
+from shardmw.setting_headers import take_setting
 
 MAX_AGE_HEADER = 'X-Container-Listing-Max-Age'
-REMOVE_HEADER = 'X-Remove-Container-Listing-Max-Age'
 MAX_AGE_NAME = 'shardmw-listing-max-age'
 MAX_AGE_SYSMETA = get_sys_meta_prefix('container') + MAX_AGE_NAME
 
@@ -101,24 +101,21 @@ def take_header(req: Request) -> Response | None:
     :param req: an authorized request to a container
     :returns: the 400 for an invalid value
     """
-    if MAX_AGE_HEADER in req.headers:
-        text = req.headers[MAX_AGE_HEADER].strip()
-    elif REMOVE_HEADER in req.headers:
-        text = ''
-    else:
-        return None
-    seconds = _seconds_in(text)
-    if text and seconds is None:
-        return HTTPBadRequest(
-            request=req,
-            content_type='text/plain',
-            body=f'Bad value {text!a}: must be a whole number of seconds '
-            f'from 0 to {MOST_LISTING_AGE} ({MAX_AGE_HEADER})',
-        )
-    for name in (MAX_AGE_HEADER, REMOVE_HEADER):
-        req.headers.pop(name, None)
-    req.headers[MAX_AGE_SYSMETA] = '' if seconds is None else str(seconds)
-    return None
+
+    def stored(text: str) -> str:
+        seconds = _seconds_in(text)
+        if seconds is None:
+            raise ValueError
+        return str(seconds)
+
+    return take_setting(
+        req,
+        MAX_AGE_HEADER,
+        MAX_AGE_SYSMETA,
+        stored,
+        f'Bad value {{}}: must be a whole number of seconds from 0 to '
+        f'{MOST_LISTING_AGE} ({MAX_AGE_HEADER})',
+    )
 
 
 def show(headers: MutableMapping[str, str], default: int = 0) -> None:

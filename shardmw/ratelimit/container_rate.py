@@ -25,16 +25,15 @@ from collections.abc import Mapping, MutableMapping
 
 from swift.common.request_helpers import get_sys_meta_prefix
 from swift.common.swob import (
-    HTTPBadRequest,
     HTTPForbidden,
     Request,
     Response,
 )
 
 from shardmw.config import LEAST_RATE
+from shardmw.setting_headers import is_sent, take_setting
 
 RATE_HEADER = 'X-Container-Write-Ratelimit'
-REMOVE_HEADER = 'X-Remove-Container-Write-Ratelimit'
 RATE_NAME = 'shardmw-write-ratelimit'
 RATE_SYSMETA = get_sys_meta_prefix('container') + RATE_NAME
 UNLIMITED = 'unlimited'
@@ -72,28 +71,23 @@ def take_header(req: Request) -> Response | None:
     :param req: an authorized request to a container
     :returns: the error response if the header is forbidden or invalid
     """
-    if RATE_HEADER in req.headers:
-        text = req.headers[RATE_HEADER].strip()
-    elif REMOVE_HEADER in req.headers:
-        text = ''
-    else:
+    if not is_sent(req, RATE_HEADER):
         return None
     if not req.environ.get('reseller_request'):
         return HTTPForbidden(request=req)
-    try:
-        if text:
-            parse_rate(text)
-    except ValueError:
-        return HTTPBadRequest(
-            request=req,
-            content_type='text/plain',
-            body=f'Bad rate {text!a}: must be {LEAST_RATE} or more, or '
-            f'{UNLIMITED} ({RATE_HEADER}, in writes per second)',
-        )
-    for name in (RATE_HEADER, REMOVE_HEADER):
-        req.headers.pop(name, None)
-    req.headers[RATE_SYSMETA] = text.lower()
-    return None
+
+    def stored(text: str) -> str:
+        parse_rate(text)
+        return text.lower()
+
+    return take_setting(
+        req,
+        RATE_HEADER,
+        RATE_SYSMETA,
+        stored,
+        f'Bad rate {{}}: must be {LEAST_RATE} or more, or {UNLIMITED} '
+        f'({RATE_HEADER}, in writes per second)',
+    )
 
 
 def show(req: Request, headers: MutableMapping[str, str]) -> None:

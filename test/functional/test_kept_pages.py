@@ -7,7 +7,6 @@ import pytest
 
 from shardmw.listing.max_age import (
     MAX_AGE_HEADER,
-    REMOVE_HEADER,
     REQUEST_HEADER,
 )
 from shardmw.saio import Cluster, ClusterOptions
@@ -15,6 +14,8 @@ from test.functional.client import Client
 from test.functional.conftest import USER, make_plain, make_sharded
 from test.functional.realclients import s3_client
 from test.functional.test_faults import LASTING_TOKENS, LASTING_TRUST
+
+REMOVE_HEADER = 'X-Remove-Container-Listing-Max-Age'
 
 NAMES = [f'd{number // 10}/{number % 10}' for number in range(40)]
 LIMIT = 5

@@ -7,12 +7,13 @@ from swift.common.swob import Request
 
 from shardmw.listing import container_order
 from shardmw.listing.container_order import (
-    REMOVE_HEADER,
     UNORDERED_HEADER,
     UNORDERED_NAME,
     UNORDERED_SYSMETA,
 )
 from shardmw.listing.params import ListingParams
+
+REMOVE_HEADER = 'X-Remove-Container-Unordered-Listings'
 
 ON = {'sysmeta': {UNORDERED_NAME: 'true'}}
 OFF = {'sysmeta': {UNORDERED_NAME: ''}}

@@ -10,10 +10,11 @@ from shardmw.listing.max_age import (
     MAX_AGE_HEADER,
     MAX_AGE_NAME,
     MAX_AGE_SYSMETA,
-    REMOVE_HEADER,
     REQUEST_HEADER,
     MaxAge,
 )
+
+REMOVE_HEADER = 'X-Remove-Container-Listing-Max-Age'
 
 PATH = '/v1/AUTH_test/c'
 

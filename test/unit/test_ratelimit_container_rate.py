@@ -10,8 +10,9 @@ from shardmw.ratelimit.container_rate import (
     RATE_HEADER,
     RATE_NAME,
     RATE_SYSMETA,
-    REMOVE_HEADER,
 )
+
+REMOVE_HEADER = 'X-Remove-Container-Write-Ratelimit'
 
 
 def request(headers: dict[str, str], **environ) -> Request:
