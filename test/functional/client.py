@@ -3,6 +3,7 @@
 
 import http.client
 import json
+import select
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -140,6 +141,15 @@ class Client:
             {name.lower(): value for name, value in response.getheaders()},
             response.read(),
         )
+
+    def wait_until_read(self) -> None:
+        """Wait until the server reads the body of this thread's request.
+
+        The request has to say ``Expect: 100-continue``. Until the server reads
+        the body, nobody knows how much it has done of the request.
+        """
+        sock = self._connection.sock
+        assert select.select([sock], [], [], TIMEOUT_SECONDS)[0], 'no answer'
 
     def close(self) -> None:
         """Close this thread's connection; the next request opens another."""

@@ -32,7 +32,7 @@ from test.functional.backing import (
     name_in_shard,
     write_metadata,
 )
-from test.functional.client import Client
+from test.functional.client import Answer, Client
 from test.functional.conftest import (
     MAKERS,
     SHARD_COUNT_HEADER,
@@ -526,12 +526,25 @@ class TestMissingShard:
         assert client.get(damaged, name).status == 200
 
 
-def interrupted(body: bytes, meanwhile: Callable[[], None]) -> Iterator[bytes]:
-    """A body in two parts, between which something else is done."""
-    half = len(body) // 2
-    yield body[:half]
-    meanwhile()
-    yield body[half:]
+def put_interrupted(
+    client: Client,
+    container: str,
+    name: str | None,
+    body: bytes,
+    meanwhile: Callable[[], None],
+    query: str | None = None,
+) -> Answer:
+    """PUT a body in two parts, between which something else is done."""
+
+    def parts() -> Iterator[bytes]:
+        half = len(body) // 2
+        client.wait_until_read()
+        yield body[:half]
+        meanwhile()
+        yield body[half:]
+
+    headers = {'Expect': '100-continue'}
+    return client.put(container, name, parts(), headers=headers, query=query)
 
 
 def connection_of(client: Client) -> Client:
@@ -552,8 +565,7 @@ def upload(
     query: str | None = None,
 ) -> str:
     """Upload ``MOVING``, in which time something else is done."""
-    parts = interrupted(body, meanwhile)
-    answer = client.put(container, MOVING, parts, query=query)
+    answer = put_interrupted(client, container, MOVING, body, meanwhile, query)
     assert answer.status == 201
     return container
 
@@ -594,10 +606,13 @@ def upload_archive(client: Client, container: str) -> str:
         assert other.delete(container).status == 204
 
     files = {f'{i}': f'{i}'.encode() * 100_000 for i in range(2)}
-    answer = client.put(
+    answer = put_interrupted(
+        client,
         container,
-        body=interrupted(archive_of(files), meanwhile),
-        query='extract-archive=tar',
+        None,
+        archive_of(files),
+        meanwhile,
+        'extract-archive=tar',
     )
     assert b'Number Files Created: 2' in answer.body
     return container
