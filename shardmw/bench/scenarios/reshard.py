@@ -115,8 +115,8 @@ class Reshard(base.ClusterScenario):
     replicas: tuple[int, ...] = option(
         (1,),
         _REPLICAS,
-        'Replicas of the containers: 1,2,3 measures idle changes with each '
-        'number, and those with clients with the first one.',
+        'Replicas of the containers: 1,2,3 measures all rounds with the first '
+        'number, and one round without clients with each other.',
     )
     container_filter: bool = option(
         False, bool, 'Container servers with the filter shardmw-container.'
@@ -181,18 +181,16 @@ class Reshard(base.ClusterScenario):
 
     def measured(self, stage: Stage) -> Iterator[Mapping]:
         for replicas, turn in product(self.replicas, range(self.rounds)):
-            cases = [
-                case
-                for case in self.cases
-                if case == IDLE or replicas == self.replicas[0]
-            ]
+            cases = self.cases
+            if replicas != self.replicas[0]:
+                cases = () if turn else tuple({IDLE} & {*self.cases})
             if not cases:
                 continue
             place = {'replicas': replicas, 'turn': turn}
             # a new one: databases that are left would cost time
             with stage.site(self.replicated(replicas)) as site:
                 carried = {}
-                if cases != [IDLE]:
+                if cases != (IDLE,):
                     carried = self._carried(stage, site)
                 for case in cases:
                     for way in rotated([*self.ways(case)], turn):
