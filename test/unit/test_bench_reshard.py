@@ -230,6 +230,25 @@ def test_changes_with_other_replicas_have_rows_of_their_own():
     assert [each['replicas'] for each in found] == ['1', '2', '3']
 
 
+def test_the_overview_has_a_change_without_and_with_clients_in_one_row():
+    rows = [
+        *(row(IDLE), row(IDLE, replicas=2), row(IDLE, mover=SWIFT)),
+        *(row_with_clients(0.1), row_with_clients(0.3, 1, refused=2)),
+    ]
+    with_clients, replicas, swift = table(rows, 'Overview')
+    assert with_clients['rows/s'] == '20,000'
+    assert with_clients['p99 PUT'] == '2.00 (1.00 to 3.00)'
+    assert with_clients['p99 DELETE'] == '—'
+    assert with_clients['refused or failed'] == '2'
+    assert (replicas['replicas'], replicas['p99 PUT']) == ('2', '—')
+    assert (swift['by'], swift['refused or failed']) == (SWIFT, '—')
+
+
+def test_the_overview_without_clients_has_no_latencies():
+    (only,) = table([row(IDLE)], 'Overview')
+    assert 'p99 PUT' not in only
+
+
 def test_each_round_with_clients_shows_what_was_sent_and_failed():
     rows = [row_with_clients(0.1), row_with_clients(0.1, 1, errors={'503': 1})]
     good, bad = table(rows, 'Changes with clients')

@@ -94,7 +94,6 @@ class Reshard(base.ClusterScenario):
 
     name = 'reshard'
     minutes = 55
-    main_tables = 4
 
     rows: int = base.shared('rows', 400_000)
     client_rows: int = option(
@@ -377,10 +376,17 @@ class Reshard(base.ClusterScenario):
     def shown(self, figures: base.Figures) -> Mapping[str, object]:
         rows = figures['rows']
         changes = [*grouped(rows, _key).values()]
+        with_clients = [own for own in changes if own[0]['case'] != IDLE]
         return {
             'changes': changes,
             'idle': [own for own in changes if own[0]['case'] == IDLE],
-            'with_clients': [own for own in changes if own[0]['case'] != IDLE],
+            'with_clients': with_clients,
+            'pairs': _pairs(changes),
+            'kinds': dict.fromkeys(
+                kind for own in with_clients for kind in _operations(own)
+            ),
+            'p99_range': _range_of_ratios,
+            'failures_of': _failures,
             'goals': goals_of(
                 [
                     own
@@ -461,11 +467,7 @@ def goals_of(changes: Sequence[Sequence[Mapping]]) -> list[Goal]:
         for operation in _operations(own)
         if (ratio := _ratio(own, MOVING, operation))
     ]
-    failed = [
-        row['refused'] + sum(row['errors'].values())
-        for own in loaded
-        for row in own
-    ]
+    failed = [_failures([row]) for own in loaded for row in own]
     return [
         Goal(
             *('rows/s without clients', GOAL_ROWS_PER_SECOND),
@@ -537,6 +539,21 @@ def _key(row: Mapping) -> tuple:
     return tuple(row[name] for name in names)
 
 
+def _pairs(
+    changes: Sequence[Sequence[Mapping]],
+) -> list[tuple[Sequence[Mapping], Sequence[Mapping]]]:
+    """Return the rounds of each change without clients and with them."""
+    found: dict[tuple, dict[str, Sequence[Mapping]]] = {}
+    for own in changes:
+        case, *rest = _key(own[0])
+        found.setdefault(tuple(rest), {})[case] = own
+    return [
+        (cases.get(IDLE, ()), cases.get(CLIENTS, ()))
+        for cases in found.values()
+        if cases.keys() & {IDLE, CLIENTS}
+    ]
+
+
 def _word(step: Mapping) -> str:
     """Return what tells the objects and plots of changes apart."""
     names = ('case', 'mover', 'former', 'shards')
@@ -589,3 +606,23 @@ def _ratio(
     return ratio_interval(
         (_p99(row, part, operation), _p99(row, of, operation)) for row in own
     )
+
+
+def _range_of_ratios(own: Sequence[Mapping], operation: str) -> str | None:
+    """Return the p99 while rows move over that of before, and its range."""
+    pairs = (
+        (_p99(row, MOVING, operation), _p99(row, BEFORE, operation))
+        for row in own
+    )
+    found = [moving / before for moving, before in pairs if moving and before]
+    if not found:
+        return None
+    median, low, high = statistics.median(found), min(found), max(found)
+    return f'{median:.2f} ({low:.2f} to {high:.2f})'
+
+
+def _failures(own: Sequence[Mapping]) -> int | None:
+    """Return how many requests of clients were refused or failed."""
+    if not own:
+        return None
+    return sum(row['refused'] + sum(row['errors'].values()) for row in own)
