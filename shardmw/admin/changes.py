@@ -271,7 +271,7 @@ class Changes:
         :param progress: the last progress that was noted for the container
         :returns: None if no change is known, or if it is over and no late
                   rows can come any more
-        :raises BackendError: if no replica of the root has a database
+        :raises BackendError: if no replica that answers has the root
         """
         root = self._root(path)
         if root.is_absent:

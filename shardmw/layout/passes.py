@@ -226,7 +226,7 @@ class _Shown:
 
 
 def _bounded(rows: float, most: int) -> int:
-    """Return `rows` as an int from 1 to `most`, which 0 stands for, too."""
+    """Return `rows` as an int from 1 to `most`; for 0, return `most`."""
     return max(1, min(int(rows), most)) if rows else most
 
 
