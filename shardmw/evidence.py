@@ -12,26 +12,28 @@ missing   there is no database: its disk is new, or   404 without a time
 silent    nothing: the server is down, slow or fails  anything else
 ========  ==========================================  ====================
 
-Only the first two are knowledge. A replica that is missing proves nothing, and
-one that is silent may know better than all others.
+A replica *knows* if it says one of the first two. A replica that is missing
+proves nothing, and one that is silent may know better than all others.
 
 The rules for a container, with the :class:`Verdict` that they lead to:
 
-1. What was put before the last deletion that any replica knows of is stale.
+1. What was put before the last deletion that any replica knows of is stale. A
+   replica that knows of this deletion, and is alive again because rows have
+   come since, is not stale if no replica was put later.
 2. The replicas are *decided* if a majority of them knows, or if all have
    answered and at least one of them knows.
 3. Decided, and something alive is not stale: ALIVE.
 4. A majority says deleted, later than all that was put: DELETED.
 5. A majority has answered, and none says alive: ABSENT. A client gets Swift's
-   404. It is no proof: nothing is moved, deleted or dropped for it.
+   404. It is no proof: nothing is moved, deleted or dropped because of it.
 6. All else is UNKNOWN: a client gets 503, a process tries again later. A root
    that can only be a plain one is left to Swift all the same
    (:func:`shardmw.layout.roots.state_of`).
 
 And for the rows in a database (:func:`contents`):
 
-7. HOLDS needs a replica that lists a row, and no majority of others as in the
-   next two rules.
+7. HOLDS needs a replica that lists a row, and neither a majority that is alive
+   and empty nor one that says deleted.
 8. EMPTY needs a majority that is alive and empty, and none that lists a row.
 9. GONE needs a majority that says deleted, and none that lists a row.
 10. All else is UNKNOWN.
@@ -43,7 +45,7 @@ from typing import NamedTuple
 
 
 class Said(enum.Enum):
-    """Name what a replica says of a container."""
+    """The statement of one replica about a container."""
 
     ALIVE = 'alive'
     DELETED = 'deleted'
@@ -52,7 +54,7 @@ class Said(enum.Enum):
 
 
 class Verdict(enum.Enum):
-    """Name what all replicas together prove of a container."""
+    """The conclusion from all replicas about a container."""
 
     ALIVE = 'alive'
     DELETED = 'deleted'
@@ -61,7 +63,7 @@ class Verdict(enum.Enum):
 
 
 class Contents(enum.Enum):
-    """Name what all replicas prove of the rows of a container."""
+    """The conclusion from all replicas about the rows of a container."""
 
     HOLDS = 'holds'
     EMPTY = 'empty'
@@ -70,7 +72,7 @@ class Contents(enum.Enum):
 
 
 class Replica(NamedTuple):
-    """Hold what one replica says.
+    """The statement of one replica, with its times and its row count.
 
     :param put: when the container was put last, in seconds since 1970
     :param deleted: when it was deleted last, 0 for never

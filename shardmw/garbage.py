@@ -14,11 +14,11 @@ from functools import cache
 
 @cache
 def leave_out_lasting_objects() -> None:
-    """Never look again for garbage among the objects that there are now.
+    """Exclude all present objects from future garbage collections.
 
-    Processes call it when they are loaded and first work on several shards.
-    What then belongs to a request and to a reference cycle is never freed. It
-    is little, since all calls but the first do nothing.
+    Processes call it when they first work on several shards, with all modules
+    loaded. Objects of requests that are in a reference cycle at that time are
+    never freed. They are few, since all calls but the first do nothing.
     """
     gc.collect()
     gc.freeze()

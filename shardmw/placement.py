@@ -22,30 +22,30 @@ from shardmw.record import ID_DIGITS, SHARD_COUNT_LIMIT
 #: The name that object versioning gives to the container of old versions.
 VERSIONS_COMPONENT = 'versions'
 
-#: How the names of hidden accounts begin. Swift's auth filters deny clients
-#: the accounts whose names begin with a dot. A container server that lacks a
-#: database creates it for the first row that comes, in such an account; only
-#: not if the name begins as those of Swift's own shards do. Listings would
-#: read this database, which lacks all earlier rows.
+#: The prefix of hidden accounts. Swift's auth filters deny clients accounts
+#: whose names begin with a dot. In these accounts, a container server creates
+#: a missing database when a row comes; listings would read it, although it
+#: lacks all earlier rows. The prefix ``.shards_``, that of the accounts of
+#: Swift's own shards, prevents this.
 HIDDEN_PREFIX = f'{AUTO_CREATE_ACCOUNT_PREFIX}shards_shardmw_'
 
-#: The hidden account that lists which accounts have one: a container for each,
-#: of the account's name.
+#: The hidden account that lists the accounts with a hidden account: it has a
+#: container for each, with the account's name.
 REGISTER = HIDDEN_PREFIX
 
 #: The length of the longest backing names, in characters. It is Swift's
 #: default limit; unlike that, it cannot be configured.
 LONGEST_BACKING_NAME = 256
 
-#: How many container names to keep the parts of backing names for.
+#: For how many containers to keep the first part of backing names.
 CACHED_CONTAINERS = 1024
 
-#: How many names to keep the shards of. A write needs its shard twice: for its
+#: For how many names to keep the shard. A write needs its shard twice: for its
 #: row and for its rate.
 CACHED_NAMES = 1024
 
-#: The character that comes next after a slash. The names of a directory come
-#: before the name that has it in the place of the directory's last slash.
+#: The character that comes next after a slash. All names in a directory come
+#: before the directory's name with this character in place of its last slash.
 AFTER_SLASH = chr(ord('/') + 1)
 
 _LONGEST_SUFFIX = len(f'.{"0" * ID_DIGITS}.{SHARD_COUNT_LIMIT - 1}')

@@ -10,9 +10,9 @@ JSON::
 During a change it also has the number and the id of the shards before, the
 phase, and the time at which it was written. A shard count of 0 stands for the
 root itself, so a container is converted from 0 shards, and changes back to a
-plain one by going to 0. Each change draws an id, so the new backing containers
-are not those of before: no row has ever been removed from them, and a row can
-move to them with its own timestamp.
+plain one by going to 0. Each change draws an id, so it has new backing
+containers: no row has ever been removed from them, and a row can move to them
+with its own timestamp.
 
 A container that is sharded by directory has version 3 and a depth, and during
 a change the depth before, ``former_depth``. Fields that are 0 are left out. A
@@ -27,10 +27,10 @@ returning
 none (done)  the new place               the new place
 ===========  ==========================  ==================================
 
-A listing merges the old place, the new one and the root in all phases. A
-change that is cancelled goes back: what was its old place is its new one then.
-A phase may begin only when every proxy must know of the one before
-(:mod:`shardmw.layout.resharding`).
+A listing merges the old place, the new one and the root in all phases. When a
+change is cancelled, its old place becomes the new one. The phase *moving* and
+the end of a change may come only when every proxy must know of the phase
+before (:mod:`shardmw.layout.resharding`).
 """
 
 import functools
@@ -59,7 +59,7 @@ MICROSECONDS = 1_000_000
 #: timestamps.
 TICKS_SECONDS = 0.00002
 
-#: How many records to keep what they mean.
+#: How many parsed records to keep.
 CACHED_RECORDS = 256
 
 #: The phases of a change.
@@ -80,7 +80,7 @@ class LayoutError(ValueError):
 
 
 class Sharding(NamedTuple):
-    """The way in which rows are spread over backing containers.
+    """The number of backing containers, and how rows are spread over them.
 
     :param shards: the number of backing containers, 0 for the root itself
     :param depth: how many components of a name select its shard, 0 for the
@@ -101,8 +101,8 @@ class Sharding(NamedTuple):
 class Layout:
     """The layout of a container.
 
-    :param id: tells the backing containers of this container from those of
-               another one that had the same name
+    :param id: distinguishes the backing containers of this container from
+               those of another one that had the same name
     :param shards: the number of backing containers; 0 if the rows lie in the
                    root, or will after a change
     :param former: the number before the change that is under way; None if
@@ -126,16 +126,16 @@ class Layout:
 
     @property
     def serial(self) -> str:
-        """Return an id that is later in each later record of a container."""
+        """Return an id that grows with each record of a container."""
         return self.changed or self.id
 
     @property
     def offset(self) -> int:
-        """Return the offset on the timestamps of rows that it moves.
+        """Return the offset on the timestamps of rows that move.
 
-        It is greater in each later record of a container, whatever the clocks
-        of the processes say that move the rows. So a row can return to a
-        place that it was removed from in an earlier layout.
+        It grows with each record of a container, whatever the clocks of the
+        processes that move the rows show. So a row can return to a place that
+        it was removed from in an earlier layout.
         """
         return int(self.serial, 16)
 
@@ -252,11 +252,11 @@ class Layout:
         )
 
     def cancelled(self, now: float) -> 'Layout':
-        """Return the record of the way back from a change.
+        """Return the record that cancels a change and moves the rows back.
 
-        It moves rows at once: proxies that know it and others that know what
-        it replaces may run side by side, as both write tombstones to both
-        places and list both.
+        It needs no announcement: proxies that know this record, and proxies
+        that know the one before it, write tombstones to both places and list
+        both, so they may run side by side.
         """
         if self.phase not in (ANNOUNCED, MOVING):
             raise ValueError(f'{self} cannot be cancelled')
@@ -301,7 +301,7 @@ def parse_record(text: str) -> Layout:
     """Return the layout that a record describes.
 
     :param text: the record, as :meth:`Layout.to_record` wrote it
-    :raises LayoutError: if its version is another one or it is damaged
+    :raises LayoutError: if its version is unknown or it is damaged
     """
     try:
         fields = json.loads(text)
@@ -339,7 +339,7 @@ def parse_record(text: str) -> Layout:
 def _depths(fields: dict) -> dict[str, int]:
     """Return the depths of a record that has some.
 
-    :raises LayoutError: if it has none, or one without shards
+    :raises LayoutError: if it has none, an invalid one, or one without shards
     """
     depths = {name: fields[name] for name in _DEPTH_FIELDS if name in fields}
     if not depths:
@@ -377,7 +377,7 @@ def _check_counts(fields: dict) -> None:
 
 
 def id_of_time(seconds: float) -> str:
-    """Return the id of a layout that is drawn at a time.
+    """Return the id of a layout that is created at a time.
 
     :param seconds: since 1970
     """

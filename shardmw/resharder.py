@@ -5,8 +5,8 @@ It continues changes of layout that were interrupted, and makes those that were
 announced for it (``shardmw-admin reshard --detach``). Every few minutes it
 looks at the accounts whose figures have changed, for late rows, strays and
 empty backing containers, and settles them (:mod:`shardmw.layout.late_rows`):
-no other process of an installation does. With ``auto_reshard`` it also gives
-more shards to containers that have too many rows in one database.
+no other daemon does. With ``auto_reshard`` it also gives more shards to
+containers that have too many rows in one database.
 
 Any number of daemons may run, on any machines: the changes under way are
 listed in the register and in the layout records, and two daemons that change
@@ -115,7 +115,8 @@ OPTION_NAMES = (
     'sync_seconds',
 )
 
-#: How often a change looks whether fewer than ``concurrency`` are moving.
+#: How often a waiting change checks whether fewer than ``concurrency`` changes
+#: are moving rows.
 SLOT_SECONDS = 0.5
 
 #: How many layouts of registered containers to read at once.
@@ -127,20 +128,20 @@ FIGURES = ('status', 'container_count', 'total_object_count', 'bytes')
 #: How often to look for late rows in all accounts, whatever their figures say.
 LOOK_AT_ALL_SECONDS = 86400
 
-#: How often to look whether fewer than that are read.
+#: How often to check whether fewer than LOOKS_AT_A_TIME layouts are read.
 LOOK_SECONDS = 0.05
 
-#: The value of ``info_cache_seconds`` for that of the proxy app.
+#: The value of ``info_cache_seconds`` that stands for the proxy app's own.
 AUTO = 'auto'
 
-#: The values of an option that is off. Swift has those of one that is on.
+#: The values of an option that is off. Swift defines those of one that is on.
 FALSE_VALUES = {'false', '0', 'no', 'off', 'f', 'n', ''}
 
 
 class Resharder(Daemon):
     """Changes layouts in the background.
 
-    :param conf: its section, with the name of the file as ``__file__``
+    :param conf: the daemon's section, with the file's name as ``__file__``
     """
 
     def __init__(self, conf: dict, logger=None) -> None:
@@ -206,18 +207,18 @@ class Resharder(Daemon):
         self._looking: set[tuple[str, str]] = set()
         # The containers whose rows this process moves now.
         self._moving: set[tuple[str, str]] = set()
-        # When the process looked for late rows last, and at all accounts; the
-        # figures of those that had no leftovers then; and why those of some
-        # containers wait.
+        # When this process last looked for late rows, and in all accounts.
         self._settled = self._looked_at_all = -math.inf
-        # The green thread that does, which is false once it has ended.
+        # The green thread that settles rows. It is false once it has ended.
         self._settling = None
+        # The figures of the accounts that had no leftovers.
         self._clean: dict[str, tuple] = {}
-        # What the accounts listed of the containers without other layouts.
+        # What accounts listed of the containers without other layouts.
         self._sound: dict[Path, tuple] = {}
+        # Why the late rows of some containers wait.
         self._unsettled: dict[tuple[str, str], str] = {}
-        # The serial of each container's last record, once its last steps have
-        # been taken: the process that wrote it may have been interrupted.
+        # The serial of each container's last record, once this process has
+        # taken the last steps: the writer may have been interrupted.
         self._completed: dict[tuple[str, str], str] = {}
         # When registered containers were first seen without a change.
         self._unneeded: dict[tuple[str, str], float] = {}
@@ -253,7 +254,7 @@ class Resharder(Daemon):
     def _start_changes(self, started: Collection = ()) -> None:
         """Start to work on the changes that this process does not work on yet.
 
-        :param started: those that were worked on already
+        :param started: changes to leave out, which it has worked on already
         """
         for key, thread in list(self._running.items()):
             if thread.dead:
@@ -269,7 +270,7 @@ class Resharder(Daemon):
         self._note_changes()
 
     def _own_changes(self) -> Iterator[Path]:
-        """List the registered changes that are this process's."""
+        """List the registered changes that this process has to make."""
         register = self.changes.register
         for account in self._read('register', register.accounts()):
             changes = register.changes(account)
@@ -278,7 +279,7 @@ class Resharder(Daemon):
                     yield path
 
     def _read(self, what: str, rows: Iterator) -> Iterator:
-        """Yield what a listing has, and log the error that ends it."""
+        """Yield the items of a listing, and log an error that ends it."""
         try:
             yield from rows
         except BackendError as err:
@@ -299,8 +300,8 @@ class Resharder(Daemon):
     def _settle_all(self) -> None:
         """Settle the late rows, strays and leftovers of all accounts.
 
-        An account in which nothing was found is not looked at again before its
-        figures change, or a day has passed.
+        An account in which nothing was found is skipped until its figures
+        change or a day has passed.
         """
         now = self._settled = time.monotonic()
         if now - self._looked_at_all >= LOOK_AT_ALL_SECONDS:
@@ -343,7 +344,7 @@ class Resharder(Daemon):
             self._clean.pop(account, None)
 
     def _figures_of(self, account: str) -> tuple:
-        """Return what changes when leftovers come: an account's figures."""
+        """Return the figures of an account that change when leftovers come."""
         infos = [
             self.cluster.backend.account_info(self.cluster.env, name)
             for name in (account, hidden_account(account))
@@ -423,9 +424,9 @@ class Resharder(Daemon):
     def _take_turn(
         self, key: tuple[str, str], progress: Progress, note: ProgressNotes
     ) -> None:
-        """Let a change wait for its turn to move, and log its progress.
+        """Make a change wait for its turn to move, and log its progress.
 
-        A change that waits for anything else lets others move.
+        In all phases but *moving*, the change gives up its turn.
         """
         if progress.phase == MOVING:
             waiting = replace(progress, problem=self.turn_text)
@@ -441,7 +442,7 @@ class Resharder(Daemon):
     ) -> None:
         """Wait until fewer than ``concurrency`` others are moving rows.
 
-        :param wait: called again and again meanwhile
+        :param wait: called repeatedly meanwhile
         """
         while key not in self._moving:
             if len(self._moving) < self.concurrency:
@@ -453,7 +454,8 @@ class Resharder(Daemon):
     def _drop(self, path: Path) -> None:
         """Remove a container from the register if no change comes.
 
-        A change is registered before its record is written.
+        A change is registered before its record is written, so the container
+        stays registered for ``write_seconds``.
         """
         now = time.monotonic()
         key = (path.account, path.container)
@@ -484,7 +486,7 @@ class Resharder(Daemon):
             )
 
     def _note_changes(self) -> None:
-        """Send the metrics of the changes that are under way here."""
+        """Send the metrics of the changes that this process makes."""
         self.metrics.note(
             CHANGES, len(self._progress), process=str(self.process)
         )
@@ -500,7 +502,7 @@ class Resharder(Daemon):
             metrics.note_of(account, container, TO_MOVE, progress.total)
 
     def _begin_changes(self) -> None:
-        """Announce the changes that the rows of containers ask for."""
+        """Announce the changes that containers need for their row counts."""
         is_noted = self.metrics.is_on and self.metrics.containers > 0
         if not (self.auto_reshard or self.auto_shrink or is_noted):
             return
@@ -520,7 +522,7 @@ class Resharder(Daemon):
         self._note_rows(fullest.containers)
 
     def _read_backlog(self) -> str:
-        """Return why no change begins now, and log it; '' if none is."""
+        """Return why no change may begin now, and log it; '' if one may."""
         backlog = backlog_text(self.cluster.app)
         if backlog:
             self.logger.warning('no automatic change: %s', backlog)
@@ -536,7 +538,7 @@ class Resharder(Daemon):
             self.metrics.note(SKEW, round(each.skew, 3), **labels)
 
     def _unsuitable(self, account: str, listed: Iterator[Listed]) -> list[str]:
-        """Return the containers that seem to need another count.
+        """Return the containers that seem to need another shard count.
 
         A container changes together with that of its old versions.
         """
@@ -555,9 +557,9 @@ class Resharder(Daemon):
         ]
 
     def _suitable(self, container: Listed) -> int:
-        """Return the count that a container should have, or its own count.
+        """Return the shard count that a container should have.
 
-        That is its own, too, if the daemon may not make such a change.
+        It is the present count if the daemon may not make such a change.
         """
         suitable = suitable_shards(
             container, self.rows_per_shard, self.max_shards
@@ -574,10 +576,10 @@ class Resharder(Daemon):
     def _begin_suitable(
         self, survey: Survey, account: str, container: str
     ) -> None:
-        """Give a container the count that suits it.
+        """Begin a change to the shard count that a container should have.
 
         The listings of accounts may be older than the last change, so the
-        counts are read from the databases.
+        row counts are read from the databases.
         """
         name = f'{account}/{container}'
         try:
@@ -623,7 +625,7 @@ def _number(
 ) -> float:
     """Return the value of an option.
 
-    :param kind: what the option may be, for the error
+    :param kind: what the option may be, for the text of the error
     :raises ConfigError: if it is not a number, or less than 0
     """
     text = conf.get(name, default)
@@ -641,7 +643,7 @@ def _number(
 def _count(conf: dict, name: str, default: int, least: int = 0) -> int:
     """Return the value of an option that is a whole number.
 
-    :raises ConfigError: if it is none, or less than `least`
+    :raises ConfigError: if it is not a whole number, or less than `least`
     """
     text = str(conf.get(name, default))
     if not (text.isascii() and text.isdecimal() and int(text) >= least):
@@ -664,7 +666,7 @@ def _flag(conf: dict, name: str) -> bool:
 
 
 def main() -> None:
-    """``shardmw-resharder CONF``."""
+    """Run the command ``shardmw-resharder``."""
     parser = OptionParser('%prog CONFIG [options]', description=DESCRIPTION)
     conf_file, options = parse_options(parser, once=True)
     try:

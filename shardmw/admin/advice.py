@@ -11,31 +11,31 @@ from shardmw.record import SHARD_COUNT_LIMIT
 #: larger ones.
 ROWS_PER_SHARD = 1_000_000
 
-#: From this share of the allowed rows on, a database is nearly full.
+#: A database with at least this share of the allowed rows is nearly full.
 NEAR = 0.8
 
 #: The advised count leaves room for this many times the present objects.
 HEADROOM = 2
 
 #: Shards are uneven if the fullest one has more than this many times the mean.
-#: Without a depth, shards that are nearly full differ by much less.
+#: With depth 0, shards that are nearly full differ by much less.
 UNEVEN = 2
 
-#: A container has too many shards from this many times the advised count on.
+#: A container with this many times the advised count has too many shards.
 SHRINK_FACTOR = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A container, as accounts list it.
+    """A container with the figures of its databases.
 
     :param shards: the number of shards, 0 for a plain container
     :param objects: the rows of all shards and of the root
     :param fullest: the rows of the fullest database
-    :param problem: why its layout could not be read, '' if it was
-    :param phase: that of a change which is under way, else ''
+    :param problem: why its layout could not be read, '' if it was read
+    :param phase: the phase of the change that is under way, '' without one
     :param depth: how many components of a name select its shard
-    :param new_shards: the number of shards after a change that is under way
+    :param new_shards: the number of shards after the change that is under way
     """
 
     account: str
@@ -53,8 +53,8 @@ class Listed:
     def skew(self) -> float:
         """Return the rows of the fullest shard divided by the mean.
 
-        It is 1 for a plain container, and never less: the counts that accounts
-        list of the root and of the shards may be of different times.
+        It is 1 for a plain container. It is never less, even if the account
+        lists counts of the root and of the shards that differ in age.
         """
         if not (self.shards and self.objects):
             return 1.0
@@ -64,7 +64,7 @@ class Listed:
     def is_uneven(self) -> bool:
         """Return True if the depth puts far too many rows into one shard.
 
-        During a change, nobody can tell: rows are in two places.
+        Return False during a change, when rows are in two places.
         """
         if self.phase or not self.depth:
             return False
@@ -104,12 +104,12 @@ class Fullest:
 class Finding:
     """A container whose fullest database has too many rows, or nearly so.
 
-    :param is_over: False if it is near the limit only
-    :param advised_shards: the count that would leave room; during a change,
-                           the one that the container will have
+    :param is_over: False if it is only near the limit
+    :param advised_shards: the count that leaves room to grow; during a
+                           change, the count after it
     :param is_uneven: True if more shards would not help, because large
                       directories are in one shard
-    :param phase: that of a change which is under way, else ''
+    :param phase: the phase of the change that is under way, '' without one
     """
 
     account: str
@@ -127,7 +127,7 @@ class Finding:
 def findings_among(
     containers: Iterable[Listed], rows_per_shard: int
 ) -> Iterator[Finding]:
-    """Return the containers whose fullest database is full, or nearly."""
+    """Yield the containers whose fullest database is full, or nearly."""
     for each in containers:
         if each.fullest < NEAR * rows_per_shard:
             continue

@@ -10,7 +10,7 @@ from shardmw.admin.names import parse_name
 
 
 class Seconds(click.FloatRange):
-    """A time, 0 or more: neither `inf` nor `nan`, which would never end."""
+    """A finite number of seconds, 0 or more."""
 
     def __init__(self) -> None:
         super().__init__(min=0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find rows and backing containers that are not as they should be."""
+"""Find and repair misplaced rows, missing shards and leftover containers."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -44,7 +44,7 @@ FAILED = 'container that could not be audited'
 WRONG_SHARD = (MISPLACED_ROW, DOUBLE)
 LEFTOVERS = (EARLIER_LAYOUT, NO_ROOT)
 
-#: Why problems are not mended.
+#: Why a problem is not repaired.
 UNDER_WAY = 'audit it when the change has ended: shardmw-admin status'
 UNKNOWN_DELETION = 'no server knows of its deletion: DELETE the object'
 SHARD_IS_MISSING = 'a shard of the container is missing'
@@ -56,7 +56,7 @@ NAME_IS_CUT = (
 NOT_REPORTED = 'its account lists it until container-updater has run'
 NOT_YET = 'not done yet: repeat the command'
 
-#: How the rows of lost shards come back.
+#: What to do about lost shards.
 REMEDY = (
     'the objects of lost rows can be read, but are not listed. Put the '
     'database back from a backup or another disk (shardmw-admin stat shows '
@@ -66,13 +66,13 @@ REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that is not as it should be.
+    """A problem that an audit has found.
 
     :param kind: one of the constants of this module
-    :param container: the container that it concerns
-    :param name: an object, a backing container, or ''
-    :param reason: why it is not mended, or could not be audited; '' if
-                   nothing is known to be in the way
+    :param container: the name of the container that has it
+    :param name: the name of an object or of a backing container, or ''
+    :param reason: why it is not repaired, or could not be audited; '' if no
+                   reason is known
     """
 
     kind: str
@@ -86,11 +86,11 @@ class Problem:
 
 
 def mended(found: list[Problem], left: list[Problem]) -> set[Problem]:
-    """Return the problems that a repair has mended.
+    """Return the problems that a repair has removed.
 
-    None of a container that could not be audited afterwards is among them.
+    Problems of a container that could not be audited afterwards are left out.
 
-    :param left: what was found after the repair
+    :param left: the problems that were found after the repair
     """
     failed = {each.container for each in left if each.kind == FAILED}
     gone = set(found).difference(left)
@@ -100,9 +100,8 @@ def mended(found: list[Problem], left: list[Problem]) -> set[Problem]:
 class Audit:
     """Looks through the containers of an account.
 
-    :param looks_for_objects: True to ask for the object of every row
-    :param accepts_loss: True to create shards anew that are lost with their
-                         rows
+    :param looks_for_objects: True to check the object of every row
+    :param accepts_loss: True to create lost shards again, without their rows
     """
 
     def __init__(
@@ -118,10 +117,11 @@ class Audit:
         self.accepts_loss = accepts_loss
 
     def look(self, container: str | None) -> list[Problem]:
-        """Return what is found in a container, None for the whole account.
+        """Return the problems of a container, or of the whole account.
 
         A container that cannot be read is a problem, too.
 
+        :param container: None for all containers of the account
         :raises AdminError: if the container does not exist
         :raises BackendError: if the account cannot be listed
         """
@@ -135,9 +135,9 @@ class Audit:
         ]
 
     def repair_all(self, problems: list[Problem]) -> list[Problem]:
-        """Mend problems.
+        """Repair the containers that have problems.
 
-        :returns: a problem for each container of which that failed
+        :returns: one problem per container that could not be repaired
         """
         failures = []
         for container in sorted({each.container for each in problems}):
@@ -156,8 +156,8 @@ class Audit:
     def containers(self) -> list[str]:
         """Return the names of the account's containers.
 
-        Plain ones are among them: rows may come late to the shards that a
-        container had before it was made plain.
+        Plain containers are included: late rows may reach the shards that
+        such a container had earlier.
 
         :raises BackendError: if the account cannot be listed
         """
@@ -168,9 +168,9 @@ class Audit:
         return [row['name'] for row in rows]
 
     def without_root(self, containers: list[str]) -> Iterator[Problem]:
-        """List the backing containers whose container does not exist.
+        """Yield the backing containers whose container does not exist.
 
-        :param containers: the names of those that exist
+        :param containers: the names of the containers that exist
         :raises BackendError: if the hidden account cannot be listed
         """
         hidden = Path(API_VERSION, hidden_account(self.account))
@@ -190,7 +190,7 @@ class Audit:
                     yield Problem(NO_ROOT, container, row['name'])
 
     def problems(self, container: str) -> Iterator[Problem]:
-        """Look through a container.
+        """Yield the problems of a container.
 
         :raises BackendError: if a database cannot be read
         :raises LayoutError: if its record cannot be read
@@ -217,9 +217,9 @@ class Audit:
     def _problems_of_shards(
         self, target: LogicalContainer, counts: dict[str, int]
     ) -> Iterator[Problem]:
-        """Look through the shards and the root of a container.
+        """Yield the problems of a container's shards and root.
 
-        :param counts: the rows of backing containers by their last reports
+        :param counts: the row counts that backing containers reported last
         """
         container = target.container
         missing = self._missing_shards(target)
@@ -239,7 +239,7 @@ class Audit:
             yield from self._doubles(target, page)
 
     def _missing_shards(self, target: LogicalContainer) -> list[int]:
-        """Return the shards that no server that answers has."""
+        """Return the shards that are missing on all servers that answer."""
         heads = self.cluster.backend.head_shards(
             self.cluster.env, target, newest=True
         )
@@ -248,14 +248,14 @@ class Audit:
     def _loss(
         self, target: LogicalContainer, shard: int, count: int | None
     ) -> str:
-        """Return what is lost with a missing shard, and how that is known."""
+        """Return the reason to show for a missing shard."""
         if self._may_exist(target, shard):
             return 'it may be on a server that does not answer'
         rows = 'unknown' if count is None else count
         return f'lost on all servers; rows in its last report: {rows}'
 
     def _may_exist(self, target: LogicalContainer, shard: int) -> bool:
-        """Return True if not all servers say that they lack a shard."""
+        """Return True unless all servers answer that they lack a shard."""
         answers = self._heads(target.backing_path(shard))
         return not all(answer.is_missing for answer in answers)
 
@@ -282,7 +282,7 @@ class Audit:
     def _doubles(
         self, target: LogicalContainer, rows: list[dict]
     ) -> Iterator[Problem]:
-        """Yield the misplaced rows that are in the right place, too."""
+        """Yield a problem for each row that is also in the right place."""
         for row in rows:
             _, replicas = self.cluster.row_replicas(
                 *target.place_of(row['name']).split('/', 1), row['name']
@@ -301,10 +301,11 @@ class Audit:
     def _deleted(
         self, path: Path, policy_index: int, rows: list[dict]
     ) -> list[tuple[dict, str]]:
-        """Return the rows whose objects have been deleted since.
+        """Return the rows whose objects are gone.
 
         :param path: the path of the logical container
-        :returns: rows, with the timestamps of the deletions
+        :returns: each row with the timestamp of the deletion, which is 0 if
+                  no server knows it
         :raises BackendError: if an object does not answer
         """
         answers = heads_of_objects(
@@ -328,12 +329,12 @@ class Audit:
         return found
 
     def repair(self, container: str) -> None:
-        """Mend what :meth:`problems` finds.
+        """Repair what :meth:`problems` finds.
 
-        Rows move to where they belong. A row without an object goes if the
-        object's deletion is known. Shards that are lost on all servers are
-        created anew if the loss is accepted. While a shard is missing, the
-        container is left as it is.
+        Rows move to where they belong. A row without an object is removed if
+        the object's deletion is known. Shards that are lost on all servers
+        are created again if the loss is accepted. Otherwise, a container with
+        a missing shard is not changed.
 
         :raises BackendError: if a server does not answer
         :raises LayoutError: if its record cannot be read
@@ -405,9 +406,9 @@ class Audit:
     def with_reasons(
         self, left: list[Problem], failures: list[Problem]
     ) -> list[Problem]:
-        """Return what a repair has left, each problem with a reason.
+        """Return the problems that a repair has left, each with a reason.
 
-        :param failures: as :meth:`repair_all` has returned them
+        :param failures: the problems that :meth:`repair_all` has returned
         """
         known = {
             each.container: SHARD_IS_MISSING
@@ -431,8 +432,8 @@ class Audit:
     def _why_left(self, problem: Problem, obstacle: str) -> str:
         """Return why a repair has left a problem.
 
-        :param obstacle: what is in the way in the whole container, '' if
-                         nothing is
+        :param obstacle: the reason that holds for the whole container, '' if
+                         there is none
         :raises BackendError: if a server of the root does not answer
         """
         if problem.kind in LEFTOVERS:

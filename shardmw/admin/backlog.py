@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The updates of containers that object servers have yet to deliver.
 
-An object server keeps an update that a container server did not take in its
-folder ``async_pending``, and the object-updater delivers it later. If it is a
-deletion, and the row of the object moves before, the row stays listed. Swift's
-``swift-recon-cron`` counts these updates on each node, of all containers, and
-the filter ``recon`` of the object server tells the last count.
+If a container server does not take an update, the object server stores it in
+its folder ``async_pending``, and the object-updater delivers it later. If the
+update is a deletion, and the object's row moves before it is delivered, the
+row stays listed. Swift's ``swift-recon-cron`` counts the pending updates of
+all containers on each node, and the filter ``recon`` of the object server
+reports the last count.
 """
 
 import json
@@ -22,8 +23,8 @@ from shardmw.backend.concurrency import Timeout
 
 PATH = '/recon/async'
 
-#: The age from which on a count says nothing. Usually, there is a new one
-#: every five minutes.
+#: A count older than this is stale. Usually, there is a new one every five
+#: minutes.
 STALE_SECONDS = 900
 
 #: How many servers to ask at once, and how many to name.
@@ -37,8 +38,8 @@ NO_COUNT = 'has no count of them: does swift-recon-cron run there?'
 def backlog_text(app: Application) -> str:
     """Ask all object servers whether they have updates to deliver.
 
-    :returns: what is known of those that have, or may have; '' if there are
-              none
+    :returns: a text that names the servers that have, or may have, pending
+              updates; '' if there are none
     """
     pile = GreenAsyncPile(CONCURRENCY)
     for ip, port in _servers(app):
@@ -55,7 +56,7 @@ def backlog_text(app: Application) -> str:
 
 
 def problem_of(status: int, body: bytes, now: float) -> str:
-    """Return what is wrong by a server's answer, '' if nothing is. Pure.
+    """Return the problem that a server's answer shows, or ''. Pure.
 
     :param now: in seconds since 1970
     """
@@ -83,7 +84,7 @@ def _servers(app: Application) -> set[tuple[str, int]]:
 
 
 def _ask(app: Application, ip: str, port: int) -> str:
-    """Return the name of a server and its problem, '' if it has none."""
+    """Return a server's address and problem, '' if it has no problem."""
     try:
         with ConnectionTimeout(app.conn_timeout):
             http = bufferedhttp.http_connect_raw(ip, port, 'GET', PATH)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of layout, as an operator asks for them."""
+"""Changes of layout that an operator requests."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -31,10 +31,11 @@ from shardmw.record import (
     time_of_id,
 )
 
-#: How long late rows may come: as long as Swift keeps tombstones by default.
+#: How long after a change late rows may come: the time for which Swift keeps
+#: tombstones by default.
 RECLAIM_SECONDS = 7 * 86400
 
-#: How many rows a second are moved if nothing bounds it, for estimates.
+#: The rate without a limit, for estimates of the time that a change takes.
 USUAL_ROWS_PER_SECOND = 10_000
 
 
@@ -73,14 +74,14 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class ChangeState:
-    """A change that is under way, or of which late rows may come.
+    """A change that is under way, or that may still bring late rows.
 
     :param phase: announced, moving, returning or done, or why it is not known
     :param since: when that phase began, in seconds since 1970; 0 if the
                   container could not be read
     :param rows_left: about how many rows are still to be moved
-    :param progress: what the process that makes it has noted last; None if no
-                     process has, or if it is done
+    :param progress: the last progress that was noted; None if none was, or if
+                     the change is done
     """
 
     account: str
@@ -123,7 +124,7 @@ class Changes:
         self.register = Register(cluster.backend, cluster.env)
 
     def with_versions(self, account: str, container: str) -> list[Path]:
-        """Return a container, and that of its old versions if it exists."""
+        """Return a container, and the one of its old versions if it exists."""
         path = Path(API_VERSION, account, container)
         if is_reserved(container):
             return [path]
@@ -153,10 +154,10 @@ class Changes:
         shards: int,
         depth: int | None = None,
     ) -> list[Plan]:
-        """Return what a change would do, and the one of its old versions.
+        """Return the plans for a container and for its old versions.
 
         :param depth: the depth to change to, None to keep it
-        :raises AdminError: if it would be refused
+        :raises AdminError: if the change would be refused
         """
         sharding = self.asked(account, container, shards, depth)
         return [
@@ -178,9 +179,9 @@ class Changes:
         :param despite_backlog: True to announce it even if object servers
                                 have updates to deliver
         :returns: the containers that change: the container and that of its
-                  old versions, without one that has the requested layout
-                  already and no change to complete
-        :raises AdminError: if it is refused; neither changes then
+                  old versions, except one that already has the requested
+                  layout and no change to complete
+        :raises AdminError: if the change is refused; neither changes then
         """
         sharding = self.asked(account, container, shards, depth)
         paths = self._without(account, container, sharding)
@@ -195,10 +196,11 @@ class Changes:
         return paths
 
     def cancel(self, account: str, container: str) -> list[Path]:
-        """Turn a change around.
+        """Cancel a change.
 
-        :returns: the containers that go back
-        :raises AdminError: if it does not exist, or there is nothing to cancel
+        :returns: the containers whose rows move back
+        :raises AdminError: if the container does not exist, or there is
+                            nothing to cancel
         """
         self.cluster.root(account, container)
         paths = self.with_versions(account, container)
@@ -218,7 +220,7 @@ class Changes:
         return cancelled
 
     def run(self, paths: list[Path]) -> None:
-        """Make changes that have been announced, side by side."""
+        """Make all announced changes at the same time."""
         threads = [spawn(self._resharding(path).run) for path in paths]
         for thread in threads:
             thread.wait()
@@ -232,7 +234,7 @@ class Changes:
         ]
 
     def differing(self, paths: list[Path], asked: Sharding) -> dict[str, str]:
-        """Return the layouts of the containers that are not as requested."""
+        """Return the layouts that differ from the requested one, by name."""
         shardings = {
             f'{path.account}/{path.container}': self._layout(path).sharding
             for path in paths
@@ -244,7 +246,7 @@ class Changes:
         }
 
     def under_way(self) -> Iterator[ChangeState]:
-        """List the changes under way of all accounts, and recent ones.
+        """List the changes of all accounts that are under way or recent.
 
         :raises BackendError: if the register cannot be read
         """
@@ -266,9 +268,10 @@ class Changes:
     ) -> ChangeState | None:
         """Return the state of a container's change.
 
-        :param progress: the last progress that was noted of the container
-        :returns: None if it is over, and no late rows can come any more
-        :raises BackendError: if no replica of the root has a database
+        :param progress: the last progress that was noted for the container
+        :returns: None if no change is known, or if it is over and no late
+                  rows can come any more
+        :raises BackendError: if no replica that answers has the root
         """
         root = self._root(path)
         if root.is_absent:
@@ -286,7 +289,7 @@ class Changes:
         if layout.is_changing:
             rows = self._resharding(path).rows_to_move(root)
         elif progress:
-            # The record of a layout does not tell of the one before.
+            # The record after a change does not name the former layout.
             former, former_depth = progress.former
         return ChangeState(
             path.account,
@@ -306,9 +309,8 @@ class Changes:
     ) -> list[Path]:
         """Return the containers to change: one, and that of its old versions.
 
-        A container that has the requested layout already, and no change to
-        complete, is left out. If that leaves none, the container itself is
-        returned.
+        A container that already has the requested layout, and no change to
+        complete, is left out. If none is left, return the container itself.
         """
         paths = self.with_versions(account, container)
         undone = [p for p in paths if not self._is_done(p, sharding)]
@@ -332,10 +334,10 @@ class Changes:
             )
 
     def _check(self, path: Path, sharding: Sharding) -> bool:
-        """Check that a change can be begun, or goes on.
+        """Check that a change can begin or is under way.
 
         :returns: True if it has yet to be announced
-        :raises AdminError: if it cannot
+        :raises AdminError: if it cannot begin
         """
         root = self._root(path)
         resharding = self._resharding(path)
@@ -401,7 +403,7 @@ class Changes:
 
 
 def _refused(path: Path, err: ChangeRefusedError) -> AdminError:
-    """Return the error for a change that cannot be begun."""
+    """Return the error for a change that cannot begin."""
     owner = versions_owner(path.container)
     if owner is None:
         return AdminError(f'{path.account}/{path.container}: {err}')

@@ -16,14 +16,14 @@ from shardmw.admin.errors import FOUND, AdminError
 from shardmw.admin.printing import print_json, print_table, printable
 from shardmw.record import DEPTH_LIMIT, MOVING, Sharding
 
-#: How often to print how far a change is: on a terminal and as JSON, and
+#: How often to print the progress of a change: on a terminal or as JSON, and
 #: elsewhere.
 REPORT_SECONDS = 1, 30
 
 DETACHED = 'announced; shardmw-resharder goes on with it'
 CANCELLED = 'cancelled; shardmw-resharder moves its rows back'
 
-#: The options that shardmw-resharder has itself.
+#: The options that shardmw-resharder takes from its own configuration.
 OF_DAEMON = (
     'info_cache_seconds',
     'settle_seconds',
@@ -173,9 +173,9 @@ def cancel(
 def status(context: click.Context, as_json: bool) -> None:
     """List the changes that are under way or ended within the last week.
 
-    The process that makes a change notes its progress, at most every 30 s, and
-    at least every 5 min if it does nothing but wait. "progress" is the last
-    note and its age: a much older one means that no process works on it.
+    The process that makes a change notes its progress: at most every 30 s
+    while rows move, and at least every 5 min. "progress" is the last note and
+    its age: if it is much older, no process is working on the change.
 
     The exit code is 1 if the layout of a container cannot be read.
     """
@@ -209,7 +209,7 @@ def status(context: click.Context, as_json: bool) -> None:
 
 @contextlib.contextmanager
 def _naming(container: tuple[str, str]) -> Iterator[None]:
-    """Name the container in errors of servers."""
+    """Add the container's name to errors of servers."""
     from shardmw.backend.containers import BackendError
 
     try:
@@ -222,7 +222,7 @@ def _naming(container: tuple[str, str]) -> Iterator[None]:
 def _interruptible(
     context: click.Context, container: tuple[str, str], reporter: '_Reporter'
 ) -> Iterator[None]:
-    """Say how far the changes are if the user interrupts the command."""
+    """Print the progress of the changes if the user interrupts the command."""
     try:
         yield
     except KeyboardInterrupt:
@@ -276,7 +276,7 @@ class _Reporter:
         ]
 
     def rows_moved(self, state) -> int:
-        """Return how many rows of a container have moved here."""
+        """Return how many rows of a container this process has moved."""
         progress = self.progress.get(f'{state.account}/{state.container}')
         return progress.moved if progress else 0
 
@@ -310,7 +310,7 @@ class _Reporter:
 
 
 def _changes(context: click.Context, options: dict):
-    """Return the changes of the cluster and what reports their progress.
+    """Return the changes of the cluster and the reporter of their progress.
 
     :raises click.UsageError: for options that --detach would ignore
     """
@@ -346,7 +346,7 @@ def _finish(
 ) -> None:
     """Make announced changes, unless they are left to the daemon.
 
-    :param detached: what to print of a change that is left to it
+    :param detached: the text to print for a change that is left to the daemon
     :raises AdminError: if a client has deleted a container meanwhile
     """
     started = time.monotonic()
@@ -375,7 +375,7 @@ def _finish(
 
 
 def _check_result(changes, paths, asked: Sharding) -> None:
-    """Check that changes which have ended have made what was asked.
+    """Check that finished changes have the requested result.
 
     :raises AdminError: if another process has cancelled one, or a client has
                         replaced the container
@@ -399,7 +399,7 @@ def _former(state) -> str:
 
 
 def _progress(state) -> tuple[str, str, str]:
-    """Return the rate of a change, how far it is, and what it waits for."""
+    """Return the rate of a change, its last progress and why it waits."""
     progress = state.progress
     if progress is None:
         is_open = state.is_known and state.phase != 'done'

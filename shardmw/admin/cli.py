@@ -2,7 +2,7 @@
 """The command line: ``shardmw-admin``.
 
 Swift's modules read ``swift.conf`` when they are imported. So modules that use
-them are imported when the folder of that file is known.
+them are imported only once the folder of that file is known.
 """
 
 import json
@@ -44,7 +44,7 @@ from shardmw.record import Sharding
 SWIFT_DIR = '/etc/swift'
 CONF_NAME = 'internal-client.conf'
 
-#: The advice for a container of which a few directories fill a shard.
+#: The advice for a container with a shard that a few directories fill.
 OTHER_DEPTH = '--depth 0, or a greater one'
 
 #: The advice for a container whose layout changes.
@@ -274,8 +274,8 @@ def check(
     all of them, ask Keystone, or read their names on the storage nodes; "From
     cron" in the operating documentation has the commands.
 
-    The command checks plain and sharded containers, and lists those of which
-    one database has at least 80 % of --rows-per-shard. While the layout of a
+    The command checks plain and sharded containers, and lists those that have
+    a database with at least 80 % of --rows-per-shard. While the layout of a
     container changes, the databases of both layouts count.
 
     The advised number of shards leaves room for twice as many objects. If a
@@ -392,22 +392,22 @@ def audit(
     accept_loss: bool,
     as_json: bool,
 ) -> None:
-    """Find rows and backing containers that do not belong where they are.
+    """Find misplaced rows, missing shards and leftover backing containers.
 
     The command looks at A/C, or at all containers of an account. It finds
     missing shards, rows in the wrong shard or in the root, objects that
     are listed twice, and backing containers of earlier layouts or of no
     container. With --objects it also finds rows of objects that do not exist.
-    A container whose layout is changing is named and not audited, and so is
-    one that cannot be read. What is not repaired is listed with the reason.
+    A container whose layout is changing, or that cannot be read, is listed
+    but not audited. What is not repaired is listed with the reason.
 
-    A shard that is gone on all servers has taken its rows with it: the
-    objects can still be read, but are not listed. Until its database is put
-    back from a backup or another disk, listings of the container fail. With
-    --accept-loss, --repair creates an empty shard instead: listings then
-    work, and lack these rows.
+    If a shard is lost on all servers, so are its rows: its objects can still
+    be read, but are not listed. Until its database is put back from a backup
+    or another disk, listings of the container fail. With --accept-loss,
+    --repair creates an empty shard instead: listings then work, and lack
+    these rows.
 
-    The exit code is 1 if problems were found and are not all repaired.
+    The exit code is 1 if a problem was found and is not repaired.
     """
     if (container is None) == (account is None):
         raise click.UsageError(
@@ -472,7 +472,7 @@ for _command in (reshard, status, cancel):
 def _accounts_in(file: Iterable[str]) -> list[str]:
     """Return the accounts that a file names, one per line.
 
-    :raises AdminError: if there is none, or a name cannot be read
+    :raises AdminError: if the file names none, or a name cannot be read
     """
     lines = [line.strip() for line in file]
     names = [name for line in lines if line for name in parse_name(line, 1)]
@@ -491,7 +491,7 @@ def _advice(finding: Finding) -> int | str:
 def _accounts(survey, account: tuple[str] | None) -> Iterable[str]:
     """Return the accounts to look through.
 
-    :param account: the one that was named, None for all
+    :param account: the account that was named, None for all
     :raises AdminError: if it does not exist
     """
     if account:
@@ -502,7 +502,7 @@ def _accounts(survey, account: tuple[str] | None) -> Iterable[str]:
 def _open(swift_dir: Path, conf: Path | None):
     """Return the cluster of a folder.
 
-    :raises AdminError: if the folder has no swift.conf, or it cannot be read
+    :raises AdminError: if swift.conf or the configuration cannot be read
     """
     use_swift_dir(swift_dir)
     from shardmw.admin.cluster import open_cluster
@@ -514,7 +514,7 @@ def _text_of(err: Exception) -> str | None:
     """Return the line to print for an error, None for an unexpected one."""
     if isinstance(err, AdminError):
         return printable(str(err))
-    # These imports fail if swift.conf is wrong, which is an AdminError.
+    # These imports fail if swift.conf is invalid, which is an AdminError.
     from shardmw.backend.containers import BackendError
     from shardmw.record import LayoutError
 

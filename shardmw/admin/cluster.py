@@ -36,7 +36,7 @@ API_VERSION = 'v1'
 #: How many shards to ask at once.
 CONCURRENCY = 8
 
-#: The errors of a configuration whose texts say what is wrong.
+#: Errors whose text alone says what is wrong with a configuration.
 _TELLING = (
     OSError,
     LookupError,
@@ -69,7 +69,7 @@ class SwiftCluster:
 
     :param unfiltered: the configuration of the app if its pipeline lacks the
                        filter, None otherwise
-    :param kept_seconds: for how long proxies keep what they read of shards
+    :param kept_seconds: how long proxies cache what they read from shards
     """
 
     def __init__(
@@ -91,15 +91,14 @@ class SwiftCluster:
     def env(self) -> dict:
         """Return the environment of a new request.
 
-        Swift keeps in it what it has read of accounts and containers, as long
-        as the request lasts. The daemon runs for months: it needs a new one
-        for each container that it works on.
+        Swift caches account and container info in it. The daemon runs for
+        months, so it takes a new environment for each container.
         """
         return dict(self._env)
 
     @property
     def info_cache_seconds(self) -> float:
-        """Return for how long Swift caches info of containers or accounts."""
+        """Return how long Swift caches container and account info, at most."""
         return max(
             self.app.recheck_container_existence,
             self.app.recheck_account_existence,
@@ -111,7 +110,7 @@ class SwiftCluster:
         Swift's daemons use the same file. Without the filter, they leave rows
         in wrong places, or do not remove them.
 
-        :raises AdminError: if it has not
+        :raises AdminError: if the filter is missing
         """
         if self._unfiltered:
             raise AdminError(
@@ -121,16 +120,16 @@ class SwiftCluster:
             )
 
     def check_account(self, account: str) -> None:
-        """Check that there is an account, or that its shards are left.
+        """Check that an account or its hidden account exists.
 
-        :raises AdminError: if there is not
+        :raises AdminError: if neither does
         """
         names = (account, hidden_account(account))
         if not any(self.backend.account_exists(self.env, n) for n in names):
             raise AdminError(f'{account}: no such account')
 
     def root(self, account: str, container: str) -> RootState:
-        """Return the state of a root by all its replicas.
+        """Return the state of a root that its replicas prove.
 
         :raises AdminError: if it does not exist
         :raises BackendError: if too few replicas answer
@@ -162,7 +161,7 @@ class SwiftCluster:
     def row_replicas(
         self, account: str, container: str, name: str
     ) -> tuple[int, list[Replica]]:
-        """Return where the row of an object should be, and whether it is.
+        """Return the partition and the replicas of an object's row.
 
         :param container: the container whose database has the row
         """
@@ -177,7 +176,7 @@ class SwiftCluster:
     def object_replicas(
         self, policy_index: int, account: str, container: str, name: str
     ) -> tuple[int, list[Replica]]:
-        """Return where an object should be, and whether it is there."""
+        """Return the partition and the replicas of an object."""
         ring = self.app.get_object_ring(policy_index)
         part, nodes = ring.get_nodes(account, container, name)
         headers = {'X-Backend-Storage-Policy-Index': str(policy_index)}
@@ -196,7 +195,7 @@ def open_cluster(conf: FilePath, swift_dir: FilePath) -> SwiftCluster:
 
     :param conf: the file ``internal-client.conf``
     :param swift_dir: the folder of ``swift.conf`` and the rings
-    :raises AdminError: if there is no such file, or it cannot be used
+    :raises AdminError: if the file does not exist or cannot be used
     """
     if not conf.is_file():
         raise AdminError(f'{conf}: no such file: name one with --conf')
@@ -220,7 +219,7 @@ def open_cluster(conf: FilePath, swift_dir: FilePath) -> SwiftCluster:
 def _check_rings(swift_dir: FilePath) -> None:
     """Check that the rings of a folder can be read.
 
-    :raises AdminError: with the path of the first one that cannot
+    :raises AdminError: names the first ring that cannot be read
     """
     for path in sorted(swift_dir.glob('*.ring.gz')):
         try:
@@ -230,7 +229,7 @@ def _check_rings(swift_dir: FilePath) -> None:
 
 
 def _reason(err: Exception) -> str:
-    """Return the text of an error of Swift's, with its kind if that helps."""
+    """Return the text of Swift's error, with its type if that helps."""
     text = in_one_line(err)
     if isinstance(err, _TELLING):
         return text

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The error that makes a command fail."""
 
-#: The exit code of a command that found something, or failed.
+#: The exit code of a command that found a problem, or failed.
 FOUND = 1
 
 
 class AdminError(Exception):
-    """A command cannot do what was asked. Its text is a line for the user."""
+    """A failure of a command. Its text is a line for the user."""

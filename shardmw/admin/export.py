@@ -26,7 +26,7 @@ def export(
 ) -> Iterator[dict]:
     """List all rows of a container, in the order of their names.
 
-    Strays and rows of earlier layouts are among them. Of each range of names,
+    Strays and rows of earlier layouts are included. In each range of names,
     the places that rows move out of are read before those that they move into:
     a row that moves meanwhile is found in one of the two.
 
@@ -61,7 +61,7 @@ class _Merge:
     """Merges the rows of places that are read in stages.
 
     :param stages: the places of each stage, in the order to read them
-    :param needed: those that must exist
+    :param needed: the places that must exist
     """
 
     def __init__(
@@ -73,14 +73,14 @@ class _Merge:
         self._cluster = cluster
         self._stages = stages
         self._needed = needed
-        # Half of the rows are those of pages, half those of windows.
+        # Half of the memory is for pages, half for windows.
         self._window = max(1, ROWS_IN_MEMORY // 2 // len(stages))
 
     def rows(self, stage: int, after: str, end: str) -> Iterator[dict]:
         """List the rows of a stage and all later ones, by name.
 
-        The rows of a stage are read in windows. Those of the later stages
-        within a window are read when it has been.
+        A stage is read in windows. After each window, the later stages are
+        read over the same range of names.
 
         :param after: the name to begin after, '' for the first one
         :param end: the last name, '' for no bound
@@ -150,7 +150,7 @@ def rows_of(
 
 
 def _once(rows: Iterator[dict]) -> Iterator[dict]:
-    """Leave out rows of a name that has come before."""
+    """Yield the first row of each name."""
     last = None
     for row in rows:
         if row['name'] != last:

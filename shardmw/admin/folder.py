@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder that Swift's modules read ``swift.conf`` in.
+"""The folder from which Swift's modules read ``swift.conf``.
 
-Swift's modules read the file when they are imported, those imported before
-the folder is known from ``/etc/swift``. So this module imports few of them.
+They read the file when they are imported: from ``/etc/swift``, if the folder
+is not known yet. So this module imports few of them.
 """
 
 import configparser
@@ -14,9 +14,9 @@ from shardmw.admin.errors import AdminError
 
 
 def use_swift_dir(swift_dir: Path) -> None:
-    """Have Swift's modules read ``swift.conf`` in a folder.
+    """Make Swift's modules read ``swift.conf`` from a folder.
 
-    :raises AdminError: if the folder has no such file, or a wrong one
+    :raises AdminError: if the file is missing or invalid
     """
     swift_conf = swift_dir / 'swift.conf'
     if not swift_conf.is_file():
@@ -26,7 +26,7 @@ def use_swift_dir(swift_dir: Path) -> None:
         )
     try:
         is_other = utils.set_swift_dir(str(swift_dir.absolute()))
-        # The import fails if the file is wrong.
+        # The import fails if the file is invalid.
         from swift.common import constraints, storage_policy
 
         if is_other:
@@ -37,5 +37,5 @@ def use_swift_dir(swift_dir: Path) -> None:
 
 
 def in_one_line(err: Exception) -> str:
-    """Return the text of an error. Those of parsers have several lines."""
+    """Return the text of an error with its lines joined."""
     return ' '.join(str(err).split())

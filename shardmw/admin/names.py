@@ -9,13 +9,14 @@ from shardmw.admin.errors import AdminError
 def parse_name(text: str, parts: int) -> tuple[str, ...]:
     """Return the account, the container and the object that a text names.
 
-    An object's name may hold slashes. A text without a percent sign that
-    begins an escape is taken as it is.
+    An object's name may have slashes. A text without percent escapes is used
+    unchanged.
 
     :param text: such as ``AUTH_ci/logs``, quoted or not, with or without a
                  slash at its beginning
     :param parts: how many names are wanted, 1 to 3
-    :raises AdminError: if there are fewer, or more, or they are not UTF-8
+    :raises AdminError: if the text has another number of names, or is not
+                        UTF-8
     """
     try:
         unquoted = unquote(text, errors='strict')

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last progress of each change, for those who do not make it.
+"""The last progress of each change, stored for all machines.
 
-The process that makes a change notes how far it is in the register, in the
-row of the container. So ``shardmw-admin status`` can show it on any machine.
+The process that makes a change stores its progress in the container's row of
+the register. So ``shardmw-admin status`` can show it on any machine.
 """
 
 import contextlib
@@ -20,17 +20,17 @@ from shardmw.record import Sharding
 #: The least time between two notes, unless the phase changes or a wait begins.
 NOTE_SECONDS = 30
 
-#: How often to note a progress that has not changed: it shows that a process
-#: works on the change.
+#: How often to note progress that has not changed, to show that a process is
+#: working on the change.
 ALIVE_SECONDS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class NotedProgress:
-    """The progress of a change when it was noted last.
+    """The progress of a change that was noted last.
 
     :param layout_id: the id of the layout that the container changes to
-    :param former: how its rows were spread before
+    :param former: the sharding before the change
     :param phase: the phase or the wait that it was in
     :param moved: how many rows the process had moved
     :param total: about how many rows the process has to move; None if not
@@ -38,7 +38,7 @@ class NotedProgress:
     :param rate: rows moved per second since the note before; None if none
                  have moved since
     :param problem: why it waited, '' if it did not
-    :param noted: when, in seconds since 1970
+    :param noted: when it was noted, in seconds since 1970
     """
 
     layout_id: str
@@ -72,7 +72,7 @@ class NotedProgress:
 
     @classmethod
     def from_text(cls, text: str) -> 'NotedProgress | None':
-        """Return what a text says, None if it is of another kind."""
+        """Return the progress in a text, None if the text has none."""
         try:
             values = json.loads(text)
             return cls(
@@ -101,7 +101,7 @@ class NotedProgress:
 
 
 class ProgressNotes:
-    """Notes the progress of a container's change, now and then.
+    """Notes the progress of a container's change at intervals.
 
     :param path: the path of the container
     """
@@ -113,7 +113,7 @@ class ProgressNotes:
         self._when = 0.0
 
     def __call__(self, progress: Progress) -> None:
-        """Note it if it is new. If the register does not answer, go on."""
+        """Note progress if it is due. Go on if the register fails."""
         if progress.change is None:
             return
         seconds = time.monotonic() - self._when
@@ -122,7 +122,7 @@ class ProgressNotes:
             return
         self._noted, self._when = noted, time.monotonic()
         register = Register(self._cluster.backend, self._cluster.env)
-        # The change itself tells of servers that do not answer.
+        # The change itself reports servers that do not answer.
         with contextlib.suppress(BackendError):
             register.note(self._path, noted.to_text())
 

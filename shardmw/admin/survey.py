@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Show what the containers of a cluster hold, and where.
+"""Read what the containers of a cluster hold, and where.
 
-The figures of :class:`Survey`'s lists are those that ``container-updater`` has
+:meth:`Survey.containers` returns the figures that ``container-updater`` has
 reported to the accounts. :meth:`Survey.state` asks the databases themselves.
 """
 
@@ -36,15 +36,15 @@ from shardmw.placement import (
 from shardmw.record import Layout, LayoutError
 from shardmw.stats.accounts import account_rows
 
-#: What the hidden account lists of one layout: objects and bytes by shard.
+#: The figures of one layout in the hidden account: objects and bytes by shard.
 Figures = dict[int, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class ShardState:
-    """A shard, as its databases are now.
+    """A shard with the present figures of its databases.
 
-    :param status: what it answered; 2xx have figures
+    :param status: the status of its answer; only a 2xx has figures
     :param nodes: server and device of each replica
     :param database: its path below the folder of the device
     """
@@ -61,11 +61,11 @@ class ShardState:
 
 @dataclass(frozen=True, slots=True)
 class ContainerState:
-    """A container, as its databases are now.
+    """A container with the present figures of its databases.
 
     :param layout_id: None for a container that was never sharded
-    :param layout: the number of shards and their depth, and what changes
-    :param strays: the rows of the root of a sharded container
+    :param layout: the layout in words, or the change that is under way
+    :param strays: the rows in the root of a sharded container
     :param objects: the rows of all databases
     :param skew: the rows of the fullest shard, divided by the mean of all
     :param database: the path of the root below the folder of the device
@@ -101,7 +101,7 @@ class ContainerState:
 class Location:
     """The places of an object and of its row.
 
-    :param shard: the shard that lists it; None if that is the container
+    :param shard: the shard that lists it; None if the container itself does
     :param row_container: the container whose database has the row
     """
 
@@ -145,9 +145,9 @@ class Survey:
     ) -> Iterator[Listed]:
         """List all containers of an account, plain ones too.
 
-        :param large: the number of rows from which on a plain container is
-                      asked whether Swift's own sharder has split it. One that
-                      was split is listed with 0 rows in the fullest database
+        :param large: the minimum row count at which a plain container is
+                      checked for a split by Swift's own sharder. A split
+                      container is listed with 0 rows in the fullest database
         """
         backing = self._backing(account)
         path = Path(API_VERSION, account)
@@ -157,7 +157,7 @@ class Survey:
             yield self._listed(account, row, backing, large)
 
     def measured(self, account: str, container: str) -> Listed:
-        """Return a container with the figures of its databases now.
+        """Return a container with the present figures of its databases.
 
         :raises AdminError: if it does not exist
         :raises BackendError: if a shard does not answer
@@ -215,7 +215,7 @@ class Survey:
         )
 
     def locate(self, account: str, container: str, name: str) -> Location:
-        """Return where the row of an object and the object should be.
+        """Return the places of an object and of its row.
 
         :raises AdminError: if the container does not exist
         """
@@ -253,7 +253,7 @@ class Survey:
     def _row(
         self, places: list[str], name: str
     ) -> tuple[str, int, list[Replica]]:
-        """Return the first place that has a row, or the first of all.
+        """Return the first place that has a row, or else the first place.
 
         :param places: databases, ``account/container``
         :returns: the place, its partition and its replicas
@@ -267,7 +267,7 @@ class Survey:
         return found[0]
 
     def _backing(self, account: str) -> dict[str, dict[str, Figures]]:
-        """Return what the hidden account lists, by base and layout id."""
+        """Return the figures in the hidden account, by base and layout id."""
         found = defaultdict(lambda: defaultdict(dict))
         hidden = Path(API_VERSION, hidden_account(account))
         for row in account_rows(

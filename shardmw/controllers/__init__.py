@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One kind of client request each."""
+"""The handlers of client requests, one module for each kind."""

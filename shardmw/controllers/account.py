@@ -135,7 +135,7 @@ class AccountController:
         return not all(answer.is_missing for answer in answers)
 
     def _is_refused(self, req: Request) -> bool:
-        """Return True if Swift refuses to delete any account like this."""
+        """Return True if Swift refuses this request for any account."""
         is_allowed = self.backend.proxy_app.allow_account_management
         return bool(req.query_string) or not is_allowed
 
@@ -148,7 +148,7 @@ class AccountController:
                        may be stale, so they only say which containers to ask
                        first
         :raises BackendError: if the replicas of a backing container do not
-                              prove it
+                              prove whether it holds one
         """
         paths = [
             hidden.of_container(name)

@@ -78,9 +78,9 @@ LAYOUT_TRIES = 5
 class ContainerController:
     """Handles requests to containers.
 
-    :param default_max_age: returns how many seconds old the listings of an
-                            account and container may be if its owner does not
-                            say
+    :param default_max_age: called with an account and a container; returns how
+                            many seconds old listings may be unless the owner
+                            of the container has set this
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class ContainerController:
     def _get(self, req: Request, path: Path) -> Callable:
         info = self.backend.container_info(req.environ)
         if authorize(req, info['read_acl']):
-            # The app denies it, by an ACL that may be newer.
+            # The app denies it, with an ACL that may be newer.
             return self._plain(req, path)
         target = self.layouts.of(req.environ, path, info)
         refusal = self.accounting.listing(req, path, info, target)
@@ -179,8 +179,8 @@ class ContainerController:
 
         A replica that missed a deletion answers with the record of a layout.
 
-        :raises BackendError: if a minority of the replicas was deleted, or if
-                              the container has been sharded anew
+        :raises BackendError: if the replicas do not prove that the container
+                              is plain or missing
         """
         if RECORD_HEADER in root.headers and described_by(path, root.info()):
             drain_and_close(root.body)
@@ -210,7 +210,7 @@ class ContainerController:
     def _plain(self, req: Request, path: Path) -> Callable:
         """Return the root's own answer, if it has no layout record.
 
-        The cached info of a container may be older than its record.
+        If it has one, the cached info was older: list the shards.
         """
         root = read_and_share(req.environ, path, self._open_root, req)
         try:
@@ -234,7 +234,7 @@ class ContainerController:
             root = self._read_root(req, path)
             return self._refused_by_root(req, path, root)
         if params.has_unlistable_prefix():
-            # One database fails for it, not all.
+            # It makes a database fail, so only the root is asked.
             return Verbatim(self._read_root(req, path))
         if container_order.allows_unordered(req, params, target.info):
             params = dataclasses.replace(params, is_unordered=True)
@@ -261,7 +261,7 @@ class ContainerController:
             answer = self._kept(req, path, target, page, age)
             if answer is not None:
                 return answer
-        # The wait for the turn may be long, so the page is dropped.
+        # Free the page: the wait for the turn may be long.
         del page
         seconds = age.kept if ahead else 0
         with self.backend.turn(req.environ, path.account):
@@ -287,12 +287,12 @@ class ContainerController:
         page: Page,
         age: MaxAge,
     ) -> Callable | None:
-        """Return the answer with a page that is kept.
+        """Return the answer with a kept page.
 
-        Its figures are too old to decide about quotas.
+        The figures of the page are too old to decide about quotas.
 
-        :returns: None if the page is too old, or if the root does not have
-                  its layout or setting any more
+        :returns: None if the page is too old, or if the root has another
+                  layout or setting now
         """
         if not 0 <= page.age() <= age.asked:
             return None
@@ -314,7 +314,7 @@ class ContainerController:
         return self._summed(req, target, root, page.stats, body)
 
     def _max_age(self, req: Request, target: LogicalContainer) -> MaxAge:
-        """Return how old a page may be that answers a request.
+        """Return how old a page may be to answer a request.
 
         :raises ValueError: if the client asks for an invalid age
         """
@@ -363,8 +363,8 @@ class ContainerController:
             and read_root(self.backend, req.environ, path).layout
             != target.layout
         ):
-            # Rows begin to move once every proxy must know that they will.
-            # Some may have moved on to shards that were not read.
+            # Rows move only when every proxy must know the change, but this
+            # request began before: some may be in shards that were not read.
             return None
         body = to_json(rows.texts[: params.limit])
         if not listing.has_all_figures:
@@ -376,7 +376,7 @@ class ContainerController:
         else:
             stats = total(listing.answers.values())
             share_stats(req.environ, target, stats)
-        # The cached info that the request came with may have an older setting.
+        # The setting in the cached info of the request may be older.
         kept_seconds = min(kept_seconds, self._max_age(req, present).kept)
         if kept_seconds:
             self.kept_pages.keep(
@@ -394,9 +394,9 @@ class ContainerController:
     def _refused_by_root(
         self, req: Request, path: Path, root: Answer
     ) -> Callable:
-        """Return the answer of a root that does not list.
+        """Return the error response of a root.
 
-        :raises BackendError: if it does not answer
+        :raises BackendError: if it is a server error
         """
         if is_server_error(root.status):
             raise BackendError(None, root.status)

@@ -97,7 +97,7 @@ LOCK_KEY = 'shardmw/lifecycle/{account}/{container}'
 #: creation loses it.
 LOCK_SECONDS = 15
 
-#: The least difference of two of Swift's timestamps.
+#: The least difference between two of Swift's timestamps.
 CLOCK_TICK_SECONDS = 0.00001
 
 #: How many backing containers to create or delete at once.
@@ -194,8 +194,8 @@ class Lifecycle:
         with self._lock(req, path):
             root = read_root(self.backend, req.environ, path, waits=True)
             if root.is_absent and root.answered < root.replicas:
-                # A replica that has not answered may be a sharded root, which
-                # has no rows.
+                # A replica that has not answered may have the root of a
+                # sharded container, which has no rows.
                 self._check_unused(req, path, root)
             if root.layout is None:
                 return Verbatim(self.backend.send_as_client(req))
@@ -240,15 +240,17 @@ class Lifecycle:
         root: RootState,
         with_rows: bool = False,
     ) -> None:
-        """Check that a container without any database has no shards.
+        """Check that a container without a root has no shards.
 
-        With shards it has most likely a root somewhere, whose place in the
-        ring has changed or whose disks are new, unless no server knows of it.
+        If it has shards, it most likely has a root somewhere, whose place in
+        the ring has changed or whose disks are new, unless no server knows of
+        the container.
 
-        :param with_rows: True if shards without rows do not matter. The hidden
-                          account may not know of rows yet, so their replicas
-                          are asked.
-        :raises BackendError: if it has, or the hidden account does not answer
+        :param with_rows: True to ignore shards without rows. The hidden
+                          account may not know of rows yet, so the replicas of
+                          the shards are asked
+        :raises BackendError: if it has shards, or the hidden account does not
+                              answer
         """
         hidden = hidden_account(path.account)
         if not self.backend.account_exists(req.environ, hidden):
@@ -361,7 +363,7 @@ class Lifecycle:
         sharding = self._sharding_for(req, path)
         if not sharding.shards:
             if asked_settings(self.backend, req):
-                # They are stored as those of a sharded container.
+                # They were stored in the form for a sharded container.
                 raise BackendError(None, 503, CHANGED)
             return
         with (
@@ -397,7 +399,7 @@ class Lifecycle:
     def _refused_change(
         self, req: Request, root: RootState
     ) -> Response | None:
-        """Return the error response to another count or depth, or None."""
+        """Return the error response to a changed count or depth, or None."""
         if not _asks_for_sharding(req) or not root.exists:
             return None
         present = PLAIN_SHARDING
@@ -429,7 +431,7 @@ class Lifecycle:
 
         The operator's options give what the client does not ask for.
 
-        :raises BackendError: if the container of which it is a part cannot be
+        :raises BackendError: if the container that it belongs to cannot be
                               read
         :raises LayoutError: if the record of that container cannot be read
         """
@@ -446,10 +448,10 @@ class Lifecycle:
         """Return how a container is sharded if the client does not ask.
 
         The containers of old versions and of the parts of S3 uploads take as
-        many writes as the container to which they belong, so they get the same
-        count and depth. That of old versions gets them from the client's
-        request, which follows: object versioning creates it before anybody has
-        authorized the client.
+        many writes as the container that they belong to, so they get the same
+        count and depth. A container of old versions is plain at first, as
+        object versioning creates it before the client is authorized. It is
+        sharded with the client's request, which follows.
         """
         is_of_versions = versions_owner(path.container) is not None
         if is_of_versions or self.options.max_shards == 0:
@@ -477,7 +479,7 @@ class Lifecycle:
         """Create a sharded container.
 
         :param sharding: with at least 1 shard
-        :param former: what is left of a container of this name
+        :param former: the state of an earlier container of this name
         """
         self.backend.metrics.note(CONTAINER_REQUESTS, method='create')
         self.account_rate.charge_create(
@@ -523,7 +525,7 @@ class Lifecycle:
             return self._put_existing(req, target.path, present, now)
         if is_outdated:
             # Another request was faster, and yet another has deleted what it
-            # created. A record counts only if its id is later than that.
+            # created. A record counts only if its id is later than a deletion.
             return self._put(req, target.path, present, Timestamp.now())
         if not (root.is_success or is_client_error(root.status)):
             # Some replicas may have the record, so the shards must stay.
@@ -533,12 +535,12 @@ class Lifecycle:
     def _shard_versions(
         self, req: Request, target: LogicalContainer
     ) -> Answer | None:
-        """Shard the versions' container of one that is being created.
+        """Shard the versions container of a container that is being created.
 
         Object versioning has created it just before, when the number of its
         owner's shards was not known yet. The rows that it has become strays.
 
-        :returns: the answer of what could not be done, or None
+        :returns: the answer to the request that failed, or None
         :raises LayoutError: if it has a record that cannot be read
         """
         versions = versions_container(target.container)
@@ -549,14 +551,14 @@ class Lifecycle:
     def _shard_new_versions(
         self, req: Request, path: Path, layout: Layout
     ) -> Answer | None:
-        """Shard the versions' container for which a client turns them on.
+        """Shard the versions container when a client turns versioning on.
 
-        Object versioning has created it just before, or long ago: one that
-        is plain and has rows stays plain.
+        Object versioning has created it just before, or long ago: if it is
+        plain and has rows, it stays plain.
 
         :param req: an authorized PUT or POST of a sharded container
-        :param layout: of the sharded container
-        :returns: the answer of what could not be done, or None
+        :param layout: the layout of the sharded container
+        :returns: the answer to the request that failed, or None
         :raises LayoutError: if it has a record that cannot be read
         """
         sharding = layout.written_sharding
@@ -587,7 +589,7 @@ class Lifecycle:
     ) -> Answer | None:
         """Shard a plain container, unless it does not exist or is sharded.
 
-        :returns: the answer of what could not be done, or None
+        :returns: the answer to the request that failed, or None
         :raises BackendError: if too few replicas have the record afterwards
         :raises LayoutError: if it has a record that cannot be read
         """
@@ -649,11 +651,11 @@ class Lifecycle:
         return None
 
     def _is_empty(self, req: Request, target: LogicalContainer) -> bool:
-        """Return True if the replicas of root and shards prove to be empty.
+        """Return True if replicas prove that the root and shards are empty.
 
-        Swift would ask the root, too, but a replica that lacks a stray would
-        be deleted. During a change rows may move out of the root, so it is
-        asked first.
+        Swift would check the root, too, but would delete a replica that lacks
+        a stray. During a change, rows may move out of the root, so it is asked
+        first.
 
         :raises BackendError: if they prove nothing
         """
@@ -694,7 +696,8 @@ class Lifecycle:
         )
         left = [a for a in answers if not (a.is_success or a.is_missing)]
         if left:
-            # Their rows are removed with tombstones later.
+            # Later, their rows are removed with tombstones, which must not be
+            # synced.
             self.backend.fan_out(
                 lambda shard: self.backend.send_to_shard(
                     base, target, shard, 'POST', headers={SYNC_TO_HEADER: ''}
@@ -746,8 +749,8 @@ class _Locked:
 def _new_layout(sharding: Sharding, former: RootState) -> Layout:
     """Return a layout whose id is later than those of all earlier layouts.
 
-    :param former: what is left of a container of this name. The clock of the
-                   proxy that deleted or changed it may be ahead
+    :param former: the state of an earlier container of this name. The clock of
+                   the proxy that deleted or changed it may be ahead
     """
     drawn = max(time.time(), former.deleted + CLOCK_TICK_SECONDS)
     if former.record:
@@ -763,7 +766,7 @@ def _target(path: Path, info: dict, layout: Layout) -> LogicalContainer:
 
 
 def _take_settings(req: Request) -> Response | None:
-    """Replace the headers of this filter's settings by their sysmeta.
+    """Replace the headers of this filter's settings with their sysmeta.
 
     :returns: the error response if one is forbidden or invalid
     """

@@ -122,9 +122,9 @@ class ObjectController:
     def _unsharded(self, path: Path, info: dict) -> Callable:
         """Return the app, for an object of a container that is not sharded.
 
-        Nothing is known of a container that has not answered. If it answered
-        the app a moment later, a row of a sharded container would go to the
-        root, where a tombstone removes nothing.
+        If the container has not answered, the app uses this answer, too. If it
+        asked again and got an answer, a row of a sharded container would go to
+        the root, where a tombstone removes nothing.
 
         :param info: Swift's info of the container
         """
@@ -191,9 +191,9 @@ class ObjectController:
         """Delete an object, and its rows in all places.
 
         Like Swift, write tombstones also for an object that does not exist:
-        so a repeated DELETE removes a row that an earlier one has left. A
-        DELETE of the object expirer leaves none if the object server could
-        not verify when the object expires.
+        so a repeated DELETE removes a row that an earlier one has left. For a
+        DELETE of the object expirer, write none if the object server could not
+        verify when the object expires.
 
         :param delete: the WSGI application that deletes the object
         :param places: the other places, ``account/container``
@@ -225,8 +225,8 @@ class ObjectController:
 def _is_of_another_policy(req: Request, target: LogicalContainer) -> bool:
     """Return True for a write to another storage policy than the container's.
 
-    Swift's reconciler deletes what it has moved from there. Rows of another
-    policy are in the root (:mod:`shardmw.layout.late_rows`).
+    Swift's reconciler deletes an object there after it has moved it. Rows of
+    another policy are in the root (:mod:`shardmw.layout.late_rows`).
     """
     policy_index = req.environ.get(_POLICY_ENV)
     return policy_index not in (None, str(target.policy_index))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which layout a container has, and rows that lie elsewhere."""
+"""The layouts of containers, their changes, and misplaced rows."""

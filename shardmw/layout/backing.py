@@ -24,8 +24,8 @@ from shardmw.record import id_of_time
 from shardmw.stats.accounts import account_rows
 
 #: No id of a layout is from before 2020, or later than the clock by more than
-#: a year. So the containers logs.2026 and logs.a are not mistaken for shards
-#: of the container logs.
+#: a year. So the listing for the container logs leaves out the backing
+#: containers of logs.2026 and logs.a.
 EARLIEST_ID_SECONDS = 1_577_836_800
 LATEST_ID_SECONDS = 365 * 24 * 3600
 
@@ -49,7 +49,7 @@ class Listed(NamedTuple):
 def listed_backing(
     backend: Backend, base: dict, path: Path
 ) -> Iterator[Listed]:
-    """List the backing containers of a container, of all its layouts.
+    """List the backing containers of all layouts of a container.
 
     :param base: an environment of :meth:`Backend.owner_env`
     :raises BackendError: if the hidden account cannot be listed
@@ -61,9 +61,9 @@ def listed_backing(
 
 
 def backing_range(container: str) -> tuple[str, str]:
-    """Return two names that all backing containers of a container lie between.
+    """Return two names that enclose those of a container's backing containers.
 
-    Those of other containers may, too.
+    Names of other containers' backing containers may lie between them, too.
     """
     prefix = backing_prefix(container)
     start = prefix + id_of_time(EARLIEST_ID_SECONDS)
@@ -83,11 +83,11 @@ def backing_among(rows: Iterable[dict], container: str) -> Iterator[Listed]:
 def logical_name(backend: Backend, base: dict, backing: Path) -> str | None:
     """Return the name of the container that a backing container belongs to.
 
-    A long name is cut in the backing container's name, and whole in its
-    metadata.
+    The name of a backing container has only the beginning of a long name. Its
+    metadata has the whole name.
 
     :param base: an environment of :meth:`Backend.owner_env`
-    :returns: None if the name is cut and no server tells the whole one
+    :returns: None if the name is cut and the metadata cannot be read
     """
     name = parse_backing(backing.container).base
     if not has_digest(name):
@@ -102,10 +102,10 @@ def is_forgotten(
 ) -> bool:
     """Return True if no server knows of a container that is absent.
 
-    Every replica of the root has answered that it has no database, every
-    replica of the account is there, and none lists the container: it was never
-    put, or Swift has reclaimed it some time after its deletion. A root whose
-    partition has moved is still listed.
+    Every replica of the root must have answered that it does not have the
+    container, and every replica of the account must have answered without
+    listing it. The container then was never put, or Swift has reclaimed it
+    after its deletion. A root whose partition has moved is still listed.
     """
     if not root.is_absent or root.answered < root.replicas:
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Move rows that are not where the layout says, and delete what is left.
+"""Move rows that are not where the layout says, and delete empty leftovers.
 
 ``shardmw-resharder`` and ``shardmw-admin audit --repair`` do this; the proxy
 does not. There are three kinds of leftovers:
@@ -10,19 +10,19 @@ does not. There are three kinds of leftovers:
 - *Late rows* are in a backing container of an earlier layout: the upload began
   before its container was deleted, the proxy did not know of the deletion or
   of another proxy's creation, or an object server delayed the update. Until
-  they move they are what they are in Swift: updates that have not arrived.
-  They move to the shards, or to the root if the container is plain or was
-  deleted. The root is thereby created again, as Swift does with any container
-  that gets a late row.
-- *Empty backing containers* of no layout are those of a creation that was
-  interrupted, or of a deleted container. They are deleted.
+  they move, they are not listed, like Swift's pending updates. They move to
+  the shards, or to the root if the container is plain or was deleted. This
+  creates a deleted root again, as Swift does when a container gets a late row.
+- *Empty backing containers* that belong to no layout remain from a creation
+  that was interrupted, a change of layout, or a deleted container. They are
+  deleted.
 
 Each step needs proof (:mod:`shardmw.evidence`): leftovers stay where they are
 unless the replicas of the root prove that it exists, or that it was deleted.
-If no replica of the root has a database, backing containers are deleted only
-if all are empty, and all replicas of the account answer and none of them lists
-the container: it was never put.
-Before a row moves, its object is asked for: it may have been deleted, with a
+If they prove neither, and all of them answer that they do not have the
+container, backing containers are deleted only if all are empty, and if all
+replicas of the account answer and none of them lists the container.
+Before a row moves, its object is checked: it may have been deleted, with a
 tombstone in a layout that was deleted, too. Moving rows is idempotent: it may
 stop at any point, and two processes that move the same rows do no harm.
 """
@@ -72,13 +72,13 @@ from shardmw.stats.accounts import account_rows
 
 API_VERSION = 'v1'
 
-#: How long the creation of a container may take. Empty backing containers of
-#: an id that no layout has are deleted after this time.
+#: How long the creation of a container may take. Empty backing containers
+#: whose id belongs to no layout are deleted after this time.
 CREATION_SECONDS = 3600
 
 
 class Settled(NamedTuple):
-    """Count what was done with the leftovers of a container.
+    """The numbers of leftovers of a container that were settled.
 
     :param late: how many late rows have moved
     :param strays: how many strays have moved
@@ -109,23 +109,24 @@ def settle(
 ) -> Settled:
     """Settle the leftovers of a container whose layout does not change.
 
-    A change that is under way gets into the register, if it is not there.
+    A change that is under way is added to the register if it is missing there.
 
     :param rows_per_second: the most rows to move a second; 0 for no limit
-    :param kept_seconds: for how long proxies keep what they read of shards.
+    :param kept_seconds: how long proxies cache what they read from shards.
                          Strays stay in the root for longer: while it has
-                         rows, proxies use nothing that they have kept
+                         rows, proxies do not use this cache
     :raises BackendError: if replicas do not prove what is needed, or do not
                           take rows
     :raises LayoutError: if the record of the container cannot be read
     """
-    # The root is read after the shards have been listed: a shard that has
-    # rows is either one of the root's, or of an earlier layout.
+    # The root is read after the shards have been listed: a listed shard
+    # belongs to the root's layout or to an earlier one.
     base = backend.owner_env(env)
     listed = list(listed_backing(backend, base, path))
     root = read_root(backend, env, path, waits=True)
     if root.record and root.record.is_changing:
-        # Whoever dropped it from the register may not have seen this record.
+        # The daemon may have dropped it from the register before this record
+        # was written.
         Register(backend, env).note(path)
         return NOTHING
     left = list(abandoned(listed, root.record))
@@ -145,7 +146,7 @@ def settle(
 class _Settling:
     """Settles the leftovers of one container.
 
-    :param root: one that exists, or is proved to be deleted, or was never put
+    :param root: one that exists, is proved to be deleted, or is forgotten
     """
 
     def __init__(
@@ -163,8 +164,8 @@ class _Settling:
         self.root = root
         self.pace = Pace(rows_per_second)
         self.kept_seconds = kept_seconds
-        # If the root has no record, the last one was made before its deletion,
-        # and the next one comes after it.
+        # Without a record, all earlier layouts are from before the deletion of
+        # the root, and a new one comes after it.
         ended = id_of_time(root.deleted + TICKS_SECONDS)
         layout = root.record or Layout(ended, 0)
         info = root.answer.info() if root.exists else {}
@@ -207,7 +208,7 @@ class _Settling:
         return Settled(late, strays, deleted)
 
     def _delete(self, left: list[Listed]) -> int:
-        """Delete backing containers that are empty; return how many were.
+        """Delete the empty ones of some backing containers; return how many.
 
         They stay while a replica of the root is silent: it may have a record
         that no other replica has.
@@ -243,9 +244,9 @@ class _Settling:
 
         Rows of another policy than the root's go to the root: Swift's
         reconciler finds them there and moves their objects. It looks for an
-        object of the row's very timestamp.
+        object with exactly the row's timestamp.
 
-        :raises BackendError: if not all of them can
+        :raises BackendError: if not all of them can move
         """
         root = self.root
         is_for_root = root.exists and policy_index != root.policy_index
@@ -275,7 +276,7 @@ class _Settling:
         self._moved += rows
 
     def _check(self) -> None:
-        """Check that the root is the same, if the last look is too old.
+        """Check that the root is the same, if the last check is too old.
 
         :raises BackendError: if it has changed
         """
@@ -293,7 +294,8 @@ class _Settling:
     def _by_policy(self, paths: list[Path]) -> dict[int, list[str]]:
         """Return backing containers by their storage policy.
 
-        One whose replicas do not tell it is left out: its rows wait.
+        A backing container whose policy is not known is left out: its rows
+        wait.
         """
         found = defaultdict(list)
         for path in paths:
@@ -312,7 +314,7 @@ class _Settling:
             }
             found_to_be = verdict([replica_of(each) for each in answers])
             if found_to_be is Verdict.DELETED:
-                continue  # the hidden account has yet to hear of it
+                continue  # the hidden account still lists it
             if len(policies) != 1:
                 self._problem = (
                     f'the replicas of {path.account}/{path.container} do not '
@@ -328,8 +330,9 @@ def abandoned(
 ) -> Iterator[Listed]:
     """Return the backing containers of earlier layouts.
 
-    A young empty one is left out: its container may be being created, or a
-    proxy that does not know yet that a change has ended may still read it.
+    An empty one is left out while it is new, as its container may be under
+    creation, and for a while after a change: a proxy that does not know yet
+    that the change has ended may still read it.
     """
     is_settled = _age(layout) > CREATION_SECONDS
     for each in listed:
@@ -356,13 +359,13 @@ def containers_with_leftovers(
 ) -> Iterator[Path]:
     """List the containers of an account that may have leftovers.
 
-    Those are the containers with backing containers of several ids, or of one
-    that is not the root's, or without a root that the account lists, or with
-    rows in a root that has shards.
+    Those are the containers whose backing containers have several ids or an
+    id other than the root's, those whose root the account does not list, and
+    those with both shards and rows in the root.
 
-    :param sound: what was listed of the containers whose only id was the
-                  root's when it was read last; filled here. If such a
-                  container is put anew, another time is listed
+    :param sound: the id and the listed time of each container whose only id
+                  was the root's when it was read last; filled here. If such a
+                  container is created again, another time is listed
     :raises BackendError: if the account or its hidden account does not answer
     """
     base = backend.owner_env(env)

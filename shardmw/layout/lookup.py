@@ -3,9 +3,9 @@
 
 Swift's cached info of a container may come from a replica that was down while
 the container was deleted and created again, with shards or without. So a
-worker asks all replicas of a root, once a minute, before it believes a layout
-record; and in an account that has a hidden account, before it believes that
-there is none.
+worker uses a layout record only if it has asked all replicas of the root
+within the last minute. If the account has a hidden account, the same holds for
+info without a record.
 """
 
 import time
@@ -55,8 +55,8 @@ class _Confirmed(NamedTuple):
     :param root_objects: how many rows the root had
     :param latest: the latest serial of a layout that was seen by then
     :param is_confirmed: False while too few replicas answer
-    :param asked: when, by the monotonic clock
-    :param expires: by the same clock
+    :param asked: when the replicas were asked, by the monotonic clock
+    :param expires: when it expires, by the same clock
     """
 
     layout: Layout | None
@@ -68,9 +68,9 @@ class _Confirmed(NamedTuple):
     expires: float
 
     def counts(self, max_age: float) -> bool:
-        """Return True if it is at most `max_age` seconds old.
+        """Return True if it has not expired and is not older than `max_age`.
 
-        An unconfirmed layout is valid until it expires.
+        An unconfirmed layout is valid until it expires, whatever its age.
         """
         now = time.monotonic()
         return now < self.expires and (
@@ -135,11 +135,11 @@ class Layouts:
         self._confirmed.pop(_key(path), None)
 
     def _with_root(self, path: Path, info: dict) -> dict:
-        """Return info that has what is confirmed of the root.
+        """Return info with the confirmed policy and row count of the root.
 
-        Shards take rows of its storage policy only: an object that is uploaded
-        to the policy of an earlier container would never be found. If it has
-        rows, DELETEs of objects write to it, too.
+        Shards take only rows of the root's storage policy: an object that is
+        uploaded to the policy of an earlier container would never be found. If
+        the root has rows, DELETEs of objects write to it, too.
         """
         known = self._confirmed.get(_key(path))
         if known is None:
@@ -163,9 +163,9 @@ class Layouts:
         return self._ask(env, path, layout, is_known=True)
 
     def _suffices(self, path: Path, known: _Confirmed, max_age: float) -> bool:
-        """Return True if a layout will do while another request asks for it.
+        """Return True if a layout may be used while another request asks.
 
-        It will not if it expired long ago, nor for the DELETE of an object.
+        It may not if it expired long ago, nor for the DELETE of an object.
         """
         return (
             _key(path) in self._being_asked
@@ -178,8 +178,8 @@ class Layouts:
     ) -> Layout | None:
         """Return the layout of a container whose info has no record.
 
-        If it was sharded a moment ago, either it has been deleted since, or
-        the info comes from a replica that missed its creation.
+        If it was sharded a moment ago, it has been deleted since, or the info
+        comes from a replica that missed its creation.
 
         :raises BackendError: if it is not known whether it is sharded
         """
@@ -205,8 +205,9 @@ class Layouts:
     ) -> Layout | None:
         """Ask all replicas; use `layout` while they prove nothing.
 
-        :param is_known: False if nothing but one replica's info says so
-        :raises BackendError: if they do not answer, and it is not known
+        :param is_known: False if only one replica's info says that the
+                         container has this layout
+        :raises BackendError: if they prove nothing, and it is not known
         """
         key = _key(path)
         asked = time.monotonic()
@@ -226,7 +227,7 @@ class Layouts:
             self._being_asked.discard(key)
         known = self._confirmed.get(key)
         if known is not None and known.is_confirmed and known.asked > asked:
-            return known.layout  # the answer to a later question came first
+            return known.layout  # a later request was answered first
         if root is None or root.is_absent:
             # If it is absent, the info comes from a handoff.
             is_same = known is not None and known.layout == layout

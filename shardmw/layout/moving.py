@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Move rows from one container's database to another one.
+"""Move rows from one container's database to another.
 
 A container database keeps, for each name, the row with the newest timestamp,
 so a copied row never replaces a newer one, and copying is idempotent. A row is
@@ -27,11 +27,11 @@ from shardmw.paths import Path
 #: How many objects to ask for, or places to write to, at once.
 AT_A_TIME = 32
 
-#: How the ETag of a large object's manifest is told from others in a listing.
+#: Marks the ETag of a large object's manifest in a listing.
 MANIFEST_MARK = 'slo_etag='
 
-#: How an encrypted ETag is told from others. Encryption hides the mark of a
-#: manifest in it, but not its length.
+#: Marks an encrypted ETag. Encryption hides the mark of a manifest, but not
+#: that its ETag is longer.
 ENCRYPTED_MARK = 'swift_meta='
 ENCRYPTED_ETAG_LENGTH = len(base64.b64encode(bytes(32)))
 
@@ -40,8 +40,8 @@ class RowMover:
     """Copies and removes rows of one container's objects.
 
     :param path: the path of the logical container
-    :param offset: of the layout in which rows move
-    :param check: as of :class:`shardmw.backend.rows.Moving`
+    :param offset: the offset of the layout in which rows move
+    :param check: see :class:`shardmw.backend.rows.Moving`
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class RowMover:
     ) -> bool:
         """Copy listed rows to a place, ``account/container``.
 
-        :param adds_offset: True to add an offset to the timestamps that grows
-                            with each layout. Then rows can return to a place
-                            that they have been removed from.
+        :param adds_offset: True to add the layout's offset to the timestamps,
+                            so that rows can return to a place that they have
+                            been removed from
         :returns: True if every replica has them
-        :raises BackendError: if fewer than a majority have
+        :raises BackendError: if fewer than a majority have them
         """
         offset = self.offset if adds_offset else 0
         copies = [
@@ -91,7 +91,7 @@ class RowMover:
         """Remove listed rows from a place, ``account/container``.
 
         :returns: True if every replica has removed them
-        :raises BackendError: if fewer than a majority have
+        :raises BackendError: if fewer than a majority have removed them
         """
         gone = [tombstone(row, policy_index, self.offset) for row in rows]
         return merge_rows(
@@ -107,7 +107,7 @@ class RowMover:
         """Return listed rows with the sizes that their database has.
 
         For a manifest, the listing shows the size of the large object, which
-        the database has in the content type.
+        the database keeps in the content type.
 
         :raises BackendError: if a manifest does not answer
         """
@@ -167,14 +167,14 @@ def heads_of_objects(
 
 
 def deleted_at(answer: Answer) -> Timestamp:
-    """Return when a missing object was deleted, 0 if no replica says so."""
+    """Return when a missing object was deleted, 0 if no replica knows it."""
     return Timestamp(answer.headers.get('X-Backend-Timestamp', 0))
 
 
 def by_place(
     rows: Iterable[dict], place_of: Callable[[str], str]
 ) -> dict[str, list[dict]]:
-    """Return rows by the place that a function gives for their names."""
+    """Group rows by the place that a function returns for their names."""
     places = defaultdict(list)
     for row in rows:
         places[place_of(row['name'])].append(row)

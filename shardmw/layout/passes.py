@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """One pass over places, which moves the rows that are in a wrong place.
 
-A page is read from all replicas. A row that not all of them have may be that
-of an object whose deletion one of them has missed, so the object is asked for
-before such a row is copied. A deletion that no replica knows of, because it
-waits on an object server, is found only if the objects of all rows are asked
-for, which is an option.
+A page is read from all replicas. If some of them lack a row, they may have
+seen the deletion of its object that the others have missed, so the object is
+checked before the row is copied. A deletion that no replica knows of, because
+it is pending on an object server, is found only with the option that checks
+the objects of all rows.
 
-A row is removed from its place STAY_SECONDS after every replica of the new one
-has it and lists it. So a listing that takes less time may read both places at
-once.
+A row is removed from its place STAY_SECONDS after every replica of the new
+place lists it. So a listing that takes less time may read both places at once.
 """
 
 import time
@@ -59,39 +58,41 @@ from shardmw.layout.moving import (
 )
 from shardmw.record import RETURNING
 
-#: How many places, or groups of places, to move rows out of at once, at most.
+#: The most places, or groups of places, to move rows out of at once.
 SOURCES_AT_A_TIME = 4
 
-#: The most rows to read with one request. The server does nothing else
-#: meanwhile, about as long as while it merges MOST_IN_REQUEST rows.
+#: The most rows to read with one request. The server does nothing else while
+#: it reads them, for about as long as it takes to merge MOST_IN_REQUEST rows.
 PAGE_ROWS = 1000
 
-#: The least rows to read from each of many places that are read side by side,
-#: and beyond those that were copied to a place where they may be hidden. With
-#: fewer, too few rows come before the last row of the first place.
+#: The least rows to read from each of many places that are read side by side:
+#: only the rows up to the first end of a page can be used, which are too few
+#: if pages are smaller. Also how many more rows to read than were copied to a
+#: place where they may be hidden.
 LEAST_ROWS = 100
 
-#: With a limit on rows a second: the rows of how many seconds to read at once,
-#: and to write with one request. Each request is a transaction that waits for
-#: the disk two or three times, for which clients wait, too.
+#: With a limit on rows a second: the most seconds' worth of rows to read at
+#: once, and to write with one request. Each request is a transaction that
+#: waits for the disk two or three times, and clients wait meanwhile.
 PAGE_SECONDS = 0.5
 
-#: The rows of how many seconds to collect, at most, from all places together,
-#: before they are copied to many places, so that each place gets as many as a
-#: request has room for.
+#: The most seconds' worth of rows to collect, from all places together, before
+#: they are copied to many places: each place should get as many as a request
+#: has room for.
 COLLECT_SECONDS = 5
 
 #: How many seconds of unused rate the mover may use later.
 CATCH_UP_SECONDS = 0.2
 
-#: The least time in which rows are taken to have been copied.
+#: A step that takes less time than this says nothing about the rate of copies.
 MIN_SECONDS = 0.01
 
-#: How many steps may be due while another one is removed, so that rows are
-#: copied to some places while others are removed from theirs.
+#: How many more steps may be due while the rows of one are removed, so that
+#: the mover copies some rows while it removes others.
 MOST_DUE = 2
 
-#: How often a row that moves is written: where it belongs, and as a tombstone.
+#: How often a row that moves is written: to its new place, and as a tombstone
+#: to the old one.
 WRITES_A_ROW = 2
 
 
@@ -122,10 +123,10 @@ class Pace:
         return min(rows, CONTAINER_LISTING_LIMIT)
 
     def rest(self) -> None:
-        """Wait before a further page of the same rows is read.
+        """Wait before a further page of the same step is read.
 
-        These pages take about half of the time in which the rows before them
-        are written.
+        Reading a step then takes about half of the time in which the rows of
+        the step before it are written.
         """
         if self._rate:
             sleep(self.page / (2 * self._rate))
@@ -141,12 +142,12 @@ class Pace:
 
 
 class _Step(NamedTuple):
-    """Rows of some places, and those of them that are in a wrong one.
+    """The next rows of some places, and the misplaced ones among them.
 
-    :param start: the name that they come after
+    :param start: the name that the rows come after
     :param end: the last name, None if there are no more rows
     :param moving: the misplaced rows by the place that they are in
-    :param misplaced: the same by the place that they belong to
+    :param misplaced: the same rows by the place that they belong to
     :param found: how many are misplaced, or have no object
     :param read: how many rows have been read
     """
@@ -163,10 +164,10 @@ _NOTHING = _Step('', None, {}, {}, 0, 0)
 
 
 class _Shown:
-    """Steps whose rows are listed where they belong, and not yet removed.
+    """Steps whose rows are listed in the new place, and not yet removed.
 
-    :param seconds: for how long they stay in both places
-    :ivar has_failed: True if one of the blocks of :meth:`failing` has
+    :param seconds: how long rows stay in both places
+    :ivar has_failed: True if a block of :meth:`failing` has failed
     """
 
     def __init__(self, seconds: float) -> None:
@@ -178,7 +179,7 @@ class _Shown:
 
     @contextmanager
     def failing(self) -> Iterator[None]:
-        """Note if a block fails. Then no step is due any more."""
+        """Record a failure in a block; after that, no step becomes due."""
         try:
             yield
         except BaseException:
@@ -192,12 +193,12 @@ class _Shown:
         self._tell()
 
     def complete(self) -> None:
-        """Say that no more steps will be added."""
+        """Record that no more steps will be added."""
         self._is_complete = True
         self._tell()
 
     def wait_for_room(self) -> None:
-        """Wait until few steps are due: few rows are in both places then."""
+        """Wait until few steps are due, so few rows are in both places."""
         while (
             not self.has_failed
             and len(self._steps) > MOST_DUE
@@ -206,7 +207,7 @@ class _Shown:
             self._change.wait()
 
     def due(self) -> Iterator[_Step]:
-        """Return all steps, each when it is due."""
+        """Yield all steps, each when it is due."""
         while not (self.has_failed or (self._is_complete and not self._steps)):
             if not self._steps:
                 self._change.wait()
@@ -225,7 +226,7 @@ class _Shown:
 
 
 def _bounded(rows: float, most: int) -> int:
-    """Return a number of rows from 1 to the most; for 0, the most."""
+    """Return `rows` as an int from 1 to `most`; for 0, return `most`."""
     return max(1, min(int(rows), most)) if rows else most
 
 
@@ -234,19 +235,19 @@ class RowPass:
 
     :param target: the container, in the layout that says where rows belong
     :param policy_index: the storage policy of the rows
-    :param asks_for_objects: True to ask for the object of every row
-    :param check: called before rows are written; raises if the layout is not
-                  that of the target any more. It may have looked for up to
-                  STAY_SECONDS before
+    :param asks_for_objects: True to check the object of every row
+    :param check: called before rows are written; raises if the layout is no
+                  longer that of the target. It may use a result that is up to
+                  STAY_SECONDS old
     :param report: called when rows have been removed from a place, with the
                    number of those that have been moved
     :param place_of: returns where the row of a name belongs,
-                     ``account/container``; None for where the target has it
-    :param may_be_hidden: True if rows may have been moved out of any place
-                          that they belong to, False if out of none; None if
-                          out of the root alone
-    :param kept_seconds: for how long proxies may keep what they have read of
-                         the places that rows move to, without their rows
+                     ``account/container``; None to use the target's placement
+    :param may_be_hidden: True if tombstones of earlier moves may hide rows in
+                          any place that they belong to, False if in none;
+                          None if in the root alone
+    :param kept_seconds: how long proxies may cache what they have read from
+                         the new places before the rows came
     """
 
     def __init__(
@@ -278,9 +279,9 @@ class RowPass:
         self.mover = RowMover(
             backend, env, target.path, target.layout.offset, check
         )
-        # What has been read of each place, of which some rows may be left.
+        # What has been read from each place: the rows may not be used up yet.
         self._read: dict[str, tuple[list[dict], list[dict], str | None]] = {}
-        # False when a server has not answered as shardmw-container does.
+        # False once a server has not answered as shardmw-container does.
         self._reads_together = True
 
     def run(self, sources: list[str]) -> int:
@@ -291,7 +292,7 @@ class RowPass:
         :raises BackendError: if a place does not answer, or not all replicas
                               take their rows
         """
-        # The root keeps the rows of all shards in the order of their names, so
+        # The root gets the rows of all shards in the order of their names if
         # all are read side by side.
         groups = [(place,) for place in sources]
         if self.target.layout.shards == 0:
@@ -305,12 +306,13 @@ class RowPass:
     def forward_tombstones(self, sources: list[str]) -> None:
         """Copy the tombstones of clients to where rows have moved.
 
-        A deletion that an object server has put off may reach a place when its
-        row has moved. Only servers with the filter shardmw-container can list
-        tombstones; those of others stay where they are.
+        A pending deletion of an object server may reach a place after its row
+        has moved. Only servers with the filter shardmw-container can list
+        tombstones; on other servers, they stay where they are.
 
         :param sources: the places that rows have moved out of
-        :raises BackendError: if a replica does not answer, or take them
+        :raises BackendError: if a replica does not answer, or does not take
+                              them
         """
         for source in sources:
             marker = ''
@@ -334,8 +336,8 @@ class RowPass:
         query = f'limit={limit}&marker={quote(marker)}'
         bodies = self._read_together(place, query, TOMBSTONES)
         if bodies is None:
-            # Servers without the filter tell of none. Others do, unless the
-            # place was deleted.
+            # Servers without the filter list none. Others do, unless the place
+            # was deleted.
             if self._reads_together and self._listings(
                 place, 'format=json&limit=1'
             ):
@@ -349,7 +351,7 @@ class RowPass:
             if len(page) == limit:
                 ends.append(page[-1][0])
             for name, timestamp in page:
-                if '_' not in timestamp:  # none of a move
+                if '_' not in timestamp:  # not the tombstone of a move
                     newest[name] = max(timestamp, newest.get(name, ''))
         rows = [
             deletion(name, timestamp, self.policy_index)
@@ -369,10 +371,10 @@ class RowPass:
         )
 
     def _move_out_of(self, groups: list[tuple[str, ...]]) -> int:
-        """Move all rows out of groups of places that belong elsewhere.
+        """Move the misplaced rows out of groups of places.
 
-        :param groups: the places to read side by side; one group after the
-                       other
+        :param groups: the groups, which are read one after the other; the
+                       places of a group are read side by side
         :returns: how many it has found
         """
         shown = _Shown(max(STAY_SECONDS, self.kept_seconds))
@@ -388,12 +390,12 @@ class RowPass:
     def _copy_out_of(
         self, groups: list[tuple[str, ...]], shown: _Shown
     ) -> int:
-        """Copy all rows of groups of places that belong elsewhere.
+        """Copy the misplaced rows of groups of places.
 
         While the rows of a step are copied, those of the step before it are
         made visible, and the next step is read.
 
-        :param shown: where to add what is to be removed
+        :param shown: gets the steps whose rows are to be removed
         :returns: how many it has found
         """
         found = 0
@@ -421,7 +423,7 @@ class RowPass:
         return found
 
     def _remove_when_due(self, shown: _Shown) -> None:
-        """Remove rows from where they were.
+        """Remove moved rows from their old places when they are due.
 
         :raises BackendError: if a replica does not remove them
         """
@@ -432,7 +434,7 @@ class RowPass:
                     self._report(len(rows))
 
     def _steps(self, groups: list[tuple[str, ...]]) -> Iterator[_Step]:
-        """Read all rows of groups of places, some at a time."""
+        """Yield the rows of groups of places, one step at a time."""
         rate = 0.0
         for places in groups:
             end = ''
@@ -441,8 +443,8 @@ class RowPass:
                 end = step.end
                 began = time.monotonic()
                 yield step
-                # Meanwhile, the rows of a step were copied, unless this step
-                # is the first, or has no rows to copy.
+                # Meanwhile, the rows of a step were copied, unless this is the
+                # first step or none had to be copied.
                 seconds = time.monotonic() - began
                 if seconds > MIN_SECONDS:
                     rate = step.read / seconds
@@ -454,7 +456,7 @@ class RowPass:
     ) -> _Step:
         """Read the next rows of some places.
 
-        :param start: the name that they come after
+        :param start: the name that the rows come after
         :param least: how many rows to read, if there are as many
         """
         end = start
@@ -480,11 +482,11 @@ class RowPass:
     def _copy_rows(
         self, copied: _Step, found: _Step, read_on: Callable[[], None]
     ) -> None:
-        """Take the rows of some pages a step further, and read the next page.
+        """Copy the rows of one step, show those of another, and read on.
 
         :param copied: the rows to make visible where they belong
         :param found: the rows to copy to where they belong
-        :param read_on: reads the next pages
+        :param read_on: reads the next step
         :raises BackendError: if a replica does not take them
         """
         if copied.moving or found.moving:
@@ -509,9 +511,9 @@ class RowPass:
         place: str,
         rows: list[dict],
     ) -> None:
-        """Write rows to a place in parts, at the pace.
+        """Write rows to a place in parts, at the allowed rate.
 
-        :param write: writes some; returns True if every replica has taken them
+        :param write: writes a part; returns True if every replica has taken it
         :raises BackendError: if a replica does not take them
         """
         start = 0
@@ -538,8 +540,8 @@ class RowPass:
     def _is_returning(self) -> bool:
         """Return True if the rows go back to where they were.
 
-        All of them get an offset. A mover that was paused before the change
-        was cancelled may still have tombstones to send.
+        All of them get an offset: a mover that was paused before the change
+        was cancelled may still send tombstones.
         """
         return self.target.layout.phase == RETURNING
 
@@ -551,7 +553,7 @@ class RowPass:
         return may_be and not self._is_returning
 
     def _show(self, rows: list[dict], place: str) -> None:
-        """Show copied rows in a place that they may have been removed from.
+        """Make copied rows visible in a place where tombstones may hide them.
 
         Rows that are listed keep their timestamps. The others are hidden by
         tombstones, of moves out of the place or of clients. They get an
@@ -579,13 +581,13 @@ class RowPass:
     ) -> tuple[dict[str, tuple[list[dict], list[dict]]], str | None]:
         """Read the next rows of some places, up to the same name.
 
-        What is left of a page is used for the next ones: the rows of a
-        directory may be in one of the places. The next page of a place is
-        read when less than half of one is left, so that places whose pages
-        end at about the same name do not make every other page a short one.
+        The unused rows of a page are used for the next ones, as all rows of a
+        directory may be in one place. The next page of a place is read when
+        less than half a page is left: otherwise, if all pages end at about the
+        same name, every other page would be a short one.
 
-        :returns: for each place the rows that all replicas have, and the ones
-                  to ask for the objects of; and the next pages' marker, None
+        :returns: for each place, the rows that all replicas have and the rows
+                  whose objects to check; and the next pages' marker, None
                   after the last ones
         :raises BackendError: if a replica does not answer
         """
@@ -654,10 +656,10 @@ class RowPass:
     def _read_together(
         self, place: str, query: str, method: str = 'GET'
     ) -> list[bytes] | None:
-        """List a place as container servers with shardmw-container do it.
+        """List a place with a request to the filter shardmw-container.
 
-        :returns: the listing of each replica; None if the servers are to be
-                  asked otherwise
+        :returns: the listing of each replica; None if not all servers can
+                  answer it, and must be asked in another way
         :raises BackendError: if a replica does not answer
         """
         if not self._reads_together:
@@ -693,10 +695,11 @@ class RowPass:
     def _listings(self, place: str, query: str) -> list[bytes]:
         """List a place.
 
-        :returns: the listing of each replica; none if the place was deleted
-        :raises BackendError: if a replica does not list it and most do not
-                              prove that it was deleted, or if Swift's own
-                              sharder has split the place
+        :returns: the listing of each replica; an empty list if the place was
+                  deleted
+        :raises BackendError: if a replica does not list it, unless all answer
+                              and prove that it was deleted; or if Swift's own
+                              sharder has split it
         """
         answers = ask_primaries(
             self.backend.proxy_app,
@@ -749,7 +752,7 @@ class RowPass:
 
 
 def _after(marker: str, rows: list[dict]) -> list[dict]:
-    """Return the rows behind a name."""
+    """Return the rows that come after a name."""
     return [row for row in rows if row['name'] > marker]
 
 

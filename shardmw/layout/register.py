@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The register: which accounts have sharded containers, and which change.
+"""The register of accounts with sharded containers, and of changes.
 
 It is the hidden account ``.shards_shardmw_``. Its containers are named like
 the accounts that have, or have had, a sharded container. Each lists the
 containers of that account whose layout is changing, in rows without objects.
-A row may have a text that says how far the change is.
+A row may have a text with the progress of the change.
 """
 
 from collections.abc import Iterator
@@ -23,14 +23,14 @@ from shardmw.stats.accounts import account_rows
 
 API_VERSION = 'v1'
 
-#: The ETag of rows without one, as of Swift's deletions.
+#: The ETag of rows without one, as Swift writes it for deletions.
 NO_ETAG = 'noetag'
 
 
 class Note(NamedTuple):
-    """A container of the register.
+    """A container in the register.
 
-    :param text: what is said of it, '' for nothing
+    :param text: the text of its row, '' for none
     """
 
     path: Path
@@ -63,7 +63,7 @@ class Register:
             yield each.path
 
     def notes(self, account: str) -> Iterator[Note]:
-        """List the same containers, with the text that each has.
+        """List the containers of an account that are changing, with texts.
 
         :raises BackendError: if the register does not answer
         """
@@ -75,11 +75,11 @@ class Register:
             marker = rows[-1]['name']
 
     def note(self, path: Path, text: str = '') -> None:
-        """Add a container, or keep it.
+        """Add a container, or renew its row.
 
-        If no server has the account's container any more, it is created anew.
+        If the register has lost the account's container, create it again.
 
-        :param text: what to say of it; '' to keep what the register says
+        :param text: the text of the row; '' to keep the present one
         """
         answer = self._find(path)
         if answer.is_missing:
@@ -102,7 +102,7 @@ class Register:
         self._merge(path, row, self._find(path))
 
     def _find(self, path: Path) -> Answer:
-        """Return a listing that begins with a container if it is there."""
+        """Return a listing that begins with a container if it is noted."""
         query = f'prefix={quote(path.container)}&limit=1'
         return self._list(path.account, query)
 

@@ -10,7 +10,7 @@ since.
 In the phase *moving*, rows are read from the old place in pages, copied to the
 new one, and removed from the old one a second after every replica of the new
 one has them. An upload that began before the change, or an update that an
-object server put off, may bring rows to the old place later. So the old place
+object server delayed, may bring rows to the old place later. So the old place
 is looked through again, until it has been empty for the time to *settle*.
 
 The process that does this can be killed at any point and started again, and
@@ -68,20 +68,20 @@ from shardmw.record import (
 #: The phase in which container-sync may still read the old place.
 WAITING_FOR_SYNC = 'waiting for container-sync'
 
-#: How long to wait before what has failed is tried again.
+#: How long to wait before a failed step is retried.
 RETRY_SECONDS = 5
 
 #: How often to look whether all replicas of a root have a record.
 POLL_SECONDS = 0.5
 
-#: How old the last look at the record may be when rows are written. The look
-#: is not older than the copies of rows that are removed.
+#: How old the last check of the record may be when rows are written. So rows
+#: are removed only after a check that is not older than their copies.
 CHECK_SECONDS = STAY_SECONDS
 
 #: How often to look whether a change that settles has been cancelled.
 LOOK_SECONDS = 10
 
-#: How often the old place is looked through while it settles.
+#: How many times the old place is looked through while it settles.
 PASSES_TO_SETTLE = 3
 
 
@@ -103,10 +103,10 @@ class MoveOptions:
     :param cache_seconds: for how long proxies may cache container info
     :param settle_seconds: for how long the old place has to stay empty
     :param rows_per_second: the most rows to move a second; 0 for no limit
-    :param asks_for_objects: True to ask for the object of each row before it
-                             moves, and not only of rows in doubt
-    :param sync_seconds: the longest time until container-sync comes back to a
-                         container and is through with it
+    :param asks_for_objects: True to check the object of each row before it
+                             moves, and not only of rows that replicas lack
+    :param sync_seconds: the longest time until container-sync has visited a
+                         container again
     """
 
     cache_seconds: float = 60
@@ -125,8 +125,8 @@ class Progress:
     :ivar total: about how many rows it has to move in all; None if not known
                  yet
     :ivar problem: why it waits, '' if it does not
-    :ivar change: the id of the layout that it changes to, and how rows were
-                  spread before; None if only its last steps are left
+    :ivar change: the id of the layout that it changes to, and the sharding
+                  before; None if only its last steps are left
     """
 
     phase: str = ''
@@ -164,7 +164,7 @@ class Resharding:
         self._is_split = False
         # True if the container has synced at some point of the change.
         self._has_synced = False
-        # The layout in which rows move, and since when none has been found.
+        # The layout in which rows move, and since when no row has been found.
         self._moving: Layout | None = None
         self._quiet_since = 0.0
         self.pace = Pace(options.rows_per_second)
@@ -255,7 +255,7 @@ class Resharding:
             )
 
     def cancel(self) -> None:
-        """Turn a change around; :meth:`run` then moves the rows back.
+        """Cancel a change; :meth:`run` then moves the rows back.
 
         :raises ChangeRefusedError: if there is nothing to cancel
         :raises BackendError: if too few servers answer
@@ -269,7 +269,7 @@ class Resharding:
             return
         cancelled = layout.cancelled(time.time())
         self._write(cancelled, layout)
-        # A process may have been about to write the record of the next phase.
+        # Another process may have been about to write the next record.
         sleep(CHECK_SECONDS)
         try:
             self._check_record(cancelled)
@@ -306,8 +306,7 @@ class Resharding:
         shards stay there: container-sync would send their tombstones to the
         other container.
 
-        :param kept_seconds: for how long proxies keep what they read of
-                             shards
+        :param kept_seconds: how long proxies cache what they read from shards
         :returns: how many it has found
         :raises BackendError: if a server does not answer
         """
@@ -327,7 +326,7 @@ class Resharding:
         )
 
     def complete(self) -> None:
-        """Finish a change whose last record is written, unless that is done.
+        """Finish a change whose last record is written, if steps are left.
 
         :raises BackendError: if a server does not answer
         """
@@ -347,16 +346,16 @@ class Resharding:
     def _is_unfinished(self, layout: Layout) -> bool:
         """Return True if the last steps of a change may be left to do.
 
-        That is so of each container that syncs: its settings do not tell
+        It is True for each container that syncs: its settings do not show
         whether they are in all places yet.
 
-        :param layout: one that does not change
+        :param layout: a layout that is not changing
         """
         settings = agreed_settings(self.backend, self.env, self.path)
         return settings.are_set or any(self._dropped(layout))
 
     def _clean_up(self, root: RootState, now: float) -> None:
-        """Finish a change: switch container sync and delete old shards.
+        """Finish a change: switch container sync on, and delete old shards.
 
         :param now: a time before the root was read
         """
@@ -385,7 +384,7 @@ class Resharding:
             self._note(ANNOUNCED)
             self._put_shards(self._target(root, layout))
             self._wait_until_known(layout)
-            # Deletions from before the change have to be sent from there.
+            # It has to send the deletions of before from the old place.
             settings = agreed_settings(self.backend, self.env, self.path)
             self._wait_for_sync(layout, settings.are_set)
             self._write(layout.moving(time.time()), layout)
@@ -401,8 +400,8 @@ class Resharding:
         """Return how long a process may still move rows the other way.
 
         Before a change was cancelled, rows moved to where they now move from.
-        Before a container becomes plain, strays moved out of its root. None
-        was on its way if the root is empty: a later one stays there.
+        Before a container becomes plain, strays moved out of its root. If the
+        root is empty, none is moving, and a later one stays there.
 
         :raises BackendError: if the root does not answer
         """
@@ -430,7 +429,7 @@ class Resharding:
             sleep(POLL_SECONDS)
         self._note(problem=earlier)
         cached = max(self.options.cache_seconds, LEAST_SECONDS)
-        # While no replica answers, a proxy goes by its cache for longer.
+        # While no replica answers, a proxy uses its cache for longer.
         cached += min(cached, UNCONFIRMED_SECONDS)
         sleep(max(seconds, cached))
         self._check_record(layout)
@@ -460,7 +459,7 @@ class Resharding:
         """Return the state of the root.
 
         :param waits: True to wait for every replica that may answer
-        :raises BackendError: if no majority of its replicas knows it
+        :raises BackendError: if no majority of its replicas has a database
         """
         root = read_root(self.backend, self.env, self.path, waits)
         if not root.is_proved:
@@ -489,8 +488,8 @@ class Resharding:
     def _move(self, root: RootState) -> None:
         """Move rows until the old place has stayed empty.
 
-        If a look fails, the time for which it has been empty goes on: the
-        next look finds the rows that have come meanwhile.
+        If a pass fails, the time to settle goes on: the next pass finds the
+        rows that have come meanwhile.
         """
         target = self._target(root, root.record)
         if self._moving != target.layout:
@@ -552,7 +551,7 @@ class Resharding:
         """Move the rows that are in a wrong place.
 
         :param sources: the shards to look through, None for the root
-        :param row_pass: looks through them; None for that of a change
+        :param row_pass: looks through them; None for the pass of a change
         :returns: how many rows it has found
         """
         row_pass = row_pass or self._row_pass(target)
@@ -565,7 +564,7 @@ class Resharding:
     def _sweeping(
         self, target: LogicalContainer, kept_seconds: float
     ) -> RowPass:
-        """Return a pass for rows that may go back to where they were."""
+        """Return a pass for rows that may return to an earlier place."""
         row_pass = self._row_pass(target)
         row_pass.may_be_hidden = True
         row_pass.kept_seconds = kept_seconds
@@ -597,8 +596,8 @@ class Resharding:
     def put_shard(self, target: LogicalContainer, shard: int) -> None:
         """Create a backing container if it does not exist.
 
-        The root's policy may have been deprecated since: the proxy refuses to
-        create containers of such a policy.
+        If the root's policy has been deprecated since, the container servers
+        are asked directly: the proxy would refuse such a policy.
 
         :raises BackendError: if it cannot be created
         """
@@ -631,8 +630,8 @@ class Resharding:
     def _dropped(self, layout: Layout) -> Iterator[Path]:
         """List the backing containers of earlier layouts.
 
-        One that has got a row meanwhile is not deleted: the row is a late row.
-        One with a later id belongs to a change that is about to begin.
+        A backing container with a later id is left out: it belongs to a change
+        that is about to begin.
         """
         for each in listed_backing(self.backend, self.base, self.path):
             if each.name.layout_id < layout.serial and not layout.has(
@@ -641,14 +640,14 @@ class Resharding:
                 yield each.path(self.path)
 
     def _write(self, layout: Layout, former: Layout | None) -> None:
-        """Write the record, at all replicas of the root.
+        """Write the record to all replicas of the root.
 
         The record's own time is the timestamp, so Swift keeps the newest
         record, which is also the one that this filter uses.
 
         :param former: the record that it replaces
         :raises BackendError: if a majority has not taken it
-        :raises _RecordChangedError: if another one is there
+        :raises _RecordChangedError: if the root has another record
         """
         self.register.note(self.path)
         self._check_record(former)
@@ -694,9 +693,8 @@ class Resharding:
     ) -> None:
         """Report the progress.
 
-        The problem of a step that has failed stays until the step has
-        succeeded or rows have moved: the step waits long before it gets back
-        to where it failed.
+        The problem of a failed step stays until the step has succeeded or rows
+        have moved: a retry waits long before it gets back to where it failed.
         """
         if phase is not None:
             self.progress.phase = phase

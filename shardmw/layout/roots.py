@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state of a root by all of its replicas.
+"""The state of a root, as all of its replicas prove it.
 
 Swift answers a HEAD with what one replica says, and the proxies cache it. A
 replica that was away while a container was deleted and created anew still has
-the old layout record. So what decides a layout is asked of all replicas here,
-and decided by the rules of :mod:`shardmw.evidence`.
+the old layout record. So all replicas are asked here, and the rules of
+:mod:`shardmw.evidence` decide which layout counts.
 """
 
 from dataclasses import dataclass
@@ -30,8 +30,8 @@ from shardmw.record import Layout, parse_record, time_of_id
 class RootState:
     """A root, as the newest of its replicas has it.
 
-    A root that neither exists nor is deleted is absent: no replica has a
-    database of it, which proves nothing.
+    A root that neither exists nor is deleted is absent: no replica that has
+    answered has the container, which proves nothing.
 
     :param answer: that replica's answer to a HEAD; None if the container does
                    not exist
@@ -41,8 +41,8 @@ class RootState:
                     1970; 0 for none
     :param is_deleted: True if a majority of the replicas proves that it was
                        deleted
-    :param is_revived: True if the container was not put since, but rows have
-                       created it again, without metadata
+    :param is_revived: True if, after the deletion, only rows have created the
+                       container again, without metadata
     :param holders: how many replicas have the layout's record
     :param replicas: how many replicas there are
     :param answered: how many of them have answered
@@ -68,22 +68,23 @@ class RootState:
     def is_put(self) -> bool:
         """Return True if it was put after each deletion that is known.
 
-        Swift may still clear its metadata otherwise, or a later PUT may bring
-        back a record that did not count meanwhile. So none is written to it.
+        If not, no record is written to it: Swift may still clear its metadata,
+        or a later PUT may bring back a record that did not count meanwhile.
         """
         return self.exists and replica_of(self.answer).put > self.deleted
 
     @property
     def is_absent(self) -> bool:
-        """Return True if no replica has a database, which is no proof."""
+        """Return True if no answer shows the container, which is no proof."""
         return not (self.exists or self.is_deleted)
 
     @property
     def is_proved(self) -> bool:
         """Return True if a majority of replicas has a database.
 
-        Others may speak for all, but nothing is moved or deleted for them: a
-        replica that has missed a creation may be the only one that is left.
+        Fewer may decide what clients get, but nothing is moved or deleted on
+        their word: a replica that has missed a creation may be the only one
+        that is left.
         """
         return 2 * self.knowing > self.replicas
 
@@ -97,8 +98,8 @@ class RootState:
     def is_safe(self) -> bool:
         """Return True if a majority of replicas has the layout.
 
-        Swift acknowledges a PUT that handoffs have taken, but they are not
-        asked.
+        Swift also acknowledges a PUT that handoffs have taken, but handoffs
+        are not asked.
         """
         return 2 * self.holders > self.replicas
 
@@ -116,19 +117,19 @@ def read_root(
 
     :param waits: True to wait for every replica that may answer, before a step
                   that cannot be undone
-    :raises BackendError: if they prove nothing, not even that most of them
-                          have no database
+    :raises BackendError: if they prove nothing, and the root is not absent
+                          either
     :raises LayoutError: if a record cannot be read
     """
     return state_of(_heads(backend, env, path, waits))
 
 
 def state_of(answers: list[Answer]) -> RootState:
-    """Return the state of the replicas after Swift has replicated them.
+    """Return the state that replicas will have when Swift has replicated them.
 
     A deletion that any replica knows of undoes all that was put before it, the
     record included. A replica that was away may still have an earlier record,
-    even if it took the PUT that created the container anew. An id tells when
+    even if it took the PUT that created the container anew. An id shows when
     its record was put: :meth:`Lifecycle.put` commits no record with an id from
     before a deletion. Of several records, the one with the latest serial
     counts.
@@ -178,8 +179,8 @@ def state_of(answers: list[Answer]) -> RootState:
 def _without_record(answers: list[Answer]) -> Answer | None:
     """Return the newest answer of a container that can only be a plain one.
 
-    A DELETE that Swift refused, as most replicas list a row, may have deleted
-    the one that lacks it. Swift goes on with the others.
+    A DELETE that Swift refused because most replicas list a row may have
+    deleted the replica that lacks it. Swift goes on with the others.
 
     :returns: None if a replica is silent or has a record of a layout
     """
@@ -192,10 +193,10 @@ def _without_record(answers: list[Answer]) -> Answer | None:
 
 
 def contents_of(backend: Backend, env: dict, path: Path) -> Contents:
-    """Ask all replicas of a container and return what its rows prove to be.
+    """Ask all replicas of a container and return what they prove of its rows.
 
-    The figures of a container that Swift's own sharder has split are what its
-    ranges reported last. So its listing counts.
+    If Swift's own sharder has split the container, its figures are only the
+    last reports of its ranges, so it is listed.
 
     :raises BackendError: if a split container cannot be listed
     """

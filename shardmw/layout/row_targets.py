@@ -7,16 +7,16 @@ from shardmw.backend.containers import LogicalContainer
 from shardmw.backend.requests import Backend
 from shardmw.lru import LRU
 
-#: How long a backing container counts as one that Swift's own sharder has not
-#: split, as long as Swift caches container info by default.
+#: How long a backing container counts as not split by Swift's own sharder: the
+#: time for which Swift caches container info by default.
 WHOLE_SECONDS = 60
 
-#: How many backing containers a worker keeps this for, or up to twice as many.
+#: How many such backing containers a worker keeps, or up to twice as many.
 WHOLE = 50_000
 
 
 class RowTargets:
-    """Finds the database for a row, with one look-up a shard and minute."""
+    """Finds the database for a row, with one look-up per shard and minute."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend

@@ -7,8 +7,8 @@ object through an internal client and sends it to the other container; for
 each tombstone it sends a DELETE.
 
 - The backing containers that new rows go to have both headers. Their rows have
-  the names of objects of the logical container: :func:`logical_path` tells the
-  internal client where the object of such a row is.
+  the names of objects of the logical container: :func:`logical_path` returns
+  the path at which the internal client finds the object of such a row.
 - The root does not sync while the container is sharded. Strays are removed
   from it with tombstones that are newer than the objects, and a DELETE of
   that time would remove the object from the other container. So the root
@@ -55,8 +55,8 @@ from shardmw.record import (
 #: How many backing containers to write to at once.
 AT_A_TIME = 32
 
-#: How many to write to at once if no client waits for it. It slows down the
-#: requests of clients less.
+#: How many to write to at once if no client waits for it. With fewer, the
+#: requests of clients are slowed down less.
 DIRECTED_AT_A_TIME = 4
 
 TIMESTAMP_HEADER = 'X-Timestamp'
@@ -65,7 +65,7 @@ TIMESTAMP_HEADER = 'X-Timestamp'
 
 
 class SyncSettings(NamedTuple):
-    """The settings of container sync that a root has; '' for those unset."""
+    """The settings of container sync that a root has; '' if unset."""
 
     to: str
     key: str
@@ -79,7 +79,7 @@ class SyncSettings(NamedTuple):
 
     @property
     def are_set(self) -> bool:
-        """Return True if there is any."""
+        """Return True if a setting is present."""
         return bool(self.to or self.key)
 
     def headers(self) -> dict[str, str]:
@@ -111,7 +111,7 @@ def root_headers(
 ) -> dict[str, str]:
     """Return the headers that set or remove settings in a root.
 
-    :param synced: as the layout has it
+    :param synced: see :attr:`shardmw.record.Layout.synced`
     """
     if synced == 0 or SYNC_TO_HEADER not in settings:
         return dict(settings)
@@ -135,11 +135,11 @@ def shard_headers(
 class SyncChange:
     """A change of the settings of a sharded container by a client.
 
-    Root and shards store it with one timestamp, so that of several changes
-    the same one counts everywhere.
+    The root and the shards store it with the same timestamp, so that the same
+    one of several changes counts everywhere.
 
-    :param asked_at: when the request came, before the layout was read: the
-                     next phase of a change of layout is later
+    :param asked_at: when the request came, before the layout was read. So it
+                     is earlier than the next phase of a change of layout
     """
 
     def __init__(
@@ -158,11 +158,11 @@ class SyncChange:
         self._timestamp = max(asked_at, Timestamp(after_record)).internal
 
     def refusal(self) -> Answer | None:
-        """Return the 400 that Swift has for the value of X-Container-Sync-To.
+        """Return Swift's error for an invalid X-Container-Sync-To, or None.
 
-        The container servers know which values are allowed. They check the
-        value before they look for the container, so a container that cannot
-        exist is asked for.
+        Only the container servers know which values are allowed. They check
+        the value before they look for the container, so the request names a
+        container that cannot exist.
 
         :raises BackendError: if they do not answer
         """
@@ -185,7 +185,7 @@ class SyncChange:
         return {**headers, TIMESTAMP_HEADER: self._timestamp}
 
     def turn(self) -> AbstractContextManager:
-        """Hold a turn to write the root and the shards, if any need it.
+        """Hold a turn to write the root and the shards, if settings change.
 
         :raises NoTurn: if the request would have to wait too long
         """
@@ -197,7 +197,7 @@ class SyncChange:
         """Store the settings in the shards that sync.
 
         :raises BackendError: if a shard does not take them, or the layout has
-                              changed; the client repeats the request then
+                              changed: the client has to repeat the request
         """
         if not self.settings:
             return
@@ -233,12 +233,12 @@ def direct_sync(
 ) -> bool:
     """Switch container sync on where a layout has it, and off elsewhere.
 
-    It is switched on with the time of the layout record: what a client has
-    changed since stays. It may be repeated.
+    It is switched on with the time of the layout record, so that later changes
+    by clients stay. The call may be repeated.
 
     :param target: the container in the layout that counts
-    :param now: a time before that layout was read: what a later layout
-                switches on stays
+    :param now: a time before that layout was read, so that what a later layout
+                switches on stays on
     :returns: True if the container has settings of container sync
     :raises BackendError: if not every replica takes its part
     """
@@ -264,7 +264,7 @@ def direct_sync(
         answers = ask_primaries(*place, 'POST', headers)
         taken = sum(answer.is_success for answer in answers)
         if taken < len(answers):
-            # The answer to a POST does not tell of a deletion.
+            # The answer to a POST does not show a deletion.
             heads = ask_primaries(*place, 'HEAD')
             taken += sum(replica_of(a).said is Said.DELETED for a in heads)
         is_taken = taken >= len(answers)
@@ -279,8 +279,8 @@ def direct_sync(
 def agreed_settings(backend: Backend, env: dict, path: Path) -> SyncSettings:
     """Return the settings that all replicas of a root have.
 
-    :raises BackendError: if they differ, as one has missed a change, or one
-                          does not answer
+    :raises BackendError: if they differ because one has missed a change, or if
+                          one does not answer
     """
     answers = ask_primaries(
         backend.proxy_app, env, path.account, path.container, 'HEAD'
@@ -297,7 +297,7 @@ def agreed_settings(backend: Backend, env: dict, path: Path) -> SyncSettings:
 def _root_posts(
     settings: SyncSettings, layout: Layout, now: float
 ) -> Iterator[tuple[dict, float]]:
-    """Return what to write to a root: headers and their time."""
+    """Yield what to write to a root: headers and their time."""
     if settings.to:
         stored = {STORED_SYNC_TO_HEADER: settings.to}
         shown = {SYNC_TO_HEADER: settings.to, STORED_SYNC_TO_HEADER: ''}
@@ -318,9 +318,9 @@ def _shard_post(
 
 
 def _off(layout: Layout, now: float) -> tuple[dict, float]:
-    """Return what switches container sync off, and its time.
+    """Return the header that switches container sync off, and its time.
 
-    The clock of the process that has written the record may be ahead.
+    The time is not before that of the record, which comes from another clock.
     """
     return {SYNC_TO_HEADER: ''}, max(now, time_of_id(layout.serial))
 

@@ -12,9 +12,8 @@ The counts of shards are read only if there is a quota, and for the containers
 of old versions, whose bytes Swift counts against the quota of their owners.
 
 They are a part of Swift's cached info: they are read when the info is read,
-and dropped with it. As a client's GET or HEAD renews the info of a plain
-container, so it renews that of a sharded one, with the counts that the client
-is shown.
+and dropped with it. A client's GET or HEAD renews the info of a sharded
+container, like that of a plain one, with the counts that the client gets.
 """
 
 from collections.abc import Callable, Mapping
@@ -62,7 +61,7 @@ BYTES_USED_HEADER = 'X-Container-Bytes-Used'
 
 
 class InfoApp:
-    """Answers the info requests of a pipeline's filters.
+    """Answers the requests for info of a pipeline's filters.
 
     :param app: the app to which Swift sends these requests
     """
@@ -80,7 +79,7 @@ class InfoApp:
         self.logger = logger
 
     def __getattr__(self, name: str):
-        """Return what the wrapped app has."""
+        """Return an attribute of the wrapped app."""
         return getattr(self.app, name)
 
     @property
@@ -122,7 +121,7 @@ class InfoApp:
 
         :param resp: the answer of the root, or of the account itself
         :param read: a method of the stats
-        :returns: a later one, with the sums
+        :returns: a later answer, with the sums
         """
         sums = self._sums(env, path, resp, read)
         # Reading the sums may have taken long. The rest of the info, such as
@@ -167,9 +166,9 @@ def read_and_share(
     """Return the answer to a client's GET or HEAD, and share its info.
 
     The proxy app would put the info into memcached with the counts of the root
-    alone. Here it goes there at once, like that of a plain container: later,
-    it could replace the info of a POST that was acknowledged meanwhile. Info
-    that needs sums waits for :func:`share_with_sums`.
+    alone, so info that needs sums waits for :func:`share_with_sums`. Other
+    info goes there at once: later, it could replace the info of a POST that
+    was acknowledged meanwhile.
 
     :param path: the path of the container or account
     :param read: sends the request in `env`, or in a copy of it
@@ -195,7 +194,7 @@ def share_with_sums(env: dict, path: Path, sums: Mapping) -> None:
 
     If memcached has no info, or other info than when the root had answered, a
     POST may have come meanwhile, and the info of this request may be stale.
-    Then memcached gets none, and the next request reads it.
+    Then it is deleted from memcached, and the next request reads it.
 
     :param sums: the counts of the whole container or account, by header
     """
@@ -224,7 +223,7 @@ def share_stats(
 
 
 def install(pipeline: list, info_app: InfoApp) -> None:
-    """Have the filters of a pipeline ask another app for info."""
+    """Make the filters of a pipeline ask another app for info."""
     for app in pipeline:
         app._pipeline_request_logging_app = info_app
 
@@ -263,9 +262,9 @@ def _add_figures(env: dict, path: Path, headers: Mapping) -> None:
 
 
 def _forget_in_request(env: dict, path: Path) -> dict | None:
-    """Drop the info that the request has, but not that in memcached.
+    """Drop the info that the request has, but not the info in memcached.
 
-    :returns: the info
+    :returns: the dropped info
     """
     infocache = env.get(INFOCACHE_ENV) or {}
     return infocache.pop(get_cache_key(path.account, path.container), None)

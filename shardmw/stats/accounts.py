@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The objects and bytes of an account that lie in its hidden account.
+"""The objects and bytes that an account's hidden account counts.
 
 An account's own database counts the rows of its plain containers and of roots
 only. The hidden account's database counts those of the backing containers.
@@ -45,7 +45,7 @@ NOTHING = ContainerStats(0, 0)
 
 
 class AccountStats:
-    """Reads what an account's backing containers hold.
+    """Reads the figures of an account's backing containers.
 
     :param seconds: how long to keep the figures of a page of the account's
                     listing in memcached
@@ -83,10 +83,10 @@ class AccountStats:
     def of_containers(
         self, env: dict, account: str, containers: Iterable[str]
     ) -> dict[str, ContainerStats]:
-        """Return what the backing containers of a page's containers hold.
+        """Return the figures of the backing containers of some containers.
 
         :param containers: the names of one page of the account's listing
-        :returns: the figures of those that have any, by name
+        :returns: the figures of the containers that have any, by name
         :raises BackendError: if the hidden account does not answer
         """
         hidden = hidden_account(account)
@@ -224,5 +224,5 @@ def _is_figure(name: str) -> bool:
 
 
 def _failure(account: str, status: int) -> BackendError:
-    """Return the error for an account that did not answer as it must."""
+    """Return the error for an account that cannot be read."""
     return BackendError(None, status, f'account {account} answered {status}')

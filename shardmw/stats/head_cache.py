@@ -38,8 +38,8 @@ class HeadCache:
         shards: Iterable[Answer],
         asked: float,
     ) -> None:
-        """Keep the sums of what all shards answered.
+        """Keep the sums of the answers of all shards.
 
-        :param asked: when they were asked, by the monotonic clock
+        :param asked: when the shards were asked, by the monotonic clock
         """
         self.marks.keep(env, target, SUMS_KEY, total(shards), asked)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sums over the shards of a container, cached for rate limits.
 
-Listings that read some of the shards show them, too. HEADs and other listings
-of containers read the shards. Quotas use sums that are a part of Swift's
-cached info (:mod:`shardmw.quotas.info_app`): for these, the shards are read
-anew, and the sums are cached here as well. The cache is in memcached and, in
-case that is unavailable, in each worker.
+Listings that read only some of the shards show them, too, and unordered
+listings estimate with them how many objects a shard has. HEADs, and ordered
+listings that read all shards, do not use them. Quotas use sums that are a part
+of Swift's cached info (:mod:`shardmw.quotas.info_app`): for these, the shards
+are read anew, and the sums are cached here as well. The cache is in memcached
+and, in case that is unavailable, in each worker.
 """
 
 import time
@@ -28,8 +29,8 @@ CACHE_KEY = 'shardmw/stats/{account}/{container}'
 #: expired ones are used while one request reads new ones.
 STALE_FACTOR = 2
 
-#: How old sums may be while the layout of the container changes, and for how
-#: long sums are used while a shard does not answer.
+#: How old sums may be while the layout of the container changes, and how long
+#: sums are used while a shard does not answer.
 CHANGING_SECONDS = 5
 
 #: How many containers' sums a worker keeps.
@@ -79,7 +80,7 @@ def total(answers: Iterable[Answer]) -> ContainerStats:
 
 
 def estimated_total(answers: list[Answer]) -> ContainerStats:
-    """Return the sums of shards of which some may not have answered.
+    """Return the sums over shards, some of which may not have answered.
 
     A shard that cannot be read counts like the mean of the others.
     """
@@ -112,8 +113,9 @@ class SummedStats:
     def of(self, env: dict, target: LogicalContainer) -> ContainerStats:
         """Return the sums over a container's shards, for rates.
 
-        Quotas use them, too, while memcached is away.
-        They are an estimate if a shard does not answer and no sums are known.
+        Quotas and unordered listings use them, too: quotas only while
+        memcached is away. They are an estimate if a shard does not answer and
+        no sums are known.
         """
         return self._of_request(env, target).stats
 
