@@ -13,8 +13,8 @@ STORAGE = {
     'account': ('account', 1),
 }
 
-#: The changes of layout that go on meanwhile: the shard count at first, and the
-#: counts that the container changes to, again and again.
+#: The changes of layout that go on meanwhile: the shard count at first, and
+#: the counts that the container changes to, again and again.
 CHANGES = {
     'reshard': (4, (7, 3)),
     'convert': (0, (5, 2)),

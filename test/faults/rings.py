@@ -14,8 +14,8 @@ RELOAD_SECONDS = DEFAULT_RELOAD_TIME + 1
 
 REPLICAS = 3
 
-#: How often a ring is rebalanced. Each time, at most one replica of a partition
-#: moves.
+#: How often a ring is rebalanced. Each time, at most one replica of a
+#: partition moves.
 REBALANCES = 4
 
 _SEED = 'faults'
