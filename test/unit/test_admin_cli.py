@@ -403,7 +403,7 @@ class TestWithoutTheFilter:
             'status',
         ],
     )
-    def test_a_command_is_refused_with_a_line(self, admin, command):
+    def test_a_command_is_refused_with_one_line(self, admin, command):
         ran = admin(*command.split())
         assert ran.exit_code == 1
         (line,) = ran.stderr.splitlines()
@@ -430,7 +430,7 @@ class TestConfiguration:
             '[app:container-server]\nuse = egg:swift#container',
         ],
     )
-    def test_that_is_wrong_is_told_in_a_line(
+    def test_that_is_wrong_is_reported_in_one_line(
         self, tmp_path, monkeypatch, text
     ):
         monkeypatch.chdir(tmp_path)
@@ -442,7 +442,9 @@ class TestConfiguration:
             assert 'relative' not in str(raised.value)
 
     @pytest.mark.parametrize('content', [b'garbage', b'', b'\x1f\x8b\x08'])
-    def test_a_damaged_ring_is_told_in_a_line(self, tmp_path, content):
+    def test_with_a_damaged_ring_is_reported_in_one_line(
+        self, tmp_path, content
+    ):
         ring = tmp_path / 'container.ring.gz'
         ring.write_bytes(content)
         conf = tmp_path / 'internal-client.conf'
@@ -459,7 +461,7 @@ class TestConfiguration:
         'option',
         ['--info-cache-seconds', '--settle-seconds', '--sync-seconds'],
     )
-    def test_takes_only_times_that_pass(self, admin, option, value):
+    def test_takes_only_finite_times(self, admin, option, value):
         for command in (['reshard', 'a/c', '2'], ['cancel', 'a/c']):
             ran = admin(*command, option, value)
             assert ran.exit_code == 2
@@ -479,7 +481,9 @@ class TestConfiguration:
             '[swift-constraints]\nmax_file_size = many',
         ],
     )
-    def test_a_wrong_swift_conf_is_told_in_a_line(self, tmp_path, text):
+    def test_with_a_wrong_swift_conf_is_reported_in_one_line(
+        self, tmp_path, text
+    ):
         (tmp_path / 'swift.conf').write_text(text)
         ran = subprocess.run(
             [sys.executable, '-c', COMMAND]

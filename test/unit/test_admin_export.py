@@ -75,7 +75,7 @@ class Database:
 
 
 @pytest.mark.parametrize('layout', LAYOUTS.values(), ids=LAYOUTS)
-def test_has_each_name_once_wherever_its_rows_are(swift, layout):
+def test_an_export_has_each_name_once_wherever_its_rows_are(swift, layout):
     database = Database(swift, layout)
     for i, name in enumerate(NAMES):
         if i % 3:
@@ -91,7 +91,9 @@ def test_has_each_name_once_wherever_its_rows_are(swift, layout):
 
 @pytest.mark.parametrize('order', [1, -1], ids=['ahead', 'from behind'])
 @pytest.mark.parametrize('layout', list(LAYOUTS.values())[3:])
-def test_has_rows_that_move_as_it_reads(swift, monkeypatch, layout, order):
+def test_an_export_has_rows_that_move_while_it_reads(
+    swift, monkeypatch, layout, order
+):
     """Move a row whenever one has been read."""
     database = Database(swift, layout)
     for name in NAMES:
@@ -111,7 +113,7 @@ def test_has_rows_that_move_as_it_reads(swift, monkeypatch, layout, order):
 
 
 @pytest.mark.parametrize('layout', LAYOUTS.values(), ids=LAYOUTS)
-def test_holds_few_rows_in_memory(swift, monkeypatch, layout):
+def test_an_export_holds_few_rows_in_memory(swift, monkeypatch, layout):
     database = Database(swift, layout)
     for name in NAMES:
         database.put(name, database.former)

@@ -282,7 +282,7 @@ class TestMergeRows:
         merge_rows(backend, {}, f'{account}/{container}', 1, rows)
         assert replicated.rows(account, container) == {'o': 5}
 
-    def test_tells_that_a_replica_has_not_taken_them(
+    def test_reports_that_a_replica_has_not_taken_them(
         self, replicated, backend, rows
     ):
         replicated.servers.away = {'d1'}
@@ -337,7 +337,7 @@ class TestMergeRows:
         assert not replicated.exists(HIDDEN, 'backing', 1)
 
     @pytest.mark.parametrize('count', [1, 10_000])
-    def test_takes_as_many_as_a_listing_has(
+    def test_takes_as_many_rows_as_a_listing_has(
         self, replicated, backend, rows, count
     ):
         many = [{**rows[0], 'name': f'{i:05}'} for i in range(count)]

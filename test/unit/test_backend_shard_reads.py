@@ -135,7 +135,7 @@ def test_one_replica_is_asked(proxy):
     assert app.asked == []
 
 
-def test_it_is_asked_as_the_app_would():
+def test_a_replica_gets_the_request_that_the_app_would_send():
     with answering(lambda _n: GOOD) as server:
         read(Proxy(Ring([port_of(server.url)]), {}))
         (head,) = server.heads
@@ -182,13 +182,13 @@ def test_replicas_that_all_fail_are_a_503(proxy):
     [MISSING, RANGES, BEHIND, CUT],
     ids=['missing', 'ranges', 'behind', 'cut'],
 )
-def test_what_is_not_just_good_is_left_to_the_app(proxy, answer):
+def test_anything_but_a_plain_success_is_left_to_the_app(proxy, answer):
     app = proxy(answer, GOOD)
     assert read(app).body == [b'[]']
     assert app.asked == ['/v1/.shards_shardmw_a/c.65a1b2c3d4e5f.2']
 
 
-def test_after_failures_too(proxy):
+def test_a_404_after_failures_is_left_to_the_app(proxy):
     app = proxy(BROKEN, MISSING)
     assert read(app).body == [b'[]']
 
@@ -196,7 +196,7 @@ def test_after_failures_too(proxy):
 @pytest.mark.parametrize(
     'answer, status', [(MISSING, 503), (GOOD, 200)], ids=['missing', 'there']
 )
-def test_a_handoff_need_not_have_the_container(proxy, answer, status):
+def test_a_404_of_a_handoff_is_no_answer(proxy, answer, status):
     """Servers that time out are not asked once more, by way of the app."""
     app = proxy(SILENT, answer)
     handoff = app.container_ring.nodes.pop()
@@ -205,7 +205,7 @@ def test_a_handoff_need_not_have_the_container(proxy, answer, status):
     assert app.asked == []
 
 
-def test_what_needs_all_replicas_is_left_to_the_app(proxy):
+def test_a_read_of_all_replicas_is_left_to_the_app(proxy):
     app = proxy(GOOD)
     newest = {'HTTP_X_NEWEST': 'true', 'swift_owner': True}
     assert read(app, **newest).body == [b'[]']
@@ -215,18 +215,18 @@ def test_only_owners_can_have_all_replicas_asked(proxy):
     assert read(proxy(GOOD), HTTP_X_NEWEST='true').body == [LISTING]
 
 
-def test_where_replicas_are_raced_all_is_left_to_the_app(proxy):
+def test_with_concurrent_gets_all_reads_are_left_to_the_app(proxy):
     app = proxy(GOOD, concurrent_gets='true')
     assert read(app).body == [b'[]']
 
 
-def test_a_log_before_the_app_is_no_obstacle(proxy):
+def test_a_logging_filter_before_the_app_is_bypassed(proxy):
     app = ProxyLoggingMiddleware(proxy(GOOD), {})
     app._pipeline_final_app = app.app  # as Swift's loader does
     assert read(app).body == [LISTING]
 
 
-def test_with_an_app_of_another_kind_all_goes_through_it(proxy):
+def test_with_an_unknown_app_all_reads_go_through_it(proxy):
     app = proxy(GOOD)
     assert read(lambda *args: app(*args)).body == [b'[]']
 
@@ -458,7 +458,7 @@ class TestBatch:
             ('404 Not Found', False, [*range(SHARDS)]),
         ],
     )
-    def test_reads_no_more_if_all_is_needed(
+    def test_reads_no_more_after_a_failure_if_all_are_needed(
         self, status, ends_at_failure, read
     ):
         shards = []

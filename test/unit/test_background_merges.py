@@ -115,7 +115,7 @@ def test_there_is_room_for_some_containers(merges, monkeypatch):
     assert merges.has_room('c')
 
 
-def test_has_no_room_for_what_would_be_merged_late(merges):
+def test_there_is_no_room_for_containers_that_would_be_merged_late(merges):
     for container in 'ab':
         assert merges.has_room(container)
         merges.add(container)

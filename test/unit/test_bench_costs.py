@@ -107,7 +107,7 @@ class TestServers:
         measured = processor_seconds([os.getpid()])
         assert before <= measured <= time.process_time()
 
-    def test_a_process_that_is_gone_is_told(self):
+    def test_a_process_that_has_ended_is_reported(self):
         with pytest.raises(BenchError, match='process has ended'):
             processor_seconds([2**22 + 1])
 
@@ -118,7 +118,7 @@ class TestServers:
         assert seconds_between(before, after) == 1.25
         assert seconds_between({}, {}) == 0
 
-    def test_of_a_server_that_ended_nothing_is_known(self):
+    def test_the_time_of_a_server_that_ended_is_unknown(self):
         assert seconds_between({1: 10.0, 2: 0.5}, {1: 11.0}) is None
 
     def test_memory_is_that_of_all_processes(self):
@@ -138,7 +138,9 @@ class TestShares:
         )
 
     @given(placed_names, st.integers(1, 12))
-    def test_all_is_listed_and_nothing_asked_in_vain(self, placed, limit):
+    def test_all_rows_are_listed_with_the_requests_that_are_counted(
+        self, placed, limit
+    ):
         shards = [
             sorted(name for name, shard in placed if shard == index)
             for index in range(5)
@@ -224,7 +226,7 @@ class TestListingCost:
         assert asked.series[-1].style == REFERENCE
         assert len(others) == 2
 
-    def test_none_will_do_too(self):
+    def test_can_be_shown_without_figures(self):
         figures = {'plans': [], 'rows': []}
         assert len(self.parameters.tables(figures)) == 1
         assert self.parameters.plots(figures) == []
@@ -260,7 +262,9 @@ class TestFilterCost:
             ],
         }
 
-    def test_what_the_app_took_in_the_round_is_not_the_filters(self, figures):
+    def test_the_time_of_the_app_in_the_same_round_is_subtracted(
+        self, figures
+    ):
         rows = figures['rows']
         own = [
             (row['turn'], row['own_us'])
@@ -286,7 +290,7 @@ class TestFilterCost:
         assert plot.y.label == 'CPU time per request (µs)'
         assert plot.series[-1].style == REFERENCE
 
-    def test_none_will_do_too(self):
+    def test_can_be_shown_without_figures(self):
         figures = {'rows': []}
         assert len(self.parameters.tables(figures)) == 2
         assert self.parameters.plots(figures) == []
@@ -324,12 +328,12 @@ class TestListingMemory:
         assert series.x[0] == 0
         assert series.y[-1] == 70
 
-    def test_part_of_the_figures_will_do(self):
+    def test_can_be_shown_with_part_of_the_figures(self):
         figures = {'rows': self.figures(0)['rows'][:1]}
         (table,) = self.parameters.tables(figures)
         assert len(table.rows) == 1
 
-    def test_none_will_do_too(self):
+    def test_can_be_shown_without_figures(self):
         (table,) = self.parameters.tables({'rows': []})
         assert not table.rows
         assert self.parameters.plots({'rows': []}) == []

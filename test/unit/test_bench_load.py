@@ -71,7 +71,7 @@ def test_processes_share_the_requests(processes):
     assert sorted(numbers) == [*range(20)]
 
 
-def test_what_is_admitted_late_was_offered_only():
+def test_requests_that_are_answered_late_count_as_offered_only():
     summary = summarize(outcome_of(sample(101), sample(102.1)))
     assert (summary.offered, summary.admitted) == (2, 1)
     assert (summary.offered_rate, summary.admitted_rate) == (1, 0.5)
@@ -96,7 +96,7 @@ def test_latency_is_that_of_what_was_admitted():
     assert found.mean_ms == pytest.approx(500)
 
 
-def test_who_found_an_empty_queue_tells_nothing_of_how_long_it_takes():
+def test_the_first_request_of_each_client_has_no_latency():
     first = [sample(100.2)._replace(start=100), sample(100.4)]
     outcome = replace(outcome_of(*first, sample(101)), clients=2)
     found = summarize(outcome)
@@ -109,7 +109,7 @@ def test_who_found_an_empty_queue_tells_nothing_of_how_long_it_takes():
     assert whole.latency.mean_ms == pytest.approx(400)
 
 
-def test_clients_at_their_limit_are_told():
+def test_clients_at_their_limit_are_recognized():
     assert not outcome_of(busy=0.8).is_client_bound
     assert outcome_of(busy=0.95).is_client_bound
 
@@ -147,7 +147,7 @@ def test_an_operation_of_no_time_is_done_whole_or_not_at_all():
     assert [*outcome.steady_shares[1:]] == [1, 0]
 
 
-def test_the_wall_clock_goes_along():
+def test_a_time_of_the_load_has_a_wall_clock_time():
     assert outcome_of().wall_time(101.5) == 1001.5
 
 
@@ -156,7 +156,7 @@ def test_the_phases_of_an_operation_add_up():
     assert [found[name].mean_ms for name in PHASES] == [125, 125, 250, 500]
 
 
-def test_what_is_answered_too_early_has_a_total_only():
+def test_a_request_that_is_answered_too_early_has_a_total_only():
     early = sample(101)._replace(sent=math.nan)
     found = summarize(outcome_of(early)).phases
     assert (found['request'].mean_ms, found['total'].mean_ms) == (None, 500)
@@ -172,7 +172,7 @@ def test_latency_goes_by_the_second_of_the_end():
     assert found.latency_each_second == [None, 500]
 
 
-def test_operations_are_apart_where_there_are_several():
+def test_several_kinds_of_operations_are_summed_up_apart():
     given = sample(101), sample(101)._replace(kind=1), sample(101, 503)
     outcome = replace(outcome_of(*given), kinds=('PUT', 'GET', 'HEAD'))
     found = summarize(outcome).by_operation

@@ -108,12 +108,12 @@ class TestContainerGrowth:
         assert min(published.x) == 1_000_000
         assert max(published.x) == 2_000_000
 
-    def test_part_of_the_figures_will_do(self, figures):
+    def test_can_be_shown_with_part_of_the_figures(self, figures):
         figures['runs'] = figures['runs'][:1]
         assert len(self.parameters.tables(figures)) == 3
         assert self.parameters.plots(figures) == []
 
-    def test_none_will_do_too(self):
+    def test_can_be_shown_without_figures(self):
         figures = {'runs': [], 'preloads': []}
         assert self.parameters.tables(figures)
         assert self.parameters.plots(figures) == []
@@ -182,12 +182,12 @@ class TestReplicaConvergence:
         (plot,) = self.parameters.plots(figures)
         assert [each.y[-1] for each in plot.series] == [100, 100]
 
-    def test_part_of_the_figures_will_do(self, figures):
+    def test_can_be_shown_with_part_of_the_figures(self, figures):
         figures['rounds'] = figures['rounds'][1:2]
         table = self.parameters.tables(figures)[0]
         assert [row['vs. plain'] for row in cells_of(table)] == ['—']
 
-    def test_none_will_do_too(self):
+    def test_can_be_shown_without_figures(self):
         figures = {'runs': [], 'rounds': []}
         assert self.parameters.tables(figures)
         assert self.parameters.plots(figures) == []
@@ -206,7 +206,7 @@ class TestUrls:
     @pytest.mark.parametrize(
         'url', ['', 'swift', 'ftp://a/v1/b', 'http://', 'http://a:port/']
     )
-    def test_what_is_none_is_told(self, url):
+    def test_text_that_is_no_url_is_refused(self, url):
         with pytest.raises(BenchError, match='is no URL: write http'):
             check_url(url)
 

@@ -49,7 +49,7 @@ def use(stage: Stage, *failures: BaseException) -> None:
                 raise failure
 
 
-def test_it_is_cleaned_up_once():
+def test_a_cluster_is_cleaned_up_once():
     stage = Stage()
     use(stage)
     assert (stage.cleanups, stage.warnings) == (1, [])
@@ -62,14 +62,14 @@ def test_an_interruption_of_the_measurement_cleans_up():
     assert (stage.cleanups, stage.warnings) == (1, [])
 
 
-def test_an_interruption_of_the_clean_up_does_not_end_it():
+def test_an_interruption_does_not_end_the_clean_up():
     stage = Stage(Interrupted())
     with pytest.raises(Interrupted):
         use(stage)
     assert (stage.cleanups, stage.warnings) == (2, [])
 
 
-def test_a_second_one_ends_it_and_what_is_left_is_told():
+def test_a_second_interruption_ends_the_clean_up_and_names_what_is_left():
     stage = Stage(Interrupted(), Interrupted())
     with pytest.raises(Interrupted):
         use(stage)

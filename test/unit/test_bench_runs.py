@@ -49,9 +49,7 @@ def test_the_rate_is_by_how_long_operations_take(clients, duration, seconds):
 
 
 @given(clients=st.integers(1, 20), each=st.floats(0.01, 0.1))
-def test_the_rate_of_clients_in_a_queue_is_that_of_who_serves_it(
-    clients, each
-):
+def test_the_rate_of_clients_in_a_queue_is_that_of_the_server(clients, each):
     # all begin at once, and each has its turn after that of the others
     ends = [n * each for n in range(1, math.ceil(7 / each))]
     starts = [0.0] * clients + ends
@@ -86,7 +84,7 @@ def test_operations_of_a_mix_are_told_apart():
     assert run_of(0.5).by_operation() == []
 
 
-def test_nothing_begun_in_time_is_no_rate():
+def test_without_an_operation_in_time_the_rate_is_0():
     assert run_of(seconds=2.0).rate == 0
     assert run_of(3.0, seconds=2.0).rate == 0
     assert run_of(seconds=2.0).bandwidth is None

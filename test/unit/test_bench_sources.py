@@ -71,7 +71,7 @@ def marker_of(request) -> str:
     ],
 )
 @given(processes=st.integers(1, 4))
-def test_what_ends_has_each_name_once(source, processes):
+def test_a_source_that_ends_has_each_name_once(source, processes):
     requests = shared(source, processes, 100)
     assert [each.number for each in requests] == [*range(7)]
     targets = sorted(each.target.decode() for each in requests)
@@ -80,7 +80,9 @@ def test_what_ends_has_each_name_once(source, processes):
 
 @pytest.mark.parametrize('kind', [Reads, Heads])
 @given(processes=st.integers(1, 4), shuffled=st.booleans())
-def test_what_goes_round_has_each_name_once_a_round(kind, processes, shuffled):
+def test_a_source_that_repeats_has_each_name_once_a_round(
+    kind, processes, shuffled
+):
     source = kind(PATH, FEW, shuffled)
     requests = shared(source, processes, 14)[:14]
     first, second = requests[:7], requests[7:]
@@ -153,7 +155,7 @@ def test_heads_of_a_container_are_all_alike():
 
 
 @given(names_of_objects, st.integers(1, 5), st.integers(0, 20))
-def test_listings_go_round(names, page, number):
+def test_listings_begin_again_after_the_last_page(names, page, number):
     listings = Listings(PATH, names, page)
     first, again = (
         next(listings.requests(n, 1)).target
@@ -163,7 +165,7 @@ def test_listings_go_round(names, page, number):
 
 
 @given(st.integers(0, 5), st.integers(1, 3), st.integers(0, 4))
-def test_some_pages_lie_evenly_among_all(first, stride, number):
+def test_a_stride_takes_evenly_spaced_pages(first, stride, number):
     listings = Listings(PATH, FlatNames(50), 3)
     some = replace(listings, first=first, stride=stride)
     page = first + number * stride
@@ -186,7 +188,7 @@ def test_different_requests_for_pages_have_the_same_rows():
         assert query == {'format': ['json'], 'limit': ['5']}
 
 
-def test_a_page_asks_for_what_is_wanted_only():
+def test_a_page_has_only_the_parameters_that_are_set():
     request = next(Listings(PATH, FEW, 5).requests(0, 1))
     assert request.target == b'/v1/AUTH_test/c?format=json&limit=5'
     odd = Listings(PATH, ['a&b/'], 5, '/', 'a&')

@@ -87,7 +87,7 @@ def test_an_error_is_a_failure():
     assert parse_junit(text) == {'.t': Outcome(Status.FAILED, 'e')}
 
 
-def test_of_a_long_failure_the_end_is_kept():
+def test_the_end_of_a_long_failure_is_kept():
     lines = '\n'.join(map(str, range(1000)))
     text = f'<a><testcase name="t"><failure>{lines}</failure></testcase></a>'
     why = parse_junit(text)['.t'].why
@@ -96,7 +96,7 @@ def test_of_a_long_failure_the_end_is_kept():
 
 
 @given(st.lists(st.tuples(test_names, statuses)))
-def test_of_a_test_that_is_reported_twice_the_worst_counts(reported):
+def test_the_worst_report_of_a_test_counts(reported):
     found = parse_junit(junit(reported))
     assert {name: outcome.status for name, outcome in found.items()} == {
         name: max(status for other, status in reported if other == name)
@@ -105,7 +105,7 @@ def test_of_a_test_that_is_reported_twice_the_worst_counts(reported):
 
 
 @pytest.mark.parametrize('text', ['', '<testsuite>', 'Killed'])
-def test_what_is_no_report_is_refused(text):
+def test_text_that_is_no_report_is_refused(text):
     with pytest.raises(ValueError, match='no JUnit report'):
         parse_junit(text)
 
@@ -114,7 +114,7 @@ def test_what_is_no_report_is_refused(text):
 
 
 @given(outcomes_by_test, outcomes_by_test)
-def test_a_test_is_in_exactly_one_place(plain, sharded):
+def test_a_test_is_in_exactly_one_field(plain, sharded):
     comparison = compare(plain, sharded)
     places = dataclasses.astuple(comparison)
     found = sorted(name for place in places for name in place)
@@ -122,7 +122,7 @@ def test_a_test_is_in_exactly_one_place(plain, sharded):
 
 
 @given(outcomes_by_test)
-def test_what_does_not_differ_is_not_worse(outcomes):
+def test_a_test_that_does_not_differ_is_not_worse(outcomes):
     comparison = compare(outcomes, outcomes)
     assert not comparison.regressed
     assert not comparison.better
@@ -144,7 +144,7 @@ def test_what_does_not_differ_is_not_worse(outcomes):
         (None, PASSED, 'sharded_only'),
     ],
 )
-def test_where_a_test_belongs(plain, sharded, place):
+def test_a_test_is_in_the_field_of_its_difference(plain, sharded, place):
     comparison = compare(
         {'t': plain} if plain else {}, {'t': sharded} if sharded else {}
     )
@@ -256,18 +256,18 @@ def verdict(plain, sharded):
     return judge('base', 4, {'swift': plain}, {'swift': sharded})
 
 
-def test_nothing_is_wrong_where_nothing_differs():
+def test_nothing_is_wrong_if_nothing_differs():
     judged = verdict(plain_run(ONE_PASSED), sharded_run(ONE_PASSED))
     assert judged.failures == 0
     assert judged.problems == ()
 
 
-def test_what_fails_on_both_is_no_failure_of_sharding():
+def test_a_failure_on_both_clusters_is_none_of_sharding():
     judged = verdict(plain_run(ONE_FAILED), sharded_run(ONE_FAILED))
     assert judged.failures == 0
 
 
-def test_what_fails_only_sharded_is_a_failure():
+def test_a_failure_on_the_sharded_cluster_only_is_one_of_sharding():
     judged = verdict(plain_run(ONE_PASSED), sharded_run(ONE_FAILED))
     assert judged.failures == 1
 
@@ -406,7 +406,7 @@ def test_details_count_reasons_of_skipping():
     assert report.details(GOOD) == ['skipped on both, 1: not today']
 
 
-def test_of_several_proxies_the_shares_are_told():
+def test_details_have_the_shares_of_several_proxies():
     shared = verdict(
         plain_run(ONE_PASSED, requests=SHARED_REQUESTS),
         sharded_run(ONE_PASSED, requests=SHARED_REQUESTS),
@@ -431,7 +431,7 @@ def test_the_table_is_aligned():
     assert report.table_lines(rows) == ['variant      n', 'a        1,000']
 
 
-def test_the_page_has_versions_the_table_and_what_to_know_by_name():
+def test_the_page_has_versions_the_table_and_tests_by_name():
     bad = dataclasses.replace(BAD, variant='n1')
     text = report.page([GOOD, bad], PROVENANCE)
     assert 'Swift\n2.38.3, Python 3.11.7 and shardmw 0.1.0 (abc1234)' in text
@@ -478,7 +478,7 @@ def test_results_of_other_versions_are_refused(tmp_path, what):
         others.verdicts([VARIANTS['base']], [suites.SUITES['s3']])
 
 
-def test_what_has_a_result_is_not_missing(tmp_path):
+def test_a_run_with_a_result_is_not_missing(tmp_path):
     kept_in(tmp_path).add(job(), sharded_run(ONE_PASSED))
     assert kept_in(tmp_path).missing([job(), job(False)]) == [job(False)]
 
@@ -488,7 +488,7 @@ def test_a_broken_run_is_missing(tmp_path):
     assert kept_in(tmp_path).missing([job()]) == [job()]
 
 
-def test_what_is_removed_is_missing(tmp_path):
+def test_a_result_that_was_removed_is_missing(tmp_path):
     results = kept_in(tmp_path)
     results.add(job(), sharded_run(ONE_PASSED))
     results.remove(job())
@@ -624,7 +624,7 @@ def test_a_body_goes_to_the_proxy_that_has_its_head(connected):
     assert answer(connected) == b'b'
 
 
-def test_a_body_in_chunks_does_so_too(connected):
+def test_a_chunked_body_goes_to_the_proxy_that_has_its_head(connected):
     chunks = [b'GET / HTTP/1.1\r\n\r\n', b'x' * 100_000, b'0\r\n\r\n']
     body = b''.join(chunks)
     assert answer(connected, 'PUT', body=iter(chunks)) == b'a' + body
@@ -652,7 +652,7 @@ def test_a_proxy_that_closes_the_connection_closes_the_clients():
         b'PUT / HTTP/1.1\r\nX: ' + b'x' * 5_000_000,
     ],
 )
-def test_what_is_sent_arrives_as_it_is_whatever_it_is(sent):
+def test_any_bytes_arrive_unchanged(sent):
     received = []
 
     class Listening(socketserver.StreamRequestHandler):
@@ -700,7 +700,7 @@ def test_an_unknown_length_is_not_guessed(headers):
         body_length(head_with(*headers))
 
 
-def test_half_a_head_tells_nothing():
+def test_half_a_head_has_no_length():
     with pytest.raises(ValueError, match='does not end'):
         body_length(b'PUT /o HTTP/1.1\r\nContent-Length: 12\r\n')
 
@@ -718,7 +718,7 @@ def test_a_chunk_of_unknown_length_is_not_guessed(line):
         chunk_length(line)
 
 
-def test_the_requests_of_clients_are_counted_by_their_transactions():
+def test_requests_of_clients_are_counted_by_their_transactions():
     log = [
         'INFO proxy-server: HEAD /v1/a - tx3c0ffee0000000000000a-006b0113fd',
         'INFO proxy-server: GET /v1/a/c - tx3c0ffee0000000000000a-006b0113fd',
@@ -771,7 +771,7 @@ def test_both_clusters_differ_in_their_shards_only(name):
     assert plain == sharded.with_settings({option: '0'})
 
 
-def test_what_one_suite_leaves_out_another_has():
+def test_tests_that_one_suite_leaves_out_are_in_another():
     left_out = {
         path for suite in suites.SUITES.values() for path in suite.without
     }
@@ -779,7 +779,7 @@ def test_what_one_suite_leaves_out_another_has():
     assert left_out <= had
 
 
-def test_the_tests_are_told_of_all_users():
+def test_the_configuration_of_the_tests_has_all_users():
     users = {
         'test:tester': 'k1',
         'test2:tester2': 'k2',
@@ -829,7 +829,9 @@ def test_nothing_of_a_cluster_stays_in_memory(tmp_path, memory):
     assert not os.path.lexists(path)
 
 
-def test_without_room_anywhere_a_cluster_is_where_it_is(tmp_path, monkeypatch):
+def test_without_room_in_memory_a_cluster_is_in_its_own_folder(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(storage, '_has_room', lambda path: False)
     path = tmp_path / 'run' / 'cluster'
     storage.make_folder(path)

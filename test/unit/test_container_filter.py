@@ -170,7 +170,7 @@ def test_rows_that_wait_are_listed(server, filtered):
     ],
     ids=lambda asked: f'{asked.device} {asked.container} {asked.query}',
 )
-def test_all_else_is_left_to_a_request_of_its_own(filtered, asked):
+def test_any_other_read_is_left_to_a_request_of_its_own(filtered, asked):
     found = report(filtered, [read('empty'), asked, read('empty', 'HEAD')])
     assert [each is not None for each in found] == [True, False, True]
 
@@ -280,7 +280,7 @@ def pending(server, container):
     return Path(broker.pending_file)
 
 
-def test_a_read_does_not_wait_for_who_merges_rows(server, filtered):
+def test_a_read_of_pending_rows_does_not_wait_for_a_merge(server, filtered):
     send(server, 'PUT', 'full', 'waits')
     with lock_parent_directory(str(pending(server, 'full'))):
         found = report(filtered, [read('full', prefix='waits')])[0]
@@ -313,7 +313,7 @@ def test_rows_that_others_merge_meanwhile_are_listed_once(
     assert are_in(found.headers, plain)
 
 
-def test_figures_and_rows_are_of_one_moment(server, filtered, monkeypatch):
+def test_counts_and_rows_are_of_one_moment(server, filtered, monkeypatch):
     database = pending(server, 'full').with_suffix('')
     attempts = []
 
@@ -449,7 +449,7 @@ def test_rows_that_a_read_has_merged_count_once(server, filtered):
         assert found.headers['X-Container-Object-Count'] == '1'
 
 
-def test_what_is_no_row_is_left_to_swift(server, filtered):
+def test_a_pending_file_with_a_torn_row_is_left_to_swift(server, filtered):
     send(server, 'PUT', 'torn')
     send(server, 'PUT', 'torn', 'waits')
     rows = pending(server, 'torn')
@@ -474,7 +474,7 @@ def test_no_code_in_a_row_is_run(server, filtered, monkeypatch, tmp_path):
     assert not (tmp_path / 'made').exists()
 
 
-def test_a_read_waits_for_who_merges_rows(server, filtered):
+def test_a_read_that_merges_rows_waits_for_another_merge(server, filtered):
     send(server, 'PUT', 'full', 'waits')
     rows = pending(server, 'full')
 
@@ -511,7 +511,9 @@ def test_a_read_waits_for_a_database_that_is_locked(server, filtered):
 
 
 @pytest.mark.parametrize('seconds', [-1, 60])
-def test_what_takes_long_is_sent_in_parts(filtered, monkeypatch, seconds):
+def test_a_response_that_takes_long_is_sent_in_parts(
+    filtered, monkeypatch, seconds
+):
     monkeypatch.setattr(container_filter, 'SEND_SECONDS', seconds)
     reads = [
         read('full'),
@@ -535,7 +537,7 @@ def test_what_takes_long_is_sent_in_parts(filtered, monkeypatch, seconds):
 
 
 @pytest.mark.parametrize('body', [b'', b'{', b'[]', b'[[1]]'])
-def test_what_is_no_list_of_reads_is_a_bad_request(filtered, body):
+def test_a_body_that_is_no_list_of_reads_is_a_bad_request(filtered, body):
     assert ask(filtered, body).status_int == 400
 
 
@@ -546,13 +548,13 @@ def test_other_requests_reach_the_server(server, filtered):
     assert send(server, METHOD, 'full').status_int == 405
 
 
-def test_it_stands_next_to_the_container_server(server):
+def test_the_filter_must_be_next_to_the_container_server(server):
     make = filter_factory({})
     assert isinstance(make(server), ContainerFilter)
     with pytest.raises(ConfigError, match='next to container-server'):
         make(lambda _env, _start_response: [])
 
 
-def test_it_has_no_options():
+def test_the_filter_has_no_options():
     with pytest.raises(ConfigError, match='most'):
         filter_factory({}, most='1')

@@ -191,7 +191,7 @@ class TestListing:
         swift.update_accounts()
         assert rows_in(get(swift, filter_app))[name] == (1, 7)
 
-    def test_tells_long_names_with_one_beginning_apart(
+    def test_distinguishes_long_names_with_the_same_beginning(
         self, swift, filter_app
     ):
         for size, name in enumerate([LONG, LONG_TOO], start=5):
@@ -308,7 +308,7 @@ class TestDelete:
             ('DELETE', HIDDEN_PATH),
         ]
 
-    def test_with_empty_shards_is_the_apps(self, swift, filter_app):
+    def test_with_empty_shards_is_left_to_the_app(self, swift, filter_app):
         swift.register('DELETE', PATH, 204)
         assert self.delete(swift, filter_app).status_int == 204
 
@@ -326,7 +326,7 @@ class TestDelete:
         put_sharded_row(swift, 'o')
         assert self.delete(swift, filter_app).status_int == 409
 
-    def test_with_a_shard_that_is_emptied_but_not_reported_yet_is_the_apps(
+    def test_with_a_shard_emptied_but_not_reported_yet_is_left_to_the_app(
         self, swift, filter_app
     ):
         put_sharded_row(swift, 'o')
@@ -342,7 +342,7 @@ class TestDelete:
         assert resp.status_int == 400
         assert swift.sent() == [('DELETE', PATH)]
 
-    def test_where_nobody_may_is_not_allowed_as_in_swift(
+    def test_without_account_management_is_a_405_as_in_swift(
         self, swift, filter_app
     ):
         put_sharded_row(swift, 'o')
@@ -376,7 +376,7 @@ class TestDelete:
         assert self.delete(swift, filter_app).status_int == 503
         assert swift.sent('DELETE') == []
 
-    def test_without_sharded_containers_is_the_apps(self, swift):
+    def test_without_sharded_containers_is_left_to_the_app(self, swift):
         filter_app = filtered(swift)
         assert self.delete(swift, filter_app).status_int == 204
         assert swift.sent('DELETE')[0] == ('DELETE', PATH)
@@ -408,14 +408,14 @@ class TestDeleteWithReplicas(_WithReplicas):
         swift.update_account(HIDDEN, backing(swift, 0, 'd'))
 
     @pytest.mark.parametrize('replicas', [[0], [0, 1], [1, 2]])
-    def test_of_which_some_lack_rows_is_refused(
+    def test_is_refused_if_only_some_list_the_rows(
         self, swift, filter_app, replicas
     ):
         self.only_d(swift, replicas)
         resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)
         assert resp.status_int == 409
 
-    def test_of_which_some_lack_rows_is_refused_beyond_the_first_page(
+    def test_is_refused_if_only_some_list_the_rows_beyond_the_first_page(
         self, swift, filter_app, monkeypatch
     ):
         monkeypatch.setattr(accounts, 'account_page', lambda: 1)
@@ -423,19 +423,19 @@ class TestDeleteWithReplicas(_WithReplicas):
         resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)
         assert resp.status_int == 409
 
-    def test_of_which_one_does_not_answer_is_refused(self, swift, filter_app):
+    def test_is_refused_if_one_does_not_answer(self, swift, filter_app):
         swift.servers.away = {'d0'}
         resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)
         assert resp.status_int == 409
 
-    def test_of_which_most_do_not_answer_is_a_503(self, swift, filter_app):
+    def test_is_a_503_if_most_do_not_answer(self, swift, filter_app):
         swift.servers.away = {'d0', 'd1'}
         resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)
         assert resp.status_int == 503
         assert swift.sent('DELETE') == []
 
     @pytest.mark.parametrize('name', ['c', 'd'])
-    def test_of_whose_shards_most_databases_are_lost_is_a_503(
+    def test_is_a_503_if_most_databases_of_a_shard_are_lost(
         self, swift, filter_app, name
     ):
         swift.direct('DELETE', f'/{HIDDEN}/{shard_for(swift, "o")}/o')
@@ -445,7 +445,7 @@ class TestDeleteWithReplicas(_WithReplicas):
         assert resp.status_int == 503
         assert swift.sent('DELETE') == []
 
-    def test_of_which_two_are_lost_and_one_does_not_answer_is_a_503(
+    def test_is_a_503_if_two_are_lost_and_one_does_not_answer(
         self, swift, filter_app
     ):
         for replica in (0, 1):
@@ -468,7 +468,7 @@ class TestDeleteWithoutAnAnswerOfTheHiddenAccount(_WithReplicas):
         """Have replicas of the register list the account."""
         swift.put_container(f'/{REGISTER}/{ACCOUNT}', replicas=replicas)
 
-    def test_of_an_account_that_is_not_registered_is_the_apps(
+    def test_of_an_account_that_is_not_registered_is_left_to_the_app(
         self, swift, filter_app
     ):
         resp = swift.send(filter_app, 'DELETE', PATH, env=OWNER)

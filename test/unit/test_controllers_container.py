@@ -241,7 +241,7 @@ class TestListingThatSwiftRefuses:
         assert resp.status_int == 400
         assert resp.body.startswith(b'allow_unordered cannot be combined')
 
-    def test_of_a_plain_container_is_the_apps(self, swift):
+    def test_of_a_plain_container_is_left_to_the_app(self, swift):
         swift.put_container(f'/{ACCOUNT}/c')
         query = 'limit=10001&allow_unordered=true&reverse=on'
         assert get(swift, filtered(swift), query=query).status_int == 412
@@ -293,7 +293,7 @@ class TestUnorderedByTheOwnersChoice:
         ('query', 'env'),
         [('allow_unordered=false', {}), ('', {'swift.source': 'DLO'})],
     )
-    def test_leaves_the_order_to_those_who_need_it(
+    def test_keeps_the_order_for_requests_that_need_it(
         self, swift, filter_app, query, env
     ):
         assert names_in(get(swift, filter_app, env, query=query)) == NAMES
@@ -314,13 +314,13 @@ class TestUnorderedByTheOwnersChoice:
         assert UNORDERED_HEADER not in resp.headers
         assert names_in(resp) == NAMES
 
-    def test_is_not_for_others_to_make(self, swift, filter_app):
+    def test_cannot_be_made_by_others(self, swift, filter_app):
         headers = {UNORDERED_HEADER: 'false'}
         swift.send(filter_app, 'POST', CONTAINER, headers, DENIED)
         resp = swift.send(filter_app, 'HEAD', CONTAINER)
         assert resp.headers[UNORDERED_HEADER] == 'true'
 
-    def test_has_to_be_one_that_there_is(self, swift, filter_app):
+    def test_must_be_a_valid_value(self, swift, filter_app):
         headers = {UNORDERED_HEADER: 'maybe'}
         resp = swift.send(filter_app, 'POST', CONTAINER, headers, OWNER)
         assert resp.status_int == 400
@@ -370,13 +370,15 @@ class TestMissingContainer:
         return layout
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
-    def test_that_never_was_is_a_404(self, swift, filter_app, method):
+    def test_that_never_existed_is_a_404(self, swift, filter_app, method):
         path = f'/v1/{ACCOUNT}/missing'
         resp = swift.send(filter_app, method, path)
         assert resp.status_int == 404
         assert (method, path) in swift.sent()
 
-    def test_that_never_was_has_the_body_that_its_headers_tell_of(self, swift):
+    def test_that_never_existed_has_the_body_that_its_headers_describe(
+        self, swift
+    ):
         app = filtered(swift)
         req = Request.blank('/v1/AUTH_test/none')
         _status, headers, body = req.call_application(app)
@@ -389,7 +391,7 @@ class TestMissingContainer:
         assert resp.status_int == 404
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
-    def test_for_which_rows_have_come_is_a_404_until_they_move(
+    def test_is_a_404_until_late_rows_have_moved(
         self, swift, filter_app, deleted, method
     ):
         late = backing_container('c', deleted.id, 0)
@@ -552,7 +554,7 @@ class TestDeletionThatOneReplicaTook:
         assert resp.status_int == {'PUT': 201, 'DELETE': 404}[method]
 
 
-class TestPlainContainerOfWhichTwoDisksAreNew:
+class TestPlainContainerWithTwoNewDisks:
     """The third one was silent for a moment, in which Swift answered 404."""
 
     def test_stays_plain_for_a_worker_that_knows_it(self, replicated):
@@ -597,7 +599,7 @@ class TestDeletionThatOneReplicaMissed:
         assert resp.headers[COUNT_HEADER] == '1'
 
 
-class TestDelimiterThatContainerServersFailAt:
+class TestDelimiterThatMakesContainerServersFail:
     def test_costs_each_server_no_more_errors_than_a_plain_container(
         self, replicated
     ):
@@ -699,7 +701,7 @@ class TestDenied:
         resp = swift.send(filter_app, method, CONTAINER, env=env)
         assert figures_in(resp) == (5, 15)
 
-    def test_by_an_acl_that_is_cached_but_no_more_shows_no_bare_root(
+    def test_by_a_stale_acl_shows_all_rows_if_the_present_one_allows_it(
         self, swift, filter_app
     ):
         head(swift, filter_app)
@@ -712,7 +714,7 @@ class TestDenied:
         assert names_in(resp) == NAMES
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
-    def test_by_the_present_acl_if_a_cached_one_allows_it(
+    def test_by_the_present_acl_though_a_stale_one_allows_it(
         self, swift, filter_app, method
     ):
         allow_everybody_to_read(swift, filter_app)
@@ -724,12 +726,12 @@ class TestDenied:
         assert COUNT_HEADER not in resp.headers
 
 
-class TestShardThatFails:
+class TestReadThatFails:
     @pytest.fixture(params=['GET', 'HEAD'])
     def send(self, swift, filter_app, request):
         return lambda: swift.send(filter_app, request.param, CONTAINER)
 
-    def test_is_a_503(self, swift, send):
+    def test_at_a_shard_is_a_503(self, swift, send):
         swift.servers.broken = {f'/{HIDDEN}/{backing(swift, 2)}'}
         assert send().status_int == 503
 
@@ -742,7 +744,7 @@ class TestShardThatFails:
         assert counts['unavailable.shard'] == 1
         assert counts['top.unavailable.AUTH_test.c.shard'] == 1
 
-    def test_as_it_is_missing_is_a_503(self, swift, send):
+    def test_at_a_missing_shard_is_a_503(self, swift, send):
         for name in NAMES:
             place = f'/{HIDDEN}/{shard_for(swift, name)}'
             swift.direct('DELETE', f'{place}/{name}')
@@ -750,18 +752,18 @@ class TestShardThatFails:
             swift.direct('DELETE', f'/{HIDDEN}/{backing(swift, shard)}')
         assert send().status_int == 503
 
-    def test_to_a_root_that_does_not_answer_is_a_503(self, swift, send):
+    def test_at_a_root_that_does_not_answer_is_a_503(self, swift, send):
         swift.servers.broken = {f'/{ACCOUNT}/c'}
         assert send().status_int == 503
 
-    def test_to_a_root_that_stops_answering_is_a_503(self, swift, filter_app):
+    def test_at_a_root_that_stops_answering_is_a_503(self, swift, filter_app):
         head(swift, filter_app)
         swift.register('GET', CONTAINER, 507)
         assert get(swift, filter_app).status_int == 503
         (line,) = filter_app._logger.lines
         assert line.endswith('backing: the root answered 507')
 
-    def test_for_a_damaged_record_is_a_503(self, swift, send):
+    def test_at_a_damaged_record_is_a_503(self, swift, send):
         swift.memcached.values.clear()
         swift.put_container(f'/{ACCOUNT}/c', {RECORD_HEADER: 'damaged'})
         resp = send()
@@ -791,14 +793,14 @@ class TestShardThatADirectoryDoesNotNeed:
 
         return listed
 
-    def test_as_it_fails_and_no_counts_are_known_is_a_503(self, listed):
+    def test_is_a_503_if_it_fails_and_no_counts_are_known(self, listed):
         assert listed(is_broken=True) == (503, None)
 
-    def test_as_it_fails_shows_the_counts_that_are_known(self, listed):
+    def test_shows_the_known_counts_if_it_fails(self, listed):
         assert listed(is_broken=False) == (200, '1')
         assert listed(is_broken=True) == (200, '1')
 
-    def test_when_it_answers_again_shows_the_counts(self, listed):
+    def test_shows_the_counts_when_it_answers_again(self, listed):
         listed(is_broken=True)
         assert listed(is_broken=False) == (200, '1')
 
@@ -821,7 +823,9 @@ class TestNewest:
         assert {call.headers['X-Newest'] for call in newest} == {'true'}
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
-    def test_of_another_client_does_not(self, swift, filter_app, method):
+    def test_of_another_client_does_not_reach_the_shards(
+        self, swift, filter_app, method
+    ):
         forget_requests(swift)
         swift.send(filter_app, method, CONTAINER, self.NEWEST)
         assert len(asked_shards(swift)) == SHARDS
@@ -1059,7 +1063,7 @@ CORS_HEADERS = (
 )
 
 
-class TestOfABrowser:
+class TestHeadersOfCors:
     """The answers that the filter gives itself have the headers of CORS."""
 
     @pytest.fixture(params=[ORIGIN, '*', 'https://elsewhere.com', None])
@@ -1072,7 +1076,9 @@ class TestOfABrowser:
             headers = {name: request.param} if request.param else {}
             swift.send(filter_app, 'POST', path, headers, OWNER)
 
-    def test_deletion_that_is_refused(self, swift, filter_app, allowed):
+    def test_are_in_the_response_to_a_refused_deletion(
+        self, swift, filter_app, allowed
+    ):
         def answer(container: str) -> tuple:
             path = f'/v1/{ACCOUNT}/{container}'
             headers = {'Origin': ORIGIN}
@@ -1086,7 +1092,7 @@ class TestOfABrowser:
         assert answer('c') == answer('plain')
         assert answer('c')[0] == 409
 
-    def test_count_that_is_refused(self, swift, filter_app):
+    def test_are_in_the_response_to_a_refused_count(self, swift, filter_app):
         headers = {'X-Container-Meta-Access-Control-Allow-Origin': '*'}
         swift.send(filter_app, 'POST', CONTAINER, headers, OWNER)
         headers = {SHARD_COUNT_HEADER: '7', 'Origin': ORIGIN}

@@ -212,7 +212,7 @@ class TestCountThatIsRefused:
             '1' * 10,
         ],
     )
-    def test_is_told_with_what_is_allowed(self, swift, filter_app, text):
+    def test_is_reported_with_what_is_allowed(self, swift, filter_app, text):
         resp = put(swift, filter_app, text)
         assert resp.status_int == 400
         assert resp.body == (
@@ -460,7 +460,7 @@ class TestCreateThatSwiftRefuses:
             assert resp.status_int == 404
             assert not swift.exists('AUTH_missing', 'c')
 
-    def test_for_no_account_autocreate_is_none_in_an_account_that_exists(self):
+    def test_without_account_autocreate_succeeds_in_an_existing_account(self):
         with fake_swift(account_autocreate='false') as swift:
             filter_app = filtered(swift)
             swift.put_account(ACCOUNT)
@@ -505,7 +505,7 @@ class TestCreateThatFails:
         put(swift, filter_app, 3)
         assert len(puts_of_containers(swift)) == 1
 
-    def test_at_a_shard_by_a_4xx_gives_that_answer(
+    def test_at_a_shard_with_a_4xx_gives_that_answer(
         self, swift, filter_app, fixed_id
     ):
         name = backing_container('c', NEW_ID, 1)
@@ -520,7 +520,7 @@ class TestCreateThatFails:
         assert put(swift, filter_app, 3).status_int == 503
         assert shards_in(swift) == all_backing(fixed_id)
 
-    def test_at_the_root_by_a_4xx_gives_that_answer(self, swift, filter_app):
+    def test_at_the_root_with_a_4xx_gives_that_answer(self, swift, filter_app):
         swift.register('PUT', CONTAINER, 403)
         assert put(swift, filter_app, 3).status_int == 403
 
@@ -595,7 +595,9 @@ class TestRace:
         assert put(swift, filter_app, 2).status_int == 202
         assert {*shards_in(swift)} >= {*all_backing(layout_of(swift))}
 
-    def test_by_default_leaves_what_was_faster(self, swift):
+    def test_of_a_default_count_keeps_the_plain_container_that_was_faster(
+        self, swift
+    ):
         filter_app = filtered(swift, default_shards='2')
         self.race(swift, lambda: swift.put_container(f'/{ACCOUNT}/c'))
         assert put(swift, filter_app).status_int == 202
@@ -785,7 +787,7 @@ class TestLock:
     def held(self, swift) -> int | None:
         return swift.memcached.get(self.KEY)
 
-    def test_is_given_back(self, swift, filter_app):
+    def test_is_released(self, swift, filter_app):
         put(swift, filter_app, 1)
         assert self.held(swift) is None
         swift.send(filter_app, 'DELETE', CONTAINER)
@@ -860,7 +862,7 @@ class TestVersions:
         swift.send(versioning, 'POST', CONTAINER, VERSIONS_ON)
         assert charged == [(ACCOUNT, 3)]
 
-    def test_that_are_there_and_have_rows_stay_plain(
+    def test_that_exist_and_have_rows_stay_plain(
         self, swift, filter_app, versioning
     ):
         create(swift, filter_app, 3)
@@ -955,13 +957,13 @@ class TestPartsOfUploads:
         put(swift, filter_app, path=self.PATH)
         assert shards_in(swift, 'c+segments') == []
 
-    def test_go_by_a_rule_of_their_own(self, swift):
+    def test_follow_their_own_rule(self, swift):
         create(swift, filtered(swift), 3)
         rules = f'{ACCOUNT}/*+segments=2'
         put(swift, filtered(swift, shard_rules=rules), path=self.PATH)
         assert layout_of(swift, 'c+segments').shards == 2
 
-    def test_without_a_bucket_go_by_its_rule(self, swift):
+    def test_without_a_bucket_follow_the_rule_for_its_name(self, swift):
         rules = f'{ACCOUNT}/c=2'
         put(swift, filtered(swift, shard_rules=rules), path=self.PATH)
         assert layout_of(swift, 'c+segments').shards == 2
@@ -1012,7 +1014,7 @@ class TestPost:
         resp = self.post(swift, filter_app, headers, path=path)
         assert resp.status_int == 409
 
-    def test_with_a_count_for_a_missing_container_is_the_apps(
+    def test_with_a_count_for_a_missing_container_is_left_to_the_app(
         self, swift, filter_app
     ):
         headers = {SHARD_COUNT_HEADER: '3'}
@@ -1040,8 +1042,10 @@ class TestPost:
         assert resp.status_int == 204
 
 
-class TestDeleteOfSyncing:
-    def test_switches_a_shard_off_that_stays(self, swift, filter_app):
+class TestDeleteOfASyncedContainer:
+    def test_switches_off_the_sync_of_a_shard_that_stays(
+        self, swift, filter_app
+    ):
         headers = {
             'X_Container_Sync_To': 'http://127.0.0.1/v1/a/c',
             'X_Container_Sync_Key': 'key',
@@ -1097,7 +1101,9 @@ class TestDelete:
         assert self.is_whole(swift, sharded)
         assert swift.sent('DELETE') == []
 
-    def test_of_one_with_strays_is_refused(self, swift, filter_app, sharded):
+    def test_of_a_container_with_strays_is_refused(
+        self, swift, filter_app, sharded
+    ):
         swift.put_row(f'/{ACCOUNT}/c/o')
         assert self.delete(swift, filter_app).status_int == 409
         assert self.is_whole(swift, sharded)
@@ -1213,7 +1219,7 @@ class TestDeleteWithASplitShard:
 
 
 class TestDeleteOfAPlainContainer:
-    def test_is_the_apps(self, swift, filter_app):
+    def test_is_left_to_the_app(self, swift, filter_app):
         put(swift, filter_app)
         resp = swift.send(filter_app, 'DELETE', CONTAINER)
         assert resp.status_int == 204
@@ -1226,7 +1232,7 @@ class TestDeleteOfAPlainContainer:
         assert resp.status_int == 409
         assert swift.rows(ACCOUNT, 'c') == {'o': 1}
 
-    def test_that_is_missing_is_the_apps(self, swift, filter_app):
+    def test_that_is_missing_is_left_to_the_app(self, swift, filter_app):
         resp = swift.send(filter_app, 'DELETE', CONTAINER)
         assert resp.status_int == 404
 

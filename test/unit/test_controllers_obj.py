@@ -215,9 +215,7 @@ class TestInfocache:
         target = f'{HIDDEN}/{shard_for(swift, "o")}'
         assert rows_of_writes(swift) == [target, None, target]
 
-    def test_keeps_what_is_not_of_the_container(
-        self, swift, filter_app, infocache
-    ):
+    def test_keeps_entries_of_others(self, swift, filter_app, infocache):
         env = {'swift.infocache': infocache}
         swift.send(filter_app, 'PUT', OBJECT, env=env)
         assert swift.calls[-1].infocache['other'] == 'entry'
@@ -492,7 +490,9 @@ class TestDeleteWithStrays:
         assert swift.send(filter_app, 'DELETE', OBJECT).status_int == 503
 
     @pytest.mark.parametrize('method', ['PUT', 'POST'])
-    def test_is_the_only_write_that_does(self, swift, filter_app, method):
+    def test_is_the_only_write_that_reaches_the_root(
+        self, swift, filter_app, method
+    ):
         swift.send(filter_app, method, OBJECT)
         assert self.tombstones(swift) == []
 

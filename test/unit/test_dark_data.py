@@ -123,28 +123,30 @@ def auditor(direct, tmp_path) -> Auditor:
     return Auditor(tmp_path, dark_data.DarkDataWatcher)
 
 
-def test_is_found_by_the_name_in_the_option_watchers():
+def test_the_watcher_is_found_by_its_name_in_the_option_watchers():
     found = load_pkg_resource(
         'swift.object_audit_watcher', 'shardmw#dark_data'
     )
     assert found is dark_data.DarkDataWatcher
 
 
-def test_swifts_own_takes_listed_objects_for_dark_ones(auditor, tmp_path):
+def test_swifts_own_watcher_takes_listed_objects_for_dark_data(
+    auditor, tmp_path
+):
     own = Auditor(tmp_path / 'own', swifts.DarkDataWatcher)
     assert own.keeps('plain', 'o')
     assert not own.keeps('c', 'o')
 
 
 @pytest.mark.parametrize('container', ['plain', 'c'])
-def test_keeps_what_is_listed_and_nothing_else(auditor, container):
+def test_the_watcher_keeps_listed_objects_only(auditor, container):
     assert auditor.keeps(container, 'o')
     assert auditor.totals == (1, 0, 0)
     assert not auditor.keeps(container, 'dark')
     assert auditor.totals == (1, 1, 0)
 
 
-def test_keeps_what_one_replica_lists(direct, auditor):
+def test_the_watcher_keeps_objects_that_one_replica_lists(direct, auditor):
     shard = shard_for(direct, 'o')
     for replica in (0, 2):
         direct.broker(HIDDEN, shard, replica).delete_object(

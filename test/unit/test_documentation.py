@@ -94,7 +94,7 @@ def test_the_readme_is_short():
     assert len((PROJECT / 'README.md').read_text().splitlines()) <= 200
 
 
-def test_the_options_are_those_that_there_are():
+def test_the_documented_options_are_those_that_exist():
     rows = lines_of(OPERATING.read_text(), 'Options')
     sized = [f'{prefix}SIZE' for prefix in OPTION_PREFIXES]
     assert sorted(name.strip('`') for name, *_ in rows) == sorted(

@@ -444,7 +444,7 @@ class TestReplicas:
         assert not replicated.exists(*place_of('a', LAYOUT), 1)
         assert listed(replicated, layout=EARLIER) == {'a': 1}
 
-    def test_of_which_one_alone_has_the_row_move_it(self, replicated):
+    def test_move_a_row_that_only_one_of_them_has(self, replicated):
         put_root(replicated)
         put_backing(replicated)
         upload(replicated, 'a', replicas=[2])
@@ -544,7 +544,7 @@ class TestEmptyBackingContainers:
         assert process.settle() == Settled(late=1)
         assert len(backing_containers(swift, created)) == 2
 
-    def test_of_which_one_replica_lists_a_row_stay(self, replicated):
+    def test_stay_if_one_replica_lists_a_row(self, replicated):
         put_root(replicated)
         put_backing(replicated)
         replicated.update_accounts()
@@ -576,7 +576,7 @@ class TestEmptyBackingContainers:
             process.settle()
         assert len(backing_containers(swift, LAYOUT)) == 2
 
-    def test_of_which_most_databases_are_lost_stay(self, replicated):
+    def test_stay_if_most_databases_are_lost(self, replicated):
         put_root(replicated)
         put_backing(replicated)
         replicated.update_accounts()
@@ -668,7 +668,7 @@ class TestStrays:
         assert process.settle() == Settled(deleted=2)
         assert swift.rows(ACCOUNT, 'c') == {'a': 1}
 
-    def test_that_are_not_there_cost_no_listing_of_the_root(
+    def test_that_do_not_exist_cost_no_listing_of_the_root(
         self, swift, process
     ):
         put_root(swift)
@@ -839,7 +839,7 @@ class TestRowOfADeletedObject:
         assert not swift.exists(ACCOUNT, 'c')
 
 
-class TestReturn:
+class TestReturningRows:
     """Rows come back to shards that they were moved out of once.
 
     The tombstones that the move left there have an offset.
@@ -866,20 +866,20 @@ class TestReturn:
         put_root(replicated)
         return process
 
-    def test_and_are_listed_there(self, replicated, process):
+    def test_are_listed_in_their_shard(self, replicated, process):
         assert process.settle() == Settled(strays=1)
         for replica in range(3):
             assert replicated.rows(*place_of('a', LAYOUT), replica) == {'a': 7}
             assert replicated.rows(ACCOUNT, 'c', replica) == {}
 
-    def test_but_for_objects_that_were_deleted_since(
+    def test_of_objects_that_were_deleted_since_stay_deleted(
         self, replicated, process
     ):
         delete(replicated, 'a', UPLOADED + 1)
         process.settle()
         assert listed(replicated) == {}
 
-    def test_and_give_way_to_later_uploads(self, replicated, process):
+    def test_do_not_replace_later_uploads(self, replicated, process):
         upload(replicated, 'a', LAYOUT, at=UPLOADED + 1, size=9)
         process.settle()
         assert listed(replicated) == {'a': 9}

@@ -103,7 +103,7 @@ def test_rows_move_at_the_rate(clock):
     assert clock.now - before == pytest.approx(5, abs=CATCH_UP_SECONDS + 0.1)
 
 
-def test_little_is_caught_up_on(clock):
+def test_only_a_short_delay_is_made_up_for(clock):
     pace = Pace(2000)
     pace.pay(200)
     clock.now += 60

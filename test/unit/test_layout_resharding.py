@@ -736,7 +736,9 @@ class TestComplete:
         change(swift).complete()
         assert not any(swift.exists(HIDDEN, each) for each in ended)
 
-    def test_is_done_by_whoever_begins_the_same_change(self, swift, ended):
+    def test_is_done_by_a_process_that_begins_the_same_change(
+        self, swift, ended
+    ):
         reshard(swift, 2)
         assert not any(swift.exists(HIDDEN, each) for each in ended)
 
@@ -964,7 +966,7 @@ class TestTheSameChangeTwice:
         monkeypatch.setattr(Resharding, '_put_shards', announce_and_put)
         return change(swift)
 
-    def test_is_joined(self, swift, proxy, late):
+    def test_is_joined_if_it_is_the_same(self, swift, proxy, late):
         late.begin(4)
         late.run()
         assert layout(swift).sharding == (4, 0)

@@ -157,7 +157,7 @@ def test_the_state_is_known_if_all_replicas_answer(root):
 
 
 @pytest.mark.parametrize('shards', [0, 8])
-def test_every_history_of_a_container_that_was_put_again(shards):
+def test_the_last_put_decides_in_every_history_of_a_recreation(shards):
     for first, then, again, last in product(MAJORITIES, repeat=4):
         root = Root()
         root.create(REPLICAS, shards=4)
@@ -252,7 +252,7 @@ class TestReplicaWithoutRecord:
             assert state.layout == root.layout
 
 
-def test_of_two_creations_at_once_every_proxy_goes_by_the_same():
+def test_every_proxy_takes_the_same_of_two_concurrent_creations():
     root = Root()
     root.create([0, 1], shards=4)
     root.create([1, 2], shards=8)

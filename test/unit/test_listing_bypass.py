@@ -44,7 +44,7 @@ def test_a_listing_is_carried_around_other_filters():
     assert got.headers['Content-Length'] == str(len(LISTING))
 
 
-def test_a_header_that_is_there_twice_stays_so():
+def test_a_header_that_occurs_twice_stays_twice():
     def others(env, start_response):
         def with_two(status, headers):
             start_response(status, [*headers, ('Vary', 'a'), ('Vary', 'b')])

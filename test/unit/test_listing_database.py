@@ -64,7 +64,7 @@ def _clear(broker):
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())
-def test_same_rows_as_swifts_broker(broker, data):
+def test_rows_are_those_of_swifts_broker(broker, data):
     _clear(broker)
     names = data.draw(NAMES)
     gone = (
@@ -117,12 +117,14 @@ def test_records_are_those_of_swifts_server(
 
 
 @given(st.text())
-def test_record_of_a_pseudo_directory(server, text):
+def test_the_record_of_a_pseudo_directory_is_that_of_swifts_server(
+    server, text
+):
     row = (text, '0', 0, None, '')
     assert simple_text(row) == json.dumps(server.update_object_record(row))
 
 
-def test_record_of_a_row_without_an_etag_is_left_to_swift():
+def test_the_record_of_a_row_without_an_etag_is_left_to_swift():
     assert simple_text(('a', Timestamp(1).normal, 7, 'x', None)) is None
 
 
@@ -138,7 +140,7 @@ def test_rows_of_other_policies_are_left_out(broker):
 
 
 @pytest.mark.parametrize('last', ['\U0010ffff', '\ud7ff'])
-def test_delimiter_without_a_successor_is_refused(broker, last):
+def test_a_delimiter_without_a_successor_is_refused(broker, last):
     _put(broker, [f'a{last}b'])
     with broker.get() as connection, pytest.raises(ValueError):
         listed_rows(connection, 0, 10, last)

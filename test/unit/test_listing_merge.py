@@ -147,7 +147,7 @@ def named(names) -> Rows:
 
 
 @pytest.mark.parametrize('is_older_first', [True, False])
-def test_of_one_name_in_two_sources_the_newer_row_is_kept(is_older_first):
+def test_the_newer_of_two_rows_with_one_name_is_kept(is_older_first):
     older = {'name': 'a', 'last_modified': '2026-01-01T00:00:00.000000'}
     newer = {'name': 'a', 'last_modified': '2026-01-01T00:00:00.000001'}
     page = Page([0, 1], 10)
@@ -158,7 +158,7 @@ def test_of_one_name_in_two_sources_the_newer_row_is_kept(is_older_first):
 
 
 @pytest.mark.parametrize('is_older_in_root', [True, False])
-def test_of_one_name_in_root_and_shard_the_newer_row_is_kept(
+def test_the_newer_of_the_rows_in_root_and_shard_is_kept(
     is_older_in_root,
 ):
     older = {'name': 'a', 'last_modified': '2026-01-01T00:00:00.000000'}

@@ -236,7 +236,7 @@ class TestNames:
             for each in METRICS.values()
         }
 
-    def test_are_different(self):
+    def test_are_unique(self):
         names = [prometheus_name(metric) for metric in METRICS.values()]
         assert len({*names}) == len(names)
 
@@ -339,7 +339,7 @@ class TestMapping:
 
 
 class TestAlerts:
-    def test_ask_for_series_that_there_are(self, rules):
+    def test_use_series_that_exist(self, rules):
         for rule in rules:
             assert {*SERIES.findall(rule['expr'])} <= made_series()
 
@@ -372,14 +372,14 @@ class TestAlerts:
 
 
 class TestDashboard:
-    def test_asks_for_series_that_there_are(self, panels):
+    def test_uses_series_that_exist(self, panels):
         for panel in panels:
             for target in panel['targets']:
                 asked = {*SERIES.findall(target['expr'])}
                 assert asked
                 assert asked <= made_series()
 
-    def test_groups_by_labels_that_there_are(self, panels):
+    def test_groups_by_labels_that_exist(self, panels):
         labels = {'le'}.union(*(m.labels for m in METRICS.values()))
         for panel in panels:
             for target in panel['targets']:
@@ -394,7 +394,7 @@ class TestDashboard:
             prometheus_name(m) for m in METRICS.values() if m.kind != TIMER
         }
 
-    def test_has_what_grafana_knows(self):
+    def test_has_only_what_grafana_reads(self):
         """Grafana's own types of dashboards read all of it."""
         pytest.importorskip('grafana_foundation_sdk')  # for Python 3.11
         from grafana_foundation_sdk.cog.encoder import JSONEncoder

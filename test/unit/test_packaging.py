@@ -62,11 +62,11 @@ def documented_options() -> dict[str, str]:
     return dict(re.findall(r'^# (\w+) = ?(.*)$', section, re.MULTILINE))
 
 
-def test_the_sample_names_exactly_the_options_that_there_are():
+def test_the_sample_names_exactly_the_options_that_exist():
     assert {*documented_options()} == {*OPTION_NAMES} | RATE_LIMITS
 
 
-def test_the_options_that_there_are_are_read():
+def test_all_options_are_read():
     conf = RecordingConf()
     parse_options(conf)
     assert conf.names_read - PROXY_OPTIONS == {*OPTION_NAMES}

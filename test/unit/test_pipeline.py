@@ -134,11 +134,11 @@ class TestApp:
         )
 
     @pytest.mark.parametrize('text', ['1', '3600', 'soon'])
-    def test_may_do_so_at_any_interval(self, text):
+    def test_may_look_them_up_at_any_interval(self, text):
         conf = {'recheck_updating_shard_ranges': text}
         check_app(pipeline(app_conf=conf))
 
-    def test_does_so_by_default(self):
+    def test_looks_them_up_by_default(self):
         check_app(pipeline())
 
 

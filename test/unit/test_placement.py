@@ -303,7 +303,7 @@ def test_names_that_begin_with_another_containers_prefix_are_not_its_own():
         f'c.0{ID}.1',
     ],
 )
-def test_other_names_are_not_those_of_backing_containers(name):
+def test_other_names_are_no_names_of_backing_containers(name):
     assert placement.parse_backing(name) is None
 
 

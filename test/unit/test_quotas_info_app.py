@@ -119,7 +119,7 @@ class TestContainerQuota:
         assert upload(swift, app) == EXCEEDED
         assert ('PUT', OBJECT) not in swift.sent()
 
-    def test_of_a_plain_container_is_held_as_ever(self, swift, app):
+    def test_of_a_plain_container_holds_as_before(self, swift, app):
         path = f'{PATH}/plain'
         swift.send(app, 'PUT', path)
         swift.put_row(f'/{ACCOUNT}/plain/a')
@@ -274,7 +274,9 @@ class TestInfo:
         env = Request.blank(path).environ
         return {**env, 'swift.cache': swift.memcached}
 
-    def test_of_a_container_without_a_quota_is_the_roots(self, swift, app):
+    def test_of_a_container_without_a_quota_is_that_of_the_root(
+        self, swift, app
+    ):
         swift.memcached.values.clear()
         forget_requests(swift)
         info = get_container_info(self.env(swift, CONTAINER), app)
@@ -316,7 +318,7 @@ class TestInfo:
         info = get_account_info(self.env(swift, f'/v1/{HIDDEN}'), app)
         assert (info['total_object_count'], info['container_count']) == (3, 2)
 
-    def test_of_a_damaged_record_is_the_roots(self, swift, app):
+    def test_with_a_damaged_record_is_that_of_the_root(self, swift, app):
         filter_in(app)._info_app.logger = logger = Logger()
         headers = {
             RECORD_HEADER: 'damaged',

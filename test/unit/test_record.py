@@ -66,7 +66,9 @@ def changing(**changes) -> str:
         (4, 2, 'returning', None),
     ],
 )
-def test_no_place_is_synced_that_rows_return_to(shards, former, phase, synced):
+def test_a_place_that_rows_return_to_is_not_synced(
+    shards, former, phase, synced
+):
     assert Layout(ID, shards, former, ID, phase).synced == synced
 
 
@@ -93,7 +95,7 @@ def test_the_text_of_a_record_with_a_depth_is_stable():
         (Sharding(32, 2), '32 shards, depth 2'),
     ],
 )
-def test_a_sharding_in_words(sharding, text):
+def test_a_sharding_is_shown_in_words(sharding, text):
     assert str(sharding) == text
 
 

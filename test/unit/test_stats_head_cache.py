@@ -98,19 +98,19 @@ def test_sums_are_kept_for_their_time(clock, env):
     assert sums.kept(env, container()) is None
 
 
-def test_their_time_counts_from_when_they_were_asked_for(clock, env):
+def test_the_time_of_sums_counts_from_when_they_were_asked_for(clock, env):
     sums = head_cache(SECONDS)
     sums.keep(env, container(), SHARDS, asked=clock.now - SECONDS)
     assert sums.kept(env, container()) is None
 
 
-def test_they_are_of_one_layout(clock, env):
+def test_sums_are_of_one_layout(clock, env):
     sums = head_cache(SECONDS)
     keep(sums, env, clock)
     assert sums.kept(env, container(LATER_ID)) is None
 
 
-def test_x_newest_reads_them_anew(clock, env):
+def test_x_newest_reads_sums_anew(clock, env):
     sums = head_cache(SECONDS)
     keep(sums, env, clock)
     assert sums.kept(dict(env, HTTP_X_NEWEST='true'), container()) is None
