@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which containers are too full, and what would mend them."""
+"""Tests of which containers are too full, and of the advice for them."""
 
 import pytest
 from hypothesis import given

@@ -57,7 +57,7 @@ def auditor(swift) -> Audit:
 
 @pytest.fixture
 def late(swift) -> Problem:
-    """A plain container with a row in a shard that it had once."""
+    """A plain container with a row in a shard of an earlier layout."""
     swift.put_container(f'/{ACCOUNT}/late')
     swift.put_container(f'/{HIDDEN}/{LATE}')
     swift.put_row(f'/{HIDDEN}/{LATE}/o')
@@ -123,7 +123,7 @@ class TestLostShard:
 
     @pytest.fixture
     def name(self, swift) -> str:
-        """The name of the shard that had the row ``o``."""
+        """Return the name of the shard that had the row ``o``."""
         create(swift, filtered(swift), 2)
         put_sharded_row(swift, 'o')
         swift.update_accounts()
@@ -186,7 +186,7 @@ class TestLostShard:
 
 
 class TestGhost:
-    """The row of an object that is gone, in a plain container."""
+    """The row of an object that does not exist, in a plain container."""
 
     @pytest.fixture
     def auditor(self, swift) -> Audit:
@@ -236,7 +236,7 @@ def put_deleted(swift, headers: dict) -> str:
 
 
 class TestLongName:
-    """A deleted container whose name is cut in the names of its shards."""
+    """A deleted container whose name is truncated in its shards' names."""
 
     @pytest.fixture
     def left(self, swift) -> Problem:
@@ -254,7 +254,7 @@ class TestLongName:
 
 
 class TestReason:
-    """Why a repair leaves a problem."""
+    """The reason why a repair leaves a problem."""
 
     def reason(self, auditor, problem: Problem, *failures: Problem) -> str:
         (left,) = auditor.with_reasons([problem], list(failures))

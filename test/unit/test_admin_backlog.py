@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test what object servers tell of updates that they have to deliver."""
+"""Tests of what object servers report about pending updates."""
 
 import json
 

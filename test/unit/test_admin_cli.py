@@ -33,7 +33,7 @@ AT_ONCE = ('--settle-seconds', '0', '--info-cache-seconds', '0')
 
 @pytest.fixture
 def admin(swift, monkeypatch) -> Callable[..., Result]:
-    """Runs the command: ``admin('list')``."""
+    """Return a function that runs the command: ``admin('list')``."""
     monkeypatch.setattr(cli, '_open', lambda *_args: SwiftCluster(swift))
     return lambda *arguments, **options: CliRunner().invoke(
         cli.main, arguments, **options
@@ -52,7 +52,7 @@ class TestAudit:
 
     @pytest.fixture
     def lost(self, swift) -> str:
-        """The name of a lost shard of the container `c`."""
+        """Lose a shard of the container `c`; return its name."""
         create(swift, filtered(swift), 2)
         name = backing(swift, 1)
         swift.lose(HIDDEN, name, 0)
@@ -203,14 +203,14 @@ class TestReshard:
 
     @pytest.fixture
     def reshard(self, admin) -> Callable[..., Result]:
-        """Changes `c`: ``reshard('2')``."""
+        """Return a function that changes `c`: ``reshard('2')``."""
         return lambda *arguments: admin(
             'reshard', f'{ACCOUNT}/c', *arguments, *AT_ONCE
         )
 
     @pytest.fixture
     def during_the_move(self, monkeypatch) -> Callable[[Callable], None]:
-        """Has something happen when rows begin to move."""
+        """Return a function that sets what happens when rows begin to move."""
         look_through = Resharding._look_through
 
         def have_happen(event: Callable[[Resharding], None]) -> None:

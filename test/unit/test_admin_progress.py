@@ -47,7 +47,7 @@ def clock(monkeypatch) -> Clock:
 
 
 class Notes:
-    """The register, and what notes the progress of `c` in it."""
+    """The register, and the notes of the progress of `c` in it."""
 
     def __init__(self, swift, clock: Clock, path: Path = PATH) -> None:
         swift.put_container(f'/{REGISTER}/{ACCOUNT}')
@@ -58,7 +58,7 @@ class Notes:
         self.note = ProgressNotes(self.cluster, path)
 
     def after(self, seconds: float, progress: Progress) -> NotedProgress:
-        """Return what is noted when there is some progress after a while."""
+        """Report progress after some seconds; return what is noted then."""
         self.clock.now += seconds
         self.note(progress)
         return self.noted()

@@ -153,7 +153,7 @@ class TestContainers:
 
 @pytest.mark.usefixtures('filled')
 class TestMeasured:
-    """A container with the figures that no account knows yet."""
+    """The current figures of a container, which no account has yet."""
 
     @pytest.mark.parametrize('container', ['c', 'plain'])
     def test_is_as_accounts_list_it_later(self, swift, survey, container):

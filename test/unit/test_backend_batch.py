@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches: how they are sent, and which shards they have."""
+"""Batches of reads: how they are encoded, and which shards they have."""
 
 import pytest
 from hypothesis import given

@@ -39,7 +39,7 @@ def cache() -> SharedCache:
 
 @pytest.fixture(params=['none', 'away'])
 def useless(request) -> SharedCache:
-    """A cache without memcached, and one whose servers are away."""
+    """Return a cache without memcached, and one whose servers are away."""
     if request.param == 'none':
         return SharedCache({})
     return SharedCache({'swift.cache': AwayMemcached()})
@@ -110,7 +110,7 @@ class TestUnavailable:
 class TestLock:
     @pytest.fixture(autouse=True)
     def waited(self, monkeypatch) -> list[float]:
-        """Note the seconds of each wait for a lock."""
+        """Record the seconds of each wait for a lock."""
         waited = []
         monkeypatch.setattr(memcached, 'sleep', waited.append)
         return waited

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of listings, as large as Swift allows."""
+"""Tests of the size of pages, which Swift limits."""
 
 import pytest
 from swift.common import constraints

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of the filter to the rest of the pipeline, and Swift's infos."""
+"""The filter's requests to the rest of the pipeline, and Swift's info."""
 
 import pytest
 from hypothesis import given
@@ -50,7 +50,7 @@ infos = st.builds(headers_to_container_info, headers, st.just(204))
 
 
 class NoApp:
-    """Fails if it is asked."""
+    """An app that must get no request."""
 
     def __call__(self, _env, _start_response):
         pytest.fail('a container was asked')
@@ -111,7 +111,7 @@ class TestContainerInfo:
 
 
 class TestOwnersRequest:
-    """A request of the filter, which no client may see or hinder."""
+    """A request of the filter, which does not depend on the client's."""
 
     @pytest.fixture
     def base(self, backend) -> dict:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logins and single requests, to a server of the tests."""
+"""Logins and single requests, to a server that tests run."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from shardmw.bench.errors import BenchError
 from shardmw.bench.load.connection import Connection, tls_context
 from shardmw.bench.targets.account import Account, Auth
 
-#: What Keystone knows of a user.
+#: Keystone's response to a login.
 KEYSTONE_TOKEN = {
     'methods': ['password'],
     'user': {'id': 'u', 'name': 'user', 'domain': {'id': 'default'}},
@@ -40,7 +40,7 @@ KEYSTONE_TOKEN = {
 
 @contextmanager
 def answering(*statuses: int):
-    """A server that answers so, one request after the other: its address."""
+    """Run a server that gives these responses in order; yield its address."""
     left = [*statuses]
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line, up to where something is measured."""
+"""The command line, except for what measures something."""
 
 import contextlib
 import errno
@@ -44,7 +44,7 @@ from test.unit.test_bench_runs import run_of
 
 @pytest.fixture
 def run():
-    """Runs a command with arguments."""
+    """Return a function that runs a command with arguments."""
 
     def run(*arguments: str, **variables: str):
         return CliRunner(env=variables).invoke(main, arguments)
@@ -228,7 +228,7 @@ class Some(Parameters):
 class TestParameters:
     @pytest.fixture
     def chosen(self):
-        """What somebody chose by what they typed."""
+        """Return a function that gives the choice for what was typed."""
         found = []
 
         @click.command()
@@ -269,7 +269,10 @@ class TestPerforming:
 
     @pytest.fixture
     def perform_failing(self, tmp_path, monkeypatch):
-        """Does an experiment that keeps figures, if any, and fails."""
+        """Return a function that runs an experiment that fails.
+
+        The experiment first keeps figures, if there are any.
+        """
         monkeypatch.setattr(command, 'Clients', contextlib.nullcontext)
 
         def perform_failing(failure: BaseException, *kept: dict) -> None:

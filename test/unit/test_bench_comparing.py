@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of runs, CSV and words, from runs made up."""
+"""Tables of runs, CSV and words, from made-up runs."""
 
 import csv
 import io
@@ -47,7 +47,7 @@ def warnings(runs: list[Run]) -> list[str]:
 
 
 def runs_at(rates: dict, **conditions) -> list[Run]:
-    """Runs of so many operations in their last second, by kind and round."""
+    """Return runs by the operations in their last second, kind and round."""
     return [
         run_of(0.0, *[1.0] * count, kind=kind, turn=turn, **conditions)
         for kind, counts in rates.items()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What scenarios say of the filter's own cost, from figures made up."""
+"""What scenarios show about the filter's own cost, from made-up figures."""
 
 import os
 import random
@@ -42,7 +42,7 @@ MANY = sharded(4)
 factors = st.floats(1, 100)
 unknowns = st.floats(-100, 100)
 
-#: Names in one of some shards each.
+#: Names, each in one of some shards.
 placed_names = st.lists(
     st.tuples(st.text('abc', min_size=1, max_size=6), st.integers(0, 4)),
     unique_by=lambda pair: pair[0],
@@ -113,7 +113,7 @@ class TestServers:
 
     def test_what_servers_used_is_summed_up(self):
         before = {1: 10.0, 2: 0.5}
-        # the third one is a worker that started meanwhile
+        # the third process is a worker that started meanwhile
         after = {1: 11.0, 2: 0.5, 3: 0.25}
         assert seconds_between(before, after) == 1.25
         assert seconds_between({}, {}) == 0
@@ -173,7 +173,7 @@ class TestListingCost:
 
     @pytest.fixture
     def figures(self):
-        """Such as servers give that have these costs."""
+        """Return figures as from servers with these costs."""
         rows = []
         for kind in self.parameters.kinds:
             for page in self.parameters.page:
@@ -215,7 +215,7 @@ class TestListingCost:
     def test_processor_time_stands_beside_the_plain_containers(self, figures):
         proxy = self.parameters.tables(figures)[1]
         plain, few, *_ = cells_of(proxy)
-        # 4,000 µs and 14 µs a row, and in the other round half as much more
+        # 4,000 µs and 14 µs a row; in the other round half as much again
         assert plain['CPU ms'] == '22.5'
         assert plain['fitted ms'] == '18.0'
         assert plain['vs. plain'] == '—'
@@ -300,7 +300,7 @@ class TestListingMemory:
     parameters = ListingMemory(listings=1000, every=10)
 
     def figures(self, growth_kb):
-        """Memory that settles in the first tenth and grows from there on."""
+        """Return memory that settles in the first tenth, and then grows."""
         return {
             'rows': [
                 {

@@ -22,7 +22,7 @@ from shardmw.bench.results.figures import (
     spread,
 )
 
-#: As clocks give them, and equal now and then. Sixteenths add up exactly.
+#: Times as clocks give them, some of them equal. Sixteenths add up exactly.
 times = st.lists(st.integers(0, 320).map(lambda n: n / 16), max_size=60)
 values = st.lists(st.floats(0.001, 1000), min_size=1, max_size=60)
 durations = st.lists(st.floats(0, 10_000), max_size=60)
@@ -87,7 +87,7 @@ def test_few_values_give_lower_confidence_and_say_so():
 
 
 def test_many_values_leave_the_outer_ones_out():
-    # textbooks' table of the sign test: of 20, the 6th and the 15th
+    # a textbook's table of the sign test: of 20 values, the 6th and the 15th
     found = median_interval(range(1, 21))
     assert (found.low, found.high) == (6, 15)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes while a client lists: the table and the plot, from runs made up."""
+"""Writes while a client lists: the table and the plot, of made-up runs."""
 
 from dataclasses import replace
 

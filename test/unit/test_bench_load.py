@@ -41,7 +41,10 @@ def samples_of(*given: Sample) -> np.ndarray:
 
 
 def outcome_of(*given: Sample, seconds: float = 2.0, busy: float = 0.5):
-    """What came of a load that began at 100, and at 1,000 on the wall."""
+    """Return the outcome of a load that began at 100.
+
+    The wall clock showed 1,000 then.
+    """
     samples = samples_of(*given)
     return Outcome(('PUT',), samples, 100.0, 1000.0, seconds, busy)
 
@@ -115,7 +118,7 @@ def test_clients_at_their_limit_are_recognized():
 
 
 def one_after_the_other(first: float, took: float) -> list[Sample]:
-    """What one client does from 100 on, before 102."""
+    """Return what one client does from 100 until before 102."""
     starts = [100.0]
     while starts[-1] < 102:
         starts.append(starts[-1] + (took if starts[1:] else first))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What scenarios about databases and files say, from figures made up."""
+"""What scenarios about databases and files show, from made-up figures."""
 
 import pytest
 from click import BadParameter
@@ -25,7 +25,7 @@ MANY = sharded(4)
 
 
 def write_run(kind, rows: int, milliseconds: float) -> dict:
-    """A load of two writes that take as long as this."""
+    """Return a load of two writes that take this long."""
     samples = []
     for begin in (100.2, 100.7):
         each = sample(begin + milliseconds / 1000)

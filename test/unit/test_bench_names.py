@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of objects that a container holds."""
+"""The names of the objects in a container."""
 
 import pickle
 
@@ -82,7 +82,7 @@ def test_scattered_names_fall_between_the_others(count, uploads):
     assert len(set(names)) == uploads
     assert not set(names) & set(others)
     assert all(name > others[0] for name in names)
-    # and between all of them, not just some
+    # and between all of them, not only some
     if uploads >= count:
         owners = {name.partition('-')[0] for name in names}
         assert owners == set(others)

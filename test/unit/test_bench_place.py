@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cluster of somebody's, which is left as it was found."""
+"""A cluster that exists already, and is left as it was."""
 
 import click
 import pytest
@@ -19,7 +19,7 @@ PLACE = Place('http://a/auth/v1.0', 'u', 'k')
 
 
 class Stage:
-    """A stage, a site and a screen in one, whose clean-up fails so."""
+    """A stage, a site and a screen in one, whose clean-up may fail."""
 
     containers = ('c',)
 
@@ -84,7 +84,7 @@ def test_a_failure_of_the_clean_up_does_not_hide_that_of_the_measurement():
 
 
 def chosen_auth(*arguments: str, **variables: str) -> Auth:
-    """Return how somebody who typed this logs in."""
+    """Return the login that these arguments choose."""
     chosen = []
 
     @click.command()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plots: what a drawing contains, and plots of runs that are made up."""
+"""The contents of drawings, and plots of made-up runs."""
 
 import math
 import re

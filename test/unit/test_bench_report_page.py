@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report as a page: what is in it, and that it needs nothing else."""
+"""The report as a page: its contents, and that it needs no other file."""
 
 import re
 from dataclasses import replace
@@ -49,7 +49,7 @@ LATER = replace(ORIGIN, date='2999-01-01', load_average=0.3)
 
 
 class Reader(HTMLParser):
-    """A reader that refuses elements without an end."""
+    """A reader of HTML that refuses elements without an end tag."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ def section(title='compare write', complete=True, **also) -> Section:
 
 
 def kept(experiment='write', rounds=1, **also) -> Result:
-    """Return a result as the command keeps it: N = 8 is half as fast."""
+    """Return a result as the command keeps it; N = 8 is half as fast."""
     runs = [
         run(kind=kind, turn=turn, admitted=admitted).as_json()
         for turn in range(rounds)

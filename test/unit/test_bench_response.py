@@ -40,7 +40,7 @@ RESPONSES = {
 
 
 def read(response: bytes, cuts=()) -> Response:
-    """Read a response in pieces; the last one is its end."""
+    """Read a response in pieces; the connection closes after the last one."""
     reader = Response()
     places = [0, *sorted({*cuts} - {0, len(response)}), len(response)]
     pieces = [response[a:b] for a, b in zip(places, places[1:], strict=False)]

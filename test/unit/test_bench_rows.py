@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that are put into container databases, and where they go."""
+"""Rows that are put into container databases, and their places."""
 
 import pytest
 from hypothesis import given

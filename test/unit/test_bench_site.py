@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a site takes away what it made."""
+"""How a site deletes what it has made."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from shardmw.bench.targets.account import ContainerHead
 class Account:
     """An account and a runner of loads in one.
 
-    :param late: names that come just before each of the first deletions
+    :param late: names that appear just before each of the first deletions
     """
 
     proxy_urls = ('http://a',)

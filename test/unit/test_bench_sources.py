@@ -24,7 +24,7 @@ from shardmw.bench.units import Mix, parse_size_mix
 PATH = '/v1/AUTH_test/c'
 FEW = FlatNames(7)
 
-#: Names with folders, some of whose names begin others.
+#: Names with folders. Some names are the beginning of others.
 names_of_objects = st.lists(
     st.text('ab/é', min_size=1, max_size=6), unique=True, max_size=40
 ).map(sorted)
@@ -33,7 +33,7 @@ delimiters = st.sampled_from(['', '/', 'a/', 'é'])
 
 
 def shared(source, processes: int, most: int) -> list:
-    """The first requests of each of some processes, by their numbers."""
+    """Return the first requests of all processes, sorted by number."""
     all_of_them = [
         request
         for index in range(processes)
@@ -43,7 +43,7 @@ def shared(source, processes: int, most: int) -> list:
 
 
 def swift_listing(names, marker, limit, prefix, delimiter) -> list[str]:
-    """What Swift answers, as its API's documentation says."""
+    """Return the names that Swift lists by the documentation of its API."""
     rows = []
     for name in names:
         if not name.startswith(prefix):

@@ -13,7 +13,7 @@ WITHOUT = 'import sys; sys.modules[{!r}] = None; '
 
 
 def ran_without(module: str, code: str) -> subprocess.CompletedProcess:
-    """What came of some Python where a module is not installed."""
+    """Run some Python as if a module were not installed."""
     return subprocess.run(
         [sys.executable, '-c', WITHOUT.format(module) + code],
         capture_output=True,

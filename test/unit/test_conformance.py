@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What decides whether Swift's tests pass, and what is said of it."""
+"""What decides if Swift's tests pass, and the report about it."""
 
 import configparser
 import contextlib
@@ -50,7 +50,7 @@ CASES = {
 
 
 def junit(outcomes) -> str:
-    """A report of tests named a.b, where a is a class."""
+    """Return a report of tests named a.b, where a is a class."""
     cases = []
     for name, status in outcomes:
         class_name, _, test = name.rpartition('.')
@@ -361,7 +361,7 @@ def test_a_test_belongs_to_one_suite():
     assert judged.problems[0] == 'plain s3: c.t ran in another suite, too'
 
 
-# What is said
+# Reports of verdicts
 
 
 PROVENANCE = Provenance('0.1.0', 'd1', 'abc1234', '2.38.3', '3.11.7', '2026')
@@ -441,7 +441,7 @@ def test_the_page_has_versions_the_table_and_tests_by_name():
     assert '\n## Failed on both\n\nNothing.\n' in text
 
 
-# What is kept
+# Results that are kept
 
 
 def job(is_sharded=True) -> jobs.Job:
@@ -500,7 +500,7 @@ def test_a_result_is_not_kept_if_the_code_has_changed(tmp_path):
         kept_in(tmp_path, code='older').add(job(), sharded_run(ONE_PASSED))
 
 
-# How far it is
+# Progress
 
 
 @pytest.mark.parametrize(
@@ -520,7 +520,7 @@ def test_progress_is_what_pytest_counted_last(output, progress):
 
 
 class Named(BaseHTTPRequestHandler):
-    """Answers with its server's name and the body of the request."""
+    """A handler that answers with its server's name and the request's body."""
 
     protocol_version = 'HTTP/1.1'
 
@@ -550,14 +550,14 @@ class Named(BaseHTTPRequestHandler):
 
 
 class Closing(Named):
-    """Closes the connection after each response."""
+    """A handler that closes the connection after each response."""
 
     protocol_version = 'HTTP/1.0'
 
 
 @contextlib.contextmanager
 def running_server(name: str, handler=Named):
-    """A web server that says its name."""
+    """Run a web server that answers with its name."""
     with ThreadingHTTPServer(('127.0.0.1', 0), handler) as server:
         server.name = name
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -567,7 +567,7 @@ def running_server(name: str, handler=Named):
 
 @contextlib.contextmanager
 def two_servers(handler=Named):
-    """The address of two of them, in turn."""
+    """Run two such servers behind a balancer; yield its address."""
     with (
         running_server('a', handler) as a,
         running_server('b', handler) as b,
@@ -578,7 +578,7 @@ def two_servers(handler=Named):
 
 @pytest.fixture
 def connected():
-    """A client's connection to two servers."""
+    """Yield a client's connection to the balancer."""
     with two_servers() as url:
         connection = http.client.HTTPConnection(url.netloc, timeout=10)
         with contextlib.closing(connection):
@@ -591,7 +591,7 @@ def answer(connection, method='GET', **request) -> bytes:
 
 
 def answer_to_bytes(url, sent: bytes) -> bytes:
-    """All that comes for what is sent, up to the end of the connection."""
+    """Send bytes; return all that comes until the connection closes."""
     with socket.create_connection((url.hostname, url.port), 10) as client:
         client.sendall(sent)
         client.shutdown(socket.SHUT_WR)
@@ -744,7 +744,7 @@ def test_requests_are_shared_fairly_or_not(requests, fair):
     assert are_fair(requests) is fair
 
 
-# What runs
+# Variants, suites and storage
 
 
 def test_variants_that_differ_in_shards_only_share_the_plain_runs():
@@ -805,7 +805,7 @@ def test_the_configuration_of_the_tests_has_all_users():
 
 @pytest.fixture
 def memory(tmp_path, monkeypatch):
-    """A folder that stands for memory, in which metadata has room."""
+    """Return a folder that stands for memory, in which metadata has room."""
     folder = tmp_path / 'memory'
     folder.mkdir()
     monkeypatch.setattr(storage, '_MEMORY', folder)

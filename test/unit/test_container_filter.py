@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The filter of container servers, on Swift's container server."""
+"""The filter of container servers, in front of Swift's container server."""
 
 import itertools
 import json
@@ -190,7 +190,7 @@ def test_the_state_is_not_read_while_the_database_is_locked(
     broker = server._get_container_broker('sdb1', '1', ACCOUNT, 'split')
     state = type(broker).get_db_state
 
-    # The server may open a second connection for it.
+    # The server may open a second connection to read the state.
     def written(self):
         with closing(sqlite3.connect(broker.db_file, timeout=0)) as other:
             other.execute('BEGIN EXCLUSIVE')
@@ -415,7 +415,10 @@ def test_a_name_that_a_database_has_twice_counts_as_once_merged(
 def test_no_row_is_merged_into_a_database_that_another_one_has_replaced(
     server, filtered, monkeypatch, params
 ):
-    """SQLite refuses to write into it (``SQLITE_READONLY_DBMOVED``)."""
+    """SQLite refuses to write into the old file.
+
+    The error is ``SQLITE_READONLY_DBMOVED``.
+    """
     container = f'replaced-{next(CLOCK)}'
     send(server, 'PUT', container)
     report(filtered, [read(container)])
@@ -426,7 +429,7 @@ def test_no_row_is_merged_into_a_database_that_another_one_has_replaced(
     commit = ContainerBroker._commit_puts
 
     def replace_and_commit(broker, *args):
-        # As Swift's replicator does, which does not wait for the lock.
+        # As Swift's replicator does, without waiting for the lock.
         copied.exists() and copied.rename(broker.db_file)
         commit(broker, *args)
 
@@ -467,7 +470,7 @@ def test_no_code_in_a_row_is_run(server, filtered, monkeypatch, tmp_path):
 
     send(server, 'PUT', 'code')
     pending(server, 'code').write_bytes(b':' + b64encode(pickle.dumps(Row())))
-    # Swift runs it before 2.38.
+    # Swift before 2.38 runs the code.
     monkeypatch.setattr(ContainerBroker, '_commit_puts', lambda broker: None)
     found = report(filtered, [read('code')])[0]
     assert found.body == b'[]'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Accounts: what their backing containers hold counts as theirs."""
+"""Accounts, whose counts include what backing containers hold."""
 
 import json
 
@@ -31,9 +31,10 @@ LONG_TOO = 'x' * 255 + 'y'
 
 @pytest.fixture
 def filter_app(swift):
-    """The filter, an account with a plain and a sharded container.
+    """Return the filter, with a plain and a sharded container in an account.
 
-    The plain one has 1 object of 1 byte, the sharded one 3 of 30 in total.
+    The plain container has 1 object of 1 byte, the sharded one 3 objects of
+    30 bytes in total.
     """
     filter_app = filtered(swift)
     swift.send(filter_app, 'PUT', f'{PATH}/plain')
@@ -46,7 +47,7 @@ def filter_app(swift):
 
 
 def figures_in(resp) -> tuple[int, int]:
-    """Return the objects and bytes that an answer shows."""
+    """Return the counts of objects and bytes in a response."""
     assert resp.is_success, resp.status
     return (
         int(resp.headers['X-Account-Object-Count']),
@@ -60,7 +61,7 @@ def get(swift, app, query='format=json', headers=None):
 
 
 def rows_in(resp) -> dict[str, tuple[int, int]]:
-    """Return the figures that a listing shows, by container."""
+    """Return the counts of objects and bytes in a listing, by container."""
     rows = json.loads(resp.body)
     return {row['name']: (row['count'], row['bytes']) for row in rows}
 
@@ -290,7 +291,7 @@ class TestDelete:
 
     @pytest.fixture
     def filter_app(self, swift):
-        """The filter, and an account with an empty sharded container."""
+        """Return the filter, with an empty sharded container."""
         filter_app = filtered(swift)
         create(swift, filter_app, 2)
         return filter_app
@@ -394,7 +395,7 @@ class TestDeleteWithReplicas(_WithReplicas):
 
     @pytest.fixture
     def filter_app(self, swift):
-        """The filter, and an account with an empty and a filled container."""
+        """Return the filter, with an empty and a filled container."""
         filter_app = filtered(swift)
         create(swift, filter_app, 2)
         create(swift, filter_app, 2, 'd')
@@ -402,7 +403,7 @@ class TestDeleteWithReplicas(_WithReplicas):
         return filter_app
 
     def only_d(self, swift, replicas: list[int]) -> None:
-        """Let replicas list a shard of the empty container only."""
+        """Let replicas list only a shard of the empty container."""
         for replica in replicas:
             swift.lose_account(HIDDEN, replica)
         swift.update_account(HIDDEN, backing(swift, 0, 'd'))
@@ -457,7 +458,7 @@ class TestDeleteWithReplicas(_WithReplicas):
 
 
 class TestDeleteWithoutAnAnswerOfTheHiddenAccount(_WithReplicas):
-    """The register tells whether the account may have a hidden one."""
+    """The register shows if the account may have a hidden account."""
 
     @pytest.fixture
     def filter_app(self, swift):
@@ -465,7 +466,7 @@ class TestDeleteWithoutAnAnswerOfTheHiddenAccount(_WithReplicas):
         return filtered(swift)
 
     def is_registered_at(self, swift, replicas: list[int]) -> None:
-        """Have replicas of the register list the account."""
+        """Let replicas of the register list the account."""
         swift.put_container(f'/{REGISTER}/{ACCOUNT}', replicas=replicas)
 
     def test_of_an_account_that_is_not_registered_is_left_to_the_app(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Listings and HEADs of containers: which replicas and shards decide them.
+"""Listings and HEADs of containers, and the replicas and shards they need.
 
-How rows are merged into a page is tested in test_listing_*.
+The merge of rows into a page is tested in test_listing_*.
 """
 
 import dataclasses
@@ -50,7 +50,7 @@ DENIED = {'swift.authorize': lambda req: HTTPForbidden(request=req)}
 
 
 def read_acl_only(req):
-    """Authorize requests by a read ACL, as an auth filter does."""
+    """Authorize requests by the read ACL, as an auth filter does."""
     return None if req.acl == 'everybody' else HTTPForbidden(request=req)
 
 
@@ -62,7 +62,7 @@ def allow_everybody_to_read(swift, app) -> None:
 
 @pytest.fixture
 def filter_app(swift):
-    """The filter, which has a sharded container with five objects."""
+    """Return the filter, with a sharded container of five objects."""
     filter_app = filtered(swift)
     create(swift, filter_app, SHARDS)
     for size, name in enumerate(NAMES, start=1):
@@ -88,13 +88,13 @@ def names_in(resp) -> list[str]:
 
 
 def figures_in(resp) -> tuple[int, int]:
-    """Return the objects and bytes that an answer shows."""
+    """Return the counts of objects and bytes in a response."""
     assert resp.is_success, resp.status
     return int(resp.headers[COUNT_HEADER]), int(resp.headers[BYTES_HEADER])
 
 
 def asked_shards(swift: FakeSwift) -> list[str]:
-    """Return the backing containers that were read, each time."""
+    """Return the backing container of each read."""
     prefix = f'/{HIDDEN}/'
     return [
         path.removeprefix(prefix)
@@ -104,7 +104,7 @@ def asked_shards(swift: FakeSwift) -> list[str]:
 
 
 def recreate(swift: FakeSwift, layout: Layout | None) -> None:
-    """Delete the root and put it again, unknown to the proxy."""
+    """Delete the root and put it again, without the proxy's knowledge."""
     cached = dict(swift.memcached.values)
     swift.direct('DELETE', f'/{ACCOUNT}/c')
     headers = {RECORD_HEADER: layout.to_record()} if layout else {}
@@ -203,7 +203,7 @@ class TestSlowListing:
             paths = [path for _, _, path in swift.servers.asked]
             return paths.count(shard), resp.status_int
 
-        # The first one reads the figures of the shards, too.
+        # The first listing reads the counts of the shards, too.
         list_names()
         swift.servers.before(shard, wait)
         assert list_names() == (reads, status)
@@ -364,7 +364,7 @@ class TestMissingContainer:
 
     @pytest.fixture
     def deleted(self, swift) -> Layout:
-        """Delete the root, unknown to the proxy."""
+        """Delete the root, without the proxy's knowledge."""
         layout = layout_of(swift)
         swift.direct('DELETE', f'/{ACCOUNT}/c')
         return layout
@@ -408,7 +408,7 @@ class TestRecordThatIsCached:
     @pytest.fixture
     def filter_app(self, swift, filter_app):
         head(swift, filter_app)
-        # Another worker, which has the same memcached.
+        # Another worker with the same memcached.
         return filtered(swift)
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD'])
@@ -470,7 +470,7 @@ class TestRecordThatIsCached:
 
 
 class TestReplicas:
-    """Replica 0 was away when the container was created anew."""
+    """Replica 0 was away when the container was deleted and created again."""
 
     @pytest.fixture
     def filter_app(self, replicated):
@@ -493,7 +493,7 @@ class TestReplicas:
 
 
 class TestReplicaOnANewDisk:
-    """The replicator has not yet brought the shard's database there."""
+    """The replicator has not yet restored the shard's database there."""
 
     NAMES = ('a', 'b', 'c')
 
@@ -510,7 +510,7 @@ class TestReplicaOnANewDisk:
             f'/{HIDDEN}/{shard}/new',
             {'X-Size': '1', 'X-Etag': 'e', 'X-Content-Type': 'text/plain'},
         )
-        # The object server keeps the row until the database is there.
+        # The object server keeps the row until the database exists.
         assert [answer.status for answer in answers] == [404, 201, 201]
         return filtered(replicated, head_cache_seconds='0')
 
@@ -524,7 +524,7 @@ class TestReplicaOnANewDisk:
 
 
 class TestDeletionThatOneReplicaTook:
-    """Its DELETE was answered 503, and clients go on."""
+    """The response to the DELETE was 503, and clients go on."""
 
     @pytest.fixture
     def filter_app(self, replicated):
@@ -555,7 +555,7 @@ class TestDeletionThatOneReplicaTook:
 
 
 class TestPlainContainerWithTwoNewDisks:
-    """The third one was silent for a moment, in which Swift answered 404."""
+    """The third replica did not answer for a moment, and Swift sent a 404."""
 
     def test_stays_plain_for_a_worker_that_knows_it(self, replicated):
         filter_app = filtered(replicated)
@@ -676,7 +676,7 @@ class TestDenied:
 
     @pytest.mark.parametrize('method', ['GET', 'HEAD', 'POST', 'DELETE'])
     def test_costs_what_a_plain_container_costs(self, replicated, method):
-        """The stranger cannot tell the two by the time that they take."""
+        """The client cannot tell the two by the time that they take."""
         create(replicated, filtered(replicated), 4)
         replicated.send(filtered(replicated), 'PUT', f'/v1/{ACCOUNT}/p')
         asked = []
@@ -772,7 +772,7 @@ class TestReadThatFails:
 
 
 class TestShardThatADirectoryDoesNotNeed:
-    """The listing reads one shard, and its headers tell of all."""
+    """The listing reads one shard, and its headers have the counts of all."""
 
     @pytest.fixture
     def listed(self, swift, filter_app):
@@ -908,7 +908,7 @@ class TestStrays:
 
 
 class TestLateRows:
-    """They are updates that have not arrived yet."""
+    """Late rows are updates that have not arrived yet."""
 
     @pytest.fixture
     def late(self, swift) -> str:
@@ -936,7 +936,7 @@ class TestLateRows:
 
 
 class TestVersions:
-    """Object versioning lists the container of old versions."""
+    """Listings of old versions, for which object versioning asks."""
 
     PATH = f'/v1/{ACCOUNT}/{VERSIONS}'
     ALLOWED = {'X-Backend-Allow-Reserved-Names': 'true'}
@@ -987,7 +987,7 @@ class TestHeadThatWaitsForASlot:
 
     @pytest.fixture
     def late_head(self, swift, monkeypatch):
-        """Send a HEAD that waits while something happens."""
+        """Return a function that sends a HEAD, and acts while it waits."""
         filter_app = filtered(swift, **self.CONF)
         create(swift, filter_app, 2)
 
@@ -1064,7 +1064,7 @@ CORS_HEADERS = (
 
 
 class TestHeadersOfCors:
-    """The answers that the filter gives itself have the headers of CORS."""
+    """The filter's own responses have the headers of CORS."""
 
     @pytest.fixture(params=[ORIGIN, '*', 'https://elsewhere.com', None])
     def allowed(self, request, swift, filter_app) -> None:
@@ -1122,16 +1122,16 @@ def test_cached_info_of_the_container_has_its_layout(
 def test_a_container_with_one_replica_that_lags_is_listed(
     swift, filter_app, monkeypatch
 ):
-    """The record was confirmed long ago."""
+    """The last confirmation of the record was long ago."""
     get(swift, filter_app)
     monkeypatch.setattr(lookup, 'CONFIRMED_SECONDS', 0)
     assert names_in(get(swift, filter_app)) == NAMES
 
 
 def warm(swift, filter_app) -> None:
-    """Have the sums of the container kept.
+    """Let memcached keep the sums of the container.
 
-    memcached has to be known for some time before it keeps sums.
+    memcached must have been up for some time before it keeps sums.
     """
     swift.memcached.set('shardmw/has-marks', True)
     head(swift, filter_app)
@@ -1140,7 +1140,7 @@ def warm(swift, filter_app) -> None:
 
 
 def put_sharded_row_on(swift, name: str, replicas: list[int]) -> None:
-    """Write a row to the layout that the last replica knows."""
+    """Write a row to a shard of the layout that the last replica has."""
     layout = layout_of(swift, replica=2)
     shard = shard_of(name, layout.shards)
     place = backing_container('c', layout.id, shard)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers that are sharded by directory: what clients ask for and see."""
+"""Containers that are sharded by directory, as clients see them."""
 
 import json
 
@@ -191,7 +191,7 @@ class TestListing:
     def test_of_a_directory_does_without_the_other_shards(
         self, swift, filter_app
     ):
-        listing(swift, filter_app, 'prefix=a/')  # the counts are known then
+        listing(swift, filter_app, 'prefix=a/')  # then the counts are known
         other = backing(swift, (shard_of('a/', SHARDS) + 1) % SHARDS)
         swift.direct('DELETE', f'/{HIDDEN}/{other}')
         assert listing(swift, filter_app, '').status_int == 503

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How containers are created, changed and deleted, and what can go wrong.
+"""How containers are created, changed and deleted, and what may go wrong.
 
 Roots and backing containers are databases of Swift's own container servers.
 """
@@ -68,7 +68,7 @@ def filter_app(swift):
 
 
 def put(swift, filter_app, shards=None, path=CONTAINER, env=None, **headers):
-    """Put a container with a shard count, or without one."""
+    """Send a PUT of a container, with or without a shard count."""
     headers = {
         name.replace('_', '-'): value for name, value in headers.items()
     }
@@ -87,7 +87,7 @@ def shards_in(swift: FakeSwift, name: str = 'c') -> list[str]:
 
 
 def puts_of_containers(swift: FakeSwift) -> list[str]:
-    """Return the paths of PUTs of roots and of backing containers."""
+    """Return the paths of the PUTs of roots and backing containers."""
     paths = [path for _, path in swift.sent('PUT')]
     return [path for path in paths if not path.startswith(REGISTERED)]
 
@@ -186,7 +186,7 @@ class TestCreate:
         swift.put_container(f'/{ACCOUNT}/c')
         headers = {'X-Timestamp': f'{deleted:.5f}'}
         swift.direct('DELETE', f'/{ACCOUNT}/c', headers)
-        # As if the creation of the shards took as long.
+        # As if the creation of the shards took this long.
         swift.before('PUT', CONTAINER, lambda: time.sleep(0.05))
         assert put(swift, filter_app, 1).status_int == 201
         assert time_of_id(layout_of(swift).id) > deleted
@@ -319,7 +319,7 @@ class TestPutOfAnExistingContainer:
 
 
 class TestRootWithoutDatabase:
-    """No replica has one: its disks are new, or its place has changed."""
+    """No replica has a database: disks are new, or the ring has changed."""
 
     @pytest.fixture
     def filter_app(self, replicated):
@@ -380,7 +380,7 @@ class TestRootWithoutDatabase:
         assert all(replicated.exists(HIDDEN, name) for name in shards)
 
     def test_and_a_silent_replica_are_a_503_for_a_delete(self, replicated):
-        """The silent replica may be a sharded root, which has no rows."""
+        """The silent replica may be of a sharded root, which has no rows."""
         filter_app = filtered(replicated)
         create(replicated, filter_app, 2)
         for replica in (0, 1):
@@ -411,7 +411,7 @@ class TestMissingShard:
 
     @pytest.mark.parametrize('shards', [None, 3])
     def test_is_not_put_by_a_put(self, swift, filter_app, missing, shards):
-        """A new one would be empty, and hide that rows are lost."""
+        """A new shard would be empty, and hide the loss of rows."""
         assert put(swift, filter_app, shards).status_int == 202
         assert not swift.exists(HIDDEN, missing)
 
@@ -475,7 +475,7 @@ class TestCreateThatSwiftRefuses:
 
 
 class TestCreateThatFails:
-    """At each of its requests, with nothing that a client can see."""
+    """It may fail at each request; clients see nothing of what was made."""
 
     @pytest.fixture(autouse=True)
     def fixed_id(self, monkeypatch) -> Layout:
@@ -526,7 +526,7 @@ class TestCreateThatFails:
 
     @pytest.mark.parametrize('status', [403, 503])
     def test_deletes_no_shards(self, swift, filter_app, fixed_id, status):
-        """The daemon does: the proxy did not create all of what it sees."""
+        """The daemon deletes them: another request may have created them."""
         swift.register('PUT', CONTAINER, status)
         put(swift, filter_app, 3)
         assert shards_in(swift) == all_backing(fixed_id)
@@ -559,7 +559,7 @@ class TestRace:
     """Another request changes the root while the shards are created."""
 
     def race(self, swift, event) -> None:
-        """Have something happen when the first shard is created."""
+        """Call a function when the first shard is created."""
         swift.before_any('PUT', f'/v1/{HIDDEN}/c.', event)
 
     def test_with_a_plain_create_is_refused(self, swift, filter_app):
@@ -640,7 +640,7 @@ class TestRace:
         other = filtered(swift)
 
         def recreate():
-            swift.memcached.values.clear()  # its lock has expired
+            swift.memcached.values.clear()  # the lock has expired
             assert swift.send(other, 'DELETE', CONTAINER).status_int == 204
             assert put(swift, other, 2).status_int == 201
             put_sharded_row(swift, 'o')
@@ -654,7 +654,7 @@ class TestRace:
 
 
 class TestRecordOnTooFewReplicas:
-    """Swift acknowledges a PUT that handoffs have taken."""
+    """Swift acknowledges a PUT that handoffs have accepted."""
 
     @pytest.fixture
     def filter_app(self, replicated):
@@ -673,7 +673,7 @@ class TestRecordOnTooFewReplicas:
 
     @pytest.fixture
     def layout(self, replicated, filter_app) -> Layout:
-        """The layout of a root of which one replica of three has remained."""
+        """Return the layout of a root with one replica of three left."""
         put(replicated, filter_app, 2, X_Storage_Policy='silver')
         for replica in (1, 2):
             replicated.lose(ACCOUNT, 'c', replica)
@@ -822,7 +822,7 @@ class TestLock:
 
 
 class TestVersions:
-    """The containers of old versions, which object versioning creates."""
+    """Containers of old versions, which object versioning creates."""
 
     PATH = f'/v1/{ACCOUNT}/{VERSIONS}'
 
@@ -1109,7 +1109,7 @@ class TestDelete:
         assert self.is_whole(swift, sharded)
 
     def test_with_late_rows_succeeds_and_leaves_them(self, swift, filter_app):
-        """They are updates that have not arrived yet, as in Swift."""
+        """Late rows are updates that have not arrived yet, as in Swift."""
         late = backing_container('c', OLD_ID, 0)
         swift.put_container(f'/{HIDDEN}/{late}')
         swift.put_row(f'/{HIDDEN}/{late}/o')
@@ -1184,7 +1184,7 @@ class TestDelete:
 
 
 class TestDeleteWithASplitShard:
-    """Swift's own sharder has split a shard, whose figures may lag behind."""
+    """Swift's own sharder has split a shard, whose counts may be stale."""
 
     @pytest.fixture
     def path(self, swift, filter_app, monkeypatch) -> str:
@@ -1238,7 +1238,7 @@ class TestDeleteOfAPlainContainer:
 
 
 class TestRefusedDeleteOfAPlainContainer:
-    """It has deleted the replica that lacked the row."""
+    """The DELETE has deleted the one replica without the row."""
 
     @pytest.fixture
     def filter_app(self, replicated):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit watcher, with container servers of Swift."""
+"""The audit watcher, with Swift's container servers."""
 
 import json
 import logging
@@ -34,9 +34,9 @@ SPLIT_HEADERS = {'X-Backend-Sharding-State': 'sharded'}
 
 @pytest.fixture
 def direct(replicated, monkeypatch) -> FakeSwift:
-    """A cluster whose container servers the watcher asks.
+    """Return a cluster whose container servers the watcher asks.
 
-    Real requests of ``swift.common.direct_client`` need a network.
+    This replaces ``swift.common.direct_client``, which needs a network.
     """
     swift = replicated
 
@@ -88,7 +88,7 @@ def direct(replicated, monkeypatch) -> FakeSwift:
 
 
 class Auditor:
-    """Shows objects to a watcher that deletes dark data."""
+    """An auditor that shows objects to a watcher that deletes dark data."""
 
     def __init__(self, folder: Path, kind: type) -> None:
         self.folder = folder
@@ -96,7 +96,7 @@ class Auditor:
         self.watcher.start('ALL')
 
     def keeps(self, container: str, name: str) -> bool:
-        """Return True if an object is still there afterwards."""
+        """Return True if an object still exists afterwards."""
         data = self.folder / container / name / 'o.data'
         data.parent.mkdir(parents=True)
         data.write_bytes(b'')
@@ -186,7 +186,7 @@ class TestKeepsAll:
     def test_if_swifts_sharder_has_split_the_shard(
         self, direct, auditor, name, monkeypatch
     ):
-        """Its rows are in other databases then."""
+        """The rows are then in other databases."""
         monkeypatch.setattr(
             dark_data, 'row_at', lambda *_: (SPLIT_HEADERS, None)
         )
@@ -197,7 +197,7 @@ class TestKeepsAll:
 class TestWhileRowsHaveYetToBeMoved:
     @pytest.fixture(params=['c', 'plain'])
     def container(self, request, direct) -> str:
-        """A container with a row in a shard that it had before."""
+        """Return a container with a row in a shard of an earlier layout."""
         late = backing_container(request.param, OLD_ID, 3)
         direct.put_container(f'/{HIDDEN}/{late}')
         direct.put_row(f'/{HIDDEN}/{late}/late', at=OLD)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test what the fault matrix consists of, and how its results are shown."""
+"""Tests of the cells of the fault matrix, and of the display of results."""
 
 import pytest
 from swift.common.ring import RingData
@@ -205,7 +205,7 @@ def test_rings_are_restored_without_spare_devices(rings, tmp_path):
 
 
 class FakeServer:
-    """Notes the requests that reach it."""
+    """A server that records its requests."""
 
     def __init__(self) -> None:
         self.seen = []
@@ -223,7 +223,7 @@ def server() -> FakeServer:
 
 @pytest.fixture
 def ask(monkeypatch, tmp_path, server):
-    """Sends a request to a server of the name `it`, which has a fault."""
+    """Return a function that sends a request to a server with a fault."""
     monkeypatch.setenv(MARK, f'{tmp_path}:it')
     monkeypatch.setattr('time.sleep', lambda seconds: None)
     edge = Edge(server)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Python's garbage collector leaves out."""
+"""Objects that Python's garbage collector leaves out."""
 
 import gc
 import weakref

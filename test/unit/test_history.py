@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test what the checker of histories accepts, and what it reports."""
+"""Tests of what the checker of histories accepts and reports."""
 
 import math
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that lie elsewhere than the layout says, and where they get.
+"""Rows that are not where the layout says, and how they are moved there.
 
 The rows are in databases of Swift's own container servers.
 """
@@ -56,8 +56,8 @@ NAMES = ['a', 'b', 'obj/1', '☃', 'x y%41']
 class Process:
     """A process that settles late rows, as the daemon does.
 
-    :ivar logger: what gets its metrics
-    :ivar sound: the containers without leftovers, as it found them
+    :ivar logger: records its metrics
+    :ivar sound: the containers that it found to have no leftovers
     """
 
     def __init__(self, swift: FakeSwift) -> None:
@@ -158,7 +158,7 @@ def delete(
 def listed(
     swift: FakeSwift, container: str = 'c', layout: Layout = LAYOUT
 ) -> dict[str, int]:
-    """Return the sizes of the objects in the right shards of a layout."""
+    """Return the sizes of the objects that are in their shards, by name."""
     rows = {}
     for shard in range(layout.shards):
         name = backing_container(container, layout.id, shard)
@@ -274,7 +274,7 @@ class TestLateRows:
         assert process.settle() == NOTHING
 
     def test_that_arrive_again_move_again(self, swift, process, late):
-        """Object servers repeat an update whose answer they missed."""
+        """Object servers repeat an update if they missed the response."""
         put_root(swift)
         process.settle()
         upload(swift, 'b', at=UPLOADED + 1, size=99)
@@ -317,7 +317,7 @@ class TestLateRows:
 
 
 class TestProof:
-    """Without it, everything stays where it is."""
+    """Without a proof, all rows stay where they are."""
 
     @pytest.fixture
     def process(self, replicated) -> Process:
@@ -696,7 +696,7 @@ class TestStrays:
 
 
 class TestManifest:
-    """Test large objects: the database has the size of the manifest."""
+    """The row of a large object has the size of the manifest."""
 
     ETAG = 'd41d8; slo_etag=ab12'
 
@@ -840,14 +840,14 @@ class TestRowOfADeletedObject:
 
 
 class TestReturningRows:
-    """Rows come back to shards that they were moved out of once.
+    """Rows that return to shards that they were moved out of before.
 
-    The tombstones that the move left there have an offset.
+    The shards have tombstones with an offset from that move.
     """
 
     @pytest.fixture(params=[[], [0, 1, 2], [1]], ids=str)
     def process(self, replicated, request) -> Process:
-        """Move a row from a shard to the root, which gets the record later.
+        """Move a row from a shard to the root, and write the record then.
 
         Some container servers have the filter.
         """
@@ -958,7 +958,7 @@ class Outages:
         self.places = [*self.wrong, self.right]
 
     def upload(self, place: str, replicas: list[int]) -> None:
-        """Upload the object, whose row reaches some replicas at first."""
+        """Upload the object; only some replicas get the row."""
         self.clock += 1
         upload(
             self.swift,
@@ -971,7 +971,7 @@ class Outages:
         self.expected = {'a': self.clock}
 
     def delete(self, replicas: list[int]) -> None:
-        """Delete the object, through a proxy that knows the layout."""
+        """Delete the object through a proxy that knows the layout."""
         self.clock += 1
         headers = {'X-Timestamp': f'{UPLOADED + self.clock}.00000'}
         path = '/' + '/'.join([*self.right, 'a'])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which layout counts when Swift's cached info may be stale."""
+"""The layout that counts when Swift's cached info may be stale."""
 
 import pytest
 from swift.proxy.controllers.base import headers_to_container_info
@@ -26,12 +26,12 @@ OLD, NEW = Layout(OLD_ID, 4), Layout(NEW_ID, 8)
 class Replicas:
     """The replicas of a root.
 
-    :ivar layout: what they say together; None for a plain container
-    :ivar asked: how often they were asked
-    :ivar are_away: True if too few of them answer
-    :ivar are_missing: True if none of them has a database
+    :ivar layout: the layout of the root; None for a plain container
+    :ivar asked: how often the replicas were asked
+    :ivar are_away: True if too few replicas answer
+    :ivar are_missing: True if no replica has a database
     :ivar policy_index: the storage policy
-    :ivar knowing: how many of three have a database
+    :ivar knowing: how many of three replicas have a database
     """
 
     def __init__(self) -> None:
@@ -69,9 +69,9 @@ def clock(monkeypatch) -> Clock:
 
 
 class Accounts:
-    """The backend, of which only hidden accounts are asked for.
+    """A backend that only looks up hidden accounts.
 
-    :ivar looked: how often it was asked
+    :ivar looked: the number of look-ups
     """
 
     #: The time that Swift caches container info for is unknown.
@@ -107,7 +107,7 @@ def seen(
     layout: Layout | None,
     max_age: float = CONFIRMED_SECONDS,
 ) -> Layout | None:
-    """Return what counts if Swift's info has a layout, or none."""
+    """Return the layout that counts if Swift's info has this one, or None."""
     target = layouts.of({}, PATH, info(layout), max_age)
     return target and target.layout
 
@@ -119,7 +119,7 @@ def seen_meanwhile(
     layout: Layout | None,
     max_age: float = CONFIRMED_SECONDS,
 ) -> Layout | None:
-    """Return what counts while the replicas are asked for another request."""
+    """Return the layout that counts while another request asks replicas."""
     meanwhile = []
 
     def read_root(*args) -> RootState:
@@ -537,7 +537,7 @@ class TestReplicasAway:
 
 
 class TestReplicasWithoutDatabase:
-    """No replica of the root has one: the info comes from a handoff."""
+    """No replica of the root has a database: the info is from a handoff."""
 
     @pytest.fixture(autouse=True)
     def missing(self, replicas):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the replicas of a root say together.
+"""The state of a root by the answers of its replicas.
 
 The model writes the history of a container to three replicas. Each write
 reaches two or all of them, and nothing is replicated between them.
@@ -42,7 +42,7 @@ MAJORITIES = [*combinations(REPLICAS, 2), tuple(REPLICAS)]
 
 @dataclasses.dataclass
 class Replica:
-    """A replica of a container, by the rules of Swift's container server."""
+    """A replica of a container that follows Swift's container server."""
 
     put: int = 0
     deleted: int = 0
@@ -77,8 +77,8 @@ class Replica:
 class Root:
     """A root with three replicas.
 
-    :ivar layout: the layout that its last write gave it
-    :ivar exists: True if that write was not a DELETE
+    :ivar layout: the layout after the last write
+    :ivar exists: True if the last write was not a DELETE
     """
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class Root:
         self.layout: Layout | None = None
 
     def create(self, replicas: Iterable[int], shards: int = 0) -> None:
-        """Put the container, which does not exist."""
+        """Create the container, which does not exist."""
         self.now += 1
         layout = Layout(id_of_time(self.now), shards) if shards else None
         self.now += 1
@@ -96,7 +96,7 @@ class Root:
         self.exists, self.layout = True, layout
 
     def update(self, replicas: Iterable[int]) -> None:
-        """Put the container once more, with other metadata."""
+        """Put the existing container, with other metadata."""
         self.now += 1
         self._put(replicas, None)
 
@@ -104,14 +104,14 @@ class Root:
         """Delete the container, if enough of these replicas have it."""
         alive = [i for i in replicas if self.replicas[i].is_alive]
         if len(alive) < 2:
-            return  # the client gets a 503
+            return  # the response is a 503
         self.now += 1
         for i in replicas:
             self.replicas[i].take_delete(self.now)
         self.exists, self.layout = False, None
 
     def heads(self, present: Iterable[int] = REPLICAS) -> list[Answer]:
-        """Return what the replicas answer, while others are away."""
+        """Return the answers of replicas while the others are away."""
         return [
             self.replicas[i].head() if i in present else NO_ANSWER
             for i in REPLICAS
@@ -206,7 +206,7 @@ class TestStaleReplica:
 
 
 class TestRevivedRoot:
-    """Rows have come since it was deleted."""
+    """Rows have arrived since the root was deleted."""
 
     @pytest.fixture
     def root(self) -> Root:
@@ -292,7 +292,7 @@ class TestDeleted:
 
 
 class TestRefusedDeletion:
-    """One replica lacked the rows for which the others refused."""
+    """One replica lacked the rows for which the others refused to delete."""
 
     def refused(self, shards: int) -> Root:
         root = Root()
@@ -315,7 +315,7 @@ class TestRefusedDeletion:
 
 
 class TestAbsent:
-    """No replica has a database: this is no deletion."""
+    """No replica that answers has a database, which is no deletion."""
 
     @pytest.mark.parametrize('present', MAJORITIES)
     def test_does_not_exist_and_is_not_deleted(self, present):
@@ -332,7 +332,7 @@ class TestAbsent:
         state = state_of(Root().heads(present))
         assert (state.answered, state.replicas) == (len(present), 3)
 
-    def test_is_not_what_two_new_disks_and_a_silent_replica_make(self):
+    def test_is_also_what_two_new_disks_and_a_silent_replica_show(self):
         root = Root()
         root.create([2], shards=4)
         assert state_of(root.heads([0, 1])).is_absent
@@ -387,7 +387,7 @@ def test_a_record_of_another_version_is_an_error():
 
 @contextmanager
 def slow_replica(swift: FakeSwift) -> Iterator[None]:
-    """Let replica 2 answer after a request has stopped to wait for it."""
+    """Let replica 2 answer after a request has stopped waiting for it."""
 
     def ask_node(app, node, *args, **kwargs):
         if node['id'] == 2:

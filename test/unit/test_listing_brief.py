@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brief queries, compared with whole ones."""
+"""Shortened queries, compared with complete ones."""
 
 import json
 from urllib.parse import parse_qsl
@@ -49,7 +49,7 @@ def rows_of(database: Database, query: dict[str, str]) -> list[dict]:
     try:
         return database.rows(query)
     except ValueError:
-        # Swift finds no end of the prefix, or of a subdir.
+        # Swift fails: the prefix or a subdir has no end.
         assume(False)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The header with which an owner has a container listed without an order."""
+"""The header with which an owner allows listings without an order."""
 
 import pytest
 from swift.common.header_key_dict import HeaderKeyDict

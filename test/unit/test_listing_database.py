@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of a database, against Swift's container broker."""
+"""Rows of a database, compared with Swift's container broker."""
 
 import itertools
 import json
@@ -36,7 +36,7 @@ def server(tmp_path_factory):
 def _put(broker, names, deleted=()):
     for number, name in enumerate(names):
         now = Timestamp(next(CLOCK))
-        # Objects that were copied have offsets; POSTs come later than PUTs.
+        # Copied objects have offsets; POSTs are later than PUTs.
         broker.put_object(
             name,
             Timestamp(now, offset=number % 3).internal,
@@ -88,7 +88,7 @@ def test_rows_are_those_of_swifts_broker(broker, data):
 
 
 @given(
-    st.integers(0, 2**33 * 10**5 - 1),  # Swift rounds what comes after 2242
+    st.integers(0, 2**33 * 10**5 - 1),  # Swift rounds times after 2242
     st.sampled_from(
         [
             '',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The dispatch of requests: what the filter leaves alone or hides."""
+"""The dispatch of requests: those that the filter ignores or refuses."""
 
 import pytest
 from swift.common import registry

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Databases that stay open, on Swift's container broker."""
+"""Databases that stay open, with Swift's container broker."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ from shardmw.open_brokers import OpenBrokers
 class Databases:
     """The databases of containers, by name.
 
-    :ivar made: the brokers that were made for them
+    :ivar made: the brokers that were created
     """
 
     def __init__(self, folder: Path) -> None:

@@ -20,7 +20,7 @@ from shardmw.pipeline import (
     read_pipeline,
 )
 
-#: The sections of the filters in the files below.
+#: The sections of the filters in the configuration files below.
 FILTERS = {
     'cache': 'use = egg:swift#memcache',
     'keymaster': 'use = egg:swift#keymaster',
@@ -34,7 +34,7 @@ FILTERS = {
 
 
 def pipeline(*kinds: str, app_conf: dict | None = None) -> Pipeline:
-    """Return a proxy's pipeline; its filters are named after their kinds."""
+    """Return a proxy's pipeline, whose filters are named after their kinds."""
     filters = [Filter(f'my-{kind}', kind, {}) for kind in kinds]
     return Pipeline(
         filters, 'my-proxy', {'bind_port': '80', **(app_conf or {})}
@@ -43,7 +43,7 @@ def pipeline(*kinds: str, app_conf: dict | None = None) -> Pipeline:
 
 @pytest.fixture
 def conf_of(tmp_path):
-    """Write a configuration file; gives what a filter of it gets."""
+    """Return a function that writes a file and returns a filter's options."""
 
     def conf_of(
         names: str, default: str = '', app: str = '', **sections: str

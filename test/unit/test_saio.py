@@ -444,10 +444,10 @@ def test_daemons_are_restarted_for_every_change(changed):
 
 
 class FakeServers:
-    """Stands for the processes of a cluster.
+    """A replacement for the processes of a cluster.
 
     :ivar started: the names of the servers that were started
-    :ivar is_broken: True to have servers end at their start
+    :ivar is_broken: True to let servers end at their start
     """
 
     def __init__(self, monkeypatch) -> None:
@@ -469,7 +469,7 @@ def fake_servers(monkeypatch):
 
 @pytest.fixture
 def made(tmp_path, fake_servers):
-    """A cluster that was made and is down, with a setting."""
+    """Make a cluster with a setting, which is down."""
     given = ClusterOptions(settings={'shardmw.default_shards': '4'})
     found = Cluster(tmp_path / 'saio', given)
     found.up()

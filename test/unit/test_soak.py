@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a soak takes for growth, for an error and for a wrong answer."""
+"""What a soak counts as growth, as an error and as a wrong answer."""
 
 import pytest
 

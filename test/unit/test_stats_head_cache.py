@@ -29,13 +29,13 @@ LATER_ID = '65a1b2c3d4e60'
 
 
 class Memcached:
-    """Keeps sums as long, and marks as short as a real memcached may."""
+    """A memcached that keeps sums as long, and marks as short, as may be."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.set_count = 0
         self.is_away = False
-        # As a server that has been up for long.
+        # As on a server that has been up for a long time.
         self.entries = {write_marks.HAS_MARKS_KEY: (True, math.inf)}
 
     def restart(self) -> None:
@@ -134,7 +134,7 @@ def test_without_memcached_nothing_is_kept(clock):
 @pytest.mark.parametrize('since_first', [0, 1, 4.9, 5, 7, 11.9, 12, 30])
 @pytest.mark.parametrize('until_write', [0, 0.5, 3, 4.9])
 def test_a_write_by_any_worker_shows(clock, env, since_first, until_write):
-    """Sums that were read during the write may lack it."""
+    """Sums that were read during the write may not include it."""
     writer, reader = head_cache(SECONDS), head_cache(SECONDS)
     writer.marks.mark(env, container())
     clock.now += since_first
@@ -172,7 +172,7 @@ def test_a_mark_that_was_not_set_is_set_by_the_next_write(
 def test_marks_that_memcached_has_lost_count_all_the_same(
     clock, env, memcached, since_mark, since_restart
 ):
-    """The worker remembers its mark and does not renew it."""
+    """The worker remembers that it has set the mark, and does not renew it."""
     writer, reader = head_cache(SECONDS), head_cache(SECONDS)
     writer.marks.mark(env, container())
     clock.now += since_mark

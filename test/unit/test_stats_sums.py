@@ -26,7 +26,7 @@ SHARD = HeaderKeyDict(
 
 
 class Backend:
-    """Counts how often shards are read, which takes a while."""
+    """A backend that counts the reads of shards, which take a while."""
 
     def __init__(self) -> None:
         self.reads = 0
@@ -86,7 +86,7 @@ def test_old_sums_are_used_while_they_are_read_anew(backend):
 
 
 class Memcached:
-    """What Swift's client of memcached does, and how often."""
+    """A replacement for Swift's memcached client that counts reads."""
 
     def __init__(self) -> None:
         self.values = {}
