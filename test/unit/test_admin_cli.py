@@ -352,7 +352,7 @@ class TestStatusOfAChange:
     def test_that_no_process_works_on_says_so(self, admin, change):
         assert self.cells(admin('status'))['progress'] == 'none yet'
 
-    def test_that_waits_says_for_what_and_how_far_it_is(self, admin, change):
+    def test_that_waits_says_why_and_how_far_it_is(self, admin, change):
         def fail(*_args) -> None:
             change.progress.moved = 7
             raise BackendError(None, 503, 'a server is down')

@@ -101,7 +101,7 @@ class TestContainerInfo:
         assert info['status'] == 204
         assert env['PATH_INFO'] == f'{CONTAINER}/o'
 
-    def test_is_asked_anew_when_it_was_forgotten(self, swift, backend):
+    def test_is_asked_for_again_when_it_was_forgotten(self, swift, backend):
         env = environ(**{'swift.cache': swift.memcached})
         assert backend.container_info(env)['status'] == 404
         swift.put_container(f'/{ACCOUNT}/c')

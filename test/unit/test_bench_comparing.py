@@ -196,7 +196,7 @@ class TestCsv:
         entry = {'a': 1, 'b': {'c': 'x', 'd': [1]}, 'e': (1,), 'f': {}}
         assert flat(entry) == {'a': 1, 'b.c': 'x'}
 
-    def test_what_an_entry_lacks_is_empty(self):
+    def test_fields_that_an_entry_lacks_are_empty(self):
         text = csv_text([{'a': 1}, {'b': {'c': 'x, "y"'}}])
         rows = [*csv.DictReader(io.StringIO(text))]
         assert rows == [

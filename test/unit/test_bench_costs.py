@@ -57,18 +57,20 @@ class TestLines:
         unknowns,
         unknowns,
     )
-    def test_what_fits_exactly_is_found(self, equations, first, second):
+    def test_coefficients_that_fit_exactly_are_found(
+        self, equations, first, second
+    ):
         ratios = [a / b for a, b in equations]
         assume(max(ratios) > 1.1 * min(ratios))
         values = [a * first + b * second for a, b in equations]
         found = least_squares(equations, values)
         assert found == pytest.approx([first, second], rel=1e-4, abs=1e-4)
 
-    def test_unknowns_that_go_together_are_not_told_apart(self):
+    def test_proportional_equations_have_no_solution(self):
         assert least_squares([(1, 2), (2, 4), (3, 6)], [1, 2, 3]) is None
 
     @pytest.mark.parametrize('equations', [[], [(1, 2)], [(0, 1), (0, 2)]])
-    def test_too_few_equations_tell_nothing(self, equations):
+    def test_too_few_equations_have_no_solution(self, equations):
         assert least_squares(equations, [1.0] * len(equations)) is None
 
     @given(unknowns, unknowns)
@@ -111,7 +113,7 @@ class TestServers:
         with pytest.raises(BenchError, match='process has ended'):
             processor_seconds([2**22 + 1])
 
-    def test_what_servers_used_is_summed_up(self):
+    def test_the_time_of_all_servers_is_summed_up(self):
         before = {1: 10.0, 2: 0.5}
         # the third process is a worker that started meanwhile
         after = {1: 11.0, 2: 0.5, 3: 0.25}
@@ -195,14 +197,14 @@ class TestListingCost:
         }
         return {'plans': [plan], 'rows': rows}
 
-    def test_costs_of_the_model_are_found_in_what_it_gives(self, figures):
+    def test_the_costs_of_a_model_are_found_in_its_figures(self, figures):
         costs = fitted_costs(compared(figures['rows'], 'page'))
         assert costs == {
             name: pytest.approx(getattr(self.costs, name)) for name in costs
         }
         assert len(costs) == 7
 
-    def test_one_size_of_pages_tells_no_cost_of_a_row(self):
+    def test_one_size_of_pages_gives_no_cost_per_row(self):
         row = {'kind': PLAIN.as_json(), 'page': 100, 'proxy_us': 5000}
         row['container_us'] = 4000
         assert fitted_costs(compared([row], 'page')) == {}
@@ -314,7 +316,7 @@ class TestListingMemory:
             ]
         }
 
-    def test_growth_is_what_comes_after_the_first_tenth(self):
+    def test_growth_counts_after_the_first_tenth(self):
         (table,) = self.parameters.tables(self.figures(50))
         (row,) = cells_of(table)
         assert row['initial MB'] == '60.0'

@@ -36,7 +36,7 @@ def test_latency_is_in_milliseconds():
     )
 
 
-def test_latency_of_nothing_is_none():
+def test_no_durations_have_no_latency():
     assert latency([]) == Latency(None, None, None, None)
 
 
@@ -45,7 +45,7 @@ def test_a_series_counts_each_second():
 
 
 @given(times, times, st.floats(0.1, 20))
-def test_a_series_counts_what_lies_in_its_time(times, begins, seconds):
+def test_a_series_counts_operations_in_its_time(times, begins, seconds):
     began = begins[0] if begins else 0.0
     counted = sum(per_second(times, began, seconds))
     assert counted == count_between(times, began, began + seconds)
@@ -106,7 +106,7 @@ def test_two_values_are_no_outliers_however_close_they_are():
     assert spread([value, math.nextafter(value, math.inf)]).outliers == 0
 
 
-def test_a_spread_of_nothing_is_none():
+def test_no_values_have_no_spread():
     assert spread([]) == Spread(*[None] * 7, 0)
 
 

@@ -82,7 +82,7 @@ def test_ratios_are_of_the_same_round():
     assert rows['N = 4']['p99 vs. no listing'] == '1.50'
 
 
-def test_pages_and_errors_of_both_are_told_apart():
+def test_pages_and_errors_of_writers_and_listers_are_separate():
     runs = runs_of_rounds({(NOBODY, 10): 10, (PLAIN, 10): 20})
     failing = replace(runs[-1].summary, errors={'503': 7})
     runs[-1] = replace(runs[-1], summary=failing)

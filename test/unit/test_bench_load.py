@@ -89,12 +89,12 @@ def test_refusals_are_no_errors():
     assert errors_text({}) == '0'
 
 
-def test_the_series_is_of_what_was_admitted():
+def test_the_series_counts_admitted_requests():
     given = sample(100.5), sample(100.6, 498), sample(101.5), sample(101.9)
     assert summarize(outcome_of(*given)).admitted_each_second == [1, 2]
 
 
-def test_latency_is_that_of_what_was_admitted():
+def test_latency_is_that_of_admitted_requests():
     found = summarize(outcome_of(sample(100.5), sample(101, 498))).latency
     assert found.mean_ms == pytest.approx(500)
 
@@ -136,7 +136,7 @@ def test_a_rate_is_the_same_wherever_its_time_cuts_operations(took, clients):
 
 
 @given(st.floats(0.05, 0.95), st.floats(0.05, 0.5))
-def test_a_rate_is_of_what_comes_after_the_first_answers(first, took):
+def test_a_rate_counts_requests_after_the_first_answers(first, took):
     found = summarize(outcome_of(*one_after_the_other(first, took)))
     assert found.steady_seconds == pytest.approx(2 - first)
     assert found.done_rate == pytest.approx(1 / took)
@@ -165,12 +165,12 @@ def test_a_request_that_is_answered_too_early_has_a_total_only():
     assert (found['request'].mean_ms, found['total'].mean_ms) == (None, 500)
 
 
-def test_bytes_are_those_of_what_was_admitted():
+def test_bytes_are_those_of_admitted_requests():
     summary = summarize(outcome_of(sample(101), sample(101, 498)))
     assert (summary.bytes_sent, summary.bytes_received) == (2, 7)
 
 
-def test_latency_goes_by_the_second_of_the_end():
+def test_latency_is_grouped_by_the_second_of_the_end():
     found = summarize(outcome_of(sample(101.5), sample(101.6, 503)))
     assert found.latency_each_second == [None, 500]
 

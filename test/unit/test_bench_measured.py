@@ -95,12 +95,12 @@ class TestContainerGrowth:
         assert plain['above / below'] == '1.50'
         assert many['above / below'] == '1.00'
 
-    def test_a_million_rows_tell_how_long_they_took(self, figures):
+    def test_the_time_of_a_million_rows_is_shown(self, figures):
         table = self.parameters.tables(figures)[2]
         (row,) = cells_of(table)
         assert (row['to'], row['rows/s']) == ('1,000,000', '125,000')
 
-    def test_what_was_published_has_its_place_in_the_plot(self, figures):
+    def test_published_means_are_in_the_plot(self, figures):
         plot = self.parameters.plots(figures)[0]
         published = plot.series[-1]
         assert published.style == REFERENCE

@@ -256,7 +256,7 @@ class TestRatesByShards:
         assert series.high == [110, 150, 300]
         assert '3 rounds' in plot.note
 
-    def test_other_conditions_are_told_apart_by_series(self):
+    def test_other_conditions_have_series_of_their_own(self):
         runs = [
             run(kind=kind, limit=limit)
             for kind in (PLAIN, sharded(32))

@@ -164,7 +164,7 @@ def test_a_trickle_is_half_a_limit():
     assert trickling_clients(0.5, 1) == 1
 
 
-def test_log_lines_are_told_apart():
+def test_log_lines_are_counted_by_kind():
     assert count_log_lines(LOG) == (1, 1, 1)
 
 

@@ -163,12 +163,12 @@ class TestVerdict:
             (1, 1, 0, 'measured once'),
         ],
     )
-    def test_an_interval_tells_if_there_is_a_difference(
+    def test_an_interval_shows_if_there_is_a_difference(
         self, low, high, confidence, words
     ):
         assert judged(Interval(1, low, high, confidence)) == words
 
-    def test_without_a_comparison_there_is_none(self):
+    def test_without_a_comparison_there_is_no_verdict(self):
         result = kept()
         alone = replace(result, figures={'runs': result.figures['runs'][:1]})
         assert verdict(sections([alone])) is None

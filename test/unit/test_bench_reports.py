@@ -205,7 +205,7 @@ def test_a_round_that_lacks_its_base_has_no_ratio():
     assert (own['p50 ms'], own['p50 ratio']) == ('11.0', '—')
 
 
-def test_what_was_interrupted_says_so():
+def test_an_interrupted_result_says_so():
     result = Result(
         *('ratelimit', 'operations', ORIGIN),
         *(OPERATIONS.as_json(), {'rows': []}),

@@ -316,6 +316,6 @@ def test_changes_with_clients_are_plotted_with_their_phases():
     assert 'writes p99' in alternative(latencies)
 
 
-def test_what_has_not_begun_has_neither_tables_nor_plots():
+def test_a_run_that_has_not_begun_has_neither_tables_nor_plots():
     assert PARAMETERS.tables({'rows': []}) == []
     assert PARAMETERS.plots({'rows': []}) == []

@@ -70,7 +70,7 @@ def lasting(start: float, duration: float) -> Sample:
     )
 
 
-def test_operations_of_a_mix_are_told_apart():
+def test_operations_of_a_mix_have_separate_rates():
     first, put = sample(100.0), sample(100.5)
     get = sample(101.0)._replace(kind=1)
     outcome = outcome_of(first, put, get, get)

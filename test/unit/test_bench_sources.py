@@ -211,7 +211,7 @@ class TestMixed:
         assert 137 < kinds.count('GET') < 143
         assert 7 < kinds.count('HEAD') < 13
 
-    def test_writes_fall_evenly_between_what_exists(self):
+    def test_writes_fall_evenly_between_existing_names(self):
         requests = islice(self.MIXED.requests(0, 1), 1000)
         written = [r.target.decode() for r in requests if r.kind == 0]
         shares = [
@@ -227,11 +227,11 @@ class TestMixed:
         sizes = [each.body_bytes for each in requests if each.kind == 0]
         assert 0.4 < sizes.count(1) / len(sizes) < 0.6
 
-    def test_what_was_not_written_is_not_deleted(self):
+    def test_objects_that_were_not_written_are_not_deleted(self):
         requests = islice(self.MIXED.requests(0, 1), 1000)
         assert 'DELETE' not in {each.method.decode() for each in requests}
 
-    def test_what_was_written_is_deleted_once(self):
+    def test_objects_that_were_written_are_deleted_once(self):
         made = self.MIXED.requests(0, 1)
         written, deleted = [], []
         for request in islice(made, 2000):
@@ -241,19 +241,19 @@ class TestMixed:
         assert 50 < len(deleted) < 150
         assert deleted == written[: len(deleted)]
 
-    def test_what_was_refused_is_not_deleted(self):
+    def test_objects_that_were_refused_are_not_deleted(self):
         made = self.MIXED.requests(0, 1)
         for request in islice(made, 1000):
             made.answered(request, 498)
             assert request.method != b'DELETE'
 
-    def test_what_exists_is_not_written(self):
+    def test_existing_names_are_not_written(self):
         requests = islice(self.MIXED.requests(0, 1), 200)
         for request in requests:
             exists = request.target.decode() in [f'{PATH}/{n}' for n in FEW]
             assert exists == (request.method in (b'GET', b'HEAD'))
 
-    def test_what_exists_is_overwritten_and_listed(self):
+    def test_existing_names_are_overwritten_and_listed(self):
         mixed = replace(self.MIXED, mix=Mix(overwrite=50, list=50), page=7)
         requests = [*islice(mixed.requests(0, 1), 100)]
         of_method = {b'PUT': set(), b'GET': set()}

@@ -71,7 +71,7 @@ outcomes_by_test = st.dictionaries(test_names, statuses.map(Outcome))
 # Reports
 
 
-def test_a_report_tells_what_became_of_each_test():
+def test_a_report_has_the_outcome_of_each_test():
     text = junit(zip(['c.p', 'c.s', 'c.f'], Status, strict=True))
     assert parse_junit(text) == {
         'c.p': Outcome(Status.PASSED),
@@ -394,7 +394,7 @@ def test_problems_are_failures_in_the_last_line():
     assert report.summary([broken]) == '1 passed, 1 failed, 0 skipped'
 
 
-def test_details_name_what_is_worse_and_why():
+def test_details_name_worse_tests_and_the_reason():
     assert report.details(BAD) == [
         'failed on the sharded cluster only: c.t',
         '    a',

@@ -327,7 +327,7 @@ def test_a_damaged_database_is_left_to_the_server(devices, server, filtered):
     assert not database.exists()
 
 
-def test_what_a_killed_process_has_half_written_is_left_to_the_server(
+def test_a_half_written_row_of_a_killed_process_is_left_to_the_server(
     devices, merged, filtered
 ):
     database = Path(broker_of(merged, 'full').db_file)

@@ -209,7 +209,7 @@ class TestListing:
         rows = rows_in(get(swift, filter_app))
         assert (rows['c'], rows['c.d']) == ((3, 30), (1, 7))
 
-    def test_does_not_show_what_deleted_containers_have_left(
+    def test_does_not_count_leftovers_of_deleted_containers(
         self, swift, filter_app
     ):
         create(swift, filter_app, 1, 'e')

@@ -91,7 +91,7 @@ class TestCreate:
         ('headers', 'sharding'),
         [({}, (3, 2)), (DEPTH, (3, 1)), (COUNT, (4, 2))],
     )
-    def test_takes_what_the_client_does_not_set_from_the_operators_rule(
+    def test_follows_the_operators_rule_for_headers_that_are_missing(
         self, swift, headers, sharding
     ):
         rules = {'shard_rules': f'{ACCOUNT}/* = 3 depth 2'}

@@ -145,7 +145,7 @@ class TestCreate:
         [{'default_shards': '3'}, {'shard_rules': f'{ACCOUNT}/*=3'}],
         ids=['default', 'rule'],
     )
-    def test_without_a_count_goes_by_the_operators_options(self, swift, conf):
+    def test_without_a_count_follows_the_operators_options(self, swift, conf):
         put(swift, filtered(swift, **conf))
         assert layout_of(swift).shards == 3
 
@@ -696,7 +696,7 @@ class TestRecordOnTooFewReplicas:
         put(replicated, filter_app)
         assert self.policies(replicated) == [1, 1, 1]
 
-    def test_is_mended_in_a_policy_that_is_deprecated_since(
+    def test_is_mended_in_a_policy_that_is_deprecated_by_now(
         self, replicated, filter_app
     ):
         headers = {

@@ -270,7 +270,9 @@ class TestVerdict:
         )
 
     @given(_histories(losses=False))
-    def test_what_reached_all_replicas_is_known_if_most_answer(self, history):
+    def test_a_request_that_reached_all_replicas_is_known_if_most_answer(
+        self, history
+    ):
         replicas, silent, requests = history
         newest = next(
             each for each in replicas if requests in (each.put, each.deleted)
@@ -294,10 +296,10 @@ class TestVerdict:
 
 
 class TestCurrent:
-    def test_what_was_put_before_the_last_deletion_is_stale(self):
+    def test_a_put_before_the_last_deletion_is_stale(self):
         assert current([STALE_ROWS, ROWS, DELETED_BEFORE]) == [1]
 
-    def test_what_was_put_when_it_was_deleted_is_stale(self):
+    def test_a_put_at_the_time_of_the_deletion_is_stale(self):
         same_time = Replica(Said.ALIVE, put=2)
         assert current([same_time, DELETED_BEFORE]) == []
 
@@ -393,7 +395,7 @@ class TestContents:
 
         assert not _violations(is_wrong)
 
-    def test_what_a_silent_replica_says_never_turns_empty_into_gone(self):
+    def test_the_answer_of_a_silent_replica_never_turns_empty_into_gone(self):
         def is_wrong(replicas):
             return contents(replicas) is Contents.EMPTY and any(
                 contents(_with_silent_as(replicas, heard)) is Contents.GONE

@@ -141,7 +141,7 @@ def busy(swift):
 
 
 @pytest.mark.parametrize('method', ['GET', 'HEAD', 'DELETE'])
-def test_a_request_that_gets_no_turn_is_told_to_come_back(swift, busy, method):
+def test_a_request_that_gets_no_turn_is_told_to_retry(swift, busy, method):
     resp = swift.send(busy, method, CONTAINER)
     assert resp.status_int == 503
     assert int(resp.headers['Retry-After']) > 0

@@ -455,7 +455,7 @@ class TestReplicas:
         for replica in range(3):
             assert replicated.rows(*place_of('a', LAYOUT), replica)
 
-    def test_that_do_not_tell_the_policy_leave_the_row(
+    def test_that_do_not_say_the_policy_leave_the_row(
         self, replicated, process
     ):
         for replica in range(3):
@@ -463,7 +463,7 @@ class TestReplicas:
         with pytest.raises(BackendError, match='tell its storage policy'):
             process.settle()
 
-    def test_that_do_not_tell_the_policy_keep_no_other_row_waiting(
+    def test_that_do_not_say_the_policy_keep_no_other_row_waiting(
         self, replicated, process
     ):
         other = next(n for n in NAMES if place_of(n) != place_of('a'))
@@ -776,7 +776,9 @@ class TestPolicy:
         assert process.settle() == Settled(late=1, deleted=2)
         assert listed(swift) == {'a': 1}
 
-    def test_of_several_earlier_layouts_are_told_apart(self, swift, process):
+    def test_of_several_earlier_layouts_are_distinguished(
+        self, swift, process
+    ):
         other = Layout(id_of_time(UPLOADED + 60), 2)
         put_backing(swift, layout=other)
         upload(swift, 'b', other)

@@ -367,7 +367,7 @@ class TestDeleteOfAnObject:
             assert seen(layouts, OLD, DOUBT_SECONDS) == NEW
         assert replicas.asked == 2
 
-    def test_does_not_go_by_a_record_that_is_being_confirmed(
+    def test_does_not_rely_on_a_record_that_is_being_confirmed(
         self, layouts, replicas, clock, monkeypatch
     ):
         seen(layouts, OLD)
@@ -378,7 +378,7 @@ class TestDeleteOfAnObject:
         )
         assert found == NEW
 
-    def test_does_not_go_by_plain_info_that_is_being_confirmed(
+    def test_does_not_rely_on_plain_info_that_is_being_confirmed(
         self, layouts, replicas, clock, monkeypatch
     ):
         replicas.layout = None
@@ -574,7 +574,7 @@ class TestUnreadableInfo:
             layouts.of({}, PATH, info(None, 503))
 
     @pytest.mark.parametrize('status', [0, 404, 410, 403])
-    def test_of_a_container_that_is_not_there_is_none(
+    def test_of_a_missing_container_has_no_layout(
         self, layouts, replicas, status
     ):
         assert layouts.of({}, PATH, info(OLD, status)) is None

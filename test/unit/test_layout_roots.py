@@ -260,7 +260,7 @@ def test_every_proxy_takes_the_same_of_two_concurrent_creations():
         assert state_of(answers).layout == root.layout
 
 
-def test_the_last_deletion_is_told_whether_or_not_the_container_is_back():
+def test_the_last_deletion_is_known_even_if_the_container_is_back():
     root = Root()
     root.create(REPLICAS)
     assert state_of(root.heads()).deleted == 0
@@ -351,7 +351,7 @@ def test_the_error_tells_how_many_replicas_know_and_have_answered():
         state_of(root.heads([0, 1]))
 
 
-def test_a_replica_that_tells_no_time_counts():
+def test_a_replica_without_timestamps_counts():
     record = Layout('0000000000001', 2).to_record()
     headers = HeaderKeyDict({RECORD_HEADER: record})
     state = state_of([Answer(None, '204 No Content', headers, [])])
@@ -426,7 +426,7 @@ class TestReadRoot:
             state = read_root(backend, {}, PATH)
         assert (state.exists, state.answered) == (True, 2)
 
-    def test_waits_for_all_before_what_cannot_be_undone(
+    def test_waits_for_all_before_an_irreversible_step(
         self, replicated, backend
     ):
         with slow_replica(replicated):

@@ -345,7 +345,7 @@ class TestSamePageAgain:
             assert json.loads(answer.body)[0]['name'] == 'a/b'
             assert is_read is is_first
 
-    def test_does_not_replace_the_counts_that_quotas_go_by(
+    def test_does_not_replace_the_counts_that_quotas_use(
         self, swift, filter_app
     ):
         owner = {'swift_owner': True}
@@ -725,7 +725,7 @@ def test_every_page_is_the_one_behind_its_marker(names, limit, shards, source):
     st.lists(st.tuples(st.booleans(), st.integers(0, 99)), max_size=40),
     st.integers(1, 5),
 )
-def test_a_walk_during_writes_has_what_stays_and_nothing_twice(
+def test_a_walk_during_writes_lists_all_that_stays_and_no_name_twice(
     names, writes, limit
 ):
     """A walk with the same pages came before the writes."""

@@ -267,7 +267,7 @@ class TestFile:
         path.write_text('[app:main]\nuse = egg:swift#proxy')
         assert read_pipeline({'__file__': str(path)}) is None
 
-    def test_tells_filters_by_what_they_are(self, conf_of):
+    def test_recognizes_filters_by_their_code(self, conf_of):
         found = read_pipeline(conf_of('cache large shardmw'))
         assert found.kinds == ['memcache', 'slo', 'shardmw']
         assert [each.name for each in found.filters] == [

@@ -585,7 +585,7 @@ class TestInstall:
         info_app = filter_in(app)._info_app
         assert swift._pipeline_request_logging_app is info_app
 
-    def test_keeps_what_swift_logs_these_requests_with(self, swift):
+    def test_keeps_the_filter_that_logs_requests_for_info(self, swift):
         app = loaded(swift, FILTERS)
         logging_app = filter_in(app)._info_app.app
         assert type(logging_app).__name__ == 'ProxyLoggingMiddleware'

@@ -191,7 +191,7 @@ def test_later_ids_sort_after_earlier_ones(one, other):
 
 
 @given(st.floats(0, YEAR_2112))
-def test_an_id_tells_its_time_to_the_microsecond(seconds):
+def test_an_id_has_its_time_to_the_microsecond(seconds):
     assert time_of_id(id_of_time(seconds)) == pytest.approx(
         seconds, abs=2e-6, rel=0
     )

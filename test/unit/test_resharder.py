@@ -161,7 +161,7 @@ def test_the_command_ends_with_one_line(conf, section, line, message):
     assert ran.stderr == message.format(conf=conf, folder=folder) + '\n'
 
 
-def test_the_command_tells_of_a_file_without_sections_in_one_line(conf):
+def test_the_command_reports_a_file_without_sections_in_one_line(conf):
     conf.write_text('garbage')
     ran = subprocess.run(
         [sys.executable, '-c', COMMAND, str(conf), 'once'],
@@ -297,7 +297,7 @@ class TestSettling:
 
 
 class TestFigures:
-    """An account without leftovers is skipped while its counts don't change."""
+    """Accounts without leftovers are skipped while counts do not change."""
 
     @pytest.fixture
     def looks(self, swift, daemon, monkeypatch) -> list[str]:

@@ -426,7 +426,7 @@ def test_users_are_those_of_tempauth():
         ),
     ],
 )
-def test_servers_are_restarted_for_what_they_read(changed, restarted):
+def test_servers_are_restarted_for_settings_that_they_read(changed, restarted):
     servers = all_servers(ClusterOptions())
     assert config.servers_to_restart(servers, changed) == restarted
 

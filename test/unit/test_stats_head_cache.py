@@ -147,7 +147,7 @@ def test_a_write_by_any_worker_shows(clock, env, since_first, until_write):
         clock.now += 0.1
 
 
-def test_a_worker_marks_a_container_once_in_a_while(clock, env, memcached):
+def test_a_worker_marks_a_container_from_time_to_time(clock, env, memcached):
     sums = head_cache(SECONDS)
     for _write in range(100):
         sums.marks.mark(env, container())

@@ -123,7 +123,7 @@ def test_while_sums_are_fresh_a_worker_sends_no_request(backend, memcached):
     assert (memcached.asked, backend.reads) == (1, 1)
 
 
-def test_what_another_worker_has_read_is_taken_from_it(backend, memcached):
+def test_sums_that_another_worker_has_read_are_used(backend, memcached):
     SummedStats(backend, 60).of(environ(memcached), TARGET)
     stats = SummedStats(backend, 60)
     for _ in range(10):
